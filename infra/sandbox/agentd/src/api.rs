@@ -22,6 +22,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use serde_json::json;
 
+use crate::driver::Shared;
 use crate::host::Host;
 use crate::limits::BODY_BYTES_MAX;
 use crate::sessions::Sessions;
@@ -38,11 +39,17 @@ const OUTCOME_HEADER: &str = "x-bobbin-outcome";
 pub(crate) struct Api {
     sessions: Arc<Sessions>,
     host: Arc<Host>,
+    shared: Arc<Shared>,
 }
 
 /// All routes, behind the token.
-pub(crate) fn router(sessions: Arc<Sessions>, host: Arc<Host>, token: &str) -> Router {
-    let api = Api { sessions, host };
+pub(crate) fn router(
+    sessions: Arc<Sessions>,
+    host: Arc<Host>,
+    shared: Arc<Shared>,
+    token: &str,
+) -> Router {
+    let api = Api { sessions, host, shared };
     let routes = Router::new()
         .route("/v1/health", get(health))
         .route("/v1/agents", get(agents::list))

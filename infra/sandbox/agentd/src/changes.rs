@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tokio::sync::Mutex;
 
-use crate::host::file_name;
 use crate::limits::{CHANGES_KEPT, CHANGES_WAIT_MS_MAX, LOOK_MS};
+use crate::names::file_name;
 use snapshot::{Snapshots, Unknown};
 
 /// What a turn did to one file, in the words that OpenCode has for it.

@@ -20,12 +20,10 @@ use std::sync::Arc;
 use tokio::sync::mpsc;
 
 pub(crate) use handed::Handed;
-pub(crate) use opencode::Server as OpenCodeServer;
 
 use crate::agents::{Agent, Kind};
 use crate::host::Host;
 use crate::limits::ORDERS_MAX;
-use crate::session::Input;
 use crate::state::{Answer, Ask, Created, Ended, Prompt};
 
 /// What the agent is to be told.
@@ -100,27 +98,27 @@ impl Launch {
     }
 }
 
-/// The way back to the session. Waits while the session writes.
+/// What the drivers of all sessions share.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    /// The one server that all sessions of OpenCode have.
+    pub(crate) opencode: opencode::Server,
+}
+
+/// The way back to whoever hears the agent. Waits while that does.
 #[derive(Debug, Clone)]
 pub(crate) struct Reports {
-    inputs: mpsc::Sender<Input>,
-    launch: u64,
+    sender: mpsc::Sender<Report>,
     host: Arc<Host>,
     session: String,
 }
 
 impl Reports {
-    pub(crate) fn new(
-        inputs: mpsc::Sender<Input>,
-        launch: u64,
-        host: Arc<Host>,
-        session: &str,
-    ) -> Self {
-        Self { inputs, launch, host, session: session.to_owned() }
+    pub(crate) fn new(sender: mpsc::Sender<Report>, host: Arc<Host>, session: &str) -> Self {
+        Self { sender, host, session: session.to_owned() }
     }
 
     pub(crate) async fn send(&self, report: Report) {
-        let launch = self.launch;
         // Before anybody knows of the end, by its event or otherwise, and goes on.
         let ends = match &report {
             Report::Ended { .. } => true,
@@ -132,8 +130,8 @@ impl Reports {
         if ends {
             self.host.changes.end(&self.session).await;
         }
-        // A session that is gone wants to know nothing.
-        let _ = self.inputs.send(Input::Report { launch, report }).await;
+        // Whoever is gone wants to know nothing.
+        let _ = self.sender.send(report).await;
     }
 }
 
@@ -141,6 +139,7 @@ impl Reports {
 pub(crate) async fn drive(
     launch: Launch,
     host: &Host,
+    shared: &Shared,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
@@ -161,7 +160,7 @@ pub(crate) async fn drive(
         std::future::pending().await
     };
     let down = tokio::select! {
-        down = speak(&launch, host, prepared, reports) => down,
+        down = speak(&launch, host, shared, prepared, reports) => down,
         never = prepare => never,
     };
     if !host.is_stopping() {
@@ -173,11 +172,14 @@ pub(crate) async fn drive(
 async fn speak(
     launch: &Launch,
     host: &Host,
+    shared: &Shared,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
     match launch.agent.kind {
-        Kind::OpenCode => opencode::drive(launch.clone(), host, orders, reports).await,
+        Kind::OpenCode => {
+            opencode::drive(launch.clone(), host, &shared.opencode, orders, reports).await
+        }
         Kind::Claude => {
             let mut protocol = claude::Claude::new(launch);
             stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
@@ -212,12 +214,12 @@ fn with_attachments(prompt: &Prompt) -> String {
     text
 }
 
-/// The text at this JSON pointer.
 /// What a request of ours failed with, in the agent's words.
 fn refused(raw: &Value) -> Option<String> {
     raw.get("error").map(error_said)
 }
 
+/// The text at this JSON pointer.
 fn text<'a>(value: &'a Value, pointer: &str) -> Option<&'a str> {
     value.pointer(pointer)?.as_str()
 }

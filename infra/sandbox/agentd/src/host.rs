@@ -4,21 +4,17 @@ use std::fs::File;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::time::Duration;
 
 use crate::agents::Agents;
 use crate::changes::Changes;
-use crate::driver::OpenCodeServer;
 use crate::limits::{RESERVE_BYTES, STOP_GRACE_MS};
-use crate::process::{STATE_VARIABLE, tree};
+use crate::names::file_name;
 
 /// The daemon's folder, and what stands in it.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) state_dir: PathBuf,
     pub(crate) agents: Agents,
-    /// The one server that all sessions of OpenCode share.
-    pub(crate) opencode: OpenCodeServer,
     pub(crate) changes: Changes,
     /// Unique to this start of the daemon.
     start: String,
@@ -54,7 +50,6 @@ impl Host {
         let host = Self {
             state_dir: state_dir.to_owned(),
             agents,
-            opencode: OpenCodeServer::default(),
             changes: Changes::new(state_dir),
             start: uuid::Uuid::new_v4().to_string(),
             launches: AtomicU64::new(0),
@@ -89,16 +84,6 @@ impl Host {
         if self.is_stopping() { grace_ms.min(STOP_GRACE_MS) } else { grace_ms }
     }
 
-    /// Ends what agents of this folder's earlier daemons left, if both halves were killed at once, and what is left of
-    /// this one's.
-    pub(crate) async fn end_left_over(&self) {
-        let marker = format!("{STATE_VARIABLE}={}", self.state_dir.display());
-        let left = tree::end(move || tree::marked(&marker), Duration::ZERO).await;
-        if left > 0 {
-            tracing::error!(left, "processes that agents left cannot be ended");
-        }
-    }
-
     fn reserve(&self) -> PathBuf {
         self.state_dir.join("reserve")
     }
@@ -123,24 +108,4 @@ impl Host {
         // It may be gone already.
         let _ = std::fs::remove_file(self.reserve());
     }
-}
-
-/// A session's id as a file's name: letters, digits, `-` and `_` as they are, all else in hexadecimal.
-pub(crate) fn file_name(session: &str) -> String {
-    let mut name = String::with_capacity(session.len());
-    for byte in session.bytes() {
-        if byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_') {
-            name.push(char::from(byte));
-        } else {
-            name.push_str(&format!("%{byte:02x}"));
-        }
-    }
-    name
-}
-
-/// The id whose file has this name.
-pub(crate) fn session_of(name: &str) -> Option<String> {
-    let name = name.strip_suffix(".log")?;
-    let id = percent_encoding::percent_decode_str(name).decode_utf8().ok()?;
-    (file_name(&id) == name).then(|| id.into_owned())
 }

@@ -40,6 +40,8 @@ pub(crate) const ORDERS_MAX: usize = 64;
 pub(crate) const OPEN_MS_MAX: u64 = 20_000;
 /// From an agent's start until it can be spoken to.
 pub(crate) const START_MS_MAX: u64 = 60_000;
+/// Reports of an agent that wait for its session.
+pub(crate) const REPORTS_MAX: usize = 16;
 /// How long an agent may take to end a turn that was cancelled; then it is ended itself.
 pub(crate) const CANCEL_MS_MAX: u64 = 15_000;
 /// One call of an agent's own HTTP API.

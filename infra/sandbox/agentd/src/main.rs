@@ -20,6 +20,7 @@ mod driver;
 mod host;
 mod limits;
 mod log;
+mod names;
 mod nudge;
 mod plain;
 mod process;

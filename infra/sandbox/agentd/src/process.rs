@@ -25,7 +25,7 @@ use crate::limits::{AGENT_GRACE_MS, STDERR_BYTES_MAX};
 pub(crate) const LAUNCH_VARIABLE: &str = "BOBBIN_AGENTD_LAUNCH";
 
 /// Names the daemon's folder there.
-pub(crate) const STATE_VARIABLE: &str = "BOBBIN_AGENTD_STATE";
+const STATE_VARIABLE: &str = "BOBBIN_AGENTD_STATE";
 
 /// How an agent is started.
 #[derive(Debug, Clone)]
@@ -99,6 +99,16 @@ impl Process {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         let said = String::from_utf8_lossy(&said).trim().to_owned();
         (!said.is_empty()).then_some(said)
+    }
+}
+
+/// Ends what agents of this folder's earlier daemons left, if both halves were killed at once, and what is left of this
+/// one's.
+pub(crate) async fn end_left_over(host: &Host) {
+    let marker = format!("{STATE_VARIABLE}={}", host.state_dir.display());
+    let left = tree::end(move || tree::marked(&marker), Duration::ZERO).await;
+    if left > 0 {
+        tracing::error!(left, "processes that agents left cannot be ended");
     }
 }
 

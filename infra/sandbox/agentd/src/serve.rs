@@ -14,9 +14,10 @@ use crate::api;
 use crate::arguments::Arguments;
 use crate::connections;
 use crate::daemon_log;
+use crate::driver::Shared;
 use crate::host::Host;
 use crate::limits::STOP_GRACE_MS;
-use crate::process::tree;
+use crate::process::{end_left_over, tree};
 use crate::sessions::Sessions;
 
 /// Serves until SIGTERM, which the reaping half sends, and the system when that half was killed.
@@ -45,8 +46,9 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     std::fs::create_dir_all(&arguments.state)?;
     let state_dir = arguments.state.canonicalize()?;
     let host = Arc::new(Host::open(&state_dir, agents)?);
-    host.end_left_over().await;
-    let sessions = Arc::new(Sessions::open(host.clone()).await?);
+    end_left_over(&host).await;
+    let shared = Arc::new(Shared::default());
+    let sessions = Arc::new(Sessions::open(host.clone(), shared.clone()).await?);
     let listener = TcpListener::bind((arguments.host, arguments.port)).await.map_err(|error| {
         format!(
             "{}:{} cannot be listened on: {error}; give another --port, or 0 for a free one",
@@ -55,7 +57,7 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     })?;
     let address: SocketAddr = listener.local_addr()?;
     println!("bobbin-agentd listening on http://{address}");
-    let app = api::router(sessions.clone(), host.clone(), &arguments.token);
+    let app = api::router(sessions.clone(), host.clone(), shared, &arguments.token);
     tokio::select! {
         () = connections::serve(listener, app) => {}
         _ = terminate.recv() => {}
@@ -63,6 +65,6 @@ async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Err
     host.stopping();
     let own = std::process::id();
     tree::end(move || tree::below(own), Duration::from_millis(STOP_GRACE_MS)).await;
-    host.end_left_over().await;
+    end_left_over(&host).await;
     Ok(ExitCode::SUCCESS)
 }

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use tokio::sync::{RwLock, mpsc, oneshot, watch};
 
-use crate::driver::{Down, Report};
+use crate::driver::{Down, Report, Shared};
 use crate::host::Host;
 use crate::limits::INPUTS_MAX;
 use crate::log::{Page, Reader};
@@ -108,7 +108,12 @@ impl Session {
     ///
     /// # Errors
     /// The file cannot be opened or read.
-    pub(crate) async fn open(id: &str, path: &Path, host: Arc<Host>) -> std::io::Result<Self> {
+    pub(crate) async fn open(
+        id: &str,
+        path: &Path,
+        host: Arc<Host>,
+        shared: Arc<Shared>,
+    ) -> std::io::Result<Self> {
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
         let opened = {
             let path = path.to_owned();
@@ -124,8 +129,8 @@ impl Session {
             state: Arc::new(RwLock::new(State::default())),
             progress: watch,
         };
-        let actor =
-            actor::Actor::new(id, opened, session.state.clone(), host, sender, progress).await;
+        let around = actor::Around { host, shared, inputs: sender, progress };
+        let actor = actor::Actor::new(id, opened, session.state.clone(), around).await;
         tokio::spawn(actor.run(inputs));
         Ok(session)
     }

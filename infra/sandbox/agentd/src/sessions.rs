@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::host::{Host, session_of};
+use crate::driver::Shared;
+use crate::host::Host;
 use crate::limits::SESSIONS_MAX;
+use crate::names::session_of;
 use crate::session::{Session, SessionError};
 use crate::state::Created;
 
@@ -21,6 +23,7 @@ pub(crate) enum NotCreated {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     host: Arc<Host>,
+    shared: Arc<Shared>,
     open: Mutex<BTreeMap<String, Session>>,
 }
 
@@ -29,7 +32,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The folder of sessions cannot be read. A session whose log cannot be read is left out, and told in the log.
-    pub(crate) async fn open(host: Arc<Host>) -> std::io::Result<Self> {
+    pub(crate) async fn open(host: Arc<Host>, shared: Arc<Shared>) -> std::io::Result<Self> {
         let mut open = BTreeMap::new();
         let mut entries = tokio::fs::read_dir(host.state_dir.join("sessions")).await?;
         while let Some(entry) = entries.next_entry().await? {
@@ -37,7 +40,7 @@ impl Sessions {
             let Some(id) = name.to_str().and_then(session_of) else {
                 continue;
             };
-            match Session::open(&id, &entry.path(), host.clone()).await {
+            match Session::open(&id, &entry.path(), host.clone(), shared.clone()).await {
                 Ok(session) if session.state().await.created.is_some() => {
                     open.insert(id, session);
                 }
@@ -46,7 +49,7 @@ impl Sessions {
                 Err(error) => tracing::error!(session = id, %error, "a session cannot be opened"),
             }
         }
-        Ok(Self { host, open: Mutex::new(open) })
+        Ok(Self { host, shared, open: Mutex::new(open) })
     }
 
     pub(crate) async fn get(&self, id: &str) -> Option<Session> {
@@ -67,13 +70,12 @@ impl Sessions {
         if open.len() >= SESSIONS_MAX {
             return Err(NotCreated::TooMany);
         }
-        let session =
-            Session::open(id, &self.host.log_of(id), self.host.clone()).await.map_err(|error| {
-                match error.kind() {
-                    std::io::ErrorKind::StorageFull => NotCreated::Session(SessionError::Full),
-                    _ => NotCreated::Session(SessionError::Broken(error.to_string())),
-                }
-            })?;
+        let path = self.host.log_of(id);
+        let session = Session::open(id, &path, self.host.clone(), self.shared.clone());
+        let session = session.await.map_err(|error| match error.kind() {
+            std::io::ErrorKind::StorageFull => NotCreated::Session(SessionError::Full),
+            _ => NotCreated::Session(SessionError::Broken(error.to_string())),
+        })?;
         session.create(created).await.map_err(NotCreated::Session)?;
         open.insert(id.to_owned(), session.clone());
         Ok(session)

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-use super::answer::is_minted;
 use super::client::{OpenCode, OpenCodeError};
+use super::order::is_minted;
 use super::types::{Message, Role, Status};
 
 /// An abort waits this long for the run to begin, looking this often.
@@ -14,7 +14,10 @@ const BEGIN_LOOK_MS: u64 = 250;
 
 impl OpenCode {
     /// Whether the server has this message.
-    pub(super) async fn has(&self, session: &str, message: &str) -> Result<bool, OpenCodeError> {
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn has(&self, session: &str, message: &str) -> Result<bool, OpenCodeError> {
         let found = self.message(session, message).await;
         found.map(|found| found.is_some())
     }

@@ -11,6 +11,7 @@ mod client;
 mod launch;
 pub mod models;
 mod options;
+mod order;
 mod outside;
 mod reading;
 mod request;
@@ -23,8 +24,9 @@ mod watch;
 #[cfg(test)]
 mod tests;
 
-pub use answer::{conclude, turn_of};
-pub use client::{ANSWER_BYTES_MAX, OpenCode, Via};
+pub use answer::conclude;
+pub use client::{ANSWER_BYTES_MAX, Events, OpenCode, OpenCodeError, Via};
+pub use order::turn_of;
 pub use outside::{ToolServer, tools_config};
 pub use reading::{Reading, Snapshot};
 pub use request::{CORRELATION, VERSION, WITHOUT_PROJECT_CONFIG, session_title};

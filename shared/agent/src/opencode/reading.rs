@@ -11,7 +11,7 @@ use bobbin_agent_events::{
 };
 use serde_json::{Value, json};
 
-use super::answer::{in_order, is_minted};
+use super::order::{in_order, is_minted};
 use super::types::{Message, Role, Session, Status, Statuses, shorten};
 use crate::fold::Fold;
 

@@ -9,7 +9,8 @@ use bobbin_core::card::{PlanState, StepState};
 use bobbin_core::run::{Answer, RunEnd};
 use serde_json::{Value, json};
 
-use super::answer::{conclude, in_order, is_whole};
+use super::answer::conclude;
+use super::order::{in_order, is_whole};
 use super::reading::{Reading, Snapshot};
 use super::sse::Sse;
 use super::types::{Message, Role};

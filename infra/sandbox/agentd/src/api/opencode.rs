@@ -44,8 +44,8 @@ pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Re
         Err(missing) => return Err(missing.into()),
     };
     // Whoever asks may go away while the server starts (a look at its health is short): it goes on starting.
-    let host = Arc::clone(&api.host);
-    let started = tokio::spawn(async move { host.opencode.endpoint(&agent, &host).await });
+    let (host, shared) = (Arc::clone(&api.host), Arc::clone(&api.shared));
+    let started = tokio::spawn(async move { shared.opencode.endpoint(&agent, &host).await });
     let endpoint = match started.await {
         Ok(Ok(endpoint)) => endpoint,
         Ok(Err(down)) => return Err(Problem::upstream(down.message)),

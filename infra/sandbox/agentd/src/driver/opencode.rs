@@ -3,13 +3,13 @@
 //! Measured with 1.18.33: events only say that something is to be seen; whether a turn has ended stands in the status and
 //! the list of messages. A subagent's asks and messages carry a session of its own.
 
-mod api;
 mod server;
 mod turn;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
+use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError, Status};
 use bobbin_agent_events::{Converter, UniversalEventData};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -19,8 +19,7 @@ use super::{Down, Handed, Launch, Order, Report, Reports, text, with_attachments
 use crate::host::Host;
 use crate::state::{Answer, Ask, Ended, PermissionMode};
 
-use api::{Api, ApiError, Events};
-pub(crate) use server::{Endpoint, Server};
+pub(crate) use server::Server;
 use turn::{Look, Stand};
 
 /// Between two looks at a turn of which no event says anything.
@@ -29,10 +28,12 @@ const LOOK_MS: u64 = 5_000;
 const QUIET_MS: u64 = 200;
 /// But no longer than this.
 const LATE_MS_MAX: u64 = 2_000;
+/// A stream without a word for so long is dead: there is a heartbeat every ten seconds.
+const SILENCE_MS_MAX: u64 = 30_000;
 
 struct Session {
     launch: Launch,
-    api: Api,
+    client: OpenCode,
     id: String,
     /// Itself and its subagents'.
     family: BTreeSet<String>,
@@ -58,55 +59,98 @@ const IMAGES_NOT_SEEN: &str =
 pub(super) async fn drive(
     launch: Launch,
     host: &Host,
+    server: &Server,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
-    let endpoint = match host.opencode.endpoint(&launch.agent, host).await {
+    let endpoint = match server.endpoint(&launch.agent, host).await {
         Ok(endpoint) => endpoint,
         Err(down) => return down,
     };
-    let api = Api::new(&endpoint, &launch.created.directory);
-    match Session::open(launch, api, reports).await {
+    let client = match endpoint.client() {
+        Ok(client) => client.in_directory(Some(&launch.created.directory)),
+        Err(error) => return down_of(&error),
+    };
+    match Session::open(launch, client, reports).await {
         Ok((mut session, mut events)) => {
             let down = match session.work(&mut events, &mut orders, reports).await {
                 Ok(down) => down,
                 Err(error) => down_of(&error),
             };
             // A run without anybody who follows it must not go on.
-            let _ = session.api.abort(&session.id).await;
+            let _ = session.client.abort(&session.id).await;
             down
         }
         Err(error) => down_of(&error),
     }
 }
 
-fn down_of(error: &ApiError) -> Down {
-    let kind = match error {
-        ApiError::Http(_) | ApiError::StreamEnded => "agent_process_exited",
-        ApiError::Status { .. } | ApiError::Shape => "stream_error",
-    };
-    Down { kind, message: format!("OpenCode: {error}") }
+fn down_of(error: &OpenCodeError) -> Down {
+    let kind = if is_refusal(error) { "stream_error" } else { "agent_process_exited" };
+    Down { kind, message: error.to_string() }
+}
+
+/// The server is there, and says no.
+const fn is_refusal(error: &OpenCodeError) -> bool {
+    matches!(
+        error,
+        OpenCodeError::SessionMissing
+            | OpenCodeError::NotFound { .. }
+            | OpenCodeError::Refused { .. }
+            | OpenCodeError::TooLarge { .. }
+    )
+}
+
+/// The server's events, each by itself.
+struct Stream {
+    events: Events,
+    /// What has come and was not taken.
+    waiting: VecDeque<Value>,
+    /// When it last said anything.
+    heard: Instant,
+}
+
+impl Stream {
+    async fn open(client: &OpenCode) -> Result<Self, OpenCodeError> {
+        let events = client.events().await?;
+        Ok(Self { events, waiting: VecDeque::new(), heard: Instant::now() })
+    }
+
+    /// The next event; none when the stream broke or went silent. Safe to drop and call again.
+    async fn next(&mut self) -> Option<Value> {
+        while self.waiting.is_empty() {
+            let silent = self.heard + Duration::from_millis(SILENCE_MS_MAX);
+            let heard = tokio::time::timeout_at(silent, self.events.next()).await;
+            self.waiting = heard.ok()?.ok()??.into();
+            self.heard = Instant::now();
+        }
+        self.waiting.pop_front()
+    }
 }
 
 impl Session {
     /// Opens the stream first, so that nothing of the session is missed, then the session.
-    async fn open(launch: Launch, api: Api, reports: &Reports) -> Result<(Self, Events), ApiError> {
-        let events = api.events().await?;
+    async fn open(
+        launch: Launch,
+        client: OpenCode,
+        reports: &Reports,
+    ) -> Result<(Self, Stream), OpenCodeError> {
+        let events = Stream::open(&client).await?;
         let found = match &launch.agent_session {
-            Some(id) => Some(api.session(id).await?),
+            Some(id) => Some(client.session(id).await?),
             None => None,
         };
         let made = match found {
             Some(found) => found,
-            None => api.create(&creation(&launch)).await?,
+            None => client.create(creation(&launch)).await?,
         };
-        let id = text(&made, "/id").ok_or(ApiError::Shape)?.to_owned();
+        let id = made.id;
         reports.send(Report::Ready { agent_session: Some(id.clone()) }).await;
         let session = Self {
             converter: launch.converter(),
             family: BTreeSet::from([id.clone()]),
             launch,
-            api,
+            client,
             id,
             running: None,
             asks: BTreeSet::new(),
@@ -117,17 +161,17 @@ impl Session {
 
     async fn work(
         &mut self,
-        events: &mut Events,
+        events: &mut Stream,
         orders: &mut mpsc::Receiver<Order>,
         reports: &Reports,
-    ) -> Result<Down, ApiError> {
+    ) -> Result<Down, OpenCodeError> {
         let mut looks = interval(Duration::from_millis(LOOK_MS));
         loop {
             tokio::select! {
                 biased;
                 event = events.next() => match event {
-                    Ok(event) => self.hear(event, reports).await,
-                    Err(_) => *events = self.reconnect(reports).await?,
+                    Some(event) => self.hear(event, reports).await,
+                    None => *events = self.reconnect(reports).await?,
                 },
                 order = orders.recv() => match order {
                     Some(order) => self.obey(order, reports).await?,
@@ -145,14 +189,14 @@ impl Session {
     }
 
     /// Hears what comes late of a turn that has ended.
-    async fn hear_the_rest(&mut self, events: &mut Events, reports: &Reports) {
+    async fn hear_the_rest(&mut self, events: &mut Stream, reports: &Reports) {
         let last = Instant::now() + Duration::from_millis(LATE_MS_MAX);
         loop {
             let quiet = Instant::now() + Duration::from_millis(QUIET_MS);
             match tokio::time::timeout_at(quiet.min(last), events.next()).await {
-                Ok(Ok(event)) => self.hear(event, reports).await,
+                Ok(Some(event)) => self.hear(event, reports).await,
                 // A stream that broke is seen by the next who reads it.
-                Ok(Err(_)) | Err(_) => return,
+                Ok(None) | Err(_) => return,
             }
         }
     }
@@ -198,11 +242,11 @@ impl Session {
 
     /// The stream broke. If the server is there, asks that came meanwhile are told as if by events; messages are told by
     /// the next ones.
-    async fn reconnect(&mut self, reports: &Reports) -> Result<Events, ApiError> {
-        let events = self.api.events().await?;
+    async fn reconnect(&mut self, reports: &Reports) -> Result<Stream, OpenCodeError> {
+        let events = Stream::open(&self.client).await?;
         for (kind, list) in [
-            ("permission.asked", self.api.permissions().await?),
-            ("question.asked", self.api.questions().await?),
+            ("permission.asked", self.client.permissions().await?),
+            ("question.asked", self.client.questions().await?),
         ] {
             for ask in list {
                 let is_ours = text(&ask, "/sessionID").is_some_and(|id| self.family.contains(id));
@@ -216,7 +260,7 @@ impl Session {
         Ok(events)
     }
 
-    async fn obey(&mut self, order: Order, reports: &Reports) -> Result<(), ApiError> {
+    async fn obey(&mut self, order: Order, reports: &Reports) -> Result<(), OpenCodeError> {
         match order {
             Order::Prompt(handed) => self.hand(handed, reports).await,
             Order::Answer { ask, answer } => {
@@ -228,23 +272,23 @@ impl Session {
                     running.look.is_cancelled = true;
                 }
                 self.wants_look = true;
-                self.api.abort(&self.id).await
+                self.client.abort(&self.id).await
             }
         }
     }
 
-    async fn hand(&mut self, handed: Handed, reports: &Reports) -> Result<(), ApiError> {
+    async fn hand(&mut self, handed: Handed, reports: &Reports) -> Result<(), OpenCodeError> {
         let message = turn::message_id(&self.launch.session, &handed.turn);
         let body = self.prompt(&message, &handed);
         self.running = Some(Running { look: Look::new(message), handed });
-        match self.api.prompt(&self.id, &body).await {
+        match self.client.send(&self.id, &body).await {
             Ok(()) => Ok(()),
             // Refused for good: the turn ends, the session goes on.
-            Err(error @ ApiError::Status { .. }) => {
-                self.end(turn::refused(&error), reports).await;
+            Err(refused) if is_refusal(&refused.error) => {
+                self.end(turn::refused(&refused.error), reports).await;
                 Ok(())
             }
-            Err(error) => Err(error),
+            Err(missed) => Err(missed.error),
         }
     }
 
@@ -283,31 +327,32 @@ impl Session {
         body
     }
 
-    async fn answer(&self, ask: &Ask, answer: &Answer) -> Result<(), ApiError> {
+    async fn answer(&self, ask: &Ask, answer: &Answer) -> Result<(), OpenCodeError> {
         let id = ask.id();
         let done = match answer {
-            Answer::Once => self.api.reply_permission(id, "once").await,
-            Answer::Always => self.api.reply_permission(id, "always").await,
-            Answer::Reject => self.api.reply_permission(id, "reject").await,
-            Answer::Answers(answers) => self.api.reply_question(id, answers).await,
-            Answer::Declined => self.api.reject_question(id).await,
+            Answer::Once => self.client.reply_permission(id, "once").await,
+            Answer::Always => self.client.reply_permission(id, "always").await,
+            Answer::Reject => self.client.reply_permission(id, "reject").await,
+            Answer::Answers(answers) => self.client.reply_question(id, answers).await,
+            Answer::Declined => self.client.reject_question(id).await,
         };
         match done {
             // It is settled already: by an abort, or by "always".
-            Err(ApiError::Status { status: 404, .. }) => Ok(()),
+            Err(OpenCodeError::NotFound { .. }) => Ok(()),
             done => done,
         }
     }
 
     /// Looks whether the running turn has ended.
-    async fn look(&mut self, reports: &Reports) -> Result<Option<Ended>, ApiError> {
+    async fn look(&mut self, reports: &Reports) -> Result<Option<Ended>, OpenCodeError> {
         let Some(running) = &mut self.running else {
             return Ok(None);
         };
         // In this order: what ends between the two is seen to have ended.
-        let is_busy = self.api.statuses().await?.get(&self.id).is_some();
-        let is_there = !is_busy && self.api.has(&self.id, running.look.message()).await?;
-        let last = if is_there { self.api.last_message(&self.id).await? } else { None };
+        let statuses = self.client.statuses().await?;
+        let is_busy = !matches!(statuses.get(&self.id), None | Some(Status::Idle));
+        let is_there = !is_busy && self.client.has(&self.id, running.look.message()).await?;
+        let last = if is_there { self.client.last_message(&self.id).await? } else { None };
         let stand = running.look.stand(is_busy, is_there, last.as_ref(), Instant::now());
         match stand {
             Stand::Goes => Ok(None),

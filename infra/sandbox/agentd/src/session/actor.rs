@@ -11,10 +11,11 @@ use tokio::task::JoinHandle;
 
 use super::events::{Numbering, failure, turn_ended};
 use super::{AgentStatus, Input, Progress, Reply, SessionError};
-use crate::driver::{self, Down, Handed, Launch, Order, Report, Reports};
+use crate::driver::{self, Down, Handed, Launch, Order, Report, Reports, Shared};
 use crate::host::Host;
 use crate::limits::{
-    BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, NUDGED_ASKS_MAX, ORDERS_MAX, TURN_EVENTS_MAX,
+    BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, NUDGED_ASKS_MAX, ORDERS_MAX, REPORTS_MAX,
+    TURN_EVENTS_MAX,
 };
 use crate::log::{AppendError, Found, Line, Log, Room};
 use crate::nudge::Nudge;
@@ -74,14 +75,20 @@ struct Batch {
     ends: bool,
 }
 
+/// What a session has to do with.
+pub(super) struct Around {
+    pub(super) host: Arc<Host>,
+    pub(super) shared: Arc<Shared>,
+    /// To hand to timers and to what hears an agent.
+    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) progress: watch::Sender<Progress>,
+}
+
 pub(super) struct Actor {
     path: PathBuf,
     log: Arc<Mutex<Log>>,
     state: Arc<RwLock<State>>,
-    host: Arc<Host>,
-    /// To hand to drivers and timers.
-    inputs: mpsc::Sender<Input>,
-    progress: watch::Sender<Progress>,
+    around: Around,
     numbering: Numbering,
     /// The agent that runs, by the number of its launch.
     agent: Option<(u64, mpsc::Sender<Order>)>,
@@ -105,18 +112,14 @@ impl Actor {
         id: &str,
         opened: Opened,
         state: Arc<RwLock<State>>,
-        host: Arc<Host>,
-        inputs: mpsc::Sender<Input>,
-        progress: watch::Sender<Progress>,
+        around: Around,
     ) -> Self {
         *state.write().await = opened.state;
         let mut actor = Self {
             path: opened.path,
             log: Arc::new(Mutex::new(opened.log)),
             state,
-            host,
-            inputs,
-            progress,
+            around,
             numbering: Numbering {
                 session: id.to_owned(),
                 last_id: opened.last_event,
@@ -305,7 +308,7 @@ impl Actor {
                 let said = Some(down.message.clone());
                 let ended = if is_cancelled {
                     Ended::of(Outcome::Cancelled, down.kind, said)
-                } else if self.host.is_stopping() {
+                } else if self.around.host.is_stopping() {
                     // The daemon ended the agent, and not the other way round.
                     cut()
                 } else {
@@ -323,7 +326,7 @@ impl Actor {
 
     /// Hands the agent what is next, if it is free; starts it if it does not run.
     fn go_on(&mut self, state: &mut State, batch: &mut Batch) {
-        if self.host.is_stopping() {
+        if self.around.host.is_stopping() {
             // It waits for the next start.
             return;
         }
@@ -479,7 +482,7 @@ impl Actor {
     }
 
     fn publish(&self) {
-        self.progress.send_modify(|progress| {
+        self.around.progress.send_modify(|progress| {
             progress.last_event = self.numbering.last_id;
             progress.writes += 1;
         });
@@ -578,7 +581,7 @@ impl Actor {
         }
         let mut written = self.append(&lines, Room::Ends).await;
         if matches!(written, Err(AppendError::Full)) {
-            self.host.give_up_reserve();
+            self.around.host.give_up_reserve();
             written = self.append(&lines, Room::Ends).await;
         }
         match written {
@@ -607,10 +610,12 @@ impl Actor {
             Effect::Launch => self.start(state),
             Effect::Stop(orders) => {
                 drop(orders);
-                self.progress.send_modify(|progress| progress.agent = AgentStatus::NotStarted);
+                self.around
+                    .progress
+                    .send_modify(|progress| progress.agent = AgentStatus::NotStarted);
             }
             Effect::Watch(turn) => {
-                let inputs = self.inputs.clone();
+                let inputs = self.around.inputs.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(CANCEL_MS_MAX)).await;
                     // A session that is gone has no turn.
@@ -619,7 +624,7 @@ impl Actor {
             }
             Effect::Nudge(nudge) => nudge.say(),
             Effect::Status(status) => {
-                self.progress.send_modify(|progress| progress.agent = status);
+                self.around.progress.send_modify(|progress| progress.agent = status);
             }
         }
     }
@@ -629,13 +634,13 @@ impl Actor {
             return;
         };
         let number = state.launches;
-        let reports =
-            Reports::new(self.inputs.clone(), number, self.host.clone(), &self.numbering.session);
+        let (sender, mut told) = mpsc::channel(REPORTS_MAX);
+        let reports = Reports::new(sender, self.around.host.clone(), &self.numbering.session);
         let (orders, queue) = mpsc::channel(ORDERS_MAX);
         self.agent = Some((number, orders));
-        self.progress.send_modify(|progress| progress.agent = AgentStatus::Starting);
-        let host = self.host.clone();
-        let inputs = self.inputs.clone();
+        self.around.progress.send_modify(|progress| progress.agent = AgentStatus::Starting);
+        let (host, shared) = (self.around.host.clone(), self.around.shared.clone());
+        let inputs = self.around.inputs.clone();
         let session = self.numbering.session.clone();
         let agent_session = state.agent_session.clone();
         let before = self.driver.take();
@@ -644,20 +649,25 @@ impl Actor {
                 // It ends by itself, whatever became of it.
                 let _ = before.await;
             }
-            let down = match host.agents.find(&created.agent).await {
-                Ok(agent) => {
-                    let launch = Launch {
-                        session,
-                        agent,
-                        created,
-                        agent_session,
-                        launches: number.saturating_sub(1),
-                    };
-                    driver::drive(launch, &host, queue, &reports).await
+            let hear = async {
+                while let Some(report) = told.recv().await {
+                    // A session that is gone wants to know nothing.
+                    let _ = inputs.send(Input::Report { launch: number, report }).await;
                 }
-                Err(missing) => Down { kind: missing.kind(), message: missing.to_string() },
             };
-            // A session that is gone wants to know nothing.
+            // All that was reported comes before the end.
+            let drive = async move {
+                let agent = match host.agents.find(&created.agent).await {
+                    Ok(agent) => agent,
+                    Err(missing) => {
+                        return Down { kind: missing.kind(), message: missing.to_string() };
+                    }
+                };
+                let launches = number.saturating_sub(1);
+                let launch = Launch { session, agent, created, agent_session, launches };
+                driver::drive(launch, &host, &shared, queue, &reports).await
+            };
+            let (down, ()) = tokio::join!(drive, hear);
             let _ = inputs.send(Input::Down { launch: number, down }).await;
         }));
     }

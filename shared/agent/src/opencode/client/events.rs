@@ -13,7 +13,7 @@ use crate::opencode::sse::Sse;
 /// Time for the head of the event stream.
 const STREAM_HEAD_MS_MAX: u64 = 15_000;
 /// Life of one event stream; it is opened anew after that.
-const STREAM_MS_MAX: u64 = 14 * 60_000;
+pub(super) const STREAM_MS_MAX: u64 = 14 * 60_000;
 
 impl OpenCode {
     /// Opens the event stream. Nothing is replayed: read everything anew once `server.connected` has come.
@@ -30,8 +30,9 @@ impl OpenCode {
     }
 
     async fn open_events(&self) -> Answered<Events> {
-        let request =
-            self.request(Method::GET, "/event", &[])?.timeout(Duration::from_millis(STREAM_MS_MAX));
+        let request = self
+            .request(Method::GET, "/event", &[])?
+            .timeout(Duration::from_millis(self.stream_ms_max));
         let head = tokio::time::timeout(
             Duration::from_millis(STREAM_HEAD_MS_MAX),
             self.http.open(request),

@@ -4,7 +4,7 @@ use reqwest::Method;
 
 use super::error::{CallKind, OpenCodeError, not_an_answer};
 use super::{Answered, OpenCode};
-use crate::opencode::answer::{in_order, is_whole};
+use crate::opencode::order::{in_order, is_whole};
 use crate::opencode::types::Message;
 
 /// Newest messages that are looked at to see whether an answer is under way: prompts that were sent into a run lie behind
@@ -76,8 +76,19 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn newest(&self, session: &str) -> Answered<Vec<Message>> {
+        self.last(session, NEWEST_MESSAGES).await
+    }
+
+    /// The last message of a session.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn last_message(&self, session: &str) -> Answered<Option<Message>> {
+        Ok(self.last(session, 1).await?.pop())
+    }
+
+    async fn last(&self, session: &str, mut messages: u32) -> Answered<Vec<Message>> {
         let path = format!("/session/{session}/message");
-        let mut messages = NEWEST_MESSAGES;
         loop {
             let limit = messages.to_string();
             let query = [("limit", limit.as_str())];

@@ -29,6 +29,7 @@ use crate::runtime::{Conversation, InlineImage, Refresh};
 use self::error::{CallKind, not_an_answer};
 pub use self::error::{NotAccepted, OpenCodeError};
 pub use self::events::Events;
+use self::events::STREAM_MS_MAX;
 
 /// The user name of OpenCode's Basic authentication.
 const USER: &str = "opencode";
@@ -80,6 +81,8 @@ pub struct OpenCode {
     via: Via,
     authorization: String,
     refresh: Option<Refresh>,
+    /// How long a stream of events may last.
+    stream_ms_max: u64,
     /// The directory that every call is about; none: the server's own.
     directory: Option<String>,
 }
@@ -121,6 +124,7 @@ impl OpenCode {
             via,
             authorization: via.authorization(password),
             refresh: None,
+            stream_ms_max: STREAM_MS_MAX,
             directory: None,
         }
     }
@@ -155,6 +159,12 @@ impl OpenCode {
         Self { refresh: Some(refresh), ..self }
     }
 
+    /// The same client, whose streams of events may last so long.
+    #[must_use]
+    pub fn with_stream_of(self, stream_ms_max: u64) -> Self {
+        Self { stream_ms_max, ..self }
+    }
+
     /// Whether the server is up.
     ///
     /// # Errors
@@ -177,8 +187,15 @@ impl OpenCode {
     /// # Errors
     /// [`OpenCodeError`].
     pub async fn create_session(&self, conversation: Conversation<'_>) -> Answered<Session> {
-        self.post_json("/session", Some(request::create_session(conversation)), CallKind::Other)
-            .await
+        self.create(request::create_session(conversation)).await
+    }
+
+    /// Makes a session as this body says.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn create(&self, body: Value) -> Answered<Session> {
+        self.post_json("/session", Some(body), CallKind::Other).await
     }
 
     /// The newest session with exactly this title in the directory that this client is for.
@@ -231,8 +248,16 @@ impl OpenCode {
     ) -> Result<(), NotAccepted> {
         let body =
             request::prompt(ids, prompt.turn, with, prompt.system, prompt.text, prompt.images);
+        self.send(session, &body).await
+    }
+
+    /// Hands over a prompt of this body, with an id of the message's own in it.
+    ///
+    /// # Errors
+    /// [`NotAccepted`].
+    pub async fn send(&self, session: &str, body: &Value) -> Result<(), NotAccepted> {
         let path = format!("/session/{session}/prompt_async");
-        let once = || self.attempt(Method::POST, &path, &[], Some(&body), CallKind::Session);
+        let once = || self.attempt(Method::POST, &path, &[], Some(body), CallKind::Session);
         let answer = match once().await {
             Err(first) if first.error.is_of_the_endpoint() => {
                 let renewed = self

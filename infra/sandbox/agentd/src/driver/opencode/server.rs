@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_agent::opencode::WITHOUT_PROJECT_CONFIG;
-use bobbin_http::Method;
+use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeError, WITHOUT_PROJECT_CONFIG};
+use bobbin_http::{Guard, Hosts, Http};
 use futures::StreamExt;
 use tokio::sync::Mutex;
 use tokio_util::codec::FramedRead;
 
-use super::api::http;
 use crate::agents::Agent;
 use crate::driver::lines::{Line, Lines};
 use crate::driver::{Down, loads_project_config};
@@ -21,6 +20,8 @@ use crate::process::{Process, Program};
 
 /// Where OpenCode keeps its sessions, by the name that this had in sandbox-agent; OpenCode's own place without it.
 const DATABASE_VARIABLE: &str = "OPENCODE_COMPAT_DB_PATH";
+/// How long a stream of its events may last.
+const STREAM_MS_MAX: u64 = 30 * 24 * 3_600_000;
 const LISTENING: &str = "opencode server listening on ";
 
 /// Where the server is, and what it wants to see.
@@ -31,6 +32,19 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
+    /// A client of it.
+    ///
+    /// # Errors
+    /// The address cannot be used.
+    pub(super) fn client(&self) -> Result<OpenCode, OpenCodeError> {
+        let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
+        let endpoint =
+            bobbin_core::endpoint::Endpoint { url: self.base.clone(), headers: Vec::new() };
+        let client =
+            OpenCode::new(http.with_body_bytes_max(ANSWER_BYTES_MAX), endpoint, &self.password);
+        Ok(client.with_stream_of(STREAM_MS_MAX))
+    }
+
     pub(crate) fn authorization(&self) -> String {
         format!("Basic {}", STANDARD.encode(format!("opencode:{}", self.password)))
     }
@@ -137,13 +151,9 @@ async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
 }
 
 async fn answers(endpoint: &Endpoint) -> bool {
-    let address = format!("{}/global/health", endpoint.base);
-    let http = http();
-    let Ok(request) = http.request(Method::GET, &address) else {
+    let Ok(client) = endpoint.client() else {
         return false;
     };
-    let request = request
-        .header("authorization", endpoint.authorization())
-        .timeout(Duration::from_millis(CALL_MS_MAX / 5));
-    http.send(request).await.is_ok_and(|answer| answer.ok())
+    let bound = Duration::from_millis(CALL_MS_MAX / 5);
+    tokio::time::timeout(bound, client.probe()).await.is_ok_and(|health| health.is_ok())
 }

@@ -2,13 +2,11 @@
 
 use std::time::Duration;
 
+use bobbin_agent::opencode::{Message, OpenCodeError, Role};
 use bobbin_agent_events::Outcome;
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use super::super::text;
-use super::api::ApiError;
 use crate::state::Ended;
 
 /// So long nothing may be seen of a prompt that was taken: it was refused after that (an unknown model or agent).
@@ -49,15 +47,15 @@ impl Look {
         &mut self,
         is_busy: bool,
         is_there: bool,
-        last: Option<&Value>,
+        last: Option<&Message>,
         now: Instant,
     ) -> Stand {
         if is_busy {
             self.unseen_since = None;
             return Stand::Goes;
         }
-        let is_answer = last.is_some_and(|last| text(last, "/info/role") == Some("assistant"));
-        let is_whole = last.is_some_and(|last| last["info"]["time"]["completed"].is_number());
+        let is_answer = last.is_some_and(|last| last.info.role == Role::Assistant);
+        let is_whole = last.is_some_and(|last| last.info.time.completed.is_some());
         match last {
             Some(last) if is_there && is_answer && is_whole => Stand::Ended(self.ended(last)),
             _ => {
@@ -70,15 +68,19 @@ impl Look {
         }
     }
 
-    fn ended(&self, last: &Value) -> Ended {
-        let name = text(last, "/info/error/name");
-        let said = text(last, "/info/error/data/message").or(name);
-        match (name, said) {
+    fn ended(&self, last: &Message) -> Ended {
+        let error = last.info.error.as_ref();
+        let said = error.map(|error| match error.data.message.as_str() {
+            "" => error.name.clone(),
+            said => said.to_owned(),
+        });
+        match (error.map(|error| error.name.as_str()), said) {
             (Some("MessageAbortedError"), _) => Ended::of(Outcome::Cancelled, "aborted", None),
-            (_, Some(said)) => Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned())),
+            (_, Some(said)) => Ended::of(Outcome::Failed, "agent_failed", Some(said)),
             _ if self.is_cancelled => Ended::of(Outcome::Cancelled, "aborted", None),
             (_, None) => {
-                Ended::of(Outcome::Done, text(last, "/info/finish").unwrap_or("unexplained"), None)
+                let finish = last.info.finish.as_deref().unwrap_or("unexplained");
+                Ended::of(Outcome::Done, finish, None)
             }
         }
     }
@@ -95,8 +97,8 @@ impl Look {
 }
 
 /// The end of a turn whose prompt was refused.
-pub(super) fn refused(error: &ApiError) -> Ended {
-    Ended::of(Outcome::Failed, "agent_failed", Some(format!("OpenCode: {error}")))
+pub(super) fn refused(error: &OpenCodeError) -> Ended {
+    Ended::of(Outcome::Failed, "agent_failed", Some(error.to_string()))
 }
 
 /// The id of a turn's message: the turn's own, where it is one, so that a thread keeps its ids whichever way it is run;
