@@ -10,6 +10,7 @@ mod host;
 mod line;
 mod log;
 mod meant;
+mod named;
 mod orphans;
 mod progress;
 mod sandbox;

@@ -19,6 +19,7 @@ use serde::Serialize;
 
 use super::arguments::{Act, Destroy};
 use super::line::stage;
+use super::named;
 use super::sandbox::{self, Chosen};
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
@@ -199,7 +200,7 @@ async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandE
     let threads: BTreeSet<ThreadKey> = turns.iter().map(|(thread, _)| thread.clone()).collect();
     let threads: Vec<ThreadKey> = threads.into_iter().collect();
     let found = stack.store.records(&threads).await;
-    let found = found.map_err(|e| sandbox::unread(&e))?;
+    let found = found.map_err(|e| named::unread(&e))?;
     let of = |(thread, turn): (ThreadKey, TurnId)| {
         let session = found.iter().find(|(session, _)| session.thread == thread);
         let present = session.and_then(|(session, _)| session.turn.clone());
@@ -293,7 +294,7 @@ pub async fn followed(
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let mut told = None;
     loop {
-        let record = sandbox::record(stack, key).await?.unwrap_or_default();
+        let record = named::record(stack, key).await?.unwrap_or_default();
         let known = record.operated.iter().find(|one| one.id == *id).cloned();
         if known.is_some() || Instant::now() >= until {
             return Ok((record, known));

@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use bobbin_core::ids::{SandboxName, ThreadKey};
 
-use super::sandbox;
+use super::named;
 use super::stack::Stack;
 use crate::output::CommandError;
 use crate::table::CUT;
@@ -85,8 +85,8 @@ impl Meant {
             return Ok(key.clone());
         }
         let armed = stack.store.all_armed().await;
-        let armed = armed.map_err(|e| sandbox::unread(&e))?;
-        let shared = sandbox::all_named(stack, None).await?.listed;
+        let armed = armed.map_err(|e| named::unread(&e))?;
+        let shared = named::all_named(stack, None).await?.listed;
         let shared = shared.into_iter().flat_map(|one| one.threads);
         let mut found = self.among(armed.into_iter().chain(shared));
         // What has neither sandbox nor turn stands in no index.
@@ -94,7 +94,7 @@ impl Meant {
         let mut read = 0;
         while found.is_empty() && read < THREADS_MAX {
             let page = stack.store.page(after.as_ref(), PAGE).await;
-            let page = page.map_err(|e| sandbox::unread(&e))?;
+            let page = page.map_err(|e| named::unread(&e))?;
             read += PAGE;
             let keys = page.threads.into_iter().map(|(session, _)| session.thread);
             found = self.among(keys);

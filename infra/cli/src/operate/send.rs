@@ -20,7 +20,8 @@ use bobbin_core::selection::Selection;
 
 use super::arguments::Send;
 use super::follow;
-use super::sandbox::{self, snapshots};
+use super::named;
+use super::sandbox::snapshots;
 use super::stack::Stack;
 use super::task::{Channel, SendId};
 use crate::output::{CommandError, Output, Status};
@@ -210,7 +211,7 @@ async fn look_at_sandbox(
     let found = match &wants.sandbox {
         Some(name) => {
             let found = stack.store.name(tenant, name).await;
-            found.map_err(|e| sandbox::unread(&e))?
+            found.map_err(|e| named::unread(&e))?
         }
         None => None,
     };
@@ -230,7 +231,7 @@ async fn look_at_sandbox(
             None => Ok(()),
         };
     };
-    let record = sandbox::record(stack, &key).await?.unwrap_or_default();
+    let record = named::record(stack, &key).await?.unwrap_or_default();
     if record.closing.is_some() {
         return Err(format!(
             "The sandbox {} is being destroyed, so nothing begins in it any more. Nothing was sent.",

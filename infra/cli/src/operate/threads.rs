@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use super::arguments::Threads;
 use super::line::{Line, line};
-use super::sandbox::all_named;
+use super::named::all_named;
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};

@@ -5,6 +5,7 @@
 //! network of their own, whose requests to named hosts can be changed on their way out ([`gateway`]). They are started, tried and ended in one
 //! way: settings, faults, timers, program. Deliberately absent: any API, state or rule of one provider's.
 
+mod arrivals;
 pub mod clock;
 pub mod confine;
 pub mod disk;

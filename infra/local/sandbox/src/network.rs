@@ -5,21 +5,18 @@
 //! programs inside make ([`crate::outbound`]), and those to ports inside, which the sandbox's first process makes when it is
 //! asked to ([`Arrivals`]).
 
-use std::collections::BTreeMap;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
-use rand::Rng as _;
 use rustix::fs::{Mode, OFlags};
-use tokio::io::AsyncReadExt as _;
-use tokio::net::{UnixListener, UnixStream};
-use tokio::sync::oneshot;
+use tokio::net::UnixListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
+use crate::arrivals::{Arrival, Arrivals};
 use crate::gateway::Treatments;
 use crate::outbound::{Egress, OutboundPolicy, PROXY_PORT, accept};
 
@@ -27,8 +24,6 @@ use crate::outbound::{Egress, OutboundPolicy, PROXY_PORT, accept};
 pub(crate) const INSIDE: &str = "/run/bobbin";
 /// The socket on which the provider listens.
 pub(crate) const OUTWARD: &str = "out";
-/// What stands in the place of a port before a connection to a port inside: nobody connects to this one.
-pub(crate) const ARRIVAL: u16 = 0;
 /// The variable that names the ports of this machine that are forwarded, with commas.
 pub(crate) const PORTS_VARIABLE: &str = "BOBBIN_PORTS";
 
@@ -54,59 +49,6 @@ pub(crate) struct SandboxNetwork {
     trusts: bool,
     arrivals: Arc<Arrivals>,
     _end: DropGuard,
-}
-
-/// Connections to ports inside that were asked for and have not come yet, by their tickets.
-#[derive(Default)]
-pub(crate) struct Arrivals(Mutex<BTreeMap<u64, oneshot::Sender<UnixStream>>>);
-
-impl Arrivals {
-    /// One that is asked for from now on, until the answer is dropped.
-    fn expect(self: &Arc<Self>) -> Arrival {
-        let (sender, stream) = oneshot::channel();
-        let ticket = rand::rng().random();
-        let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        expected.insert(ticket, sender);
-        Arrival { ticket, stream, of: Arc::clone(self) }
-    }
-
-    /// Hands a connection that came to who asked for it; others are closed.
-    pub(crate) async fn take_in(&self, mut stream: UnixStream) {
-        let Ok(ticket) = stream.read_u64().await else {
-            return;
-        };
-        let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(asked) = expected.remove(&ticket) {
-            // Whoever asked may have gone away.
-            let _ = asked.send(stream);
-        }
-    }
-}
-
-/// A connection that is asked for.
-pub(crate) struct Arrival {
-    /// What the sandbox's first process begins it with.
-    pub(crate) ticket: u64,
-    stream: oneshot::Receiver<UnixStream>,
-    of: Arc<Arrivals>,
-}
-
-impl Arrival {
-    /// Waits for it.
-    ///
-    /// # Errors
-    /// That the sandbox has ended.
-    pub(crate) async fn come(mut self) -> io::Result<UnixStream> {
-        let came = (&mut self.stream).await;
-        came.map_err(|_| io::ErrorKind::ConnectionRefused.into())
-    }
-}
-
-impl Drop for Arrival {
-    fn drop(&mut self) {
-        let mut expected = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
-        expected.remove(&self.ticket);
-    }
 }
 
 impl SandboxNetwork {

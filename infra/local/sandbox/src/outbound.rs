@@ -16,9 +16,9 @@ use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpStream, UnixListener, UnixStream};
 
+use crate::arrivals::{ARRIVAL, Arrivals};
 use crate::gateway::{Treatment, Treatments, send, serve, text_response};
 use crate::limits::CONNECT_MS_MAX;
-use crate::network::{ARRIVAL, Arrivals};
 use crate::stand_in::StandIn;
 use crate::tls::{Stream, TlsInterceptor};
 

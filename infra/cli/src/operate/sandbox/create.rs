@@ -14,7 +14,8 @@ use super::super::act::followed;
 use super::super::arguments::Create;
 use super::super::send;
 use super::super::stack::Stack;
-use super::{snapshots, tenants, unread};
+use super::snapshots;
+use crate::operate::named::{tenants, unread};
 use crate::output::{CommandError, Output, Status};
 use crate::terminal::{answer, can_ask};
 

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::super::arguments::Sandboxes;
 use super::super::sandboxes::{self, Found, Line};
 use super::super::stack::Stack;
-use super::{Named, all_named};
+use crate::operate::named::{Named, all_named};
 use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};
 use crate::time::when;

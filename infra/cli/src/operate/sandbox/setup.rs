@@ -15,7 +15,7 @@ use serde::Serialize;
 use super::super::arguments::Setup;
 use super::super::send::terminal_name;
 use super::super::stack::Stack;
-use super::unread;
+use crate::operate::named::unread;
 use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};
 use crate::time::{pause, span, when};

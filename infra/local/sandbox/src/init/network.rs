@@ -8,8 +8,9 @@ use std::time::Duration;
 use tokio::io::{AsyncWriteExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream, UnixStream};
 
+use crate::arrivals::ARRIVAL;
 use crate::limits::POLL_MS;
-use crate::network::{ARRIVAL, INSIDE, OUTWARD, PORTS_VARIABLE};
+use crate::network::{INSIDE, OUTWARD, PORTS_VARIABLE};
 use crate::outbound::PROXY_PORT;
 
 /// Forwards connections that programs make, if the sandbox has a network of its own.

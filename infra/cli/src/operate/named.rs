@@ -1,0 +1,81 @@
+//! The sandboxes that have a name, as the table has them.
+
+use std::collections::BTreeSet;
+
+use bobbin_cloud::store::StoreError;
+use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::sandboxes::Listed;
+
+use super::stack::Stack;
+use crate::output::CommandError;
+
+/// The servers and workspaces that are known: those of the stack's lists, and those in which something lives.
+///
+/// # Errors
+/// That the table cannot be read.
+pub async fn tenants(
+    stack: &Stack,
+    only: Option<&Tenant>,
+) -> Result<BTreeSet<Tenant>, CommandError> {
+    if let Some(tenant) = only {
+        return Ok(BTreeSet::from([tenant.clone()]));
+    }
+    let armed = stack.store.all_armed().await.map_err(|e| unread(&e))?;
+    let mut tenants = stack.tenants();
+    tenants.extend(armed.iter().map(ThreadKey::tenant));
+    Ok(tenants)
+}
+
+/// The sandboxes that have a name.
+#[derive(Default)]
+pub struct Named {
+    /// Each as the list has it.
+    pub listed: Vec<Listed>,
+    /// The names of those whose record this version cannot read.
+    pub unreadable: Vec<SandboxName>,
+}
+
+/// Reads those of all servers and workspaces, or of one.
+///
+/// # Errors
+/// That the table cannot be read.
+pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, CommandError> {
+    let mut names = Vec::new();
+    for tenant in tenants(stack, tenant).await? {
+        let of_tenant = stack.store.names(&tenant).await;
+        names.extend(of_tenant.map_err(|e| unread(&e))?);
+    }
+    let keys: BTreeSet<SandboxKey> = names.iter().map(|(_, key)| key.clone()).collect();
+    let read = stack.store.sandboxes(&keys).await.map_err(|e| unread(&e))?;
+    let mut named = Named::default();
+    for (name, key) in names {
+        match read.get(&key) {
+            Some(Ok(Some(record))) => named.listed.push(Listed::of(&key, record)),
+            // The name is written in one piece with the record.
+            Some(Ok(None)) | None => {}
+            Some(Err(_)) => named.unreadable.push(name),
+        }
+    }
+    Ok(named)
+}
+
+/// The record of a sandbox, if there is one.
+///
+/// # Errors
+/// That it cannot be read, and what to do.
+pub async fn record(
+    stack: &Stack,
+    key: &SandboxKey,
+) -> Result<Option<SandboxRecord>, CommandError> {
+    let keys = BTreeSet::from([key.clone()]);
+    let mut read = stack.store.sandboxes(&keys).await.map_err(|e| unread(&e))?;
+    let found = read.remove(key).transpose().map_err(|e| unread(&e))?;
+    Ok(found.flatten())
+}
+
+/// Says that a record cannot be read.
+pub fn unread(error: &StoreError) -> CommandError {
+    format!("{error}. If it is of a newer version, use the bobbin of the commit that is deployed.")
+        .into()
+}
