@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
 use bobbin_core::runtime_mode::RuntimeMode;
@@ -12,7 +11,8 @@ use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
 use super::due::Due;
 use super::plan::Late;
 use super::queue::Entry;
-use super::sandbox::{Sandbox, down};
+use super::sandbox::Sandbox;
+use super::services::silent;
 use super::thread::SimThread;
 use crate::promises::Fact;
 
@@ -81,18 +81,24 @@ impl Home {
     }
 
     /// The snapshot that was asked for at this time.
-    pub fn snapshot(&mut self, generation: u32, at_ms: Ms, (now_ms, takes_ms): (Ms, u64)) -> Event {
+    pub fn snapshot(
+        &mut self,
+        generation: u32,
+        at_ms: Ms,
+        (now_ms, takes_ms): (Ms, u64),
+    ) -> Result<(String, SnapshotSeen), Failure> {
         if !self.sandboxes.contains_key(&generation) {
-            return Event::Failed(Failure::SandboxGone);
+            return Err(Failure::SandboxGone);
         }
         let name = format!("snapshot-{generation}-{at_ms}");
         let ready_ms = *self.snapshots.entry(name.clone()).or_insert(now_ms + takes_ms);
         let seen = if ready_ms <= now_ms { SnapshotSeen::Ready } else { SnapshotSeen::UnderWay };
-        Event::SnapshotSeen { name, seen }
+        Ok((name, seen))
     }
 
-    pub fn observed(&self, generation: u32, now_ms: Ms) -> Event {
-        Event::Observed(match self.sandboxes.get(&generation) {
+    /// How the provider says that it stands.
+    pub fn stands(&self, generation: u32, now_ms: Ms) -> SandboxState {
+        match self.sandboxes.get(&generation) {
             None => SandboxState::Gone,
             Some(sandbox) if sandbox.broken => {
                 SandboxState::Broken { reason: "no capacity".to_owned(), recoverable: false }
@@ -100,7 +106,7 @@ impl Home {
             Some(sandbox) if sandbox.ready_ms > now_ms => SandboxState::Provisioning,
             Some(sandbox) if sandbox.stopped => SandboxState::Stopped,
             Some(_) => SandboxState::Running,
-        })
+        }
     }
 
     pub fn create(&mut self, generation: u32, now_ms: Ms, takes_ms: u64, broken: bool) {
@@ -152,7 +158,7 @@ impl Home {
 
     /// Whether the provider says that it runs.
     pub fn is_running(&self, generation: u32, now_ms: Ms) -> bool {
-        self.observed(generation, now_ms) == Event::Observed(SandboxState::Running)
+        self.stands(generation, now_ms) == SandboxState::Running
     }
 
     /// Whether it has no agent, and so no server.
@@ -328,11 +334,10 @@ impl Home {
     }
 
     /// The sandbox's server, if it can be talked to.
-    #[expect(clippy::result_large_err, reason = "the error is the event that is returned as it is")]
-    pub(super) fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Event> {
+    pub(super) fn server(&mut self, generation: u32, now_ms: Ms) -> Result<&mut Sandbox, Failure> {
         let is_cut = self.cut_ms(now_ms) > 0;
         match self.sandboxes.get_mut(&generation) {
-            None => Err(Event::Failed(Failure::SandboxGone)),
+            None => Err(Failure::SandboxGone),
             Some(sandbox)
                 if sandbox.server
                     && !is_cut
@@ -343,60 +348,47 @@ impl Home {
             {
                 Ok(sandbox)
             }
-            Some(_) => Err(down()),
+            Some(_) => Err(silent()),
         }
     }
 
-    pub fn check_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+    pub fn check_server(&mut self, generation: u32, now_ms: Ms) -> Result<(), Failure> {
         if self.is_bare() {
-            return match self.observed(generation, now_ms) {
-                Event::Observed(SandboxState::Running) => Event::Healthy,
-                Event::Observed(SandboxState::Gone) => Event::Failed(Failure::SandboxGone),
-                _ => down(),
+            return match self.stands(generation, now_ms) {
+                SandboxState::Running => Ok(()),
+                SandboxState::Gone => Err(Failure::SandboxGone),
+                _ => Err(silent()),
             };
         }
-        match self.server(generation, now_ms) {
-            Ok(_) => Event::Healthy,
-            // A server that does not answer tells nothing of its sandbox.
-            Err(_) => down(),
+        // A server that does not answer tells nothing of its sandbox.
+        self.server(generation, now_ms).map(drop).map_err(|_| silent())
+    }
+
+    /// The repository comes into the sandbox.
+    pub fn clone_into(&mut self, generation: u32) {
+        if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
+            sandbox.cloned = true;
         }
     }
 
-    /// The repository comes into the sandbox, or cannot be had.
-    pub fn clone_into(&mut self, generation: u32, now_ms: Ms, missing: bool) -> Event {
-        match self.sandboxes.get_mut(&generation) {
-            None => Event::Failed(Failure::SandboxGone),
-            Some(_) if missing => Event::NotCloned { why: NotCloned::NotFound },
-            Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
-                sandbox.cloned = true;
-                Event::Cloned { left_out: LeftOut::default() }
-            }
-            Some(_) => down(),
-        }
-    }
-
-    pub fn ensure_server(&mut self, generation: u32, now_ms: Ms) -> Event {
+    /// The agent's server starts, unless it runs.
+    pub fn serve(&mut self, generation: u32, now_ms: Ms) {
         let record = self.record.as_ref();
         let wants = record.is_some_and(|record| record.repo.is_some() && !record.works_elsewhere());
-        let bare = |sandbox: &Sandbox| wants && !sandbox.cloned;
-        if self.sandboxes.get(&generation).is_some_and(bare) {
+        let Some(sandbox) = self.sandboxes.get_mut(&generation) else {
+            return;
+        };
+        if wants && !sandbox.cloned {
             self.facts.push(Fact::Spent {
                 what: "servers in a sandbox without its repository",
                 times: 1,
                 bound: 0,
             });
         }
-        match self.sandboxes.get_mut(&generation) {
-            None => Event::Failed(Failure::SandboxGone),
-            Some(sandbox) if !sandbox.stopped && sandbox.ready_ms <= now_ms && !sandbox.broken => {
-                // One that does not answer is ended and started anew.
-                if std::mem::take(&mut sandbox.hangs) {
-                    sandbox.dies(now_ms);
-                }
-                sandbox.server = true;
-                Event::Healthy
-            }
-            Some(_) => down(),
+        // One that does not answer is ended and started anew.
+        if std::mem::take(&mut sandbox.hangs) {
+            sandbox.dies(now_ms);
         }
+        sandbox.server = true;
     }
 }

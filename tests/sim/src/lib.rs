@@ -19,6 +19,7 @@ pub mod promises;
 pub mod queue;
 mod run;
 pub mod sandbox;
+pub mod services;
 pub mod state;
 mod sweeper;
 mod task;

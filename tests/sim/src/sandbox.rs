@@ -2,8 +2,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
 use bobbin_core::ids::Ms;
 
 use super::agent::Agent;
@@ -43,8 +41,4 @@ impl Sandbox {
     pub(super) fn dies(&mut self, now_ms: Ms) {
         self.agents.values_mut().for_each(|agent| agent.dies(now_ms));
     }
-}
-
-pub(super) fn down() -> Event {
-    Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() })
 }

@@ -30,9 +30,6 @@ mod tell;
 mod untold;
 pub mod words;
 
-#[cfg(test)]
-mod tests;
-
 use crate::delivery::Delivery;
 use crate::effect::Effect;
 use crate::event::Cause;

@@ -2,7 +2,6 @@
 
 use bobbin_core::artifacts::Artifact;
 use bobbin_core::card::{Card, CardState, Post};
-use bobbin_core::event::Event;
 use bobbin_core::ids::{Ms, PostKind, PostRef, TurnId, post_key};
 
 use super::SimThread;
@@ -14,17 +13,17 @@ impl SimThread {
         &mut self,
         home: &mut Home,
         generation: u32,
-        (turn, index, file): (&str, u32, &Artifact),
+        (turn, index, file): (&TurnId, u32, &Artifact),
         now_ms: Ms,
-    ) -> Event {
+    ) -> Result<PostRef, String> {
         if home.server(generation, now_ms).is_err() {
-            return Event::Unshown { why: "could not be read".to_owned() };
+            return Err("could not be read".to_owned());
         }
         let kind = PostKind::Artifact(index);
-        let id = post_key(&self.thread, &turn.into(), &kind);
+        let id = post_key(&self.thread, turn, &kind);
         if !self.posts.contains_key(&id) {
             self.posts.insert(id.clone(), kind.clone());
-            if let Some(turn) = self.turn(&turn.into()) {
+            if let Some(turn) = self.turn(turn) {
                 self.history.facts.push(Fact::Posted { turn, kind });
             }
             let times = self.showings.entry(file.path.clone()).or_insert(0);
@@ -35,7 +34,7 @@ impl SimThread {
                 bound: 1,
             });
         }
-        Event::Posted(PostRef { channel: self.thread.to_string(), id })
+        Ok(PostRef { channel: self.thread.to_string(), id })
     }
 
     pub fn post(
@@ -44,7 +43,7 @@ impl SimThread {
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
-    ) -> Event {
+    ) -> PostRef {
         let id = at.map_or_else(|| post_key(&self.thread, turn, kind), |at| at.id.clone());
         let stands = self.posts.contains_key(&id);
         let turn = self.turn(turn);
@@ -79,7 +78,7 @@ impl SimThread {
                 self.shown(turn, card);
             }
         }
-        Event::Posted(PostRef { channel: self.thread.to_string(), id })
+        PostRef { channel: self.thread.to_string(), id }
     }
 
     fn shown(&mut self, turn: usize, card: &Card) {

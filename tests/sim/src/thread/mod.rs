@@ -2,7 +2,7 @@
 //! others may work too. What is done to agents is in `running`, to its posts in `chat`.
 
 mod chat;
-mod running;
+pub(crate) mod running;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

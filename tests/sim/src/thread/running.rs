@@ -6,7 +6,8 @@ use bobbin_core::changes::{Change, Changes, How};
 use bobbin_core::effect::{Follow, Sending};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AskId, Ms, PromptIds, TurnId};
+use bobbin_core::ids::{AgentSessionId, AskId, Ms, PromptIds, TurnId};
+use bobbin_core::run::PromptState;
 
 use super::SimThread;
 use crate::agent::{Run, Sent};
@@ -14,17 +15,18 @@ use crate::dice::Dice;
 use crate::home::Home;
 use crate::plan::Late;
 use crate::promises::Fact;
-use crate::sandbox::down;
+use crate::services::silent;
 
 impl SimThread {
-    pub fn find_session(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {
-        match home.server(generation, now_ms) {
-            Err(failed) => failed,
-            Ok(sandbox) => {
-                sandbox.sessions.insert(self.place);
-                Event::AgentSession { id: format!("ses_{generation}_{}", self.place).into() }
-            }
-        }
+    pub fn find_session(
+        &self,
+        home: &mut Home,
+        generation: u32,
+        now_ms: Ms,
+    ) -> Result<AgentSessionId, Failure> {
+        let sandbox = home.server(generation, now_ms)?;
+        sandbox.sessions.insert(self.place);
+        Ok(format!("ses_{generation}_{}", self.place).into())
     }
 
     pub fn send_prompt(
@@ -35,33 +37,25 @@ impl SimThread {
         (turn, workspace): (&TurnId, &str),
         now_ms: Ms,
         (dice, troubled): (&mut Dice, bool),
-    ) -> Event {
+    ) -> Result<(), Event> {
         let turn = self.turn(turn);
         let first = matches!(sending, Sending::First { .. });
-        // The proxy knows of a sandbox that is not there, or stopped; of a server that is silent nobody can know, unless
-        // nothing listens.
-        let refuses = match home.sandboxes.get(&generation) {
-            None => true,
-            Some(sandbox) if sandbox.stopped => true,
-            Some(sandbox) => !sandbox.server && troubled && dice.falls(500),
-        };
-        let not_sent = |event: Event| match event {
-            Event::Failed(failure) if first => Event::NotSent(failure),
-            event => event,
-        };
         let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
         let (kills, planned_ms) = (self.next_run_kills, self.next_run_takes_ms);
         let ended = self.ended_turns();
         let sandbox = match home.server(generation, now_ms) {
+            Ok(sandbox) if !sandbox.sessions.contains(&self.place) && first => {
+                return Err(Event::NotSent(Failure::SessionMissing));
+            }
             Ok(sandbox) if !sandbox.sessions.contains(&self.place) => {
-                return not_sent(Event::Failed(Failure::SessionMissing));
+                return Err(Event::Failed(Failure::SessionMissing));
             }
             Ok(sandbox) => sandbox,
-            Err(failed) if refuses => return not_sent(failed),
-            Err(failed) => return failed,
+            Err(failed) => return Err(Event::Failed(failed)),
         };
         let Some(turn) = turn else {
-            return Event::Failed(Failure::TurnFailed { reason: "whose prompt?".to_owned() });
+            let reason = "whose prompt?".to_owned();
+            return Err(Event::Failed(Failure::TurnFailed { reason }));
         };
         let run = || {
             let long = troubled && dice.falls(100);
@@ -80,7 +74,7 @@ impl SimThread {
         // With it goes on what belongs to the same turn; what an ended one left broken off is only read again.
         let together = |run: &Run| !is_over(run.turn);
         match sandbox.agent(self.place).take(&ids.message, !first, run, together, now_ms) {
-            Sent::Known => return Event::Prompted,
+            Sent::Known => return Ok(()),
             Sent::Begins | Sent::BeginsAgain => {}
         }
         let runs = sandbox.agent(self.place).runs();
@@ -92,7 +86,7 @@ impl SimThread {
         self.history.facts.extend(astray);
         self.history.facts.push(Fact::Prompted { turn, generation });
         self.prompted_ms = now_ms;
-        Event::Prompted
+        Ok(())
     }
 
     /// Whether who follows the run of this prompt dies of it.
@@ -110,14 +104,12 @@ impl SimThread {
         generation: u32,
         message: &str,
         now_ms: Ms,
-    ) -> Event {
-        match home.server(generation, now_ms) {
-            Ok(sandbox) if !sandbox.sessions.contains(&self.place) => {
-                Event::Failed(Failure::SessionMissing)
-            }
-            Ok(sandbox) => Event::PromptFound(sandbox.agent(self.place).find(message, now_ms)),
-            Err(failed) => failed,
+    ) -> Result<PromptState, Failure> {
+        let sandbox = home.server(generation, now_ms)?;
+        if !sandbox.sessions.contains(&self.place) {
+            return Err(Failure::SessionMissing);
         }
+        Ok(sandbox.agent(self.place).find(message, now_ms))
     }
 
     /// What a person's stop would end at the agent: the prompts of this turn, if it is the one that runs.
@@ -128,34 +120,17 @@ impl SimThread {
     }
 
     /// Ends the run of these prompts, if it is theirs that the agent works on.
-    pub fn abort(
-        &self,
-        home: &mut Home,
-        generation: u32,
-        messages: &[String],
-        done: Event,
-        now_ms: Ms,
-    ) -> Event {
-        match home.server(generation, now_ms) {
-            Err(failed) => failed,
-            Ok(sandbox) => {
-                sandbox.agent(self.place).abort(messages, now_ms);
-                done
-            }
+    pub fn abort(&self, home: &mut Home, generation: u32, messages: &[String], now_ms: Ms) {
+        if let Ok(sandbox) = home.server(generation, now_ms) {
+            sandbox.agent(self.place).abort(messages, now_ms);
         }
     }
 
-    pub fn decline(&self, home: &mut Home, generation: u32, ask: &AskId, now_ms: Ms) -> Event {
-        match home.server(generation, now_ms) {
-            Err(failed) => failed,
-            Ok(sandbox) => {
-                sandbox
-                    .agent(self.place)
-                    .runs_mut()
-                    .filter_map(|run| run.ask.as_mut())
-                    .for_each(|ask| ask.1 = false);
-                Event::Declined { id: ask.to_owned() }
-            }
+    /// What was asked is declined.
+    pub fn decline(&self, home: &mut Home, generation: u32, now_ms: Ms) {
+        if let Ok(sandbox) = home.server(generation, now_ms) {
+            let asks = sandbox.agent(self.place).runs_mut().filter_map(|run| run.ask.as_mut());
+            asks.for_each(|ask| ask.1 = false);
         }
     }
 
@@ -204,7 +179,7 @@ impl SimThread {
         let settlement = self.flags.settled.get(&ask_id).cloned();
         let sandbox = match home.server(follow.generation, now_ms) {
             Ok(sandbox) => sandbox,
-            Err(failed) => return Some(failed),
+            Err(failed) => return Some(Event::Failed(failed)),
         };
         let open =
             sandbox.agent(self.place).run(&follow.message).is_some_and(|run| run.asks(now_ms));
@@ -238,7 +213,7 @@ impl SimThread {
                 if !sandbox.is_native {
                     sandbox.dies(now_ms);
                 }
-                down()
+                Event::Failed(silent())
             }
         })
     }
@@ -256,54 +231,49 @@ impl SimThread {
     }
 
     /// A workspace of the thread's own: a worktree, which can be had where the repository is.
-    pub fn make_workspace(&self, home: &mut Home, generation: u32) -> Event {
+    pub fn make_workspace(&self, home: &mut Home, generation: u32) -> Result<Event, Failure> {
         match home.sandboxes.get_mut(&generation) {
-            None => Event::Failed(Failure::SandboxGone),
+            None => Err(Failure::SandboxGone),
             Some(sandbox) if !sandbox.cloned => {
-                Event::NoWorkspace { why: "there is no repository".to_owned() }
+                Ok(Event::NoWorkspace { why: "there is no repository".to_owned() })
             }
-            Some(sandbox) if sandbox.stopped => down(),
+            Some(sandbox) if sandbox.stopped => Err(silent()),
             Some(sandbox) => {
                 sandbox.workspaces.insert(self.place);
-                Event::WorkspaceReady {
+                Ok(Event::WorkspaceReady {
                     directory: format!("/workspaces/{}", self.place),
                     branch: Some(format!("bobbin/{}", self.place)),
-                }
+                })
             }
-        }
-    }
-
-    /// What the run of this prompt changed in the files.
-    pub fn read_changes(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {
-        match home.server(generation, now_ms) {
-            Err(failed) => failed,
-            Ok(_) => Event::Changed(Changes {
-                files: vec![Change {
-                    file: "a".to_owned(),
-                    how: How::Added,
-                    added: 1,
-                    removed: 0,
-                    patch: String::new(),
-                }],
-                unknown: false,
-            }),
         }
     }
 
     /// Every run that came to its end has left a file to be shown, which stays.
-    pub fn list_artifacts(&self, home: &mut Home, generation: u32, now_ms: Ms) -> Event {
-        match home.server(generation, now_ms) {
-            Err(failed) => failed,
-            Ok(sandbox) => {
-                let over =
-                    sandbox.agent(self.place).runs().filter(|run| run.came_to_its_end(now_ms));
-                let file = |run: &Run| Artifact {
-                    path: format!("{}-{generation}.txt", run.turn),
-                    size: 1,
-                    sum: "1".to_owned(),
-                };
-                Event::Listed(over.map(file).collect())
-            }
-        }
+    pub fn list_artifacts(
+        &self,
+        home: &mut Home,
+        generation: u32,
+        now_ms: Ms,
+    ) -> Result<Vec<Artifact>, Failure> {
+        let sandbox = home.server(generation, now_ms)?;
+        let over = sandbox.agent(self.place).runs().filter(|run| run.came_to_its_end(now_ms));
+        let file = |run: &Run| Artifact {
+            path: format!("{}-{generation}.txt", run.turn),
+            size: 1,
+            sum: "1".to_owned(),
+        };
+        Ok(over.map(file).collect())
     }
+}
+
+/// What each run changes in the files.
+pub fn changes() -> Changes {
+    let change = Change {
+        file: "a".to_owned(),
+        how: How::Added,
+        added: 1,
+        removed: 0,
+        patch: String::new(),
+    };
+    Changes { files: vec![change], unknown: false }
 }

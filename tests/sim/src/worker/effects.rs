@@ -1,20 +1,33 @@
 //! What effects do.
 
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::card::Post;
 use bobbin_core::changes::Changes;
-use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending};
-use bobbin_core::event::Event;
+use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
+use bobbin_core::ids::{
+    AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
+};
+use bobbin_core::ledger::Entry;
 use bobbin_core::message::{Message, Operation, Work};
-use bobbin_core::outside;
+use bobbin_core::outside::{self, AgentSeen};
 use bobbin_core::parked::Seen;
-use bobbin_core::sandbox::{SandboxRecord, SandboxState};
+use bobbin_core::person::Person;
+use bobbin_core::run::PromptState;
+use bobbin_core::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
+use bobbin_core::selection::Selection;
+use bobbin_core::session::StrayRun;
 use bobbin_core::settings::AgentOptions;
 
 use super::Worker;
-use crate::home::Caller;
+use crate::dice::Dice;
+use crate::home::{Caller, Home};
 use crate::plan::Late;
-use crate::sandbox::down;
+use crate::services::{Sent, Services, Serving, perform, silent};
 use crate::state::Inner;
+use crate::thread::SimThread;
+use crate::thread::running::changes;
 use crate::tools::Use;
 
 /// How long a caller waits that sets no bound of its own.
@@ -93,90 +106,12 @@ impl Worker {
     /// What it does, at once.
     fn act(&self, effect: &Effect) -> Event {
         let mut guard = self.world.lock();
-        let inner = &mut *guard;
-        match effect {
-            Effect::Sandbox(SandboxEffect::Count { older_than }) => self.count(inner, *older_than),
-            Effect::FindName { name } => {
-                let key = (inner.places[self.place].thread.tenant(), name.clone());
-                Event::NameFound(inner.names.get(&key).cloned())
-            }
-            Effect::Chat(ChatEffect::TellBeside { .. }) => {
-                inner.met.insert("told beside");
-                Event::Told { thread: inner.places[self.place].thread.clone() }
-            }
-            Effect::Chat(ChatEffect::Tell { thread, .. }) => {
-                inner.met.insert("told");
-                Event::Told { thread: thread.clone() }
-            }
-            Effect::Sandbox(
-                effect
-                @ (SandboxEffect::Stop { generation } | SandboxEffect::Delete { generation }),
-            ) => {
-                let visible_ms = inner.visible_until_ms(self.token, &self.world.limits);
-                let stops = matches!(effect, SandboxEffect::Stop { .. });
-                // As the real one does: what cannot be recalled needs time in which nobody else acts.
-                if stops && visible_ms <= inner.now_ms + self.world.limits.lifecycle_call_ms {
-                    return Event::Failed(Failure::Wait {
-                        after_ms: 0,
-                        seen: "too little time is left for a stop".to_owned(),
-                    });
-                }
-                let call = if stops {
-                    if self.work == Work::Sweep {
-                        inner.stops_second(self.at(), *generation);
-                    }
-                    Late::Stop(*generation)
-                } else {
-                    self.delete(*generation)
-                };
-                inner.land((self.caller(), self.at()), call);
-                inner.places[self.at()].home.observed(*generation, inner.now_ms)
-            }
-            Effect::Sandbox(effect) => self.act_on_sandbox(inner, effect),
-            Effect::Agent(effect) => self.act_on_agent(inner, effect),
-            Effect::Recall { turns } => Event::Recalled(inner.places[self.place].recalled(turns)),
-            Effect::EndTools { generation } => {
-                if let Some(message) = self.end_of_tools(inner, *generation) {
-                    inner.met.insert("second ended");
-                    inner.send(message);
-                }
-                Event::ToolsEnded
-            }
-            Effect::FindAgent { of } => {
-                let agent = inner.place_of(of.thread());
-                let mut seen = outside::seen(inner.places[agent].home.record.as_ref());
-                if self.work == Work::Sweep {
-                    let now_ms = inner.now_ms;
-                    inner.places[self.at()].home.looked_ms = Some(now_ms);
-                    if seen.at_work_since_ms.is_some() {
-                        inner.met.insert("second in use");
-                    }
-                    seen.at_work_since_ms.take_if(|_| inner.pauses_used);
-                    return Event::AgentFound(seen);
-                }
-                let met = if seen.wants { "second made" } else { "wished too late" };
-                inner.met.insert(met);
-                seen.wants |= inner.makes_unwanted;
-                Event::AgentFound(seen)
-            }
-            Effect::Wake { at_ms } => {
-                inner.wake_up_at(self.at(), *at_ms);
-                Event::Woken
-            }
-            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
-                models: vec!["m".to_owned()],
-                agents: vec!["build".to_owned()],
-            }),
-            Effect::Chat(ChatEffect::PostArtifact { generation, turn, index, file }) => {
-                let now_ms = inner.now_ms;
-                inner.with(self.place, self.at(), |here, home, _| {
-                    here.post_artifact(home, *generation, (turn, *index, file), now_ms)
-                })
-            }
-            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
-                inner.places[self.place].post(turn, kind, at.as_ref(), post)
-            }
-        }
+        perform(&mut self.here(&mut guard), effect)
+    }
+
+    fn here<'a>(&'a self, inner: &'a mut Inner) -> Here<'a> {
+        let (at, workspace) = self.at.lock().expect("nobody panics here").clone();
+        Here { worker: self, inner, at, workspace }
     }
 
     /// The message that ends the second sandbox of the one that is worked on.
@@ -185,176 +120,6 @@ impl Worker {
         let second = inner.second_of(at);
         let record = inner.places[second].home.record.clone()?;
         outside::ended((&inner.key_of(at), generation), &record, now_ms)
-    }
-
-    /// Sandboxes of the tenant, or those that were made before this one.
-    fn count(&self, inner: &Inner, older_than: Option<u32>) -> Event {
-        let tenant = inner.places[self.place].thread.tenant();
-        let own = older_than.map(|generation| inner.made(self.at(), generation));
-        let listed = (0..inner.places.len())
-            .filter(|at| inner.places[*at].thread.tenant() == tenant)
-            .flat_map(|at| inner.places[at].home.sandboxes.keys().map(move |one| (at, *one)));
-        let listed = listed.map(|(at, generation)| inner.made(at, generation));
-        let counted = match own {
-            Some(_) if inner.counts_once => 0,
-            Some(own) => listed.filter(|made| *made < own).count(),
-            None => listed.count(),
-        };
-        Event::Counted(u32::try_from(counted).unwrap_or(u32::MAX))
-    }
-
-    fn act_on_sandbox(&self, inner: &mut Inner, effect: &SandboxEffect) -> Event {
-        let (now_ms, troubled) = (inner.now_ms, inner.troubled());
-        let watched = match effect {
-            SandboxEffect::Observe { watch, .. }
-            | SandboxEffect::Clone { watch, .. }
-            | SandboxEffect::EnsureServer { watch, .. } => watch.as_ref(),
-            _ => None,
-        };
-        let flags = &inner.places[self.place].flags;
-        if let Some(by) = watched.and_then(|turn| turn.cancelled_by(flags)) {
-            return Event::CancelSeen { by: by.clone() };
-        }
-        match effect {
-            SandboxEffect::Snapshot { .. } => inner.met.insert("snapshot made"),
-            SandboxEffect::MakeWorkspace { .. } => inner.met.insert("workspace"),
-            _ => false,
-        };
-        let event = inner.with(self.place, self.at(), |here, home, dice| match effect {
-            SandboxEffect::Create { generation, .. } => {
-                let takes_ms = if troubled && dice.falls(30) { 400_000 } else { dice.below(5_000) };
-                home.create(*generation, now_ms, takes_ms, troubled && dice.falls(20));
-                home.observed(*generation, now_ms)
-            }
-            SandboxEffect::Start { generation } => {
-                let takes_ms = dice.below(5_000);
-                home.start(*generation, now_ms, takes_ms);
-                home.observed(*generation, now_ms)
-            }
-            SandboxEffect::Clone { generation, .. } => {
-                home.clone_into(*generation, now_ms, troubled && dice.falls(30))
-            }
-            SandboxEffect::EnsureServer { generation, is_new, .. } => {
-                match home.ensure_server(*generation, now_ms) {
-                    // By the moment, so that the rest of a history stays what it is without this.
-                    Event::Healthy if troubled && *is_new && now_ms.is_multiple_of(LEFT_EVERY) => {
-                        Event::SecretsNotPutIn
-                    }
-                    seen => seen,
-                }
-            }
-            SandboxEffect::MakeWorkspace { generation, .. } => {
-                here.make_workspace(home, *generation)
-            }
-            SandboxEffect::Snapshot { generation, at_ms, .. } => {
-                let takes_ms = dice.below(20_000);
-                home.snapshot(*generation, *at_ms, (now_ms, takes_ms))
-            }
-            SandboxEffect::DeleteSnapshot { name } => {
-                home.snapshots.remove(name);
-                Event::SnapshotDeleted { name: name.clone() }
-            }
-            // One look may lie; the list does not.
-            SandboxEffect::Observe { .. } if troubled && now_ms.is_multiple_of(LIES_EVERY) => {
-                Event::Observed(SandboxState::Gone)
-            }
-            SandboxEffect::Observe { generation, .. }
-            | SandboxEffect::Confirm { generation, .. }
-            | SandboxEffect::Stop { generation }
-            | SandboxEffect::Delete { generation } => home.observed(*generation, now_ms),
-            SandboxEffect::Count { .. } => Event::Counted(0),
-        });
-        if event == Event::SecretsNotPutIn {
-            inner.met.insert("without secrets");
-        }
-        if let (SandboxEffect::EnsureServer { .. }, Event::Healthy) = (effect, &event) {
-            inner.tools(self.at(), Use::Comes, self.world.limits.idle_pause_ms);
-        }
-        event
-    }
-
-    fn act_on_agent(&self, inner: &mut Inner, effect: &AgentEffect) -> Event {
-        let (now_ms, troubled) = (inner.now_ms, inner.troubled());
-        match effect {
-            AgentEffect::SendPrompt { text, sending, .. } => {
-                if let Sending::First { within_ms: Some(_) } = sending {
-                    inner.met.insert("sent at once");
-                }
-                if text.contains("\n\n") {
-                    inner.met.insert("digest");
-                }
-            }
-            AgentEffect::EndRun(_) => drop(inner.met.insert("run ended")),
-            _ => {}
-        }
-        let (at, workspace) = self.at.lock().expect("nobody panics here").clone();
-        let record = inner.places[at].home.record.as_ref();
-        if let AgentEffect::ReadChanges { .. } | AgentEffect::ListArtifacts { .. } = effect
-            && record.is_some_and(SandboxRecord::works_elsewhere)
-        {
-            match inner.is_left_outside(at) {
-                Some(true) => {}
-                Some(false) => return down(),
-                None => {
-                    inner.places[self.place].withheld();
-                    return match effect {
-                        AgentEffect::ListArtifacts { .. } => Event::Listed(Vec::new()),
-                        _ => Event::Changed(Changes::default()),
-                    };
-                }
-            }
-        }
-        let event = inner.with(self.place, at, |here, home, dice| match effect {
-            AgentEffect::CheckServer { generation, .. } => home.check_server(*generation, now_ms),
-            AgentEffect::FindAgentSession { generation, .. } => {
-                here.find_session(home, *generation, now_ms)
-            }
-            AgentEffect::Attach { .. } => {
-                Event::Attached { note: String::new(), missed: Vec::new(), images: Vec::new() }
-            }
-            AgentEffect::SendPrompt { generation, ids, text, sending, .. } => {
-                // What the thread was about comes before the person's words.
-                let words = text.rsplit("\n\n").next().unwrap_or_default();
-                let turn = words.split_whitespace().next().unwrap_or_default();
-                here.send_prompt(
-                    home,
-                    *generation,
-                    (ids, *sending),
-                    (&turn.into(), &workspace),
-                    now_ms,
-                    (dice, troubled),
-                )
-            }
-            AgentEffect::FindPrompt { generation, message, .. } => {
-                here.find_prompt(home, *generation, message, now_ms)
-            }
-            AgentEffect::Abort { generation, messages, .. } => {
-                here.abort(home, *generation, messages, Event::Aborted, now_ms)
-            }
-            AgentEffect::EndRun(run) => {
-                here.abort(home, run.generation, &run.messages, Event::RunEnded, now_ms)
-            }
-            AgentEffect::Decline { generation, ask, .. } => {
-                here.decline(home, *generation, ask, now_ms)
-            }
-            AgentEffect::ReadChanges { generation, .. } => {
-                here.read_changes(home, *generation, now_ms)
-            }
-            AgentEffect::ListArtifacts { generation } => {
-                here.list_artifacts(home, *generation, now_ms)
-            }
-            AgentEffect::Follow(_) | AgentEffect::Look(_) => unreachable!("followed above"),
-        });
-        if let (AgentEffect::SendPrompt { generation, .. }, Event::Prompted) = (effect, &event) {
-            let home = &inner.places[at].home;
-            let sandbox = home.sandboxes.get(generation);
-            if sandbox.is_some_and(|sandbox| sandbox.is_native) {
-                inner.met.insert("native");
-            }
-            inner.note_work(at, *generation, &workspace);
-            inner.tools(at, Use::Calls, self.world.limits.idle_pause_ms);
-        }
-        event
     }
 
     fn caller(&self) -> Caller {
@@ -409,12 +174,7 @@ impl Worker {
             }));
         }
         let mut guard = self.world.lock();
-        let inner = &mut *guard;
-        let now_ms = inner.now_ms;
-        inner.with(self.place, self.at(), |here, home, dice| {
-            home.extend(follow.generation, now_ms);
-            here.follow(home, follow, now_ms, dice)
-        })
+        self.here(&mut guard).look_at_run(follow)
     }
 
     /// Sends a lifecycle call on its way, to arrive within its bound. False: this effect is none.
@@ -451,6 +211,315 @@ impl Worker {
         let spot = (self.caller(), self.at());
         inner.later.push((at_ms, spot, call));
         true
+    }
+}
+
+/// What a delivery has to do with, for one effect.
+struct Here<'a> {
+    worker: &'a Worker,
+    inner: &'a mut Inner,
+    /// Whose sandbox is worked on.
+    at: usize,
+    workspace: String,
+}
+
+impl Here<'_> {
+    fn with<T>(&mut self, act: impl FnOnce(&mut SimThread, &mut Home, &mut Dice, Ms) -> T) -> T {
+        let now_ms = self.inner.now_ms;
+        self.inner
+            .with(self.worker.place, self.at, |here, home, dice| act(here, home, dice, now_ms))
+    }
+
+    fn land(&mut self, call: Late) {
+        self.inner.land((self.worker.caller(), self.at), call);
+    }
+
+    /// What one look at a run finds; none where it goes on.
+    fn look_at_run(&mut self, follow: &Follow) -> Option<Event> {
+        self.with(|here, home, dice, now_ms| {
+            home.extend(follow.generation, now_ms);
+            here.follow(home, follow, now_ms, dice)
+        })
+    }
+
+    /// Whether what a run left can be read: false, where it has gone with what it was in.
+    fn leaves_files(&mut self) -> Result<bool, Failure> {
+        let record = self.inner.places[self.at].home.record.as_ref();
+        if !record.is_some_and(SandboxRecord::works_elsewhere) {
+            return Ok(true);
+        }
+        match self.inner.is_left_outside(self.at) {
+            Some(true) => Ok(true),
+            Some(false) => Err(silent()),
+            None => {
+                self.inner.places[self.worker.place].withheld();
+                Ok(false)
+            }
+        }
+    }
+}
+
+impl Services for Here<'_> {
+    fn stands(&mut self, generation: u32) -> SandboxState {
+        self.inner.places[self.at].home.stands(generation, self.inner.now_ms)
+    }
+
+    /// One look may lie; the list does not.
+    fn look(&mut self, generation: u32) -> SandboxState {
+        if self.inner.troubled() && self.inner.now_ms.is_multiple_of(LIES_EVERY) {
+            return SandboxState::Gone;
+        }
+        self.stands(generation)
+    }
+
+    fn cancelled_by(&mut self, watched: &Watched) -> Option<Person> {
+        watched.cancelled_by(&self.inner.places[self.worker.place].flags).cloned()
+    }
+
+    fn count(&mut self, older_than: Option<u32>) -> u32 {
+        let inner = &*self.inner;
+        let tenant = inner.places[self.worker.place].thread.tenant();
+        let own = older_than.map(|generation| inner.made(self.at, generation));
+        let listed = (0..inner.places.len())
+            .filter(|at| inner.places[*at].thread.tenant() == tenant)
+            .flat_map(|at| inner.places[at].home.sandboxes.keys().map(move |one| (at, *one)));
+        let listed = listed.map(|(at, generation)| inner.made(at, generation));
+        let counted = match own {
+            Some(_) if inner.counts_once => 0,
+            Some(own) => listed.filter(|made| *made < own).count(),
+            None => listed.count(),
+        };
+        u32::try_from(counted).unwrap_or(u32::MAX)
+    }
+
+    fn create(&mut self, generation: u32) {
+        let troubled = self.inner.troubled();
+        self.with(|_, home, dice, now_ms| {
+            let takes_ms = if troubled && dice.falls(30) { 400_000 } else { dice.below(5_000) };
+            home.create(generation, now_ms, takes_ms, troubled && dice.falls(20));
+        });
+    }
+
+    fn start(&mut self, generation: u32) {
+        self.with(|_, home, dice, now_ms| home.start(generation, now_ms, dice.below(5_000)));
+    }
+
+    /// As the real one does: what cannot be recalled needs time in which nobody else acts.
+    fn may_stop(&mut self, _: u32) -> bool {
+        let limits = &self.worker.world.limits;
+        let visible_ms = self.inner.visible_until_ms(self.worker.token, limits);
+        visible_ms > self.inner.now_ms + limits.lifecycle_call_ms
+    }
+
+    fn stop(&mut self, generation: u32) {
+        if self.worker.work == Work::Sweep {
+            self.inner.stops_second(self.at, generation);
+        }
+        self.land(Late::Stop(generation));
+    }
+
+    fn delete(&mut self, generation: u32) {
+        self.land(self.worker.delete(generation));
+    }
+
+    fn clone_into(&mut self, generation: u32, _: &str) -> Result<LeftOut, NotCloned> {
+        let troubled = self.inner.troubled();
+        self.with(|_, home, dice, _| {
+            if troubled && dice.falls(30) {
+                return Err(NotCloned::NotFound);
+            }
+            home.clone_into(generation);
+            Ok(LeftOut::default())
+        })
+    }
+
+    fn serve(&mut self, generation: u32, is_new: bool) -> Serving {
+        self.with(|_, home, _, now_ms| home.serve(generation, now_ms));
+        // By the moment, so that the rest of a history stays what it is without this.
+        let now_ms = self.inner.now_ms;
+        if self.inner.troubled() && is_new && now_ms.is_multiple_of(LEFT_EVERY) {
+            self.inner.met.insert("without secrets");
+            return Serving::WithoutSecrets;
+        }
+        self.inner.tools(self.at, Use::Comes, self.worker.world.limits.idle_pause_ms);
+        Serving::Healthy
+    }
+
+    fn workspace(&mut self, generation: u32) -> Result<Event, Failure> {
+        self.inner.met.insert("workspace");
+        self.with(|here, home, _, _| here.make_workspace(home, generation))
+    }
+
+    fn snapshot(&mut self, generation: u32, at_ms: Ms) -> Result<(String, SnapshotSeen), Failure> {
+        self.inner.met.insert("snapshot made");
+        self.with(|_, home, dice, now_ms| {
+            home.snapshot(generation, at_ms, (now_ms, dice.below(20_000)))
+        })
+    }
+
+    fn delete_snapshot(&mut self, name: &str) -> Result<(), Failure> {
+        self.inner.places[self.at].home.snapshots.remove(name);
+        Ok(())
+    }
+
+    fn reached(&mut self, generation: u32) -> Result<(), Failure> {
+        self.with(|_, home, _, now_ms| home.server(generation, now_ms).map(drop))
+    }
+
+    fn check(&mut self, generation: u32) -> Result<(), Failure> {
+        self.with(|_, home, _, now_ms| home.check_server(generation, now_ms))
+    }
+
+    fn agent_session(&mut self, generation: u32, _: Ms) -> Result<AgentSessionId, Failure> {
+        self.with(|here, home, _, now_ms| here.find_session(home, generation, now_ms))
+    }
+
+    fn intercepts(&mut self, sent: &Sent<'_>) -> Option<Event> {
+        if let Sending::First { within_ms: Some(_) } = sent.sending {
+            self.inner.met.insert("sent at once");
+        }
+        if sent.text.contains("\n\n") {
+            self.inner.met.insert("digest");
+        }
+        None
+    }
+
+    /// Of a server that is silent nobody can know, unless nothing listens.
+    fn refuses(&mut self, generation: u32) -> bool {
+        let troubled = self.inner.troubled();
+        self.with(|_, home, dice, _| match home.sandboxes.get(&generation) {
+            None => true,
+            Some(sandbox) if sandbox.stopped => true,
+            Some(sandbox) => !sandbox.server && troubled && dice.falls(500),
+        })
+    }
+
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+        // What the thread was about comes before the person's words.
+        let words = sent.text.rsplit("\n\n").next().unwrap_or_default();
+        let turn = words.split_whitespace().next().unwrap_or_default().into();
+        let (generation, troubled) = (sent.generation, self.inner.troubled());
+        let workspace = self.workspace.clone();
+        self.with(|here, home, dice, now_ms| {
+            let what = (sent.ids, sent.sending);
+            here.send_prompt(home, generation, what, (&turn, &workspace), now_ms, (dice, troubled))
+        })?;
+        let sandbox = self.inner.places[self.at].home.sandboxes.get(&generation);
+        if sandbox.is_some_and(|sandbox| sandbox.is_native) {
+            self.inner.met.insert("native");
+        }
+        self.inner.note_work(self.at, generation, &workspace);
+        self.inner.tools(self.at, Use::Calls, self.worker.world.limits.idle_pause_ms);
+        Ok(())
+    }
+
+    fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure> {
+        self.with(|here, home, _, now_ms| here.find_prompt(home, generation, message, now_ms))
+    }
+
+    fn follow(&mut self, follow: &Follow, _: bool) -> Event {
+        self.look_at_run(follow).unwrap_or_else(still_running)
+    }
+
+    fn abort(&mut self, generation: u32, messages: &[String]) {
+        self.with(|here, home, _, now_ms| here.abort(home, generation, messages, now_ms));
+    }
+
+    fn end_run(&mut self, run: &StrayRun) {
+        self.inner.met.insert("run ended");
+        self.abort(run.generation, &run.messages);
+    }
+
+    fn decline(&mut self, generation: u32, _: &AskId) {
+        self.with(|here, home, _, now_ms| here.decline(home, generation, now_ms));
+    }
+
+    fn changes(&mut self, generation: u32) -> Result<Changes, Failure> {
+        if !self.leaves_files()? {
+            return Ok(Changes::default());
+        }
+        self.reached(generation).map(|()| changes())
+    }
+
+    fn artifacts(&mut self, generation: u32) -> Result<Vec<Artifact>, Failure> {
+        if !self.leaves_files()? {
+            return Ok(Vec::new());
+        }
+        self.with(|here, home, _, now_ms| here.list_artifacts(home, generation, now_ms))
+    }
+
+    fn post(
+        &mut self,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        Ok(self.inner.places[self.worker.place].post(turn, kind, at, post))
+    }
+
+    fn show(
+        &mut self,
+        generation: u32,
+        turn: &TurnId,
+        index: u32,
+        file: &Artifact,
+    ) -> Result<PostRef, String> {
+        self.with(|here, home, _, now_ms| {
+            here.post_artifact(home, generation, (turn, index, file), now_ms)
+        })
+    }
+
+    fn tell(&mut self, _: &ThreadKey, _: &str) {
+        self.inner.met.insert("told");
+    }
+
+    fn tell_beside(&mut self, _: &[String], _: &str) -> Result<ThreadKey, Failure> {
+        self.inner.met.insert("told beside");
+        Ok(self.inner.places[self.worker.place].thread.clone())
+    }
+
+    fn recalled(&mut self, turns: &[TurnId]) -> Vec<Entry> {
+        self.inner.places[self.worker.place].recalled(turns)
+    }
+
+    fn named(&mut self, name: &SandboxName) -> Option<SandboxKey> {
+        let key = (self.inner.places[self.worker.place].thread.tenant(), name.clone());
+        self.inner.names.get(&key).cloned()
+    }
+
+    fn end_tools(&mut self, generation: u32) {
+        if let Some(message) = self.worker.end_of_tools(self.inner, generation) {
+            self.inner.met.insert("second ended");
+            self.inner.send(message);
+        }
+    }
+
+    fn agent_seen(&mut self, of: &SandboxKey) -> AgentSeen {
+        let inner = &mut *self.inner;
+        let agent = inner.place_of(of.thread());
+        let mut seen = outside::seen(inner.places[agent].home.record.as_ref());
+        if self.worker.work == Work::Sweep {
+            let now_ms = inner.now_ms;
+            inner.places[self.at].home.looked_ms = Some(now_ms);
+            if seen.at_work_since_ms.is_some() {
+                inner.met.insert("second in use");
+            }
+            seen.at_work_since_ms.take_if(|_| inner.pauses_used);
+            return seen;
+        }
+        let met = if seen.wants { "second made" } else { "wished too late" };
+        inner.met.insert(met);
+        seen.wants |= inner.makes_unwanted;
+        seen
+    }
+
+    fn wake(&mut self, at_ms: Ms) {
+        self.inner.wake_up_at(self.at, at_ms);
+    }
+
+    fn options(&mut self, _: &Selection) -> AgentOptions {
+        AgentOptions { models: vec!["m".to_owned()], agents: vec!["build".to_owned()] }
     }
 }
 

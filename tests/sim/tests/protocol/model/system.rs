@@ -11,7 +11,7 @@ use bobbin_core::card::{CardState, Post};
 use bobbin_core::decide::Decision;
 use bobbin_core::decide::orphan::{Fate, Graces, fate, is_orphan};
 use bobbin_core::drive::Verdict;
-use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::effect::{AgentEffect, Effect, SandboxEffect};
 use bobbin_core::event::Event;
 use bobbin_core::failure::Failure;
 use bobbin_core::ids::PostRef;
@@ -21,7 +21,6 @@ use bobbin_core::parked::Seen;
 use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::{Phase, SandboxState};
 use bobbin_core::session::Session;
-use bobbin_core::settings::AgentOptions;
 use bobbin_core::stage::Stage;
 use bobbin_core::usage::Usage;
 use bobbin_sandbox::Sandbox as Listed;
@@ -350,10 +349,6 @@ fn work(machine: &Machine) -> Option<&Effect> {
         Machine::Act { next, .. } => next.work(),
         _ => None,
     }
-}
-
-fn down() -> Event {
-    Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() })
 }
 
 impl System {

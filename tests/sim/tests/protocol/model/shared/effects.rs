@@ -1,42 +1,150 @@
 //! What provider, agent and chat answer to an effect.
 
 use bobbin_core::card::{CardState, Post};
-use bobbin_core::changes::Changes;
-use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
-use bobbin_core::event::{Event, LeftOut};
+use bobbin_core::effect::{Effect, Follow, Watched};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
 use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef};
+use bobbin_core::ids::{
+    AgentSessionId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
+};
 use bobbin_core::message::Operation;
-use bobbin_core::outside::AgentSeen;
+use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::{Phase, SandboxState};
 use bobbin_core::session::Session;
-use bobbin_core::settings::AgentOptions;
 use bobbin_core::usage::Usage;
+use bobbin_sim::services::{Sent, Services, Serving, perform, silent};
 
 use super::super::super::promises::Ending;
 use super::super::driver::Item;
 use super::{Kind, Known, Provided, Run, Shared, State, THREADS, Worker, thread};
 
-fn down() -> Event {
-    Event::Failed(Failure::SandboxDown { seen: "no answer".to_owned() })
+/// What a worker has to do with, for one effect.
+struct Here<'a> {
+    shared: &'a Shared,
+    s: &'a mut State,
+    worker: &'a Worker,
+    /// Whose sandbox it works in, and whether in the common workspace.
+    home: usize,
+    common: bool,
 }
 
-fn observed(s: &State, (home, generation): (usize, u32)) -> Event {
-    let one = &s.provided[home][generation as usize - 1];
-    Event::Observed(match (one.there, one.running) {
-        (false, _) => SandboxState::Gone,
-        (true, true) => SandboxState::Running,
-        (true, false) => SandboxState::Stopped,
-    })
+impl Here<'_> {
+    fn one(&mut self, generation: u32) -> &mut Provided {
+        &mut self.s.provided[self.home][generation as usize - 1]
+    }
 }
 
-/// Why the agent there cannot be reached, if so.
-fn reached(s: &State, (home, generation): (usize, u32)) -> Option<Event> {
-    match &s.provided[home][generation as usize - 1] {
-        Provided { there: false, .. } => Some(Event::Failed(Failure::SandboxGone)),
-        Provided { server: false, .. } => Some(down()),
-        Provided { .. } => None,
+impl Services for Here<'_> {
+    fn stands(&mut self, generation: u32) -> SandboxState {
+        let one = self.one(generation);
+        match (one.there, one.running) {
+            (false, _) => SandboxState::Gone,
+            (true, true) => SandboxState::Running,
+            (true, false) => SandboxState::Stopped,
+        }
+    }
+
+    /// Nobody presses Stop here.
+    fn cancelled_by(&mut self, _: &Watched) -> Option<Person> {
+        None
+    }
+
+    fn create(&mut self, generation: u32) {
+        let one = self.one(generation);
+        if !one.there {
+            (one.there, one.running) = (true, true);
+        }
+    }
+
+    fn start(&mut self, generation: u32) {
+        let one = self.one(generation);
+        one.running = one.there;
+    }
+
+    fn may_stop(&mut self, _: u32) -> bool {
+        !self.worker.lapsed
+    }
+
+    fn stop(&mut self, generation: u32) {
+        let here = (self.home, generation);
+        self.shared.hit(self.s, self.worker, here);
+        let one = self.one(generation);
+        (one.running, one.server) = (false, false);
+        breaks(self.s, here, Run::Broken);
+    }
+
+    fn delete(&mut self, generation: u32) {
+        let here = (self.home, generation);
+        self.shared.hit(self.s, self.worker, here);
+        *self.one(generation) = Provided::default();
+        breaks(self.s, here, Run::None);
+    }
+
+    fn clone_into(&mut self, _: u32, _: &str) -> Result<LeftOut, NotCloned> {
+        Ok(LeftOut::default())
+    }
+
+    fn serve(&mut self, generation: u32, _: bool) -> Serving {
+        self.one(generation).server = true;
+        Serving::Healthy
+    }
+
+    fn workspace(&mut self, generation: u32) -> Result<Event, Failure> {
+        self.reached(generation)?;
+        Ok(Event::WorkspaceReady { directory: "/workspaces/1".to_owned(), branch: None })
+    }
+
+    fn reached(&mut self, generation: u32) -> Result<(), Failure> {
+        match self.one(generation) {
+            Provided { there: false, .. } => Err(Failure::SandboxGone),
+            Provided { server: false, .. } => Err(silent()),
+            Provided { .. } => Ok(()),
+        }
+    }
+
+    fn agent_session(&mut self, generation: u32, _: Ms) -> Result<AgentSessionId, Failure> {
+        Ok(format!("ses_{}_{generation}_{}", self.home, self.worker.group).into())
+    }
+
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+        let here = (self.home, sent.generation);
+        self.shared.send(self.s, here, self.common, &sent.ids.message)
+    }
+
+    fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure> {
+        Ok(self.shared.find(self.s, (self.home, generation), message))
+    }
+
+    fn follow(&mut self, follow: &Follow, _: bool) -> Event {
+        let here = (self.home, follow.generation);
+        match self.reached(follow.generation) {
+            Ok(()) => self.shared.follow(self.s, here, &follow.turn),
+            Err(failure) => Event::Failed(failure),
+        }
+    }
+
+    fn abort(&mut self, generation: u32, messages: &[String]) {
+        self.shared.abort(self.s, (self.home, generation), messages);
+    }
+
+    fn post(
+        &mut self,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        Ok(self.shared.post(self.s, (turn, kind), at, post))
+    }
+
+    fn tell(&mut self, told: &ThreadKey, _: &str) {
+        let at = (0..THREADS).find(|at| thread(*at) == *told);
+        self.s.told |= at.map_or(0, |at| 1 << at);
+    }
+
+    fn named(&mut self, _: &SandboxName) -> Option<SandboxKey> {
+        Some(thread(0).sandbox())
     }
 }
 
@@ -49,103 +157,8 @@ impl Shared {
         effect: &Effect,
     ) -> Event {
         let home = known.map_or(0, Self::home_of);
-        match effect {
-            Effect::Sandbox(effect) => self.on_sandbox(s, worker, home, effect),
-            Effect::Agent(effect) => {
-                let common = known.is_none_or(Session::works_in_common);
-                self.on_agent(s, worker, (home, common), effect)
-            }
-            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
-                models: vec![String::new()],
-                agents: vec!["build".to_owned()],
-            }),
-            Effect::Recall { .. } => Event::Recalled(Vec::new()),
-            Effect::Wake { .. } => Event::Woken,
-            // No agent of these works outside.
-            Effect::EndTools { .. } => Event::ToolsEnded,
-            Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
-            Effect::FindName { .. } => Event::NameFound(Some(thread(0).sandbox())),
-            Effect::Chat(ChatEffect::Tell { thread: told, .. }) => {
-                let at = (0..THREADS).find(|at| thread(*at) == *told);
-                s.told |= at.map_or(0, |at| 1 << at);
-                Event::Told { thread: told.clone() }
-            }
-            // Their chat can always be written in.
-            Effect::Chat(ChatEffect::TellBeside { .. }) => down(),
-            Effect::Chat(ChatEffect::PostArtifact { .. }) => {
-                Event::Unshown { why: "is not there".to_owned() }
-            }
-            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
-                self.post(s, (turn, kind), at.as_ref(), post)
-            }
-        }
-    }
-
-    fn on_sandbox(
-        &self,
-        s: &mut State,
-        worker: &Worker,
-        home: usize,
-        effect: &SandboxEffect,
-    ) -> Event {
-        let at = |generation: u32| generation as usize - 1;
-        match effect {
-            SandboxEffect::Count { .. } => Event::Counted(0),
-            SandboxEffect::Create { generation, .. } => {
-                let one = &mut s.provided[home][at(*generation)];
-                if !one.there {
-                    (one.there, one.running) = (true, true);
-                }
-                observed(s, (home, *generation))
-            }
-            SandboxEffect::Observe { generation, .. }
-            | SandboxEffect::Confirm { generation, .. } => observed(s, (home, *generation)),
-            SandboxEffect::Start { generation } => {
-                let one = &mut s.provided[home][at(*generation)];
-                one.running = one.there;
-                observed(s, (home, *generation))
-            }
-            SandboxEffect::Stop { generation } => {
-                if worker.lapsed {
-                    return Event::Failed(Failure::Wait {
-                        after_ms: 0,
-                        seen: "too little time is left".to_owned(),
-                    });
-                }
-                self.hit(s, worker, (home, *generation));
-                let one = &mut s.provided[home][at(*generation)];
-                (one.running, one.server) = (false, false);
-                breaks(s, (home, *generation), Run::Broken);
-                observed(s, (home, *generation))
-            }
-            SandboxEffect::Delete { generation } => {
-                self.hit(s, worker, (home, *generation));
-                s.provided[home][at(*generation)] = Provided::default();
-                breaks(s, (home, *generation), Run::None);
-                observed(s, (home, *generation))
-            }
-            SandboxEffect::Clone { generation, .. } => match s.provided[home][at(*generation)] {
-                Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
-                Provided { running: true, .. } => Event::Cloned { left_out: LeftOut::default() },
-                Provided { .. } => down(),
-            },
-            SandboxEffect::EnsureServer { generation, .. } => {
-                match &mut s.provided[home][at(*generation)] {
-                    Provided { there: false, .. } => Event::Failed(Failure::SandboxGone),
-                    one if one.running => {
-                        one.server = true;
-                        Event::Healthy
-                    }
-                    _ => down(),
-                }
-            }
-            SandboxEffect::MakeWorkspace { generation, .. } => reached(s, (home, *generation))
-                .unwrap_or(Event::WorkspaceReady {
-                    directory: "/workspaces/1".to_owned(),
-                    branch: None,
-                }),
-            SandboxEffect::Snapshot { .. } | SandboxEffect::DeleteSnapshot { .. } => down(),
-        }
+        let common = known.is_none_or(Session::works_in_common);
+        perform(&mut Here { shared: self, s, worker, home, common }, effect)
     }
 
     /// Whether a stop or delete that nobody asked for arrives under a turn: one that the sandbox's record has at work, or
@@ -181,68 +194,6 @@ impl Shared {
         }
     }
 
-    fn on_agent(
-        &self,
-        s: &mut State,
-        worker: &Worker,
-        (home, common): (usize, bool),
-        effect: &AgentEffect,
-    ) -> Event {
-        let unreached = |s: &State, generation: u32| reached(s, (home, generation));
-        match effect {
-            AgentEffect::CheckServer { generation, .. } => {
-                match s.provided[home][*generation as usize - 1] {
-                    Provided { server: true, .. } => Event::Healthy,
-                    Provided { .. } => down(),
-                }
-            }
-            AgentEffect::FindAgentSession { generation, .. } => unreached(s, *generation)
-                .unwrap_or_else(|| Event::AgentSession {
-                    id: format!("ses_{home}_{generation}_{}", worker.group).into(),
-                }),
-            AgentEffect::Attach { .. } => {
-                Event::Attached { note: String::new(), missed: Vec::new(), images: Vec::new() }
-            }
-            AgentEffect::SendPrompt { generation, ids, sending, .. } => {
-                match unreached(s, *generation) {
-                    Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
-                        Event::NotSent(failure)
-                    }
-                    Some(failed) => failed,
-                    None => self.send(s, (home, *generation), common, &ids.message),
-                }
-            }
-            AgentEffect::FindPrompt { generation, message, .. } => {
-                match unreached(s, *generation) {
-                    Some(failed) => failed,
-                    None => Event::PromptFound(self.find(s, (home, *generation), message)),
-                }
-            }
-            AgentEffect::Follow(follow) | AgentEffect::Look(follow) => {
-                match unreached(s, follow.generation) {
-                    Some(failed) => failed,
-                    None => self.follow(s, (home, follow.generation), &follow.turn),
-                }
-            }
-            AgentEffect::Abort { generation, messages, .. } => unreached(s, *generation)
-                .unwrap_or_else(|| {
-                    self.abort(s, (home, *generation), messages);
-                    Event::Aborted
-                }),
-            AgentEffect::EndRun(run) => unreached(s, run.generation).unwrap_or_else(|| {
-                self.abort(s, (home, run.generation), &run.messages);
-                Event::RunEnded
-            }),
-            AgentEffect::Decline { ask, .. } => Event::Declined { id: ask.clone() },
-            AgentEffect::ReadChanges { generation, .. } => {
-                unreached(s, *generation).unwrap_or_else(|| Event::Changed(Changes::default()))
-            }
-            AgentEffect::ListArtifacts { generation } => {
-                unreached(s, *generation).unwrap_or_else(|| Event::Listed(Vec::new()))
-            }
-        }
-    }
-
     /// Whose prompt it is, and the bit of its minting.
     fn minted(&self, ids: &str) -> Option<(u8, u8)> {
         let mut parts = ids.split('-').skip(1);
@@ -251,9 +202,15 @@ impl Shared {
         Some((turn, 1 << mint))
     }
 
-    fn send(&self, s: &mut State, here: (usize, u32), common: bool, ids: &str) -> Event {
+    fn send(
+        &self,
+        s: &mut State,
+        here: (usize, u32),
+        common: bool,
+        ids: &str,
+    ) -> Result<(), Event> {
         let Some((message, bit)) = self.minted(ids) else {
-            return down();
+            return Err(Event::Failed(silent()));
         };
         let known = &mut s.known[usize::from(message)];
         if is_at(known, here) && known.ids & bit != 0 {
@@ -285,7 +242,7 @@ impl Shared {
                 && !record.ended.iter().any(|ended| ended.id == id)
         };
         s.crowded |= (0..self.kinds.len()).filter(at_work).count() > 1;
-        Event::Prompted
+        Ok(())
     }
 
     fn find(&self, s: &State, here: (usize, u32), ids: &str) -> PromptState {
@@ -302,13 +259,13 @@ impl Shared {
 
     fn follow(&self, s: &mut State, here: (usize, u32), turn: &str) -> Event {
         let Some(message) = self.driver.turn_of(turn) else {
-            return down();
+            return Event::Failed(silent());
         };
         let known = &mut s.known[usize::from(message)];
         let end = match known.run {
             _ if !is_at(known, here) => return Event::Failed(Failure::SessionMissing),
             Run::None => return Event::Failed(Failure::SessionMissing),
-            Run::Broken => return down(),
+            Run::Broken => return Event::Failed(silent()),
             Run::Aborted => RunEnd::Aborted,
             Run::Going | Run::Done => {
                 known.run = Run::Done;
@@ -340,9 +297,8 @@ impl Shared {
         (turn, kind): (&str, &PostKind),
         at: Option<&PostRef>,
         post: &Post,
-    ) -> Event {
-        let posted =
-            Event::Posted(PostRef { channel: String::new(), id: format!("{turn}-{kind:?}") });
+    ) -> PostRef {
+        let posted = PostRef { channel: String::new(), id: format!("{turn}-{kind:?}") };
         let Some(message) = self.driver.turn_of(turn) else {
             return posted;
         };

@@ -1,24 +1,141 @@
 //! What provider, agent and chat answer to an effect.
 
-use bobbin_core::changes::Changes;
-use bobbin_core::effect::{AgentEffect, ChatEffect, SandboxEffect};
-use bobbin_core::event::LeftOut;
-use bobbin_core::outside::AgentSeen;
-use bobbin_core::run::Answer;
-use bobbin_core::run::PromptState;
-use bobbin_core::run::RunEnd;
-use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::effect::{Effect, Follow, SandboxEffect, Watched};
+use bobbin_core::event::{LeftOut, NotCloned};
+use bobbin_core::ids::{AgentSessionId, TurnId};
+use bobbin_core::person::Person;
+use bobbin_core::run::{Answer, PromptState, RunEnd};
+use bobbin_core::session::StrayRun;
+use bobbin_sim::services::{Sent, Services, Serving, perform, silent};
 
 use super::*;
 
+/// What a worker has to do with, for one effect.
+struct Here<'a> {
+    system: &'a System,
+    s: &'a mut State,
+    lapsed: bool,
+    by_person: bool,
+}
+
+impl Here<'_> {
+    fn sandbox(&mut self, generation: u32) -> &mut Sandbox {
+        &mut self.s.sandboxes[generation as usize - 1]
+    }
+
+    fn land(&mut self, call: Call, generation: u32) {
+        if self.sandbox(generation).copies > 0 {
+            let by_person = self.by_person;
+            self.system.land(self.s, Late { call, generation, by_person });
+        }
+    }
+}
+
+impl Services for Here<'_> {
+    fn stands(&mut self, generation: u32) -> SandboxState {
+        System::stands(self.s, generation)
+    }
+
+    fn confirmed(&mut self, generation: u32) -> SandboxState {
+        if self.system.has(Fault::OneLookIsBelieved) {
+            return SandboxState::Gone;
+        }
+        self.stands(generation)
+    }
+
+    fn cancelled_by(&mut self, watched: &Watched) -> Option<Person> {
+        self.system.marked(self.s, &watched.turn).then(ann)
+    }
+
+    fn create(&mut self, generation: u32) {
+        self.system.create(self.s, generation);
+    }
+
+    fn start(&mut self, generation: u32) {
+        let sandbox = self.sandbox(generation);
+        sandbox.running = sandbox.copies > 0;
+    }
+
+    fn may_stop(&mut self, generation: u32) -> bool {
+        !self.lapsed || self.sandbox(generation).copies == 0
+    }
+
+    fn stop(&mut self, generation: u32) {
+        self.land(Call::Stop, generation);
+    }
+
+    fn delete(&mut self, generation: u32) {
+        self.land(Call::Delete, generation);
+    }
+
+    fn clone_into(&mut self, generation: u32, _: &str) -> Result<LeftOut, NotCloned> {
+        self.sandbox(generation).cloned = true;
+        Ok(LeftOut::default())
+    }
+
+    /// Without its repository nothing may run in it: such a protocol never gets anywhere here.
+    fn serve(&mut self, generation: u32, _: bool) -> Serving {
+        let sandbox = self.sandbox(generation);
+        sandbox.server |= sandbox.cloned;
+        if sandbox.cloned { Serving::Healthy } else { Serving::Down }
+    }
+
+    fn reached(&mut self, generation: u32) -> Result<(), Failure> {
+        match self.sandbox(generation) {
+            Sandbox { copies: 0, .. } => Err(Failure::SandboxGone),
+            Sandbox { server: false, .. } => Err(silent()),
+            Sandbox { .. } => Ok(()),
+        }
+    }
+
+    fn agent_session(&mut self, generation: u32, _: Ms) -> Result<AgentSessionId, Failure> {
+        Ok(format!("ses_{generation}").into())
+    }
+
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+        self.system.send(self.s, sent.generation, &sent.ids.message, !sent.is_first())
+    }
+
+    fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure> {
+        Ok(self.system.find(self.s, generation, message))
+    }
+
+    fn follow(&mut self, follow: &Follow, _: bool) -> Event {
+        match self.reached(follow.generation) {
+            Ok(()) => self.system.follow(self.s, follow),
+            Err(failure) => Event::Failed(failure),
+        }
+    }
+
+    fn abort(&mut self, generation: u32, messages: &[String]) {
+        self.system.abort(self.s, generation, self.system.turns_of(messages));
+    }
+
+    fn end_run(&mut self, run: &StrayRun) {
+        if !self.system.has(Fault::RunsAreLeft) {
+            self.abort(run.generation, &run.messages);
+        }
+    }
+
+    fn post(
+        &mut self,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        Ok(self.system.post(self.s, turn, kind, at, post))
+    }
+}
+
 impl System {
-    pub(super) fn observed(s: &State, generation: u32) -> Event {
+    pub(super) fn stands(s: &State, generation: u32) -> SandboxState {
         let sandbox = &s.sandboxes[generation as usize - 1];
-        Event::Observed(match (sandbox.copies, sandbox.running) {
+        match (sandbox.copies, sandbox.running) {
             (0, _) => SandboxState::Gone,
             (_, true) => SandboxState::Running,
             (_, false) => SandboxState::Stopped,
-        })
+        }
     }
 
     pub(super) fn perform(
@@ -28,192 +145,30 @@ impl System {
         effect: &Effect,
         late: bool,
     ) -> Outcome {
-        let at = |generation: u32| generation as usize - 1;
-        Outcome::Event(match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
-                if late {
-                    s.late = Some(Late {
-                        call: Call::Create,
-                        generation: *generation,
-                        by_person: false,
-                    });
-                    return Outcome::OnItsWay;
-                }
-                self.create(s, *generation);
-                Self::observed(s, *generation)
-            }
-            Effect::Sandbox(
-                SandboxEffect::Observe { watch: Some(watched), .. }
-                | SandboxEffect::Clone { watch: Some(watched), .. }
-                | SandboxEffect::EnsureServer { watch: Some(watched), .. },
-            ) if self.marked(s, &watched.turn) => Event::CancelSeen { by: ann() },
-            Effect::Sandbox(SandboxEffect::Confirm { .. })
-                if self.has(Fault::OneLookIsBelieved) =>
-            {
-                Event::Observed(SandboxState::Gone)
-            }
-            Effect::Sandbox(
-                SandboxEffect::Observe { generation, .. }
-                | SandboxEffect::Confirm { generation, .. },
-            ) => Self::observed(s, *generation),
-            Effect::Sandbox(SandboxEffect::Start { generation }) => {
-                let sandbox = &mut s.sandboxes[at(*generation)];
-                sandbox.running = sandbox.copies > 0;
-                Self::observed(s, *generation)
-            }
-            Effect::Sandbox(SandboxEffect::Stop { generation })
-            | Effect::Sandbox(SandboxEffect::Delete { generation }) => {
-                let call = if matches!(effect, Effect::Sandbox(SandboxEffect::Delete { .. })) {
-                    Call::Delete
-                } else {
-                    Call::Stop
-                };
-                if s.sandboxes[at(*generation)].copies == 0 {
-                    return Outcome::Event(Self::observed(s, *generation));
-                }
-                if worker.lapsed && call == Call::Stop {
-                    return Outcome::Event(Event::Failed(Failure::Wait {
-                        after_ms: 0,
-                        seen: "too little time is left".to_owned(),
-                    }));
-                }
-                let by_person = matches!(worker.item, Item::Message(at) if self.kinds[usize::from(at)] == Kind::Reset);
-                let call = Late { call, generation: *generation, by_person };
-                if late {
-                    s.late = Some(call);
-                    return Outcome::OnItsWay;
-                }
-                self.land(s, call);
-                Self::observed(s, *generation)
-            }
-            Effect::Agent(AgentEffect::CheckServer { generation, .. }) => {
-                match &s.sandboxes[at(*generation)] {
-                    Sandbox { copies: 1.., running: true, server: true, .. } => Event::Healthy,
-                    _ => down(),
-                }
-            }
-            Effect::Sandbox(SandboxEffect::Clone { generation, .. }) => {
-                match &mut s.sandboxes[at(*generation)] {
-                    Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
-                    sandbox if sandbox.running => {
-                        sandbox.cloned = true;
-                        Event::Cloned { left_out: LeftOut::default() }
-                    }
-                    _ => down(),
-                }
-            }
-            Effect::ListOptions { .. } => Event::OptionsListed(AgentOptions {
-                models: vec![String::new()],
-                agents: vec!["build".to_owned()],
-            }),
-            // Without its repository nothing may run in it: such a protocol never gets anywhere here.
-            Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => {
-                match &mut s.sandboxes[at(*generation)] {
-                    Sandbox { copies: 0, .. } => Event::Failed(Failure::SandboxGone),
-                    sandbox if sandbox.running && sandbox.cloned => {
-                        sandbox.server = true;
-                        Event::Healthy
-                    }
-                    _ => down(),
-                }
-            }
-            Effect::Agent(AgentEffect::FindAgentSession { generation, .. }) => {
-                match self.reached(s, *generation) {
-                    Some(failed) => failed,
-                    None => Event::AgentSession { id: format!("ses_{generation}").into() },
-                }
-            }
-            Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
-            // One thread alone: no names, no workspaces of its own, nobody to be told. The model of shared ones has them.
-            Effect::FindName { .. } => Event::NameFound(None),
-            Effect::Chat(ChatEffect::Tell { thread, .. }) => Event::Told { thread: thread.clone() },
-            // Its chat can always be written in: histories and outages are about one that cannot.
-            Effect::Chat(ChatEffect::TellBeside { .. }) => {
-                Event::Failed(Failure::ThreadClosed { seen: "closed".to_owned() })
-            }
-            Effect::Sandbox(
-                SandboxEffect::MakeWorkspace { .. }
-                | SandboxEffect::Snapshot { .. }
-                | SandboxEffect::DeleteSnapshot { .. },
-            ) => down(),
-            Effect::Recall { .. } => Event::Recalled(Vec::new()),
-            Effect::Wake { .. } => Event::Woken,
-            // No agent of these works outside.
-            Effect::EndTools { .. } => Event::ToolsEnded,
-            Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
-            Effect::Agent(AgentEffect::Attach { .. }) => {
-                Event::Attached { note: String::new(), missed: Vec::new(), images: Vec::new() }
-            }
-            Effect::Agent(AgentEffect::SendPrompt { generation, ids, sending, .. }) => {
-                match self.reached(s, *generation) {
-                    // The proxy knows of a sandbox that is gone or stopped.
-                    Some(Event::Failed(failure)) if matches!(sending, Sending::First { .. }) => {
-                        Event::NotSent(failure)
-                    }
-                    Some(failed) => failed,
-                    None => {
-                        let again = *sending == Sending::Again;
-                        self.send(s, *generation, &ids.message, again)
-                    }
-                }
-            }
-            Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
-                match self.reached(s, follow.generation) {
-                    Some(failed) => failed,
-                    None => self.follow(s, follow),
-                }
-            }
-            Effect::Agent(AgentEffect::FindPrompt { generation, message, .. }) => {
-                match self.reached(s, *generation) {
-                    Some(failed) => failed,
-                    None => Event::PromptFound(self.find(s, *generation, message)),
-                }
-            }
-            Effect::Agent(AgentEffect::Abort { generation, messages, .. }) => {
-                match self.reached(s, *generation) {
-                    Some(failed) => failed,
-                    None => {
-                        self.abort(s, *generation, self.turns_of(messages));
-                        Event::Aborted
-                    }
-                }
-            }
-            Effect::Agent(AgentEffect::EndRun(run)) => match self.reached(s, run.generation) {
-                Some(failed) => failed,
-                None => {
-                    if !self.has(Fault::RunsAreLeft) {
-                        self.abort(s, run.generation, self.turns_of(&run.messages));
-                    }
-                    Event::RunEnded
-                }
-            },
-            Effect::Agent(AgentEffect::Decline { ask, .. }) => Event::Declined { id: ask.clone() },
-            // Runs change nothing and leave no files here: histories and crashes are about those.
-            Effect::Agent(AgentEffect::ReadChanges { generation, .. }) => {
-                match self.reached(s, *generation) {
-                    Some(failed) => failed,
-                    None => Event::Changed(Changes::default()),
-                }
-            }
-            Effect::Agent(AgentEffect::ListArtifacts { generation }) => {
-                match self.reached(s, *generation) {
-                    Some(failed) => failed,
-                    None => Event::Listed(Vec::new()),
-                }
-            }
-            Effect::Chat(ChatEffect::PostArtifact { .. }) => {
-                Event::Unshown { why: "is not there".to_owned() }
-            }
-            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
-                self.post(s, turn, kind, at.as_ref(), post)
-            }
-        })
+        let by_person =
+            matches!(worker.item, Item::Message(at) if self.kinds[usize::from(at)] == Kind::Reset);
+        if late && let Some((call, generation)) = Self::takes_its_time(s, worker, effect) {
+            let by_person = by_person && call != Call::Create;
+            s.late = Some(Late { call, generation, by_person });
+            return Outcome::OnItsWay;
+        }
+        let mut here = Here { system: self, s, lapsed: worker.lapsed, by_person };
+        Outcome::Event(perform(&mut here, effect))
     }
 
-    pub(super) fn reached(&self, s: &State, generation: u32) -> Option<Event> {
-        match &s.sandboxes[generation as usize - 1] {
-            Sandbox { copies: 0, .. } => Some(Event::Failed(Failure::SandboxGone)),
-            Sandbox { server: false, .. } => Some(down()),
+    /// The call that the provider may carry out late.
+    fn takes_its_time(s: &State, worker: &Worker, effect: &Effect) -> Option<(Call, u32)> {
+        let there = |generation: u32| s.sandboxes[generation as usize - 1].copies > 0;
+        match effect {
+            Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
+                Some((Call::Create, *generation))
+            }
+            Effect::Sandbox(SandboxEffect::Stop { generation }) => {
+                (there(*generation) && !worker.lapsed).then_some((Call::Stop, *generation))
+            }
+            Effect::Sandbox(SandboxEffect::Delete { generation }) => {
+                there(*generation).then_some((Call::Delete, *generation))
+            }
             _ => None,
         }
     }
@@ -242,9 +197,10 @@ impl System {
     }
 
     /// What OpenCode does with a prompt, or the daemon.
-    pub(super) fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Event {
+    fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Result<(), Event> {
         let Some((turn, bit)) = self.minted(ids) else {
-            return Event::Failed(Failure::TurnFailed { reason: "unknown ids".to_owned() });
+            let reason = "unknown ids".to_owned();
+            return Err(Event::Failed(Failure::TurnFailed { reason }));
         };
         let record = self.record(s);
         let turns = record.turn.iter().map(|turn| self.turns_of(&turn.messages()));
@@ -257,7 +213,7 @@ impl System {
             if again && known.run == Run::Broken {
                 known.run = Run::Going;
             }
-            return Event::Prompted;
+            return Ok(());
         }
         let is_newest = s.order.last() == Some(&(turn, generation));
         if has && is_newest && !self.has(Fault::NoPromptId) {
@@ -274,14 +230,14 @@ impl System {
                     known.run = Run::Going;
                 }
             }
-            return Event::Prompted;
+            return Ok(());
         }
         *known = Known { ids: known.ids | bit, generation, run: Run::Going, ..*known };
         s.astray |= self.goes_on_alone(s, &record);
         if s.order.len() < ORDER {
             s.order.push((turn, generation));
         }
-        Event::Prompted
+        Ok(())
     }
 
     /// Whether a person has stopped this turn.
@@ -289,9 +245,9 @@ impl System {
         self.driver.turn_of(turn).is_some_and(|turn| s.flags & (1 << turn) != 0)
     }
 
-    pub(super) fn follow(&self, s: &mut State, follow: &bobbin_core::effect::Follow) -> Event {
+    fn follow(&self, s: &mut State, follow: &Follow) -> Event {
         let Some(turn) = self.driver.turn_of(&follow.turn) else {
-            return down();
+            return Event::Failed(silent());
         };
         if s.flags & (1 << turn) != 0 && !follow.cancel_known {
             return Event::CancelSeen { by: ann() };
@@ -319,9 +275,9 @@ impl System {
         let has = |run: Run| all.iter().any(|at| s.known[*at].run == run);
         let end = match () {
             () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
-            () if has(Run::Broken) => return down(),
+            () if has(Run::Broken) => return Event::Failed(silent()),
             // Nothing seems to have come of it: who follows has the server restarted.
-            () if has(Run::Moved) && self.has(Fault::SentAgainUnseen) => return down(),
+            () if has(Run::Moved) && self.has(Fault::SentAgainUnseen) => return Event::Failed(silent()),
             () if has(Run::Aborted) => RunEnd::Aborted,
             () => RunEnd::Completed,
         };
@@ -340,16 +296,15 @@ impl System {
         })
     }
 
-    pub(super) fn post(
+    fn post(
         &self,
         s: &mut State,
         turn: &str,
         kind: &PostKind,
         at: Option<&PostRef>,
         post: &Post,
-    ) -> Event {
-        let posted =
-            Event::Posted(PostRef { channel: String::new(), id: format!("{turn}-{kind:?}") });
+    ) -> PostRef {
+        let posted = PostRef { channel: String::new(), id: format!("{turn}-{kind:?}") };
         let Some(turn) = self.driver.turn_of(turn) else {
             return posted;
         };

@@ -5,6 +5,7 @@ use bobbin_core::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::event::Cause;
 use bobbin_core::parked::Seen;
 use bobbin_core::ports::Versions;
+use bobbin_sim::services::silent;
 
 impl System {
     /// The follow window is over before the run is.
@@ -176,7 +177,7 @@ impl System {
         | Effect::Sandbox(SandboxEffect::Stop { generation })
         | Effect::Sandbox(SandboxEffect::Delete { generation }) = effect
         {
-            self.work_is_over(s, slot, Self::observed(s, *generation));
+            self.work_is_over(s, slot, Event::Observed(Self::stands(s, *generation)));
         }
     }
 
@@ -215,7 +216,7 @@ impl System {
         }
         let going = s.known.iter_mut().filter(|known| known.run == Run::Going);
         going.filter(|_| ends).for_each(|known| known.run = Run::Done);
-        self.work_is_over(s, slot, down());
+        self.work_is_over(s, slot, Event::Failed(silent()));
     }
 
     /// A look, or a call, does not find the sandbox, which is there.
@@ -241,9 +242,9 @@ impl System {
         {
             self.perform(s, &worker, effect, false);
         }
-        let event = match down() {
-            Event::Failed(failure) if self.has(Fault::DoubtIsNo) => Event::NotSent(failure),
-            event => event,
+        let event = match silent() {
+            failure if self.has(Fault::DoubtIsNo) => Event::NotSent(failure),
+            failure => Event::Failed(failure),
         };
         self.work_is_over(s, slot, event);
     }

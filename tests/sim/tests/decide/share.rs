@@ -1,10 +1,10 @@
 //! Several threads in one sandbox.
 
 use super::*;
-use crate::decide::words;
-use crate::ids::{SandboxKey, SandboxName};
-use crate::message::{NewSandbox, Operation};
-use crate::sandbox::SnapshotSeen;
+use bobbin_core::decide::words;
+use bobbin_core::ids::{SandboxKey, SandboxName};
+use bobbin_core::message::{NewSandbox, Operation};
+use bobbin_core::sandbox::SnapshotSeen;
 
 fn other(id: &str) -> ThreadKey {
     ThreadKey::discord("1", id).unwrap()

@@ -1,7 +1,7 @@
 //! Prompts that are sent into a running turn, cards that grow old, and who is called when.
 
 use super::*;
-use crate::card::Card;
+use bobbin_core::card::Card;
 
 /// A turn runs, and `m3`, which waits behind it, is wanted at once.
 fn steered() -> Fake {
@@ -284,7 +284,10 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
     assert_eq!(called(&world)[3..], [ann()], "lost: by a line of its own");
     let line = post_key(&thread(), &"m3".into(), &PostKind::Call);
     world.with(|s| {
-        assert_eq!(s.posts[&line].bare(), &Post::Notice(super::super::words::CALL_LOST.into()))
+        assert_eq!(
+            s.posts[&line].bare(),
+            &Post::Notice(bobbin_core::decide::words::CALL_LOST.into())
+        )
     });
 
     // Who stops their own turn is not called; who is stopped by somebody else is.

@@ -1,13 +1,15 @@
 //! A small world in memory, as `drive` sees it, and how its messages are delivered.
 
 use super::*;
-use crate::effect::{AgentEffect, ChatEffect, SandboxEffect};
-use crate::ids::{AskId, SandboxKey, SandboxName, TurnId};
-use crate::outside;
-use crate::runtime_mode::RuntimeMode;
-use crate::sandbox::{SandboxRecord, SnapshotSeen};
-use crate::session::{NameWrite, StoppedAll};
-use crate::signals::signals;
+use bobbin_core::ask::Ask;
+use bobbin_core::effect::{AgentEffect, Follow, Watched};
+use bobbin_core::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, TurnId};
+use bobbin_core::outside::{self, AgentSeen};
+use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::sandbox::{SandboxRecord, SnapshotSeen};
+use bobbin_core::session::NameWrite;
+use bobbin_core::signals::signals;
+use bobbin_sim::services::{Attached, Sent, Services, Serving, perform};
 
 /// So long after it began to hold a run.
 pub(super) const OTHERS_AFTER_MS: u64 = 2_000;
@@ -304,391 +306,358 @@ impl Fake {
                 }
                 return Event::Failed(failure);
             }
-            let look = |s: &mut State, generation: &u32| {
-                if s.lies > 0 {
-                    s.lies -= 1;
-                    return Event::Observed(SandboxState::Gone);
-                }
-                Event::Observed(s.sandboxes.get(generation).cloned().unwrap_or(SandboxState::Gone))
-            };
-            match effect {
-                Effect::Sandbox(SandboxEffect::Count { older_than: None }) => Event::Counted(s.tenant_sandboxes),
-                Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(s.older_sandboxes),
-                Effect::FindName { name } => Event::NameFound(s.names_of.get(name).cloned()),
-                Effect::Chat(ChatEffect::TellBeside { people, word, .. }) => {
-                    s.told_beside.push((people.clone(), word.clone()));
-                    Event::Told {
-                        thread: thread.clone(),
-                    }
-                }
-                Effect::Chat(ChatEffect::Tell { thread, word, .. }) => {
-                    s.told_threads.push((thread.clone(), word.clone()));
-                    Event::Told {
-                        thread: thread.clone(),
-                    }
-                }
-                Effect::Sandbox(SandboxEffect::MakeWorkspace { .. }) => {
-                    s.workspaces.push(thread.clone());
-                    Event::WorkspaceReady {
-                        directory: format!("/work/{}", thread.short_hash()),
-                        branch: Some(format!("bobbin/{}", thread.short_hash())),
-                    }
-                }
-                Effect::Sandbox(SandboxEffect::Snapshot { at_ms, after_ms, .. }) => {
-                    s.now_ms += after_ms;
-                    Event::SnapshotSeen {
-                        name: format!("snapshot-{at_ms}"),
-                        seen: if s.snapshots.is_empty() {
-                            SnapshotSeen::Ready
-                        } else {
-                            s.snapshots.remove(0)
-                        },
-                    }
-                }
-                Effect::Sandbox(SandboxEffect::DeleteSnapshot { name }) => {
-                    s.deleted_snapshots.push(name.clone());
-                    Event::SnapshotDeleted { name: name.clone() }
-                }
-                Effect::Recall { turns } => Event::Recalled(
-                    turns
-                        .iter()
-                        .filter_map(|turn| s.ledger.get(turn).cloned())
-                        .collect(),
-                ),
-                Effect::EndTools { generation } => {
-                    s.tools_ended.push(*generation);
-                    Event::ToolsEnded
-                }
-                Effect::FindAgent { of } => Event::AgentFound(outside::seen(s.sandbox_record(of).as_ref())),
-                Effect::Wake { at_ms } => {
-                    s.wakes.push(*at_ms);
-                    Event::Woken
-                }
-                Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
-                    let made = s.sandboxes.entry(*generation).or_insert(SandboxState::Running);
-                    Event::Observed(made.clone())
-                }
-                Effect::Sandbox(SandboxEffect::Observe {
-                    generation,
-                    after_ms,
-                    watch,
-                }) => {
-                    s.now_ms += after_ms;
-                    if watch.is_some() && let Some(all) = s.stop_all_in_wait.take() {
-                        s.flags.stopped_all.insert("all".into(), all);
-                    }
-                    if let Some(by) = watch.as_ref().and_then(|turn| turn.cancelled_by(&s.flags)) {
-                        return Event::CancelSeen { by: by.clone() };
-                    }
-                    look(s, generation)
-                }
-                Effect::Sandbox(SandboxEffect::Confirm {
-                    generation,
-                    after_ms,
-                }) => {
-                    s.now_ms += after_ms;
-                    look(s, generation)
-                }
-                Effect::Sandbox(SandboxEffect::Start { generation }) => {
-                    if s.sandboxes.get(generation) == Some(&SandboxState::Stopped) {
-                        s.sandboxes.insert(*generation, SandboxState::Running);
-                    }
-                    look(s, generation)
-                }
-                Effect::Sandbox(SandboxEffect::Stop { generation }) => {
-                    s.stopped_while_running |=
-                        s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
-                    if s.sandboxes.get(generation) == Some(&SandboxState::Running) {
-                        s.sandboxes.insert(*generation, SandboxState::Stopped);
-                    }
-                    look(s, generation)
-                }
-                Effect::Sandbox(SandboxEffect::Delete { generation }) => {
-                    s.sandboxes.remove(generation);
-                    look(s, generation)
-                }
-                Effect::Sandbox(SandboxEffect::Clone {
-                    generation, repo, ..
-                }) => {
-                    if let Some(why) = s.not_cloned.take() {
-                        return Event::NotCloned { why };
-                    }
-                    s.clones.insert(*generation, repo.clone());
-                    Event::Cloned {
-                        left_out: s.left_out.clone(),
-                    }
-                }
-                Effect::ListOptions { used, .. } => {
-                    s.used.push(used.clone());
-                    Event::OptionsListed(s.offer.clone())
-                }
-                Effect::Sandbox(SandboxEffect::EnsureServer { is_new: true, .. }) if s.without_secrets > 0 => {
-                    s.without_secrets -= 1;
-                    Event::SecretsNotPutIn
-                }
-                Effect::Agent(AgentEffect::CheckServer { generation, .. })
-                | Effect::Sandbox(SandboxEffect::EnsureServer { generation, .. }) => match s.sandboxes.get(generation) {
-                    Some(SandboxState::Running) => Event::Healthy,
-                    _ => Event::Failed(Failure::SandboxDown {
-                        seen: "no answer".to_owned(),
-                    }),
-                },
-                Effect::Agent(AgentEffect::FindAgentSession { generation, since_ms, .. }) => match s.no_session.take() {
-                    Some(reason) => Event::Failed(Failure::TurnFailed { reason }),
-                    None => {
-                        s.conversations.push(*since_ms);
-                        let id = match since_ms {
-                            0 => format!("ses_{generation}"),
-                            since_ms => format!("ses_{generation}_{since_ms}"),
-                        };
-                        Event::AgentSession { id: id.into() }
-                    }
-                },
-                Effect::Agent(AgentEffect::Attach { files, .. }) => Event::Attached {
-                    note: "files".into(),
-                    missed: files
-                        .iter()
-                        .map(|file| format!("{} is gone", file.name))
-                        .collect(),
-                    images: files
-                        .iter()
-                        .map(|file| Image {
-                            path: format!("in/{}", file.name),
-                            name: file.name.clone(),
-                        })
-                        .collect(),
-                },
-                Effect::Agent(AgentEffect::FindPrompt { generation, message, .. }) => {
-                    let entry = (*generation, message.clone());
-                    match s.sandboxes.get(generation) {
-                        None => Event::Failed(Failure::SandboxGone),
-                        Some(SandboxState::Running) if !s.prompted.contains(&entry) => Event::PromptFound(PromptState::Absent),
-                        Some(SandboxState::Running) if s.went_on || s.finished.contains(message) => Event::PromptFound(PromptState::Taken),
-                        Some(SandboxState::Running) => Event::PromptFound(PromptState::Idle),
-                        Some(_) => Event::Failed(Failure::SandboxDown { seen: "not started".to_owned() }),
-                    }
-                }
-                Effect::Agent(AgentEffect::EndRun(run)) => {
-                    s.ended_runs.push(run.clone());
-                    Event::RunEnded
-                }
-                Effect::Agent(AgentEffect::SendPrompt {
-                    generation,
-                    ids,
-                    text,
-                    model,
-                    agent,
-                    images,
-                    sending,
-                    ..
-                }) => {
-                    if text.starts_with("and ")
-                        && let Some(failure) = s.fail_steer.take()
-                    {
-                        return Event::Failed(failure);
-                    }
-                    s.sendings.push(*sending);
-                    if let Some(failure) = s.not_sent.take() {
-                        if failure == Failure::SandboxGone {
-                            s.sandboxes.clear();
-                        }
-                        return Event::NotSent(failure);
-                    }
-                    if s.sandboxes.get(generation) != Some(&SandboxState::Running) {
-                        let failure = if s.sandboxes.contains_key(generation) { Failure::SandboxDown { seen: "not started".to_owned() } } else { Failure::SandboxGone };
-                        return match sending {
-                            Sending::First { .. } => Event::NotSent(failure),
-                            Sending::Again => Event::Failed(failure),
-                        };
-                    }
-                    if *sending == Sending::Again {
-                        s.sent_again.push(ids.message.clone());
-                    }
-                    let entry = (*generation, ids.message.clone());
-                    if !s.prompted.contains(&entry) {
-                        s.prompted.push(entry);
-                        s.told.push(text.clone());
-                        s.ran_with.push((model.clone(), agent.clone()));
-                        s.seen_images.push(images.clone());
-                    }
-                    if let Some(failure) = s.unheard.take() {
-                        return Event::Failed(failure);
-                    }
-                    Event::Prompted
-                }
-                Effect::Agent(AgentEffect::Follow(follow) | AgentEffect::Look(follow)) => {
-                    let turn = follow.turn.clone();
-                    if !follow.further.is_empty() {
-                        if std::mem::take(&mut s.down_after_steer) || s.stays_down_after_steer {
-                            let seen = "connection refused".to_owned();
-                            return Event::Failed(Failure::SandboxDown { seen });
-                        }
-                        if std::mem::take(&mut s.lost_after_steer) {
-                            s.sandboxes.clear();
-                            return Event::Failed(Failure::SandboxGone);
-                        }
-                        s.stop_in_follow |= std::mem::take(&mut s.stop_after_steer);
-                    }
-                    if let Some(all) = s.stop_all_in_follow.take() {
-                        s.flags.stopped_all.insert("all".into(), all);
-                    }
-                    if std::mem::take(&mut s.stop_in_follow) {
-                        s.flags.cancelled.insert(turn.clone(), person("bob"));
-                        s.aborted |= s.abort_wins;
-                    }
-                    if let Some(by) = follow.cancelled_by(&s.flags).filter(|_| !s.abort_wins) {
-                        return Event::CancelSeen { by: by.clone() };
-                    }
-                    let known = follow.steers.as_ref();
-                    if let Some((id, by)) = s.flags.now.iter().find(|(id, _)| {
-                        known.is_some_and(|known| !known.contains(id)) && **id != turn
-                    }) && let Some(queued) = s.flags.queued.get(id)
-                    {
-                        return Event::SteerSeen {
-                            turn: id.clone(),
-                            queued: queued.clone(),
-                            by: by.clone(),
-                        };
-                    }
-                    assert!(
-                        follow
-                            .further
-                            .iter()
-                            .all(|id| s.prompted.iter().any(|(_, has)| has == id)),
-                        "a run is not over before the agent has all its prompts"
-                    );
-                    if let Some(ask) = s
-                        .asks
-                        .iter()
-                        .find(|ask| !follow.asks.iter().any(|known| known.id == **ask))
-                    {
-                        return Event::Asked {
-                            id: ask.clone(),
-                            about: About::Permission {
-                                action: "bash".into(),
-                                subject: "rm x".into(),
-                                left_out: 0,
-                                places: [].into(),
-                                always: [].into(),
-                            },
-                        };
-                    }
-                    if let Some(known) = follow
-                        .asks
-                        .iter()
-                        .find(|known| !known.settled && !s.asks.contains(&known.id))
-                    {
-                        return Event::AskClosed {
-                            id: known.id.clone(),
-                            settlement: s.flags.settled.get(&known.id).cloned(),
-                        };
-                    }
-                    if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
-                        let is_held = matches!(effect, Effect::Agent(AgentEffect::Follow(_)));
-                        let gives_way = is_held && follow.gives_way && s.others_wait;
-                        if gives_way {
-                            s.now_ms += OTHERS_AFTER_MS;
-                        } else if is_held {
-                            s.now_ms = s.now_ms.max(follow.until_ms);
-                        }
-                        s.saw.push(follow.seen.clone());
-                        let card = Some(format!("picture {}", s.saw.len()));
-                        let seen = Seen { card, doubt: s.doubt };
-                        return if gives_way {
-                            Event::OthersWait(seen)
-                        } else {
-                            Event::StillRunning(seen)
-                        };
-                    }
-                    s.finished.insert(follow.message.clone());
-                    s.finished.extend(follow.further.iter().cloned());
-                    let end = match &s.run_end {
-                        Some(end) => end.clone(),
-                        None if s.aborted => RunEnd::Aborted,
-                        None => RunEnd::Completed,
-                    };
-                    Event::Finished(Answer {
-                        end,
-                        text: s.answers.clone().unwrap_or_else(|| "the answer".into()),
-                        usage: Usage::default(),
-                        steps: Vec::new(),
-                        earlier: 0,
-                        plan: Vec::new(),
-                    })
-                }
-                Effect::Agent(AgentEffect::Abort { .. }) => {
-                    s.aborted = true;
-                    Event::Aborted
-                }
-                Effect::Agent(AgentEffect::Decline { ask, .. }) => {
-                    s.asks.retain(|open| open != ask);
-                    Event::Declined { id: ask.clone() }
-                }
-                Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(s.changes.clone()),
-                Effect::Agent(AgentEffect::ListArtifacts { .. }) => Event::Listed(s.display.clone()),
-                Effect::Chat(ChatEffect::PostArtifact {
-                    turn, index, file, ..
-                }) => {
-                    if let Some(why) = &s.unshowable {
-                        return Event::Unshown { why: why.clone() };
-                    }
-                    let key = post_key(thread, turn, &PostKind::Artifact(*index));
-                    let post = Post::File(ShownFile {
-                        name: file.name(),
-                        bytes: Vec::new(),
-                    });
-                    if !s.posts.contains_key(&key) {
-                        s.posted.push(key.clone());
-                        s.posts.insert(key.clone(), post);
-                    }
-                    Event::Posted(PostRef {
-                        channel: "c".into(),
-                        id: key,
-                    })
-                }
-                Effect::Chat(ChatEffect::Post {
-                    turn,
-                    kind,
-                    at,
-                    post,
-                }) => {
-                    let wait = || Failure::Wait {
-                        after_ms: 0,
-                        seen: "429".to_owned(),
-                    };
-                    if matches!(kind, crate::ids::PostKind::Rolled(_)) && at.is_none() && s.fail_roll > 0 {
-                        s.fail_roll -= 1;
-                        return Event::Failed(wait());
-                    }
-                    let is_end = matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { .. }));
-                    let is_alive = !is_end && matches!(post, Post::Card(_));
-                    if !is_alive && s.closed > 0 {
-                        s.closed -= 1;
-                        return Event::Failed(closed());
-                    }
-                    if is_end && !s.fail_ends.is_empty() {
-                        return Event::Failed(s.fail_ends.remove(0));
-                    }
-                    let key = at
-                        .as_ref()
-                        .map_or_else(|| post_key(thread, turn, kind), |at| at.id.clone());
-                    // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
-                    if !s.posts.contains_key(&key) {
-                        s.posted.push(key.clone());
-                        if at.is_none() && !post.calls().is_empty() {
-                            s.called.insert(key.clone(), post.calls().to_vec());
-                        }
-                        s.posts.insert(key.clone(), post.clone());
-                    } else if at.is_some() {
-                        s.posts.insert(key.clone(), post.clone());
-                    }
-                    Event::Posted(PostRef {
-                        channel: "c".into(),
-                        id: key,
-                    })
-                }
-            }
+            perform(&mut Here { s, thread }, effect)
         })
+    }
+}
+
+/// What a delivery has to do with, for one effect.
+struct Here<'a> {
+    s: &'a mut State,
+    thread: &'a ThreadKey,
+}
+
+impl Services for Here<'_> {
+    fn stands(&mut self, generation: u32) -> SandboxState {
+        self.s.sandboxes.get(&generation).cloned().unwrap_or(SandboxState::Gone)
+    }
+
+    fn seen(&mut self, generation: u32) -> SandboxState {
+        if self.s.lies > 0 {
+            self.s.lies -= 1;
+            return SandboxState::Gone;
+        }
+        self.stands(generation)
+    }
+
+    fn pass(&mut self, ms: u64) {
+        self.s.now_ms += ms;
+    }
+
+    fn cancelled_by(&mut self, watched: &Watched) -> Option<Person> {
+        if let Some(all) = self.s.stop_all_in_wait.take() {
+            self.s.flags.stopped_all.insert("all".into(), all);
+        }
+        watched.cancelled_by(&self.s.flags).cloned()
+    }
+
+    fn count(&mut self, older_than: Option<u32>) -> u32 {
+        older_than.map_or(self.s.tenant_sandboxes, |_| self.s.older_sandboxes)
+    }
+
+    fn create(&mut self, generation: u32) {
+        self.s.sandboxes.entry(generation).or_insert(SandboxState::Running);
+    }
+
+    fn start(&mut self, generation: u32) {
+        if self.stands(generation) == SandboxState::Stopped {
+            self.s.sandboxes.insert(generation, SandboxState::Running);
+        }
+    }
+
+    fn stop(&mut self, generation: u32) {
+        let s = &mut *self.s;
+        s.stopped_while_running |= s.prompted.iter().any(|(_, id)| !s.finished.contains(id));
+        if self.stands(generation) == SandboxState::Running {
+            self.s.sandboxes.insert(generation, SandboxState::Stopped);
+        }
+    }
+
+    fn delete(&mut self, generation: u32) {
+        self.s.sandboxes.remove(&generation);
+    }
+
+    fn clone_into(&mut self, generation: u32, repo: &str) -> Result<LeftOut, NotCloned> {
+        if let Some(why) = self.s.not_cloned.take() {
+            return Err(why);
+        }
+        self.s.clones.insert(generation, repo.to_owned());
+        Ok(self.s.left_out.clone())
+    }
+
+    fn serve(&mut self, _: u32, is_new: bool) -> Serving {
+        if is_new && self.s.without_secrets > 0 {
+            self.s.without_secrets -= 1;
+            return Serving::WithoutSecrets;
+        }
+        Serving::Healthy
+    }
+
+    fn workspace(&mut self, _: u32) -> Result<Event, Failure> {
+        self.s.workspaces.push(self.thread.clone());
+        Ok(Event::WorkspaceReady {
+            directory: format!("/work/{}", self.thread.short_hash()),
+            branch: Some(format!("bobbin/{}", self.thread.short_hash())),
+        })
+    }
+
+    fn snapshot(&mut self, _: u32, at_ms: Ms) -> Result<(String, SnapshotSeen), Failure> {
+        let all = &mut self.s.snapshots;
+        let seen = if all.is_empty() { SnapshotSeen::Ready } else { all.remove(0) };
+        Ok((format!("snapshot-{at_ms}"), seen))
+    }
+
+    fn delete_snapshot(&mut self, name: &str) -> Result<(), Failure> {
+        self.s.deleted_snapshots.push(name.to_owned());
+        Ok(())
+    }
+
+    fn reached(&mut self, generation: u32) -> Result<(), Failure> {
+        match self.s.sandboxes.get(&generation) {
+            None => Err(Failure::SandboxGone),
+            Some(SandboxState::Running) => Ok(()),
+            Some(_) => Err(Failure::SandboxDown { seen: "not started".to_owned() }),
+        }
+    }
+
+    fn agent_session(&mut self, generation: u32, since_ms: Ms) -> Result<AgentSessionId, Failure> {
+        if let Some(reason) = self.s.no_session.take() {
+            return Err(Failure::TurnFailed { reason });
+        }
+        self.s.conversations.push(since_ms);
+        let id = match since_ms {
+            0 => format!("ses_{generation}"),
+            since_ms => format!("ses_{generation}_{since_ms}"),
+        };
+        Ok(id.into())
+    }
+
+    fn attach(&mut self, files: &[Attachment]) -> Attached {
+        let missed = files.iter().map(|file| format!("{} is gone", file.name));
+        let image = |file: &Attachment| Image {
+            path: format!("in/{}", file.name),
+            name: file.name.clone(),
+        };
+        ("files".to_owned(), missed.collect(), files.iter().map(image).collect())
+    }
+
+    fn intercepts(&mut self, sent: &Sent<'_>) -> Option<Event> {
+        if sent.text.starts_with("and ")
+            && let Some(failure) = self.s.fail_steer.take()
+        {
+            return Some(Event::Failed(failure));
+        }
+        self.s.sendings.push(sent.sending);
+        let failure = self.s.not_sent.take()?;
+        if failure == Failure::SandboxGone {
+            self.s.sandboxes.clear();
+        }
+        Some(Event::NotSent(failure))
+    }
+
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+        let s = &mut *self.s;
+        if !sent.is_first() {
+            s.sent_again.push(sent.ids.message.clone());
+        }
+        let entry = (sent.generation, sent.ids.message.clone());
+        if !s.prompted.contains(&entry) {
+            s.prompted.push(entry);
+            s.told.push(sent.text.to_owned());
+            s.ran_with.push((sent.model.to_owned(), sent.agent.map(str::to_owned)));
+            s.seen_images.push(sent.images.to_vec());
+        }
+        s.unheard.take().map_or(Ok(()), |failure| Err(Event::Failed(failure)))
+    }
+
+    fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure> {
+        let entry = (generation, message.to_owned());
+        Ok(match () {
+            () if !self.s.prompted.contains(&entry) => PromptState::Absent,
+            () if self.s.went_on || self.s.finished.contains(message) => PromptState::Taken,
+            () => PromptState::Idle,
+        })
+    }
+
+    fn follow(&mut self, follow: &Follow, is_held: bool) -> Event {
+        let s = &mut *self.s;
+        let turn = follow.turn.clone();
+        if !follow.further.is_empty() {
+            if std::mem::take(&mut s.down_after_steer) || s.stays_down_after_steer {
+                let seen = "connection refused".to_owned();
+                return Event::Failed(Failure::SandboxDown { seen });
+            }
+            if std::mem::take(&mut s.lost_after_steer) {
+                s.sandboxes.clear();
+                return Event::Failed(Failure::SandboxGone);
+            }
+            s.stop_in_follow |= std::mem::take(&mut s.stop_after_steer);
+        }
+        if let Some(all) = s.stop_all_in_follow.take() {
+            s.flags.stopped_all.insert("all".into(), all);
+        }
+        if std::mem::take(&mut s.stop_in_follow) {
+            s.flags.cancelled.insert(turn.clone(), person("bob"));
+            s.aborted |= s.abort_wins;
+        }
+        if let Some(by) = follow.cancelled_by(&s.flags).filter(|_| !s.abort_wins) {
+            return Event::CancelSeen { by: by.clone() };
+        }
+        let known = follow.steers.as_ref();
+        let is_new = |id: &TurnId| known.is_some_and(|known| !known.contains(id)) && *id != turn;
+        if let Some((id, by)) = s.flags.now.iter().find(|(id, _)| is_new(id))
+            && let Some(queued) = s.flags.queued.get(id)
+        {
+            let (turn, queued, by) = (id.clone(), queued.clone(), by.clone());
+            return Event::SteerSeen { turn, queued, by };
+        }
+        let has = |id: &String| s.prompted.iter().any(|(_, has)| has == id);
+        assert!(
+            follow.further.iter().all(has),
+            "a run is not over before the agent has all its prompts"
+        );
+        let is_known = |ask: &&AskId| follow.asks.iter().any(|known| known.id == **ask);
+        if let Some(ask) = s.asks.iter().find(|ask| !is_known(ask)) {
+            let about = About::Permission {
+                action: "bash".into(),
+                subject: "rm x".into(),
+                left_out: 0,
+                places: [].into(),
+                always: [].into(),
+            };
+            return Event::Asked { id: ask.clone(), about };
+        }
+        let closed = |known: &&Ask| !known.settled && !s.asks.contains(&known.id);
+        if let Some(known) = follow.asks.iter().find(closed) {
+            let settlement = s.flags.settled.get(&known.id).cloned();
+            return Event::AskClosed { id: known.id.clone(), settlement };
+        }
+        if !s.aborted && (s.silent_agent || !s.asks.is_empty()) {
+            let gives_way = is_held && follow.gives_way && s.others_wait;
+            if gives_way {
+                s.now_ms += OTHERS_AFTER_MS;
+            } else if is_held {
+                s.now_ms = s.now_ms.max(follow.until_ms);
+            }
+            s.saw.push(follow.seen.clone());
+            let card = Some(format!("picture {}", s.saw.len()));
+            let seen = Seen { card, doubt: s.doubt };
+            return if gives_way { Event::OthersWait(seen) } else { Event::StillRunning(seen) };
+        }
+        s.finished.insert(follow.message.clone());
+        s.finished.extend(follow.further.iter().cloned());
+        let end = match &s.run_end {
+            Some(end) => end.clone(),
+            None if s.aborted => RunEnd::Aborted,
+            None => RunEnd::Completed,
+        };
+        Event::Finished(Answer {
+            end,
+            text: s.answers.clone().unwrap_or_else(|| "the answer".into()),
+            usage: Usage::default(),
+            steps: Vec::new(),
+            earlier: 0,
+            plan: Vec::new(),
+        })
+    }
+
+    fn abort(&mut self, _: u32, _: &[String]) {
+        self.s.aborted = true;
+    }
+
+    fn end_run(&mut self, run: &StrayRun) {
+        self.s.ended_runs.push(run.clone());
+    }
+
+    fn decline(&mut self, _: u32, ask: &AskId) {
+        self.s.asks.retain(|open| open != ask);
+    }
+
+    fn changes(&mut self, _: u32) -> Result<Changes, Failure> {
+        Ok(self.s.changes.clone())
+    }
+
+    fn artifacts(&mut self, _: u32) -> Result<Vec<Artifact>, Failure> {
+        Ok(self.s.display.clone())
+    }
+
+    fn post(
+        &mut self,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        let s = &mut *self.s;
+        if matches!(kind, PostKind::Rolled(_)) && at.is_none() && s.fail_roll > 0 {
+            s.fail_roll -= 1;
+            return Err(busy());
+        }
+        let is_end =
+            matches!(post, Post::Card(card) if matches!(card.state, CardState::Ended { .. }));
+        let is_alive = !is_end && matches!(post, Post::Card(_));
+        if !is_alive && s.closed > 0 {
+            s.closed -= 1;
+            return Err(closed());
+        }
+        if is_end && !s.fail_ends.is_empty() {
+            return Err(s.fail_ends.remove(0));
+        }
+        let key = at.map_or_else(|| post_key(self.thread, turn, kind), |at| at.id.clone());
+        // A key that stands already is answered with what stands, as the platforms do; only an edit changes it.
+        if !s.posts.contains_key(&key) {
+            s.posted.push(key.clone());
+            if at.is_none() && !post.calls().is_empty() {
+                s.called.insert(key.clone(), post.calls().to_vec());
+            }
+            s.posts.insert(key.clone(), post.clone());
+        } else if at.is_some() {
+            s.posts.insert(key.clone(), post.clone());
+        }
+        Ok(PostRef { channel: "c".into(), id: key })
+    }
+
+    fn show(
+        &mut self,
+        _: u32,
+        turn: &TurnId,
+        index: u32,
+        file: &Artifact,
+    ) -> Result<PostRef, String> {
+        if let Some(why) = &self.s.unshowable {
+            return Err(why.clone());
+        }
+        let key = post_key(self.thread, turn, &PostKind::Artifact(index));
+        if !self.s.posts.contains_key(&key) {
+            self.s.posted.push(key.clone());
+            let post = Post::File(ShownFile { name: file.name(), bytes: Vec::new() });
+            self.s.posts.insert(key.clone(), post);
+        }
+        Ok(PostRef { channel: "c".into(), id: key })
+    }
+
+    fn tell(&mut self, thread: &ThreadKey, word: &str) {
+        self.s.told_threads.push((thread.clone(), word.to_owned()));
+    }
+
+    fn tell_beside(&mut self, people: &[String], word: &str) -> Result<ThreadKey, Failure> {
+        self.s.told_beside.push((people.to_vec(), word.to_owned()));
+        Ok(self.thread.clone())
+    }
+
+    fn recalled(&mut self, turns: &[TurnId]) -> Vec<Entry> {
+        turns.iter().filter_map(|turn| self.s.ledger.get(turn).cloned()).collect()
+    }
+
+    fn named(&mut self, name: &SandboxName) -> Option<SandboxKey> {
+        self.s.names_of.get(name).cloned()
+    }
+
+    fn end_tools(&mut self, generation: u32) {
+        self.s.tools_ended.push(generation);
+    }
+
+    fn agent_seen(&mut self, of: &SandboxKey) -> AgentSeen {
+        outside::seen(self.s.sandbox_record(of).as_ref())
+    }
+
+    fn wake(&mut self, at_ms: Ms) {
+        self.s.wakes.push(at_ms);
+    }
+
+    fn options(&mut self, used: &Selection) -> AgentOptions {
+        self.s.used.push(used.clone());
+        self.s.offer.clone()
     }
 }
 

@@ -1,11 +1,11 @@
 //! An agent that works outside: which end of its sandbox is the end of the second one too.
 
 use super::*;
-use crate::decide::words;
-use crate::ids::SandboxKey;
-use crate::message::Operation;
-use crate::outside::{ended, made, tools_of};
-use crate::sandbox::{InUse, SandboxRecord, Tools};
+use bobbin_core::decide::words;
+use bobbin_core::ids::SandboxKey;
+use bobbin_core::message::Operation;
+use bobbin_core::outside::{ended, made, tools_of};
+use bobbin_core::sandbox::{InUse, SandboxRecord, Tools};
 
 fn prompt_in(id: &str, runtime: &str) -> Message {
     let Work::Prompt(prompt) = prompt(id).work else { unreachable!() };
@@ -178,7 +178,7 @@ fn a_wish_that_comes_after_the_end_makes_nothing() {
     deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
     later(&world, 60_000);
     deliver_until_done(&world, &make(&world), 1);
-    let second = super::outside::second(&world).unwrap();
+    let second = outside::second(&world).unwrap();
     assert_eq!((second.phase, second.generation), (Phase::Active, 1));
 }
 

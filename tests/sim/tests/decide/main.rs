@@ -1,5 +1,5 @@
 //! What `decide` and the machine around it do, over a small world in memory. Crashes at every call, and all the promises
-//! after each, are in `tests/suite/protocol`.
+//! after each, are beside this in `protocol`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod absence;
@@ -23,30 +23,30 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use super::words;
-use crate::artifacts::Artifact;
-use crate::ask::About;
-use crate::card::{CardState, Post, ShownFile};
-use crate::changes::{self, Changes, How};
-use crate::drive::{Delivery, Verdict, drive};
-use crate::effect::{Effect, Sending};
-use crate::event::{Event, LeftOut, NotCloned};
-use crate::failure::Failure;
-use crate::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
-use crate::images::Image;
-use crate::ledger::Entry;
-use crate::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
-use crate::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
-use crate::outcome::Outcome;
-use crate::parked::{Doubt, Doubtful, Parked, Seen};
-use crate::person::{Membership, Person};
-use crate::ports::{Loaded, Saved, Versions, World};
-use crate::run::{Answer, PromptState, RunEnd};
-use crate::sandbox::{Phase, SandboxState};
-use crate::selection::Selection;
-use crate::session::{ControlFlags, Queued, Session, StoppedAll, StrayRun};
-use crate::settings::{AgentOptions, Change, Kind, List, Settings};
-use crate::usage::Usage;
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::ask::About;
+use bobbin_core::card::{CardState, Post, ShownFile};
+use bobbin_core::changes::{self, Changes, How};
+use bobbin_core::decide::words;
+use bobbin_core::drive::{Delivery, Verdict, drive};
+use bobbin_core::effect::{Effect, Sending};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::images::Image;
+use bobbin_core::ledger::Entry;
+use bobbin_core::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
+use bobbin_core::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
+use bobbin_core::outcome::Outcome;
+use bobbin_core::parked::{Doubt, Doubtful, Parked, Seen};
+use bobbin_core::person::{Membership, Person};
+use bobbin_core::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::run::{Answer, PromptState, RunEnd};
+use bobbin_core::sandbox::{Phase, SandboxState};
+use bobbin_core::selection::Selection;
+use bobbin_core::session::{ControlFlags, Queued, Session, StoppedAll, StrayRun};
+use bobbin_core::settings::{AgentOptions, Change, Kind, List, Settings};
+use bobbin_core::usage::Usage;
 use fake::*;
 
 #[test]
@@ -105,7 +105,7 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
-        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::EXPIRED.to_owned())));
+        assert!(s.posts.values().any(|p| *p == Post::Notice(words::EXPIRED.to_owned())));
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
@@ -117,7 +117,7 @@ fn a_reset_deletes_the_sandbox_and_says_so() {
     deliver_until_done(&world, &reset(), 1);
     world.with(|s| {
         assert!(s.sandboxes.is_empty());
-        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::RESET.to_owned())));
+        assert!(s.posts.values().any(|p| *p == Post::Notice(words::RESET.to_owned())));
     });
 }
 
@@ -343,7 +343,7 @@ fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
     world.with(|s| s.crash_at = None);
     deliver_until_done(&world, &prompt("m3"), 1);
     assert!(
-        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == super::words::LOST_ITS_PLACE)
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == words::LOST_ITS_PLACE)
     );
     assert_eq!(outcomes(&world)[2], Outcome::Answered);
 }
@@ -394,7 +394,7 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
     deliver_until_done(&world, &prompt("m3"), 2);
     assert!(matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("429")));
     world.with(|s| {
-        let ended = |card: &crate::card::Card| {
+        let ended = |card: &bobbin_core::card::Card| {
             matches!(card.state, CardState::Ended { outcome: Outcome::Failed { .. }, .. })
         };
         assert!(
@@ -437,7 +437,7 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &reset, 2);
     world.with(|s| {
-        assert!(s.posts.values().any(|p| *p == Post::Notice(super::words::RESET.to_owned())))
+        assert!(s.posts.values().any(|p| *p == Post::Notice(words::RESET.to_owned())))
     });
 }
 
@@ -453,7 +453,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     let notices = world.with(|s| {
         s.posts
             .values()
-            .filter(|p| **p == Post::Notice(super::words::DEAD_LETTER.to_owned()))
+            .filter(|p| **p == Post::Notice(words::DEAD_LETTER.to_owned()))
             .count()
     });
     assert_eq!((notices, outcomes(&world).len()), (1, 2));
@@ -682,7 +682,7 @@ fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run()
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(
-        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == super::words::QUEUE_FULL)
+        matches!(&outcomes(&world)[1], Outcome::Failed { reason } if reason == words::QUEUE_FULL)
     );
     world.with(|s| {
         assert_eq!(s.prompted.len(), 1);

@@ -1,0 +1,403 @@
+//! What an effect does, over whatever holds provider, agent and chat: the only place in which effects are read.
+//!
+//! A state says what there is and what a call changes ([`Services`]); how the answer of each effect follows from that is said
+//! here once ([`perform`]), for histories, for the models, and for the tests of single decisions.
+
+use bobbin_core::artifacts::Artifact;
+use bobbin_core::card::Post;
+use bobbin_core::changes::Changes;
+use bobbin_core::effect::{
+    AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending, Watched,
+};
+use bobbin_core::event::{Event, LeftOut, NotCloned};
+use bobbin_core::failure::Failure;
+use bobbin_core::ids::{
+    AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
+    TurnId,
+};
+use bobbin_core::images::Image;
+use bobbin_core::ledger::Entry;
+use bobbin_core::message::Attachment;
+use bobbin_core::outside::AgentSeen;
+use bobbin_core::person::Person;
+use bobbin_core::run::PromptState;
+use bobbin_core::sandbox::{SandboxState, SnapshotSeen};
+use bobbin_core::selection::Selection;
+use bobbin_core::session::StrayRun;
+use bobbin_core::settings::AgentOptions;
+
+/// A prompt as the agent is given it.
+#[derive(Debug, Clone, Copy)]
+pub struct Sent<'a> {
+    pub generation: u32,
+    pub ids: &'a PromptIds,
+    pub text: &'a str,
+    pub images: &'a [Image],
+    pub model: &'a str,
+    pub agent: Option<&'a str>,
+    pub sending: Sending,
+}
+
+impl Sent<'_> {
+    /// Nothing of it has been sent before.
+    pub const fn is_first(&self) -> bool {
+        matches!(self.sending, Sending::First { .. })
+    }
+}
+
+/// What becomes of the wish to have a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Serving {
+    Healthy,
+    /// Its secrets are not put into its requests.
+    WithoutSecrets,
+    Down,
+}
+
+/// The files of a prompt, as they came to the agent: what it is told of them, what is missing, what it sees.
+pub type Attached = (String, Vec<String>, Vec<Image>);
+
+/// A server that does not answer.
+pub fn silent() -> Failure {
+    Failure::SandboxDown { seen: "no answer".to_owned() }
+}
+
+/// What provider, agent and chat are to one delivery. What a state does not care about has an answer here.
+pub trait Services {
+    /// How the sandbox of this generation stands, as its provider answers the call that makes it.
+    fn stands(&mut self, generation: u32) -> SandboxState;
+
+    /// The same, as other calls answer.
+    fn seen(&mut self, generation: u32) -> SandboxState {
+        self.stands(generation)
+    }
+
+    /// The same, as one look finds it.
+    fn look(&mut self, generation: u32) -> SandboxState {
+        self.seen(generation)
+    }
+
+    /// The same, as a look and the list find it.
+    fn confirmed(&mut self, generation: u32) -> SandboxState {
+        self.seen(generation)
+    }
+
+    /// So long is waited first.
+    fn pass(&mut self, _ms: u64) {}
+
+    /// Who has cancelled a turn whose Stop ends a wait.
+    fn cancelled_by(&mut self, watched: &Watched) -> Option<Person>;
+
+    /// The tenant's sandboxes, or those of them that were made before this one.
+    fn count(&mut self, _older_than: Option<u32>) -> u32 {
+        0
+    }
+
+    fn create(&mut self, generation: u32);
+
+    fn start(&mut self, generation: u32);
+
+    /// Enough time is left for a stop to arrive before somebody else acts.
+    fn may_stop(&mut self, _generation: u32) -> bool {
+        true
+    }
+
+    fn stop(&mut self, generation: u32);
+
+    fn delete(&mut self, generation: u32);
+
+    /// The repository comes into a sandbox that runs.
+    fn clone_into(&mut self, generation: u32, repo: &str) -> Result<LeftOut, NotCloned>;
+
+    /// A server is wanted in a sandbox that runs.
+    fn serve(&mut self, generation: u32, is_new: bool) -> Serving;
+
+    /// A workspace of the thread's own.
+    fn workspace(&mut self, _generation: u32) -> Result<Event, Failure> {
+        Err(silent())
+    }
+
+    /// The snapshot that was asked for at this time: its name, and how it stands.
+    fn snapshot(
+        &mut self,
+        _generation: u32,
+        _at_ms: Ms,
+    ) -> Result<(String, SnapshotSeen), Failure> {
+        Err(silent())
+    }
+
+    fn delete_snapshot(&mut self, _name: &str) -> Result<(), Failure> {
+        Err(silent())
+    }
+
+    /// Whether the agent's server answers.
+    fn reached(&mut self, generation: u32) -> Result<(), Failure>;
+
+    /// Whether it does to who only asks that: one that does not tells nothing of its sandbox.
+    fn check(&mut self, generation: u32) -> Result<(), Failure> {
+        self.reached(generation).map_err(|_| silent())
+    }
+
+    fn agent_session(&mut self, generation: u32, since_ms: Ms) -> Result<AgentSessionId, Failure>;
+
+    fn attach(&mut self, _files: &[Attachment]) -> Attached {
+        (String::new(), Vec::new(), Vec::new())
+    }
+
+    /// What a sending meets before the agent.
+    fn intercepts(&mut self, _sent: &Sent<'_>) -> Option<Event> {
+        None
+    }
+
+    /// Whether somebody says for certain that a prompt did not arrive: a proxy knows of a sandbox that is gone or stopped.
+    fn refuses(&mut self, _generation: u32) -> bool {
+        true
+    }
+
+    /// The agent has the prompt, or what its sender meets.
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event>;
+
+    fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure>;
+
+    /// A run is held, or looked at once.
+    fn follow(&mut self, follow: &Follow, is_held: bool) -> Event;
+
+    fn abort(&mut self, generation: u32, messages: &[String]);
+
+    /// Ends a run that no turn follows.
+    fn end_run(&mut self, run: &StrayRun) {
+        self.abort(run.generation, &run.messages);
+    }
+
+    fn decline(&mut self, _generation: u32, _ask: &AskId) {}
+
+    /// What a run changed in the files.
+    fn changes(&mut self, generation: u32) -> Result<Changes, Failure> {
+        self.reached(generation).map(|()| Changes::default())
+    }
+
+    /// The files to be shown.
+    fn artifacts(&mut self, generation: u32) -> Result<Vec<Artifact>, Failure> {
+        self.reached(generation).map(|()| Vec::new())
+    }
+
+    fn post(
+        &mut self,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure>;
+
+    /// A file in the thread, or why it is not there.
+    fn show(
+        &mut self,
+        _generation: u32,
+        _turn: &TurnId,
+        _index: u32,
+        _file: &Artifact,
+    ) -> Result<PostRef, String> {
+        Err("is not there".to_owned())
+    }
+
+    /// A word to another thread.
+    fn tell(&mut self, _thread: &ThreadKey, _word: &str) {}
+
+    /// A word to people beside the thread; whose thread it is.
+    fn tell_beside(&mut self, _people: &[String], _word: &str) -> Result<ThreadKey, Failure> {
+        Err(Failure::ThreadClosed { seen: "closed".to_owned() })
+    }
+
+    fn recalled(&mut self, _turns: &[TurnId]) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    fn named(&mut self, _name: &SandboxName) -> Option<SandboxKey> {
+        None
+    }
+
+    fn end_tools(&mut self, _generation: u32) {}
+
+    fn agent_seen(&mut self, _of: &SandboxKey) -> AgentSeen {
+        AgentSeen::default()
+    }
+
+    fn wake(&mut self, _at_ms: Ms) {}
+
+    fn options(&mut self, _used: &Selection) -> AgentOptions {
+        AgentOptions { models: vec![String::new()], agents: vec!["build".to_owned()] }
+    }
+}
+
+/// Performs an effect, at once.
+pub fn perform(on: &mut impl Services, effect: &Effect) -> Event {
+    match effect {
+        Effect::Sandbox(effect) => of_sandbox(on, effect),
+        Effect::Agent(effect) => of_agent(on, effect).unwrap_or_else(Event::Failed),
+        Effect::Chat(effect) => of_chat(on, effect).unwrap_or_else(Event::Failed),
+        Effect::Recall { turns } => Event::Recalled(on.recalled(turns)),
+        Effect::FindName { name } => Event::NameFound(on.named(name)),
+        Effect::EndTools { generation } => {
+            on.end_tools(*generation);
+            Event::ToolsEnded
+        }
+        Effect::FindAgent { of } => Event::AgentFound(on.agent_seen(of)),
+        Effect::Wake { at_ms } => {
+            on.wake(*at_ms);
+            Event::Woken
+        }
+        Effect::ListOptions { used, .. } => Event::OptionsListed(on.options(used)),
+    }
+}
+
+fn of_sandbox(on: &mut impl Services, effect: &SandboxEffect) -> Event {
+    let watched = match effect {
+        SandboxEffect::Observe { watch, .. }
+        | SandboxEffect::Clone { watch, .. }
+        | SandboxEffect::EnsureServer { watch, .. } => watch.as_ref(),
+        _ => None,
+    };
+    if let SandboxEffect::Observe { after_ms, .. }
+    | SandboxEffect::Confirm { after_ms, .. }
+    | SandboxEffect::Snapshot { after_ms, .. } = effect
+    {
+        on.pass(*after_ms);
+    }
+    if let Some(by) = watched.and_then(|watched| on.cancelled_by(watched)) {
+        return Event::CancelSeen { by };
+    }
+    match effect {
+        SandboxEffect::Count { older_than } => Event::Counted(on.count(*older_than)),
+        SandboxEffect::Create { generation, .. } => {
+            on.create(*generation);
+            Event::Observed(on.stands(*generation))
+        }
+        SandboxEffect::Observe { generation, .. } => Event::Observed(on.look(*generation)),
+        SandboxEffect::Confirm { generation, .. } => Event::Observed(on.confirmed(*generation)),
+        SandboxEffect::Start { generation } => {
+            on.start(*generation);
+            Event::Observed(on.seen(*generation))
+        }
+        SandboxEffect::Stop { generation } if !on.may_stop(*generation) => {
+            let seen = "too little time is left for a stop".to_owned();
+            Event::Failed(Failure::Wait { after_ms: 0, seen })
+        }
+        SandboxEffect::Stop { generation } => {
+            on.stop(*generation);
+            Event::Observed(on.seen(*generation))
+        }
+        SandboxEffect::Delete { generation } => {
+            on.delete(*generation);
+            Event::Observed(on.seen(*generation))
+        }
+        SandboxEffect::Clone { generation, repo, .. } => match on.stands(*generation) {
+            SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+            SandboxState::Running => match on.clone_into(*generation, repo) {
+                Ok(left_out) => Event::Cloned { left_out },
+                Err(why) => Event::NotCloned { why },
+            },
+            _ => Event::Failed(silent()),
+        },
+        SandboxEffect::EnsureServer { generation, is_new, .. } => match on.stands(*generation) {
+            SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+            SandboxState::Running => match on.serve(*generation, *is_new) {
+                Serving::Healthy => Event::Healthy,
+                Serving::WithoutSecrets => Event::SecretsNotPutIn,
+                Serving::Down => Event::Failed(silent()),
+            },
+            _ => Event::Failed(silent()),
+        },
+        SandboxEffect::MakeWorkspace { generation, .. } => {
+            on.workspace(*generation).unwrap_or_else(Event::Failed)
+        }
+        SandboxEffect::Snapshot { generation, at_ms, .. } => {
+            match on.snapshot(*generation, *at_ms) {
+                Ok((name, seen)) => Event::SnapshotSeen { name, seen },
+                Err(failure) => Event::Failed(failure),
+            }
+        }
+        SandboxEffect::DeleteSnapshot { name } => match on.delete_snapshot(name) {
+            Ok(()) => Event::SnapshotDeleted { name: name.clone() },
+            Err(failure) => Event::Failed(failure),
+        },
+    }
+}
+
+fn of_agent(on: &mut impl Services, effect: &AgentEffect) -> Result<Event, Failure> {
+    Ok(match effect {
+        AgentEffect::CheckServer { generation, .. } => {
+            on.check(*generation)?;
+            Event::Healthy
+        }
+        AgentEffect::FindAgentSession { generation, since_ms, .. } => {
+            on.reached(*generation)?;
+            Event::AgentSession { id: on.agent_session(*generation, *since_ms)? }
+        }
+        AgentEffect::Attach { files, .. } => {
+            let (note, missed, images) = on.attach(files);
+            Event::Attached { note, missed, images }
+        }
+        AgentEffect::SendPrompt {
+            generation, ids, text, images, model, agent, sending, ..
+        } => {
+            let (generation, agent) = (*generation, agent.as_deref());
+            let sent = Sent { generation, ids, text, images, model, agent, sending: *sending };
+            send(on, &sent)
+        }
+        AgentEffect::FindPrompt { generation, message, .. } => {
+            on.reached(*generation)?;
+            Event::PromptFound(on.prompt_state(*generation, message)?)
+        }
+        AgentEffect::Follow(follow) => on.follow(follow, true),
+        AgentEffect::Look(follow) => on.follow(follow, false),
+        AgentEffect::Abort { generation, messages, .. } => {
+            on.reached(*generation)?;
+            on.abort(*generation, messages);
+            Event::Aborted
+        }
+        AgentEffect::EndRun(run) => {
+            on.reached(run.generation)?;
+            on.end_run(run);
+            Event::RunEnded
+        }
+        AgentEffect::Decline { generation, ask, .. } => {
+            on.reached(*generation)?;
+            on.decline(*generation, ask);
+            Event::Declined { id: ask.clone() }
+        }
+        AgentEffect::ReadChanges { generation, .. } => Event::Changed(on.changes(*generation)?),
+        AgentEffect::ListArtifacts { generation } => Event::Listed(on.artifacts(*generation)?),
+    })
+}
+
+fn send(on: &mut impl Services, sent: &Sent<'_>) -> Event {
+    if let Some(met) = on.intercepts(sent) {
+        return met;
+    }
+    match on.reached(sent.generation) {
+        Ok(()) => on.take(sent).map_or_else(|met| met, |()| Event::Prompted),
+        Err(failure) if sent.is_first() && on.refuses(sent.generation) => Event::NotSent(failure),
+        Err(failure) => Event::Failed(failure),
+    }
+}
+
+fn of_chat(on: &mut impl Services, effect: &ChatEffect) -> Result<Event, Failure> {
+    Ok(match effect {
+        ChatEffect::Post { turn, kind, at, post } => {
+            Event::Posted(on.post(turn, kind, at.as_ref(), post)?)
+        }
+        ChatEffect::PostArtifact { generation, turn, index, file } => {
+            match on.show(*generation, turn, *index, file) {
+                Ok(at) => Event::Posted(at),
+                Err(why) => Event::Unshown { why },
+            }
+        }
+        ChatEffect::Tell { thread, word, .. } => {
+            on.tell(thread, word);
+            Event::Told { thread: thread.clone() }
+        }
+        ChatEffect::TellBeside { people, word, .. } => {
+            Event::Told { thread: on.tell_beside(people, word)? }
+        }
+    })
+}
