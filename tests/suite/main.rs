@@ -63,6 +63,8 @@ fn main() -> ExitCode {
     let mut behind = behind();
     if arguments.filter.is_none() && std::env::var("BOBBIN_PLATFORMS").as_deref() != Ok("all") {
         behind = on_one_platform(behind);
+    } else {
+        behind.extend(fuzz::at_length());
     }
     let trials = first().chain(deep(behind));
     // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
