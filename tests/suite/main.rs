@@ -45,7 +45,7 @@ mod upgrade;
 mod vercel;
 mod waiting;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use bobbin_sim::durations;
@@ -60,13 +60,13 @@ const TEST_THREADS: usize = 6;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(TEST_THREADS);
-    let mut behind = behind();
-    if arguments.filter.is_none() && std::env::var("BOBBIN_PLATFORMS").as_deref() != Ok("all") {
-        behind = on_one_platform(behind);
+    let at_night = std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all");
+    let trials: Vec<Trial> = first().chain(deep(behind())).collect();
+    let trials = if at_night || arguments.filter.is_some() {
+        trials.into_iter().chain(deep(fuzz::at_length())).collect()
     } else {
-        behind.extend(fuzz::at_length());
-    }
-    let trials = first().chain(deep(behind));
+        in_one_way(trials)
+    };
     // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
     // still run.
     std::panic::set_hook(Box::new(|panic| {
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
         eprintln!("a test failed at {place}");
         failures::note(&format!("{place}: {}", stack::words(panic.payload())));
     }));
-    let conclusion = libtest_mimic::run(&arguments, trials.collect());
+    let conclusion = libtest_mimic::run(&arguments, trials);
     let ended = run::end(conclusion.has_failed());
     eprint!("\nthe longest tests:\n{}", durations::longest());
     if conclusion.has_failed() {
@@ -108,26 +108,26 @@ fn first() -> impl Iterator<Item = Trial> {
     .flatten()
 }
 
-/// What is tested on Discord and on Slack alike, on one of them, in turns: the suite takes half the time. Nightly takes
-/// both (`BOBBIN_PLATFORMS=all`), and so does who names a test.
-fn on_one_platform(trials: Vec<Trial>) -> Vec<Trial> {
-    let names: BTreeSet<String> = trials.iter().map(|trial| trial.name().to_owned()).collect();
-    let both: BTreeSet<&String> =
-        names.iter().filter(|name| on_slack(name).is_some_and(|it| names.contains(&it))).collect();
-    let left_out: BTreeSet<String> = both
-        .into_iter()
-        .enumerate()
-        .filter_map(|(at, name)| match at % 2 {
-            0 => Some(name.clone()),
-            _ => on_slack(name),
-        })
-        .collect();
-    trials.into_iter().filter(|trial| !left_out.contains(trial.name())).collect()
+/// What `just deep` runs of one scenario that is tested in several ways (on both chats, in each mode of the agent, on both
+/// engines): one of them, in turns, so that each way has its share. The README's command has run the usual way before.
+/// Nightly takes all (`BOBBIN_PLATFORMS=all`), and so does who names a test.
+fn in_one_way(trials: Vec<Trial>) -> Vec<Trial> {
+    let mut ways: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {
+        ways.entry(scenario(trial.name())).or_default().push(trial.name().to_owned());
+    }
+    let taken = ways.into_values().enumerate();
+    let taken: BTreeSet<String> =
+        taken.map(|(at, mut ways)| ways.swap_remove(at % ways.len())).collect();
+    let is_taken = |trial: &Trial| !trial.has_ignored_flag() || taken.contains(trial.name());
+    trials.into_iter().filter(is_taken).collect()
 }
 
-/// The name of the same test on Slack, of one on Discord.
-fn on_slack(name: &str) -> Option<String> {
-    name.contains("::discord::").then(|| name.replace("::discord::", "::slack::"))
+/// What a test is about, whichever way it is run in.
+fn scenario(name: &str) -> String {
+    let ways = ["embedded", "compat", "native", "ministack", "discord", "slack"];
+    let about: Vec<&str> = name.split("::").filter(|part| !ways.contains(part)).collect();
+    about.join("::")
 }
 
 /// What `just deep` adds.

@@ -17,11 +17,12 @@ use serde_json::json;
 use crate::run::{COMMON, on, trial};
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![trial(
-        "embedded::waiting::what_is_lost_can_be_run_again_and_too_much_is_refused_with_a_word",
-        narrow,
-    )];
+    let mut trials = Vec::new();
     for platform in Platform::ALL {
+        trials.push(trial(
+            &format!("embedded::waiting::{}::what_is_lost_can_be_run_again", platform.word()),
+            async move || narrow(platform).await,
+        ));
         let name = |what: &str| format!("embedded::{}::{what}", platform.word());
         trials.extend([
             on(
@@ -191,19 +192,17 @@ async fn recorded(world: World, platform: Platform) {
 }
 
 /// A stack of its own: it has little room, and sandboxes are lost in it.
-async fn narrow() {
+async fn narrow(platform: Platform) {
     let mut limits = quick();
     limits["thread_queue"] = json!(1);
     limits["tenant_sandboxes"] = json!(1);
     limits["reconcile_ms"] = json!(60_000);
     let stack = Stack::start(&Options::limits(limits));
     let world = World::of(&stack);
-    for platform in Platform::ALL {
-        stopped_early(&world, platform).await;
-        lost(&world, platform).await;
-        full(&world, platform).await;
-        vanished(&world, platform).await;
-    }
+    stopped_early(&world, platform).await;
+    lost(&world, platform).await;
+    full(&world, platform).await;
+    vanished(&world, platform).await;
     world.check_orphans().await.unwrap();
     stack.end().unwrap();
 }

@@ -436,9 +436,7 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
     let reset = reset();
     assert!(matches!(deliver(&world, &reset, 1), Verdict::Hold { .. }));
     deliver_until_done(&world, &reset, 2);
-    world.with(|s| {
-        assert!(s.posts.values().any(|p| *p == Post::Notice(words::RESET.to_owned())))
-    });
+    world.with(|s| assert!(s.posts.values().any(|p| *p == Post::Notice(words::RESET.to_owned()))));
 }
 
 #[test]
@@ -451,10 +449,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
     deliver_until_done(&world, &dead("b2", "m2"), 1);
     deliver_until_done(&world, &dead("b2", "m2"), 2);
     let notices = world.with(|s| {
-        s.posts
-            .values()
-            .filter(|p| **p == Post::Notice(words::DEAD_LETTER.to_owned()))
-            .count()
+        s.posts.values().filter(|p| **p == Post::Notice(words::DEAD_LETTER.to_owned())).count()
     });
     assert_eq!((notices, outcomes(&world).len()), (1, 2));
     deliver_until_done(&world, &prompt("m2"), 2);

@@ -277,7 +277,9 @@ impl System {
             () if has(Run::None) => return Event::Failed(Failure::SessionMissing),
             () if has(Run::Broken) => return Event::Failed(silent()),
             // Nothing seems to have come of it: who follows has the server restarted.
-            () if has(Run::Moved) && self.has(Fault::SentAgainUnseen) => return Event::Failed(silent()),
+            () if has(Run::Moved) && self.has(Fault::SentAgainUnseen) => {
+                return Event::Failed(silent());
+            }
             () if has(Run::Aborted) => RunEnd::Aborted,
             () => RunEnd::Completed,
         };
