@@ -45,6 +45,24 @@ impl Sent<'_> {
     }
 }
 
+/// What who sends a prompt meets in place of the agent.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Missed {
+    /// It did not arrive, for certain.
+    NotSent(Failure),
+    /// Nobody knows.
+    Failed(Failure),
+}
+
+impl From<Missed> for Event {
+    fn from(missed: Missed) -> Self {
+        match missed {
+            Missed::NotSent(failure) => Self::NotSent(failure),
+            Missed::Failed(failure) => Self::Failed(failure),
+        }
+    }
+}
+
 /// What becomes of the wish to have a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
@@ -145,7 +163,7 @@ pub trait Services {
     }
 
     /// What a sending meets before the agent.
-    fn intercepts(&mut self, _sent: &Sent<'_>) -> Option<Event> {
+    fn intercepts(&mut self, _sent: &Sent<'_>) -> Option<Missed> {
         None
     }
 
@@ -155,7 +173,7 @@ pub trait Services {
     }
 
     /// The agent has the prompt, or what its sender meets.
-    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event>;
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed>;
 
     fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure>;
 
@@ -371,11 +389,11 @@ fn of_agent(on: &mut impl Services, effect: &AgentEffect) -> Result<Event, Failu
 }
 
 fn send(on: &mut impl Services, sent: &Sent<'_>) -> Event {
-    if let Some(met) = on.intercepts(sent) {
-        return met;
+    if let Some(missed) = on.intercepts(sent) {
+        return missed.into();
     }
     match on.reached(sent.generation) {
-        Ok(()) => on.take(sent).map_or_else(|met| met, |()| Event::Prompted),
+        Ok(()) => on.take(sent).map_or_else(Event::from, |()| Event::Prompted),
         Err(failure) if sent.is_first() && on.refuses(sent.generation) => Event::NotSent(failure),
         Err(failure) => Event::Failed(failure),
     }

@@ -15,7 +15,7 @@ use crate::dice::Dice;
 use crate::home::Home;
 use crate::plan::Late;
 use crate::promises::Fact;
-use crate::services::silent;
+use crate::services::{Missed, silent};
 
 impl SimThread {
     pub fn find_session(
@@ -37,7 +37,7 @@ impl SimThread {
         (turn, workspace): (&TurnId, &str),
         now_ms: Ms,
         (dice, troubled): (&mut Dice, bool),
-    ) -> Result<(), Event> {
+    ) -> Result<(), Missed> {
         let turn = self.turn(turn);
         let first = matches!(sending, Sending::First { .. });
         let (endless, asks) = (self.next_run_is_endless, self.next_run_asks);
@@ -45,17 +45,17 @@ impl SimThread {
         let ended = self.ended_turns();
         let sandbox = match home.server(generation, now_ms) {
             Ok(sandbox) if !sandbox.sessions.contains(&self.place) && first => {
-                return Err(Event::NotSent(Failure::SessionMissing));
+                return Err(Missed::NotSent(Failure::SessionMissing));
             }
             Ok(sandbox) if !sandbox.sessions.contains(&self.place) => {
-                return Err(Event::Failed(Failure::SessionMissing));
+                return Err(Missed::Failed(Failure::SessionMissing));
             }
             Ok(sandbox) => sandbox,
-            Err(failed) => return Err(Event::Failed(failed)),
+            Err(failed) => return Err(Missed::Failed(failed)),
         };
         let Some(turn) = turn else {
             let reason = "whose prompt?".to_owned();
-            return Err(Event::Failed(Failure::TurnFailed { reason }));
+            return Err(Missed::Failed(Failure::TurnFailed { reason }));
         };
         let run = || {
             let long = troubled && dice.falls(100);

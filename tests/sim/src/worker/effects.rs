@@ -24,7 +24,7 @@ use super::Worker;
 use crate::dice::Dice;
 use crate::home::{Caller, Home};
 use crate::plan::Late;
-use crate::services::{Sent, Services, Serving, perform, silent};
+use crate::services::{Missed, Sent, Services, Serving, perform, silent};
 use crate::state::Inner;
 use crate::thread::SimThread;
 use crate::thread::running::changes;
@@ -374,7 +374,7 @@ impl Services for Here<'_> {
         self.with(|here, home, _, now_ms| here.find_session(home, generation, now_ms))
     }
 
-    fn intercepts(&mut self, sent: &Sent<'_>) -> Option<Event> {
+    fn intercepts(&mut self, sent: &Sent<'_>) -> Option<Missed> {
         if let Sending::First { within_ms: Some(_) } = sent.sending {
             self.inner.met.insert("sent at once");
         }
@@ -394,7 +394,7 @@ impl Services for Here<'_> {
         })
     }
 
-    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed> {
         // What the thread was about comes before the person's words.
         let words = sent.text.rsplit("\n\n").next().unwrap_or_default();
         let turn = words.split_whitespace().next().unwrap_or_default().into();

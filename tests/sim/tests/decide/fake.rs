@@ -9,7 +9,7 @@ use bobbin_core::runtime_mode::RuntimeMode;
 use bobbin_core::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::session::NameWrite;
 use bobbin_core::signals::signals;
-use bobbin_sim::services::{Attached, Sent, Services, Serving, perform};
+use bobbin_sim::services::{Attached, Missed, Sent, Services, Serving, perform};
 
 /// So long after it began to hold a run.
 pub(super) const OTHERS_AFTER_MS: u64 = 2_000;
@@ -431,21 +431,21 @@ impl Services for Here<'_> {
         ("files".to_owned(), missed.collect(), files.iter().map(image).collect())
     }
 
-    fn intercepts(&mut self, sent: &Sent<'_>) -> Option<Event> {
+    fn intercepts(&mut self, sent: &Sent<'_>) -> Option<Missed> {
         if sent.text.starts_with("and ")
             && let Some(failure) = self.s.fail_steer.take()
         {
-            return Some(Event::Failed(failure));
+            return Some(Missed::Failed(failure));
         }
         self.s.sendings.push(sent.sending);
         let failure = self.s.not_sent.take()?;
         if failure == Failure::SandboxGone {
             self.s.sandboxes.clear();
         }
-        Some(Event::NotSent(failure))
+        Some(Missed::NotSent(failure))
     }
 
-    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed> {
         let s = &mut *self.s;
         if !sent.is_first() {
             s.sent_again.push(sent.ids.message.clone());
@@ -457,7 +457,7 @@ impl Services for Here<'_> {
             s.ran_with.push((sent.model.to_owned(), sent.agent.map(str::to_owned)));
             s.seen_images.push(sent.images.to_vec());
         }
-        s.unheard.take().map_or(Ok(()), |failure| Err(Event::Failed(failure)))
+        s.unheard.take().map_or(Ok(()), |failure| Err(Missed::Failed(failure)))
     }
 
     fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure> {

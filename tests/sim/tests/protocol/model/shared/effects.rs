@@ -13,7 +13,7 @@ use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::sandbox::{Phase, SandboxState};
 use bobbin_core::session::Session;
 use bobbin_core::usage::Usage;
-use bobbin_sim::services::{Sent, Services, Serving, perform, silent};
+use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 
 use super::super::super::promises::Ending;
 use super::super::driver::Item;
@@ -107,7 +107,7 @@ impl Services for Here<'_> {
         Ok(format!("ses_{}_{generation}_{}", self.home, self.worker.group).into())
     }
 
-    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed> {
         let here = (self.home, sent.generation);
         self.shared.send(self.s, here, self.common, &sent.ids.message)
     }
@@ -208,9 +208,9 @@ impl Shared {
         here: (usize, u32),
         common: bool,
         ids: &str,
-    ) -> Result<(), Event> {
+    ) -> Result<(), Missed> {
         let Some((message, bit)) = self.minted(ids) else {
-            return Err(Event::Failed(silent()));
+            return Err(Missed::Failed(silent()));
         };
         let known = &mut s.known[usize::from(message)];
         if is_at(known, here) && known.ids & bit != 0 {

@@ -6,7 +6,7 @@ use bobbin_core::ids::{AgentSessionId, TurnId};
 use bobbin_core::person::Person;
 use bobbin_core::run::{Answer, PromptState, RunEnd};
 use bobbin_core::session::StrayRun;
-use bobbin_sim::services::{Sent, Services, Serving, perform, silent};
+use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 
 use super::*;
 
@@ -92,7 +92,7 @@ impl Services for Here<'_> {
         Ok(format!("ses_{generation}").into())
     }
 
-    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Event> {
+    fn take(&mut self, sent: &Sent<'_>) -> Result<(), Missed> {
         self.system.send(self.s, sent.generation, &sent.ids.message, !sent.is_first())
     }
 
@@ -197,10 +197,10 @@ impl System {
     }
 
     /// What OpenCode does with a prompt, or the daemon.
-    fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Result<(), Event> {
+    fn send(&self, s: &mut State, generation: u32, ids: &str, again: bool) -> Result<(), Missed> {
         let Some((turn, bit)) = self.minted(ids) else {
             let reason = "unknown ids".to_owned();
-            return Err(Event::Failed(Failure::TurnFailed { reason }));
+            return Err(Missed::Failed(Failure::TurnFailed { reason }));
         };
         let record = self.record(s);
         let turns = record.turn.iter().map(|turn| self.turns_of(&turn.messages()));
