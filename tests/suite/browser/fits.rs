@@ -64,7 +64,11 @@ pub async fn keyboard(world: &World, browser: &Browser) {
         .await;
     assert_eq!(first, "skip-to-composer");
     browser.key(ENTER).await;
-    assert_eq!(browser.run(FOCUSED).await, "composer");
+    eventually(BROWSER_MS_MAX, "the link leads to the text box", async || {
+        let seen = browser.run(FOCUSED).await;
+        (seen == "composer").then_some(()).ok_or(seen)
+    })
+    .await;
     let entry = format!(
         "document.querySelector(\"[data-testid=channel-list] [data-testid=thread][data-id='{}']\")",
         talk.thread.root
