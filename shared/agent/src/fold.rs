@@ -28,7 +28,7 @@ const WORDS_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Messages that are kept of one run: one that makes more is ended long before.
 const MESSAGES_MAX: usize = 5_000;
 /// Tool calls, likewise: the oldest fall away.
-const DEEDS_MAX: usize = 2_000;
+const STEPS_KEPT_MAX: usize = 2_000;
 /// Characters of an agent's word for how a message ended.
 const FINISH_CHARS_MAX: usize = 40;
 /// A count beyond this is not shown as it is.
@@ -42,8 +42,8 @@ pub struct Fold {
     turns: Vec<String>,
     messages: Vec<Message>,
     words_bytes: usize,
-    deeds: Vec<Deed>,
-    deeds_before: usize,
+    steps: Vec<Step>,
+    steps_before: usize,
     plan: Vec<PlanItem>,
     asks: BTreeMap<String, OpenAsk>,
     used: Used,
@@ -61,6 +61,7 @@ struct Message {
     id: Option<String>,
     turn: String,
     is_hidden: bool,
+    is_over: bool,
     /// How it ended, where the agent tells.
     finish: Option<String>,
     /// The agent went on by itself after it, because it had summed the conversation up.
@@ -77,16 +78,16 @@ struct Part {
 
 /// What the agent does beside writing.
 #[derive(Debug)]
-struct Deed {
+struct Step {
     /// The message in which it does that.
     message: Option<String>,
     is_over: bool,
     has_failed: bool,
-    what: What,
+    kind: StepKind,
 }
 
 #[derive(Debug)]
-enum What {
+enum StepKind {
     Call(Call),
     /// It sums the conversation up.
     Summary,
@@ -275,7 +276,7 @@ impl Fold {
             None => None,
         };
         if is_set("removed") {
-            self.deeds.retain(|deed| said.id.is_none() || deed.message != said.id);
+            self.steps.retain(|step| said.id.is_none() || step.message != said.id);
             if let Some(at) = at {
                 self.messages.remove(at);
             }
@@ -289,6 +290,7 @@ impl Fold {
                     id: said.id.clone(),
                     turn: turn.to_owned(),
                     is_hidden: false,
+                    is_over: false,
                     finish: None,
                     is_continued: false,
                     parts: Vec::new(),
@@ -301,8 +303,9 @@ impl Fold {
         }
         if said.metadata.contains_key("completed") && said.id.is_some() {
             // A message that ended took its calls with it, whatever their last update said.
-            let own = self.deeds.iter_mut().filter(|deed| deed.message == said.id);
-            own.for_each(Deed::end);
+            self.messages[at].is_over = true;
+            let own = self.steps.iter_mut().filter(|step| step.message == said.id);
+            own.for_each(Step::end);
         }
         let finish = said.metadata.get("finish").and_then(Value::as_str);
         let message = &mut self.messages[at];
@@ -350,32 +353,32 @@ impl Fold {
     fn summed_up(&mut self, said: &UniversalMessageParsed) {
         let is_over = said.metadata.contains_key("completed");
         let has_failed = said.metadata.contains_key("error");
-        let same = |deed: &&mut Deed| {
-            matches!(deed.what, What::Summary) && said.id.is_some() && deed.message == said.id
+        let same = |step: &&mut Step| {
+            matches!(step.kind, StepKind::Summary) && said.id.is_some() && step.message == said.id
         };
-        match self.deeds.iter_mut().find(same) {
-            Some(deed) => (deed.is_over, deed.has_failed) = (is_over, has_failed),
-            None => self.does(Deed {
+        match self.steps.iter_mut().find(same) {
+            Some(step) => (step.is_over, step.has_failed) = (is_over, has_failed),
+            None => self.add(Step {
                 message: said.id.clone(),
                 is_over,
                 has_failed,
-                what: What::Summary,
+                kind: StepKind::Summary,
             }),
         }
     }
 
-    fn does(&mut self, deed: Deed) {
-        self.deeds.push(deed);
-        if self.deeds.len() > DEEDS_MAX {
-            self.deeds.remove(0);
-            self.deeds_before += 1;
+    fn add(&mut self, step: Step) {
+        self.steps.push(step);
+        if self.steps.len() > STEPS_KEPT_MAX {
+            self.steps.remove(0);
+            self.steps_before += 1;
         }
     }
 
     fn call_is_gone(&mut self, said: &UniversalMessageParsed, part: Option<&str>) {
-        self.deeds.retain(|deed| {
-            let is_it = deed.call().is_some_and(|call| call.part.as_deref() == part);
-            !(is_it && deed.message == said.id)
+        self.steps.retain(|step| {
+            let is_it = step.call().is_some_and(|call| call.part.as_deref() == part);
+            !(is_it && step.message == said.id)
         });
     }
 
@@ -403,10 +406,10 @@ impl Fold {
             whole: Some(input.clone()),
             exit: None,
         };
-        let known = self.deeds.iter_mut().rev().find_map(|deed| {
-            let is_over = deed.is_over;
-            match &mut deed.what {
-                What::Call(known) if id.is_some() && known.id == *id => Some((known, is_over)),
+        let known = self.steps.iter_mut().rev().find_map(|step| {
+            let is_over = step.is_over;
+            match &mut step.kind {
+                StepKind::Call(known) if id.is_some() && known.id == *id => Some((known, is_over)),
                 _ => None,
             }
         });
@@ -415,25 +418,29 @@ impl Fold {
                 let whole = call.whole.filter(|_| !is_over);
                 *known = Call { exit: known.exit, whole, ..call };
             }
-            None => self.does(Deed {
-                message: said.id.clone(),
-                is_over: false,
-                has_failed: false,
-                what: What::Call(call),
-            }),
+            None => {
+                let of_it = |message: &&Message| said.id.is_some() && message.id == said.id;
+                let is_over = self.messages.iter().rfind(of_it).is_some_and(|one| one.is_over);
+                self.add(Step {
+                    message: said.id.clone(),
+                    is_over,
+                    has_failed: false,
+                    kind: StepKind::Call(call),
+                });
+            }
         }
     }
 
     fn answered(&mut self, id: Option<&str>, has_failed: bool, exit: Option<i64>) {
-        let is_it = |deed: &&mut Deed| match (deed.call(), id) {
+        let is_it = |step: &&mut Step| match (step.call(), id) {
             (Some(call), Some(id)) => call.id.as_deref() == Some(id),
-            (Some(_), None) => !deed.is_over,
+            (Some(_), None) => !step.is_over,
             (None, _) => false,
         };
-        if let Some(deed) = self.deeds.iter_mut().rev().find(is_it) {
-            deed.end();
-            deed.has_failed = has_failed;
-            if let What::Call(call) = &mut deed.what {
+        if let Some(step) = self.steps.iter_mut().rev().find(is_it) {
+            step.end();
+            step.has_failed = has_failed;
+            if let StepKind::Call(call) = &mut step.kind {
                 call.exit = exit.or(call.exit);
             }
         }
@@ -473,19 +480,19 @@ impl Fold {
     }
 
     fn call(&self, id: &str) -> Option<&Call> {
-        let calls = self.deeds.iter().rev().filter_map(Deed::call);
+        let calls = self.steps.iter().rev().filter_map(Step::call);
         calls.into_iter().find(|call| call.id.as_deref() == Some(id))
     }
 
     /// The last steps, for the card, and how many came before them.
     #[must_use]
     pub fn steps(&self, is_over: bool) -> (Vec<CardStep>, usize) {
-        let step = |deed: &Deed| deed.step(&self.directory, is_over);
-        let mut steps: Vec<CardStep> = self.deeds.iter().map(step).collect();
+        let shown = |step: &Step| step.shown(&self.directory, is_over);
+        let mut steps: Vec<CardStep> = self.steps.iter().map(shown).collect();
         let retrying = self.retrying.as_ref().filter(|_| !is_over);
         steps.extend(retrying.map(Retrying::step));
         let (steps, earlier) = last_of(steps);
-        (steps, earlier + self.deeds_before)
+        (steps, earlier + self.steps_before)
     }
 
     /// The model that did not answer and is asked again, while that is so.
@@ -582,26 +589,26 @@ impl Message {
     }
 }
 
-impl Deed {
+impl Step {
     const fn call(&self) -> Option<&Call> {
-        match &self.what {
-            What::Call(call) => Some(call),
-            What::Summary => None,
+        match &self.kind {
+            StepKind::Call(call) => Some(call),
+            StepKind::Summary => None,
         }
     }
 
     fn end(&mut self) {
         self.is_over = true;
-        if let What::Call(call) = &mut self.what {
+        if let StepKind::Call(call) = &mut self.kind {
             call.whole = None;
         }
     }
 
-    fn step(&self, directory: &str, is_run_over: bool) -> CardStep {
+    fn shown(&self, directory: &str, is_run_over: bool) -> CardStep {
         let is_over = self.is_over || is_run_over;
-        match &self.what {
-            What::Summary => steps::summary(is_over, self.has_failed),
-            What::Call(call) => ToolCall {
+        match &self.kind {
+            StepKind::Summary => steps::summary(is_over, self.has_failed),
+            StepKind::Call(call) => ToolCall {
                 tool: &call.tool,
                 input: &call.input,
                 cwd: directory,

@@ -120,6 +120,22 @@ fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
     assert_eq!(over[2].text, "Edited b.rs");
 }
 
+#[test]
+fn a_message_that_ended_took_its_calls_with_it() {
+    let call = |id: &str| json!([{"type": "tool_call", "id": id, "name": "bash", "input": {"command": id}}]);
+    let over = json!({"completed": 1});
+    let told = [
+        (Some("t1"), said("m1", json!({"part": "p1"}), call("before"))),
+        (Some("t1"), said("m1", over, json!([]))),
+        // A list tells the head of a message first.
+        (Some("t1"), said("m1", json!({"part": "p2"}), call("after"))),
+        (Some("t1"), said("m2", json!({"part": "p3"}), call("now"))),
+    ];
+    let steps = fold(&told).steps(false).0.into_iter();
+    let steps: Vec<String> = steps.map(|step| step.text).collect();
+    assert_eq!(steps, ["Ran `before`", "Ran `after`", "Running `now`"]);
+}
+
 /// What a person reads of the one permission that is open.
 fn subject(call: Value, metadata: Value) -> String {
     let asked = json!({"permissionAsked": {

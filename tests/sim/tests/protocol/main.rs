@@ -18,12 +18,13 @@ use libtest_mimic::{Arguments, Failed, Trial};
 fn main() -> ExitCode {
     let arguments = Arguments::from_args();
     let trials = [
+        // The longest first, so that nothing is waited for at the end.
+        document::trials(),
         broken::trials(),
         model::trials(),
         chaos::trials(),
         crash::trials(),
         crowd::trials(),
-        document::trials(),
         outages::trials(),
         quota::trials(),
     ];
