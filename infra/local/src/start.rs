@@ -317,6 +317,7 @@ impl Start<'_> {
             control_key: self.control_key(),
             also_named: self.also_named(),
             ingress: None,
+            ingress_answer_ms: ingress_answer_ms()?,
             discord: discord_keys(&self.keys),
             slack: slack_keys(self.root, &self.keys)?,
             inspector,
@@ -445,4 +446,15 @@ async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> 
         return Ok(());
     }
     Err(failed("The ingress is not healthy", &sent.status(), SHOW_THE_LOG))
+}
+
+/// What a test may set that is not about the platforms' three seconds: beside others a machine may be too busy for them.
+const INGRESS_ANSWER_MS: &str = "BOBBIN_CHAT_ANSWER_MS";
+
+/// Time that the platforms give for a first answer.
+fn ingress_answer_ms() -> Result<u64, String> {
+    match std::env::var(INGRESS_ANSWER_MS) {
+        Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is no number: {ms}")),
+        Err(_) => Ok(bobbin_local_chat::INGRESS_ANSWER_MS_MAX),
+    }
 }

@@ -58,6 +58,8 @@ pub async fn keyboard(world: &World, browser: &Browser) {
     let (talk, first) = world.begin(Platform::Discord, "echo: first").await;
     talk.ended(&first).await;
     open(browser, &talk).await;
+    // A pane that is still to be opened would take the text box that has the focus.
+    browser.reads(VISIBLE_MS_MAX, THREAD, "first").await;
     // The first stop of the page leads past both lists.
     let first = browser
         .run("const first = document.querySelector('a, button, input, select, textarea, [tabindex]'); first.focus(); return first.id")

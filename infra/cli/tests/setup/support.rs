@@ -111,6 +111,7 @@ impl World {
             control_key: CONTROL_KEY.to_owned().into(),
             also_named: None,
             ingress: None,
+            ingress_answer_ms: bobbin_local_chat::INGRESS_ANSWER_MS_MAX,
             discord: DiscordKeys {
                 application_id: APPLICATION.to_owned(),
                 seed: "07".repeat(32),

@@ -84,7 +84,7 @@ impl Hub {
             events: Mutex::default(),
             tasks: TaskTracker::new(),
             stop: CancellationToken::new(),
-            ingress: IngressClient::new(settings.ingress)?,
+            ingress: IngressClient::new(settings.ingress, settings.ingress_answer_ms)?,
         }))
     }
 

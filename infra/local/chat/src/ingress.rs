@@ -1,6 +1,6 @@
 //! The way to the ingress: one post, and its first answer within the platforms' time.
 
-use crate::limits::{INGRESS_ANSWER_BYTES_MAX, INGRESS_ANSWER_MS_MAX};
+use crate::limits::INGRESS_ANSWER_BYTES_MAX;
 use futures::StreamExt;
 use std::sync::{PoisonError, RwLock};
 use std::time::Duration;
@@ -17,7 +17,7 @@ pub struct IngressAnswer {
 pub enum NoAnswer {
     #[error("the ingress's address is not known yet; wait until the stack is up")]
     NoIngress,
-    #[error("no answer within 3 s")]
+    #[error("no answer in the platform's time")]
     TooLate,
     #[error("the ingress could not be reached")]
     Unreachable,
@@ -30,13 +30,13 @@ pub struct IngressClient {
 }
 
 impl IngressClient {
-    pub fn new(base: Option<String>) -> Result<IngressClient, reqwest::Error> {
+    pub fn new(base: Option<String>, answer_ms: u64) -> Result<IngressClient, reqwest::Error> {
         // Another part of the program may have chosen a provider already; then that one serves.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
-            .timeout(Duration::from_millis(INGRESS_ANSWER_MS_MAX))
+            .timeout(Duration::from_millis(answer_ms))
             .build()?;
         Ok(IngressClient { base: RwLock::new(base), http })
     }

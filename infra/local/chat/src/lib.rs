@@ -34,6 +34,7 @@ mod store;
 
 pub use access::login_url;
 pub use identity::{DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
+pub use limits::INGRESS_ANSWER_MS_MAX;
 pub use seeds::Seeds;
 pub use settings::{Inspector, Settings, StartError};
 pub use store::StoreError;

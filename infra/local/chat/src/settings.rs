@@ -26,6 +26,8 @@ pub struct Settings {
     pub model_is_scripted: bool,
     /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with `Chat::set_ingress`.
     pub ingress: Option<String>,
+    /// Time that both platforms give the ingress for a first answer; theirs is [`crate::INGRESS_ANSWER_MS_MAX`].
+    pub ingress_answer_ms: u64,
     /// Identity of the Discord application.
     pub discord: DiscordKeys,
     /// Identity of the Slack app, and what its manifest declares.

@@ -80,6 +80,7 @@ fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
         control_key: CONTROL_KEY.to_owned().into(),
         also_named: None,
         ingress,
+        ingress_answer_ms: bobbin_local_chat::INGRESS_ANSWER_MS_MAX,
         discord: DiscordKeys {
             application_id: APP.to_owned(),
             seed: "07".repeat(32),
