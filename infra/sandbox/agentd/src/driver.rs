@@ -105,7 +105,7 @@ pub(crate) struct Shared {
     pub(crate) opencode: opencode::Server,
 }
 
-/// The way back to whoever hears the agent. Waits while that does.
+/// Where a driver sends its reports. Sending waits while the receiver is busy.
 #[derive(Debug, Clone)]
 pub(crate) struct Reports {
     sender: mpsc::Sender<Report>,

@@ -32,4 +32,4 @@ pub use reading::{Reading, Snapshot};
 pub use request::{CORRELATION, VERSION, WITHOUT_PROJECT_CONFIG, session_title};
 pub use seam::OpenCodeRuntime;
 pub use sse::Sse;
-pub use types::{Message, Role, Status};
+pub use types::{Message, Role, Status, drop_data};

@@ -43,7 +43,7 @@ pub struct Reading {
     family: BTreeSet<String>,
     /// Sessions that ask and are known to belong to somebody else.
     others: BTreeSet<String>,
-    /// Asks of sessions of which it is not known whose they are.
+    /// Asks from sessions that may or may not be subagents of ours.
     strange: Vec<(String, UniversalEventData)>,
 }
 
@@ -167,7 +167,7 @@ impl Reading {
         }
     }
 
-    /// Sessions with open asks of which it is not known whose they are: read them, then [`Reading::meet`] them.
+    /// Sessions with open asks that may be subagents of ours: read each one, then pass it to [`Reading::meet`].
     #[must_use]
     pub fn strangers(&self) -> Vec<String> {
         let unknown = self.strange.iter().map(|(session, _)| session.clone());

@@ -159,14 +159,7 @@ impl<'de> Deserialize<'de> for Message {
 /// Takes out of a part what is never shown and may be large.
 pub(super) fn shorten(part: &mut Value) {
     match part.get("type").and_then(Value::as_str) {
-        Some("file") => {
-            if let Some(Value::String(url)) = part.get_mut("url")
-                && url.starts_with("data:")
-                && let Some(comma) = url.find(',')
-            {
-                url.truncate(comma + 1);
-            }
-        }
+        Some("file") => drop_data(part),
         Some("reasoning") => empty(part.get_mut("text")),
         Some("tool") => {
             let Some(Value::Object(state)) = part.get_mut("state") else {
@@ -180,6 +173,16 @@ pub(super) fn shorten(part: &mut Value) {
             }
         }
         _ => {}
+    }
+}
+
+/// Takes the bytes out of a part whose address holds them.
+pub fn drop_data(part: &mut Value) {
+    if let Some(Value::String(url)) = part.get_mut("url")
+        && url.starts_with("data:")
+        && let Some(comma) = url.find(',')
+    {
+        url.truncate(comma + 1);
     }
 }
 

@@ -152,7 +152,7 @@ impl Worker {
         }
     }
 
-    /// What one look at a run finds; none where it goes on.
+    /// Looks at a run once. `None` while it goes on.
     async fn seen(&self, follow: &Follow) -> Option<Event> {
         // Who follows tries a few times before it says that nobody is there.
         let cut_ms = {
@@ -234,7 +234,7 @@ impl Here<'_> {
         self.inner.land((self.worker.caller(), self.at), call);
     }
 
-    /// What one look at a run finds; none where it goes on.
+    /// Looks at a run once. `None` while it goes on.
     fn look_at_run(&mut self, follow: &Follow) -> Option<Event> {
         self.with(|here, home, dice, now_ms| {
             home.extend(follow.generation, now_ms);

@@ -9,7 +9,7 @@ mod turn;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError, Status};
+use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError, Status, drop_data};
 use bobbin_agent_events::{Converter, UniversalEventData};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -202,7 +202,10 @@ impl Session {
     }
 
     async fn hear(&mut self, mut event: Value, reports: &Reports) {
-        shorten(&mut event);
+        // An image that was handed over need not come back.
+        if let Some(part) = event.pointer_mut("/properties/part") {
+            drop_data(part);
+        }
         let properties = &event["properties"];
         let session =
             text(properties, "/sessionID").or_else(|| text(properties, "/info/sessionID"));
@@ -375,17 +378,6 @@ impl Session {
             let turn = running.handed.turn;
             reports.send(Report::Ended { turn, ended }).await;
         }
-    }
-}
-
-/// An image that was handed over need not come back.
-fn shorten(event: &mut Value) {
-    let url = event.pointer_mut("/properties/part/url");
-    if let Some(Value::String(url)) = url
-        && url.starts_with("data:")
-        && let Some(comma) = url.find(',')
-    {
-        url.truncate(comma + 1);
     }
 }
 
