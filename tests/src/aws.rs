@@ -8,11 +8,11 @@ use aws_sigv4::http_request::{SignableBody, SignableRequest, SigningSettings, si
 use aws_sigv4::sign::v4;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
-use bobbin_core::ids::{ThreadKey, wake_name};
-use bobbin_core::ledger::Entry;
-use bobbin_core::parked::Parked;
+use bobbin_core::base::ids::{ThreadKey, wake_name};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::parked::Parked;
+use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape};
-use bobbin_core::session::Session;
 use reqwest::{Client, Method};
 use serde_json::{Value, json};
 

@@ -3,10 +3,10 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::ids::{PostKind, post_key};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::{EndedTurn, Session};
+use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::{EndedTurn, Session};
 
 use crate::chat::ChatMessage;
 use crate::model::Call;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::base::ids::ThreadKey;
 use reqwest::{Client, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};

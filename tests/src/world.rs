@@ -2,10 +2,10 @@
 
 use std::path::PathBuf;
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::parked::Parked;
-use bobbin_core::person::Person;
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::Person;
+use bobbin_core::records::parked::Parked;
+use bobbin_core::records::session::Session;
 use reqwest::Method;
 use serde_json::{Value, json};
 

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bobbin_agent_client::{Embedded, EmbeddedOptions};
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::binaries;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{CANCEL_MS_MAX, VISIBLE_MS_MAX};

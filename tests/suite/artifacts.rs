@@ -1,6 +1,6 @@
 //! What goes into and comes out of the agent, beside words: images, files that it shows, its plan, and what it changed.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatFile, ChatMessage, Platform};
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::{Talk, marked};

@@ -1,7 +1,7 @@
 //! Questions and permissions of the agent: shown, answered in every way that there is, settled once, expiring as no, and
 //! surviving the death of the worker.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};

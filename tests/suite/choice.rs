@@ -3,11 +3,11 @@
 use std::path::Path;
 use std::process::Command;
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::{Body, Control, Reply, Want};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::settings::{Catalogue, Change, Kind, List, Settings};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::settings::{Catalogue, Change, Kind, List, Settings};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -123,7 +123,7 @@ async fn configure(world: &World, platform: Platform, by: Person, manages: bool,
         },
     };
     let id = format!("configure-{}-{change:?}", by.id);
-    let id = format!("c-{}", &bobbin_core::ids::digest(&[&id])[..24]);
+    let id = format!("c-{}", &bobbin_core::base::ids::digest(&[&id])[..24]);
     let body = Body::Control(Control {
         id: id.clone(),
         thread: thread.clone(),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bobbin_core::limits::{Limits, OTHERS_MS};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::signals::Alarm;
+use bobbin_core::base::limits::{Limits, OTHERS_MS};
+use bobbin_core::protocol::signals::Alarm;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin_core::keys::Key;
-use bobbin_core::limits::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX, IN_FLIGHT_MAX};
-use bobbin_core::overrides::Overrides;
-use bobbin_core::signals::{Alarm, DIMENSION, Kind, NAMESPACE, USED};
+use bobbin_core::base::limits::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX, IN_FLIGHT_MAX};
+use bobbin_core::protocol::signals::{Alarm, DIMENSION, Kind, NAMESPACE, USED};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::overrides::Overrides;
 use bobbin_tests::binaries::workspace;
 use libtest_mimic::Trial;
 use serde_yaml_ng::Value;
@@ -18,12 +18,12 @@ const COUNTED: [(&str, Alarm, &str, &str); 10] = [
     ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("message.buried", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("turn.untold", Alarm::WorkDropped, "tests/sim/tests/decide/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
-    ("turn.lost", Alarm::WorkDropped, "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("turn.lost", Alarm::WorkDropped, "shared/core/src/protocol/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
     ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
     ("chat.outage.began", Alarm::ServiceAway, "tests/sim/tests/decide/outages.rs", "a_chat_that_is_away_is_told_to_the_operator_once_a_turn"),
     ("provider.breaker.opened", Alarm::ServiceAway, "shared/cloud/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
     ("account.other", Alarm::ServiceAway, "tests/suite/security/keys.rs", "a_key_of_another_account_ends_no_sandbox_and_makes_none_until_a_person_gives_them_up"),
-    ("turn.failed", Alarm::TurnFailed, "shared/core/src/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("turn.failed", Alarm::TurnFailed, "shared/core/src/protocol/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
 ];
 
 pub fn trials() -> Vec<Trial> {

@@ -3,11 +3,11 @@
 
 use std::ops::Not;
 
-use bobbin_core::decide::words;
-use bobbin_core::ids::{PostKind, post_key};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::{Phase, TimelineEntry};
-use bobbin_core::settings::Settings;
+use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::{Phase, TimelineEntry};
+use bobbin_core::tenant::settings::Settings;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};

@@ -1,6 +1,6 @@
 //! Discord's own: the endpoint's probes, signatures, forms, tokens that have expired.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;

@@ -82,7 +82,7 @@ fn given(target: &Target, input: &[u8], name: &str, number: u64) -> Result<(), F
         .or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("a panic without words");
     let folder = workspace().join("target/fuzz/found").join(target.name);
-    let digest = bobbin_core::ids::digest(&[&hex::encode(input)]);
+    let digest = bobbin_core::base::ids::digest(&[&hex::encode(input)]);
     let path = folder.join(&digest[..12]);
     let kept = std::fs::create_dir_all(&folder).and_then(|()| std::fs::write(&path, input));
     let kept = match kept {

@@ -1,9 +1,9 @@
 //! Turns that nobody holds, end to end: what people do is not waited for, what the agent does is found by the next look, and
 //! a worker that dies between two looks costs nothing.
 
-use bobbin_core::limits::Limits;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::parked::Parked;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::parked::Parked;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX};
 use bobbin_tests::stack::{Options, Stack};

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::settings::{Change, Kind};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::settings::{Change, Kind};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::shared::Shared;

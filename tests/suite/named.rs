@@ -1,8 +1,8 @@
 //! Sandboxes with names from a terminal, on the laptop stack with real agents: one is made, worked in by several threads, listed,
 //! kept as a snapshot that another one begins with, and destroyed.
 
-use bobbin_core::decide::words::destroyed_by;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::protocol::decide::words::destroyed_by;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{Ran, operate};

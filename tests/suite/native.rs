@@ -4,7 +4,7 @@
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};

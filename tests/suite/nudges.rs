@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::limits::NUDGE_APART_MS;
-use bobbin_core::nudge::NudgeToken;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::parked::Parked;
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::limits::NUDGE_APART_MS;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::parked::Parked;
+use bobbin_core::tokens::nudge::NudgeToken;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::ANSWER_MS_MAX;

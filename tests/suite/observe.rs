@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use bobbin_agent::opencode::CORRELATION;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 
-use bobbin_core::signals::{Alarm, USED};
+use bobbin_core::protocol::signals::{Alarm, USED};
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::PAUSE_MS_MAX;

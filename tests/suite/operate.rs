@@ -1,11 +1,11 @@
 //! The operator's command line on the laptop stack: the real program, real records, real agents; and afterwards the
 //! promises, as after everything that people do.
 
-use bobbin_core::decide::words::destroyed_by;
-use bobbin_core::ids::{ThreadKey, sandbox_name};
-use bobbin_core::limits::DELIVERIES_MAX;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::limits::DELIVERIES_MAX;
+use bobbin_core::protocol::decide::words::destroyed_by;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::chat::Platform;

@@ -1,8 +1,9 @@
 //! A thread whose agent has a sandbox for nothing but itself, and works in a second one by tools.
 
-use bobbin_core::ids::digest;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::outside::{TOOLS, name_of, tools_of};
+use bobbin_core::base::ids::digest;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::outside::{name_of, tools_of};
+use bobbin_core::tenant::runtime_mode::TOOLS;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};

@@ -3,9 +3,9 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::settings::Settings;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::settings::Settings;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http;
 use bobbin_tests::limits::VISIBLE_MS_MAX;

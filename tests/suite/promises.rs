@@ -1,10 +1,10 @@
 //! What the end-to-end tests see breaks a promise where it should: each is shown a thread that keeps all of them, and one in
 //! which something is wrong. The functions themselves are proven in `protocol/broken.rs`.
 
-use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::{Phase, TimelineEntry};
-use bobbin_core::session::{EndedTurn, Session};
+use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::{Phase, TimelineEntry};
+use bobbin_core::records::session::{EndedTurn, Session};
 use bobbin_sim::promises::ALL;
 use bobbin_tests::chat::{Button, ChatMessage};
 use bobbin_tests::model::Call;

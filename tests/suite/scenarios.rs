@@ -1,8 +1,8 @@
 //! What a person does, once for every platform and engine.
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::Session;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::Session;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, PAUSE_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::shared::Shared;

@@ -1,8 +1,8 @@
 //! Tasks from a terminal on the laptop stack: the real program gives one in a channel, follows it, and says how it ended;
 //! afterwards the promises hold, as after everything that people do.
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 
 use bobbin_tests::chat::Platform;
 use bobbin_tests::operator::{Ran, begun, in_terminal, operate};

@@ -2,8 +2,8 @@
 
 use std::process::{Output, Stdio};
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::sandbox::Phase;
 
 use bobbin_tests::binaries;
 use bobbin_tests::limits::ANSWER_MS_MAX;

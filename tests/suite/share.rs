@@ -1,9 +1,9 @@
 //! Sandboxes that people name and share, on both chats, with a real agent: named, listed, connected, worked in by turns,
 //! destroyed while a turn runs in one.
 
-use bobbin_core::decide::words;
-use bobbin_core::ids::{PostKind, SandboxName, post_key};
-use bobbin_core::outcome::Outcome;
+use bobbin_core::base::ids::{PostKind, SandboxName, post_key};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};

@@ -1,6 +1,6 @@
 //! Slack's own: the endpoint's check, signatures, twins and retries, direct messages.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http;
 use bobbin_tests::limits::ANSWER_MS_MAX;

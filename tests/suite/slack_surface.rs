@@ -1,6 +1,6 @@
 //! What a person sees on Slack, line by line: tasks, plans, decisions, Slack's own Stop, the Home, commands, streams.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};

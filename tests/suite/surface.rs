@@ -1,6 +1,6 @@
 //! What a person sees on Discord, line by line: tasks, forms, quotes, suggestions, settings, refusals, ends.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{Platform, Thread, view};
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::observed::Accepted;

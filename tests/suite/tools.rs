@@ -5,8 +5,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_core::bearer::Bearer;
-use bobbin_core::ids::SandboxKey;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::tokens::bearer::Bearer;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::limits::ANSWER_MS_MAX;
 use bobbin_tests::operator::operate;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;

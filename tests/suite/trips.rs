@@ -1,7 +1,7 @@
 //! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: a claim, a read and
 //! a write. That they are three round trips with the sending is seen where time can be counted: in the simulator.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::talk::marked;

@@ -1,6 +1,6 @@
 //! The provider misbehaves: people get words, and the thread goes on afterwards.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::stack::{Options, Stack, quick};
 use bobbin_tests::world::World;

@@ -1,7 +1,7 @@
 //! A newer worker has been here: what it wrote waits for it, whatever an older one is asked meanwhile.
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::stack::{Options, Stack, quick};

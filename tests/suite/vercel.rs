@@ -1,9 +1,9 @@
 //! A stack whose sandboxes run at the second provider: a conversation, the end of a sandbox's time in the middle of a turn,
 //! and a fresh start.
 
-use bobbin_core::limits::Limits;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http;
 use bobbin_tests::limits::ANSWER_MS_MAX;

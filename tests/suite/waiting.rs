@@ -1,7 +1,7 @@
 //! What waits, what was lost, and what there is too much of: people see it, and can do something about it.
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 
 use bobbin_tests::aws::schedule_at;
 use bobbin_tests::chat::{ChatMessage, Platform};

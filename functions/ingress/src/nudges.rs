@@ -11,8 +11,8 @@ use bobbin_cloud::config::Config;
 use bobbin_cloud::forward::bring_forward;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
-use bobbin_core::nudge::{NudgeToken, mark_of};
-use bobbin_core::parked::Forward;
+use bobbin_core::records::parked::Forward;
+use bobbin_core::tokens::nudge::{NudgeToken, mark_of};
 
 /// How long a look may take to be brought forward: who asks waits three seconds.
 const FORWARD_MS_MAX: u64 = 1_200;

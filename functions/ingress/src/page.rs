@@ -4,9 +4,9 @@
 //! a form elsewhere, nobody puts it into a frame, nobody keeps it, and where somebody goes from it the address is not told.
 
 use bobbin_chat::HttpAnswer;
-use bobbin_core::ids::Ms;
-use bobbin_core::keys::Key;
-use bobbin_core::own_keys::{KEY_BYTES_MAX, SetupLink};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::{KEY_BYTES_MAX, SetupLink};
 use bobbin_core::text::{one_line, shorten, span};
 
 /// Name of the form's one input.
@@ -121,9 +121,9 @@ fn escaped(text: &str) -> String {
 mod tests {
     use base64::Engine as _;
     use base64::engine::general_purpose::STANDARD;
-    use bobbin_core::ids::ThreadKey;
-    use bobbin_core::message::Reply;
-    use bobbin_core::person::{Membership, Person};
+    use bobbin_core::base::ids::ThreadKey;
+    use bobbin_core::base::person::{Membership, Person};
+    use bobbin_core::records::message::Reply;
     use sha2::{Digest, Sha256};
 
     use super::*;

@@ -10,9 +10,9 @@ use bobbin_cloud::events::{UNREADABLE, answered};
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::CachedSecret;
-use bobbin_core::message::{Announce, Body as WorkBody};
-use bobbin_core::nudge;
-use bobbin_core::signals::{Alarm, INGRESS_FAILED};
+use bobbin_core::protocol::signals::{Alarm, INGRESS_FAILED};
+use bobbin_core::records::message::{Announce, Body as WorkBody};
+use bobbin_core::tokens::nudge;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::store::Store;
-use bobbin_core::ids::Tenant;
-use bobbin_core::settings::Settings;
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::tenant::settings::Settings;
 
 /// How long the read may take: reading the signing secret, sending to the queue and announcing have their own parts of the
 /// three seconds.

@@ -15,11 +15,11 @@ use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::sealing::Seal;
 use bobbin_cloud::store::Store;
-use bobbin_core::ids::{Ms, Tenant};
-use bobbin_core::keys::Key;
-use bobbin_core::message::{Body, Control, Want};
-use bobbin_core::own_keys::{KeyWish, SetupLink, StoredLink, link_id, sealed_for, usable};
-use bobbin_core::secret::Secret;
+use bobbin_core::base::ids::{Ms, Tenant};
+use bobbin_core::base::secret::Secret;
+use bobbin_core::records::message::{Body, Control, Want};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, StoredLink, link_id, sealed_for, usable};
 
 use crate::page;
 

@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_chat::{HttpAnswer, Inbound, slack};
 use bobbin_cloud::secrets::{CachedSecret, IngressSecret};
-use bobbin_core::access::Policy;
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::tenant::access::Policy;
 
 /// Longest time for reading the secret: Slack waits three seconds in all.
 pub const READ_MS_MAX: u64 = 1_500;

@@ -6,8 +6,8 @@ use bobbin_chat::{Chats, HttpAnswer, Known, Lookup, Sought};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::outside;
-use bobbin_core::settings::Settings;
+use bobbin_core::records::outside;
+use bobbin_core::tenant::settings::Settings;
 
 /// How long the reads may take together: the platform waits three seconds, and a process that has just been started
 /// has spent some of them.

@@ -3,8 +3,8 @@
 
 use bobbin_cloud::config::{Config, required};
 use bobbin_cloud::queue::Queues;
-use bobbin_core::ids::Ms;
-use bobbin_core::message::{Body, DeadLetters};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::records::message::{Body, DeadLetters};
 use serde_json::{Value, json};
 
 /// The queues that a tick looks at.

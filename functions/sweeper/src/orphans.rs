@@ -5,9 +5,9 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::{RECORDS_MAX, Store, StoreError};
-use bobbin_core::decide::orphan::is_unbelievable;
+use bobbin_core::protocol::decide::orphan::is_unbelievable;
+use bobbin_core::protocol::signals::ORPHANS_HELD;
 use bobbin_core::schema::NEWER;
-use bobbin_core::signals::ORPHANS_HELD;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde_json::{Value, json};
 

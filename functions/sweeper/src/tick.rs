@@ -14,9 +14,9 @@ use bobbin_cloud::queue::{BATCH_MAX, Queues};
 #[cfg(doc)]
 use bobbin_cloud::store::DUE_PAGE;
 use bobbin_cloud::store::{DUE_SHARDS, Store};
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
-use bobbin_core::message::Message;
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
+use bobbin_core::records::message::Message;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 

@@ -8,12 +8,12 @@ use bobbin_app::keyed::KeyedProviders;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::ids::{SandboxKey, sandbox_name};
-use bobbin_core::message::{Body, Message, Operation};
-use bobbin_core::outside;
-use bobbin_core::sandbox::{SandboxRecord, SandboxState};
-use bobbin_core::tools::{Site, Standing, WISH_MS};
-use bobbin_core::workspace::{ATTACHMENTS_FOLDER, COMMON_FOLDER};
+use bobbin_core::base::ids::{SandboxKey, sandbox_name};
+use bobbin_core::records::message::{Body, Message, Operation};
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::{SandboxRecord, SandboxState};
+use bobbin_core::records::workspace::{ATTACHMENTS_FOLDER, COMMON_FOLDER};
+use bobbin_core::shown::tools::{Site, Standing, WISH_MS};
 use bobbin_mcp::{Opened, Place};
 use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 

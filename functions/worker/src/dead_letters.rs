@@ -6,11 +6,11 @@ use bobbin_app::dead;
 use bobbin_app::world::Parts;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::DeadLetter;
-use bobbin_core::drive::Verdict;
-use bobbin_core::ids::Ms;
-use bobbin_core::message::thread_of_group;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::protocol::signals::{Alarm, BURIED};
+use bobbin_core::records::message::thread_of_group;
 use bobbin_core::schema::{NEWER, Unreadable};
-use bobbin_core::signals::{Alarm, BURIED};
 use tracing::Instrument as _;
 
 use crate::lane::{Worker, within};

@@ -10,9 +10,9 @@ use bobbin_app::arrival::Arrival;
 use bobbin_app::world::Visibility;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::drive::Verdict;
-use bobbin_core::ids::Ms;
-use bobbin_core::limits::{HOLD_MS_MAX, Limits};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::limits::{HOLD_MS_MAX, Limits};
+use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::schema::NEWER;
 
 /// Tries to shorten the visibility of a message that has just come.

@@ -8,8 +8,8 @@ use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::required;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::startup;
-use bobbin_core::failure::Failure;
-use bobbin_core::limits::Limits;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::limits::Limits;
 
 use crate::receipt::Receipt;
 

@@ -1,6 +1,6 @@
 //! The keys: how each is called in the environment, and where a person finds it; the stack's names for them are core's.
 
-use bobbin_core::keys::Key as Stored;
+use bobbin_core::tenant::keys::Key as Stored;
 
 /// A key that a person brings along, and where they get it.
 #[derive(Debug, PartialEq, Eq)]

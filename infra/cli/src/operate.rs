@@ -21,7 +21,7 @@ mod stack;
 mod task;
 mod threads;
 
-use bobbin_core::message::Operation;
+use bobbin_core::records::message::Operation;
 
 pub use self::arguments::Command;
 use self::arguments::{Dead, Sandbox, Thread};

@@ -8,7 +8,7 @@ use bobbin_chat::slack::Slack;
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::laptop::Laptop;
 use bobbin_cloud::secrets::Secret;
-use bobbin_core::overrides::Overrides;
+use bobbin_core::tenant::overrides::Overrides;
 use bobbin_http::{Hosts, Http, HttpError};
 use bobbin_sandbox::daytona::Daytona;
 use clap::Args;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 
 const SECOND_MS: u64 = 1_000;
 const MINUTE_MS: u64 = 60 * SECOND_MS;

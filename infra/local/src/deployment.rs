@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::keys::Key;
-use bobbin_core::overrides::Overrides;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::overrides::Overrides;
 use serde_json::{Map, Value, json};
 
 use crate::options::Options;

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use bobbin_core::ids::{SandboxKey, ThreadKey, sandbox_name};
-use bobbin_core::ledger::Entry;
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::sandboxes::{Listed, sort};
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::{SandboxKey, ThreadKey, sandbox_name};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::Session;
+use bobbin_core::shown::sandboxes::{Listed, sort};
 use bobbin_local_aws::Tables;
 use bobbin_local_chat::Inspector;
 use bobbin_local_daytona::Provider;

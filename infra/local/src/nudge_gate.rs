@@ -7,7 +7,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::routing::post;
-use bobbin_core::nudge;
+use bobbin_core::tokens::nudge;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 

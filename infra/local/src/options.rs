@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use bobbin_core::keys::Key;
+use bobbin_core::tenant::keys::Key;
 
 use crate::containers::Containers;
 
@@ -130,8 +130,8 @@ impl Options {
                 "--ready-file" => options.ready_file = Some(value()?.into()),
                 "--limits" => {
                     let text = value()?;
-                    let limits: bobbin_core::limits::Limits =
-                        serde_json::from_str(&text).map_err(|e| {
+                    let limits: bobbin_core::base::limits::Limits = serde_json::from_str(&text)
+                        .map_err(|e| {
                             format!("--limits is not a JSON object of known bounds: {e}")
                         })?;
                     limits.check()?;

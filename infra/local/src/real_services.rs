@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::env;
 
-use bobbin_core::keys::Key;
+use bobbin_core::tenant::keys::Key;
 use serde_json::{Map, Value, json};
 
 /// Models that are taken when only a key is there (as OpenCode names them).

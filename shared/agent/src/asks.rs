@@ -1,7 +1,7 @@
 //! What an agent asks, in universal events, as the record keeps it: bounded.
 
 use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
-use bobbin_core::ask::{
+use bobbin_core::records::ask::{
     ASK_CHARS_MAX, About, DESCRIPTION_CHARS_MAX, HEADER_CHARS_MAX, LABEL_CHARS_MAX, OPTIONS_MAX,
     Opt, PATTERN_CHARS_MAX, PATTERNS_MAX, QUESTIONS_MAX, Question as Asked, SUBJECT_CHARS_MAX,
     TEXT_CHARS_MAX,

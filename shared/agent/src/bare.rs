@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::failure::Failure;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
 use bobbin_http::{Http, HttpError};
 
 use crate::opencode::OpenCodeRuntime;

@@ -12,10 +12,10 @@ use bobbin_agent_events::{
     UniversalEventData, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,
     Usage as Told, UsageScope,
 };
-use bobbin_core::ask::{About, SUBJECT_CHARS_MAX};
-use bobbin_core::card::{CardStep, PlanItem, PlanState};
-use bobbin_core::credentials::redact;
-use bobbin_core::usage::Usage;
+use bobbin_core::base::credentials::redact;
+use bobbin_core::records::ask::{About, SUBJECT_CHARS_MAX};
+use bobbin_core::records::card::{CardStep, PlanItem, PlanState};
+use bobbin_core::records::usage::Usage;
 use serde_json::{Map, Value, json};
 
 use crate::asks;

@@ -1,6 +1,6 @@
 //! What failed, in words for a person, with what to do.
 
-use bobbin_core::credentials::redact;
+use bobbin_core::base::credentials::redact;
 
 use crate::steps::first_line;
 

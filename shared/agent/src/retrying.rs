@@ -1,8 +1,8 @@
 //! A model that did not answer and is asked again, in words for people.
 
-use bobbin_core::card::{CardStep, StepState};
-use bobbin_core::credentials::redact;
-use bobbin_core::ids::Ms;
+use bobbin_core::base::credentials::redact;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::records::card::{CardStep, StepState};
 use chrono::DateTime;
 
 use crate::steps::first_line;

@@ -10,17 +10,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::ask::{About, Choice};
-use bobbin_core::card::{CardStep, PlanItem};
-use bobbin_core::changes::Changes;
-use bobbin_core::effect::Sending;
-use bobbin_core::endpoint::{Endpoint, NoEndpoint};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId, Ms, PromptIds, ThreadKey, TurnId};
-use bobbin_core::nudge::Nudge;
-use bobbin_core::run::{Answer, PromptState};
-use bobbin_core::settings::AgentOptions;
-use bobbin_core::workspace::Workspace;
+use bobbin_core::base::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{AgentSessionId, AskId, Ms, PromptIds, ThreadKey, TurnId};
+use bobbin_core::protocol::effect::Sending;
+use bobbin_core::records::ask::{About, Choice};
+use bobbin_core::records::card::{CardStep, PlanItem};
+use bobbin_core::records::changes::Changes;
+use bobbin_core::records::run::{Answer, PromptState};
+use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tokens::nudge::Nudge;
 use bobbin_http::{Http, HttpError};
 use futures::future::BoxFuture;
 

@@ -2,8 +2,8 @@
 //!
 //! Promised: bounded in number and length; nothing that a tool answered; nothing that looks like a secret.
 
-use bobbin_core::card::{CardStep, StepState};
-use bobbin_core::credentials::redact;
+use bobbin_core::base::credentials::redact;
+use bobbin_core::records::card::{CardStep, StepState};
 use serde_json::Value;
 
 /// Lines of a plan; those after them fall away.

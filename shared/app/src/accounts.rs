@@ -8,10 +8,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
-use bobbin_core::account::{Account, AccountRecord, Standing};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::sandbox::{Phase, SandboxRecord};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::records::account::{Account, AccountRecord, Standing};
+use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_sandbox::{Provider, ProviderError};
 
 /// Writes that may be lost to others who remember an account at the same time.

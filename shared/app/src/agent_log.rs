@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::credentials::redact;
+use bobbin_core::base::credentials::redact;
 use bobbin_sandbox::{Provider, ProviderError, Sandbox};
 
 /// Bytes of one read.

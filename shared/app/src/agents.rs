@@ -5,9 +5,9 @@ use std::sync::Arc;
 use bobbin_agent::opencode::ToolServer;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::{Agent, Refresh, Runtime};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::sandbox_password;
-use bobbin_core::limits::Limits;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::sandbox_password;
+use bobbin_core::base::limits::Limits;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider;
 

@@ -8,16 +8,18 @@
 use std::time::Duration;
 
 use bobbin_cloud::forward::bring_forward;
-use bobbin_core::card::{Card, CardState, Post};
-use bobbin_core::decide::queue::{Admission, Announced, Steering, admit, announced, kept, steer};
-use bobbin_core::decide::words;
-use bobbin_core::drive::Verdict;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef};
-use bobbin_core::message::{Announce, Prompt};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Queued;
-use bobbin_core::usage::Usage;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef};
+use bobbin_core::protocol::decide::queue::{
+    Admission, Announced, Steering, admit, announced, kept, steer,
+};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::records::card::{Card, CardState, Post};
+use bobbin_core::records::message::{Announce, Prompt};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::Queued;
+use bobbin_core::records::usage::Usage;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;

@@ -1,9 +1,9 @@
 //! One delivery of what must not wait behind a run, and for how long what it met is waited out.
 
-use bobbin_core::drive::Verdict;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::Ms;
-use bobbin_core::limits::Limits;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::protocol::drive::Verdict;
 
 /// By how much the clocks of functions and queue may differ.
 const CLOCKS_MS: u64 = 10_000;

@@ -5,13 +5,13 @@
 //! worker alone. Deliberately absent: a condition on the write, since two workers take nothing from each other that the
 //! next turn does not mend.
 
-use bobbin_core::glance::Glance;
-use bobbin_core::ids::{SandboxName, Tenant};
+use bobbin_core::base::ids::{SandboxName, Tenant};
+use bobbin_core::tenant::glance::Glance;
 use std::time::Duration;
 
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::selection::Selection;
-use bobbin_core::settings::{AgentOptions, Catalogue};
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{AgentOptions, Catalogue};
 
 /// Noting takes no longer.
 pub const NOTE_MS_MAX: u64 = 2_000;

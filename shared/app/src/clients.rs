@@ -7,7 +7,7 @@ use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::Keys;
-use bobbin_core::ids::Tenant;
+use bobbin_core::base::ids::Tenant;
 use bobbin_sandbox::Provider;
 
 use crate::runtimes;

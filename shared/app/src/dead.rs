@@ -4,10 +4,10 @@
 //! What belongs to a session is told through the thread's own group, so that the record keeps its one writer; the letter is
 //! kept until the record or the ledger says so, and sends its notice again until then. What was a prompt can be run again.
 
-use bobbin_core::decide::words;
-use bobbin_core::drive::Verdict;
-use bobbin_core::ids::{ThreadKey, TurnId, digest};
-use bobbin_core::message::{Body, DeadPrompt, Message, Reply, Surface, Work};
+use bobbin_core::base::ids::{ThreadKey, TurnId, digest};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::records::message::{Body, DeadPrompt, Message, Reply, Surface, Work};
 
 use crate::arrival::Arrival;
 use crate::control::Lane;

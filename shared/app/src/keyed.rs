@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::{Config, required};
 use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
-use bobbin_core::ids::Ms;
-use bobbin_core::keys::Key;
-use bobbin_core::secret::Secret;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::tenant::keys::Key;
 use bobbin_sandbox::Provider;
 
 use crate::providers::{self, ProviderSettings, Providers};

@@ -3,8 +3,8 @@
 use std::fmt;
 
 use bobbin_agent::ModelKey;
-use bobbin_core::keys::Key;
-use bobbin_core::secret::Secret;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::tenant::keys::Key;
 use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;

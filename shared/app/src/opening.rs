@@ -5,10 +5,10 @@
 //! interaction's token has ended the anchor, or the word that nothing came of it, is a message of the bot in the channel.
 
 use bobbin_cloud::store::Store;
-use bobbin_core::drive::Verdict;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::Tenant;
-use bobbin_core::message::{Body, Message, Open, Work};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::records::message::{Body, Message, Open, Work};
 
 use crate::arrival::Arrival;
 use crate::control::{Lane, dropped};

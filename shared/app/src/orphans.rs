@@ -1,6 +1,6 @@
 //! Sandboxes that the provider lists, judged by the records: whose they are, and whether they belong to nobody.
 //!
-//! The sweeper and the operator's command line judge by this one rule (`bobbin_core::decide::orphan`). The caller lists
+//! The sweeper and the operator's command line judge by this one rule (`bobbin_core::protocol::decide::orphan`). The caller lists
 //! first; the records are read here, after it.
 
 use std::collections::BTreeSet;
@@ -8,9 +8,9 @@ use std::collections::BTreeSet;
 #[cfg(doc)]
 use bobbin_cloud::store::RECORDS_MAX;
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::decide::orphan::{Fate, Graces, fate, is_orphan};
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate, is_orphan};
+use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::LABEL_STACK_ID;
 

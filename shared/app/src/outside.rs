@@ -3,16 +3,16 @@
 use std::sync::Arc;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::changes::Changes;
-use bobbin_core::effect::AgentEffect;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::message::Body;
-use bobbin_core::outside;
-use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::workspace::Workspace;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::protocol::effect::AgentEffect;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::changes::Changes;
+use bobbin_core::records::message::Body;
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::workspace::Workspace;
 
 use crate::sandboxes::{Sandboxes, Target};
 use crate::world::Live;

@@ -5,14 +5,14 @@
 
 use bobbin_chat::Home;
 use bobbin_cloud::store::DUE_SHARDS;
-use bobbin_core::access::Refusal;
-use bobbin_core::drive::Verdict;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, Tenant, ThreadKey, TurnId};
-use bobbin_core::message::{Control, Overview, Reply, Surface, Want};
-use bobbin_core::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
-use bobbin_core::person::Membership;
-use bobbin_core::session::{ControlFlags, Session};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, Tenant, ThreadKey, TurnId};
+use bobbin_core::base::person::Membership;
+use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::records::message::{Control, Overview, Reply, Surface, Want};
+use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::shown::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
+use bobbin_core::tenant::access::Refusal;
 
 use crate::arrival::Arrival;
 use crate::control::{Lane, dropped};

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::ProviderSecret;
-use bobbin_core::failure::Failure;
-use bobbin_core::keys::Key;
-use bobbin_core::limits::Limits;
-use bobbin_core::overrides::Overrides;
-use bobbin_core::secret::Secret;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::overrides::Overrides;
 use bobbin_http::HttpError;
 use bobbin_sandbox::Provider;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};

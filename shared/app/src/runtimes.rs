@@ -6,9 +6,9 @@ use bobbin_agent::opencode::models::ModelSettings;
 use bobbin_agent::opencode::{OpenCodeRuntime, ToolServer, Via};
 use bobbin_agent::{Bare, Runtime};
 use bobbin_agent_native::NativeRuntime;
-use bobbin_core::artifacts::told_to_agent;
-use bobbin_core::limits::Limits;
-use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::artifacts::told_to_agent;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// Said where somebody wants an agent that works outside, and nothing serves the tools.
 const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here: the tools for that are not served. The operator switches them on with the parameter ServeTools of the template, and a Concurrency of 200 or more; until then choose another way to run agents.";

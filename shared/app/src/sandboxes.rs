@@ -23,21 +23,21 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bobbin_agent::{Agent, Runtime, Submission};
-use bobbin_core::artifacts::told_to_agent;
-use bobbin_core::ask::{About, Choice};
-use bobbin_core::card::Card;
-use bobbin_core::effect::{AgentEffect, SandboxEffect, Watched};
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId,
     sandbox_name, sandbox_password,
 };
-use bobbin_core::limits::Limits;
-use bobbin_core::nudge::{Nudge, mark_of};
-use bobbin_core::session::{ControlFlags, StrayRun};
-use bobbin_core::settings::AgentOptions;
-use bobbin_core::workspace::Workspace;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect, Watched};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::artifacts::told_to_agent;
+use bobbin_core::records::ask::{About, Choice};
+use bobbin_core::records::card::Card;
+use bobbin_core::records::session::{ControlFlags, StrayRun};
+use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::settings::AgentOptions;
+use bobbin_core::tokens::nudge::{Nudge, mark_of};
 use bobbin_http::{Http, HttpError};
 use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};

@@ -14,22 +14,22 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
-use bobbin_core::ask::{About, Ask, Choice, Opt, Question, Settlement};
-use bobbin_core::card::{Card, CardState};
-use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
-use bobbin_core::event::{Event, LeftOut, NotCloned};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{
     AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
 };
-use bobbin_core::limits::Limits;
-use bobbin_core::message::Attachment;
-use bobbin_core::parked::Seen;
-use bobbin_core::person::Person;
-use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::{ControlFlags, Queued, StoppedAll, StrayRun};
-use bobbin_core::workspace::Workspace;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
+use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::records::ask::{About, Ask, Choice, Opt, Question, Settlement};
+use bobbin_core::records::card::{Card, CardState};
+use bobbin_core::records::message::Attachment;
+use bobbin_core::records::parked::Seen;
+use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::sandbox::SandboxState;
+use bobbin_core::records::session::{ControlFlags, Queued, StoppedAll, StrayRun};
+use bobbin_core::records::workspace::Workspace;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
 use bobbin_local_model::{MODEL_ID, Model};
@@ -1118,7 +1118,7 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
         ("bad", vec!["dot.png", "broken.png"], "I see no images."),
     ] {
         let ids = PromptIds::mint(&scene.thread, &turn.into(), now_ms());
-        let image = |path: &str| bobbin_core::images::Image {
+        let image = |path: &str| bobbin_core::records::images::Image {
             path: path.to_owned(),
             name: path.to_owned(),
         };

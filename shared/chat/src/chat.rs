@@ -3,14 +3,14 @@
 use std::fmt;
 
 use async_trait::async_trait;
-use bobbin_core::card::{CardState, Post};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::message::{Control, Open, Reply};
-use bobbin_core::overview::Picture;
-use bobbin_core::person::Outside;
-use bobbin_core::sandboxes::{Listed, Page};
-use bobbin_core::session::Session;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::person::Outside;
+use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::records::message::{Control, Open, Reply};
+use bobbin_core::records::session::Session;
+use bobbin_core::shown::overview::Picture;
+use bobbin_core::shown::sandboxes::{Listed, Page};
 
 /// A person of a server or workspace, as far as it counts here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

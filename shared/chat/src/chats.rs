@@ -1,12 +1,12 @@
 //! Which chats there are, and which one a thread is on.
 
-use bobbin_core::card::{CardState, Post};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::message::Reply;
-use bobbin_core::sandboxes::{Listed, Page};
-use bobbin_core::session::Session;
-use bobbin_core::settings::Settings;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::records::message::Reply;
+use bobbin_core::records::session::Session;
+use bobbin_core::shown::sandboxes::{Listed, Page};
+use bobbin_core::tenant::settings::Settings;
 use bobbin_http::HttpAnswer;
 
 use crate::chat::{Chat, ChatSettings};

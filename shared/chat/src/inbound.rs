@@ -1,12 +1,12 @@
 //! What became of a request of a chat platform, in one shape for all of them.
 
-use bobbin_core::ids::{Ms, SandboxName, Tenant};
-use bobbin_core::keys::Key;
-use bobbin_core::message::{Body, Candidate};
-use bobbin_core::own_keys::SetupLink;
-use bobbin_core::person::Membership;
-use bobbin_core::secret::Secret;
-use bobbin_core::settings::{Catalogue, Kind, Settings};
+use bobbin_core::base::ids::{Ms, SandboxName, Tenant};
+use bobbin_core::base::person::Membership;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::records::message::{Body, Candidate};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::SetupLink;
+use bobbin_core::tenant::settings::{Catalogue, Kind, Settings};
 use bobbin_http::HttpAnswer;
 
 /// What a request comes to: work for the queue, and the answer over HTTP.

@@ -1,7 +1,7 @@
 //! What the buttons and inputs of an ask are called, on every platform. Anybody can send any of these names, so they
 //! only say where to look: what they stand for is found beside the record of the ask.
 
-use bobbin_core::ask::{Choice, Field};
+use bobbin_core::records::ask::{Choice, Field};
 
 /// A question with one choice of at most this many options has a button for each.
 pub const FEW_OPTIONS: usize = 5;

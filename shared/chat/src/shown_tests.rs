@@ -1,7 +1,7 @@
 //! What people see of the agent's work holds on every chat alike.
 
-use bobbin_core::ask::{About, Ask, Opt, Question};
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
+use bobbin_core::records::ask::{About, Ask, Opt, Question};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
 use bobbin_core::text::{is_hidden, visible};
 use serde_json::Value;
 

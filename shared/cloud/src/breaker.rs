@@ -3,16 +3,16 @@
 //! One item a provider (`thread = "provider:<name>"`, `item = "breaker"`): `breaker` (JSON) and `version`, written by
 //! condition only. Promised: a process looks at most once every [`Limits::breaker_cache_ms`] while the provider is well,
 //! and writes nothing then; a table that does not answer counts as a closed breaker, within 2 s a call.
-//! Deliberately absent: what an outage is (the caller says) and when a breaker opens (`bobbin_core::breaker`).
+//! Deliberately absent: what an outage is (the caller says) and when a breaker opens (`bobbin_core::base::breaker`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_core::breaker::{Admission, Breaker};
-use bobbin_core::ids::Ms;
-use bobbin_core::limits::Limits;
+use bobbin_core::base::breaker::{Admission, Breaker};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::protocol::signals::BREAKER_OPENED;
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
-use bobbin_core::signals::BREAKER_OPENED;
 
 use crate::aws::Aws;
 use crate::aws::table::{Item, Table, Write, n, number, s, text};

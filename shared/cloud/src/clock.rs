@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 
 /// Unix milliseconds by the machine's clock.
 #[must_use]

@@ -2,10 +2,10 @@
 
 use std::env;
 
-use bobbin_core::access::Policy;
-use bobbin_core::limits::Limits;
-use bobbin_core::nudge;
-use bobbin_core::overrides::Overrides;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::tenant::access::Policy;
+use bobbin_core::tenant::overrides::Overrides;
+use bobbin_core::tokens::nudge;
 use reqwest::Url;
 
 /// Who sets the variables that refer to something of the stack.

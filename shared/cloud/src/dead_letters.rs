@@ -4,13 +4,13 @@
 //! Promised: what is taken out and neither put back nor taken away comes back by itself after [`HELD_SECONDS`]; a letter that
 //! is sent again keeps its body and group, and leaves the dead ones only after its queue has taken it.
 //! The queues hide a group while one of its letters is out, so of one thread at most ten are seen at once. Deliberately
-//! absent: a judgement of what a letter would do (`bobbin_core::decide::replay`).
+//! absent: a judgement of what a letter would do (`bobbin_core::protocol::decide::replay`).
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
-use bobbin_core::decide::replay::again_id;
-use bobbin_core::ids::Ms;
-use bobbin_core::message::Body;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::decide::replay::again_id;
+use bobbin_core::records::message::Body;
 use bobbin_core::schema::Unreadable;
 
 use crate::aws::{Aws, Bounded, CallError, IntoCallError};

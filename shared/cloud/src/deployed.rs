@@ -7,7 +7,7 @@ mod receive;
 use std::collections::BTreeMap;
 
 use aws_sdk_cloudformation::types::Stack;
-use bobbin_core::message::Body;
+use bobbin_core::records::message::Body;
 
 pub use self::keyring::Keyring;
 pub use self::receive::ReceivedMessage;

@@ -1,14 +1,14 @@
 //! Brings the next look at a thread's run forward: whoever has said something about it does not wait for the message's time.
 
-use bobbin_core::ids::{ThreadKey, TurnId};
-use bobbin_core::parked::{Forward, Wish};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::records::parked::{Forward, Wish};
 
 use crate::clock::now_ms;
 use crate::queue::Queues;
 use crate::store::{Store, StoreError};
 
 /// Has the waiting message of this turn delivered now. Best effort, and harmless however often and by whomever it is asked
-/// for: what [`bobbin_core::parked::Parked::forward`] leaves alone is left alone, and the queue refuses a receipt that is not
+/// for: what [`bobbin_core::records::parked::Parked::forward`] leaves alone is left alone, and the queue refuses a receipt that is not
 /// the last one, which is then none that waits. With the mark of a daemon's nudge, it is that one's wish; else a person's.
 ///
 /// # Errors

@@ -6,8 +6,8 @@
 
 use std::io::Write;
 
-use bobbin_core::ids::Ms;
-use bobbin_core::signals::{Alarm, DIMENSION, NAMESPACE};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::signals::{Alarm, DIMENSION, NAMESPACE};
 use serde_json::{Value, json};
 
 /// Metrics in CloudWatch's embedded format, written to standard output under the stack's name.

@@ -3,7 +3,7 @@
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
 use aws_sdk_sqs::types::{QueueAttributeName, SendMessageBatchRequestEntry};
-use bobbin_core::message::{Body, Message};
+use bobbin_core::records::message::{Body, Message};
 
 use crate::aws::{Aws, Bounded, CallError, Late};
 use crate::config::Config;

@@ -1,6 +1,6 @@
 //! KMS: what seals the keys that tenants store, and opens them.
 //!
-//! Promised: a value is sealed for one stack, one tenant and one kind ([`bobbin_core::own_keys::sealed_for`], KMS's encryption
+//! Promised: a value is sealed for one stack, one tenant and one kind ([`bobbin_core::tenant::own_keys::sealed_for`], KMS's encryption
 //! context), so that an item which is copied to somewhere else does not open there; the key of KMS is named in both
 //! directions, so that nothing opens that somebody else's key has sealed. Ingress may seal and not open, the worker open
 //! and not seal: their roles say so (`template.yaml`), and a test holds them to it. No value is in an error.
@@ -11,8 +11,8 @@ use aws_sdk_kms::Client;
 use aws_sdk_kms::primitives::Blob;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_core::failure::Failure;
-use bobbin_core::secret::Secret;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::secret::Secret;
 
 use crate::aws::{Aws, CallError, Cause, Late};
 

@@ -8,9 +8,9 @@
 use std::sync::Arc;
 
 use aws_sdk_secretsmanager::Client;
-use bobbin_core::ids::Ms;
-use bobbin_core::keys::Key;
-pub use bobbin_core::secret::Secret;
+use bobbin_core::base::ids::Ms;
+pub use bobbin_core::base::secret::Secret;
+use bobbin_core::tenant::keys::Key;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tokio::sync::Mutex;

@@ -10,7 +10,7 @@ use std::hash::{BuildHasher, RandomState};
 use std::net::UdpSocket;
 use std::sync::Arc;
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 use serde_json::{Value, json};
 
 /// What stands before a document in its datagram.

@@ -30,12 +30,12 @@ pub use whole::Page;
 
 use std::collections::BTreeMap;
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::ledger::Entry;
-use bobbin_core::ports::{Loaded, Versions};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::protocol::ports::{Loaded, Versions};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::session::{ControlFlags, Session};
 use bobbin_core::schema::{self, Shape, Unreadable};
-use bobbin_core::session::{ControlFlags, Session};
 
 use self::items::{Stored, entry_item, loaded, patch_item, sandbox_write, thread_write};
 use self::layout::{

@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use unknown_fields::UnknownFields;
 
-use crate::limits::Limits;
+use crate::base::limits::Limits;
 
 /// The name of the field, and of the table's attribute where a thing is no JSON.
 pub const FIELD: &str = "schema";

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::decide::words::not_there_for_agent;
-use bobbin_core::workspace::COMMON_FOLDER;
+use bobbin_core::protocol::decide::words::not_there_for_agent;
+use bobbin_core::records::workspace::COMMON_FOLDER;
 use bobbin_sandbox::{Output, Provider, ProviderError, Sandbox};
 
 use crate::bounds::{PATH_BYTES_MAX, SCRIPT_MS_MAX};

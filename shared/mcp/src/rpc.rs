@@ -1,6 +1,6 @@
 //! The protocol: JSON-RPC 2.0 in single POSTs, each answered by itself (modelcontextprotocol.io, "Streamable HTTP").
 
-use bobbin_core::ids::digest;
+use bobbin_core::base::ids::digest;
 use serde_json::{Value, json};
 
 use crate::bounds::SESSION_BYTES_MAX;

@@ -1,6 +1,6 @@
 //! The tools: how each is called, and what becomes of a call.
 
-use bobbin_core::outside::TOOLS as NAMES;
+use bobbin_core::tenant::runtime_mode::TOOLS as NAMES;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 

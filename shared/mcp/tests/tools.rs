@@ -10,9 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::ids::{ThreadKey, sandbox_name};
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_local_daytona::{Provider as Local, Settings, sandbox_init_main};
 use bobbin_mcp::{Opened, Place, Request, answer};
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};

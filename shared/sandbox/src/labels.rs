@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::{SandboxKey, Tenant};
+use bobbin_core::base::ids::{SandboxKey, Tenant};
 
 /// Label that names the stack, as people call it: not unique in an organisation.
 pub const LABEL_STACK: &str = "bobbin";
@@ -63,7 +63,7 @@ pub fn labels(stack: Stack<'_>, key: &SandboxKey, generation: u32) -> BTreeMap<S
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::base::ids::ThreadKey;
 
     use super::*;
 

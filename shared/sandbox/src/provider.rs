@@ -6,11 +6,11 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::account::Account;
-use bobbin_core::endpoint::{Endpoint, NoEndpoint};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey, Tenant};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant};
+use bobbin_core::records::account::Account;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::text::span;
 use tokio::time::Instant;
 
@@ -359,7 +359,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::base::ids::ThreadKey;
 
     use super::*;
 

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use bobbin_core::ids::{Ms, SandboxKey, Tenant, digest, sandbox_name};
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, digest, sandbox_name};
 
 use crate::labels::Stack;
 
@@ -139,7 +139,7 @@ pub struct Snapshot {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::base::ids::ThreadKey;
 
     use super::*;
 

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::{Hosts, Http};
 use bobbin_sandbox::ssh::{AgentPort, SshHost, SshSandboxes, SshSettings};
 use bobbin_sandbox::{ErrorKind, Output, Provider, Sandbox, SandboxSpec, SnapshotName};

@@ -8,9 +8,9 @@ use bobbin_agent::RunState;
 use bobbin_agent::opencode::{Message, Status, conclude};
 use bobbin_agent_client::TurnState;
 use bobbin_agent_native::standing::{CUT_LATER, Standing, begins_again, known};
-use bobbin_core::ids::Ms;
-use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::usage::Usage;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::usage::Usage;
 use serde_json::json;
 
 /// What every run answers.

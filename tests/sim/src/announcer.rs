@@ -1,13 +1,13 @@
 //! The control lane's word for a prompt that waits: by the product's own decisions on what is on record, with time between its
 //! steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
 
-use bobbin_core::card::{Card, CardState, Post};
-use bobbin_core::decide::queue::{Admission, Announced, admit, announced};
-use bobbin_core::ids::{PostKind, PostRef, TurnId, post_key};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Announce, Prompt};
-use bobbin_core::session::Queued;
-use bobbin_core::usage::Usage;
+use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::protocol::decide::queue::{Admission, Announced, admit, announced};
+use bobbin_core::records::card::{Card, CardState, Post};
+use bobbin_core::records::message::{Announce, Prompt};
+use bobbin_core::records::session::Queued;
+use bobbin_core::records::usage::Usage;
 
 use super::plan::{Deed, Out};
 use super::state::Inner;

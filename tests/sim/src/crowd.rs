@@ -1,8 +1,8 @@
 //! Very many turns that all run at the same time on few executions, in virtual time.
 
-use bobbin_core::ids::Ms;
-use bobbin_core::limits::Limits;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::outcome::Outcome;
 
 use super::plan::{Deed, START_MS, Trouble, prompt};
 use super::state::{Looks, settled};

@@ -1,6 +1,6 @@
 //! An item's place in the index of what is due, and the sweep that is out, as the table keeps them.
 
-use bobbin_core::ids::{Ms, TurnId};
+use bobbin_core::base::ids::{Ms, TurnId};
 
 /// What one item says of when it is due.
 #[derive(Debug, Default)]

@@ -1,9 +1,9 @@
 //! How calls fail.
 
-use bobbin_core::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::sandbox::SandboxState;
 
 use super::plan::Out;
 

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::Ms;
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::records::sandbox::{Phase, SandboxRecord, SandboxState, SnapshotSeen};
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use super::due::Due;
 use super::plan::Late;

@@ -1,10 +1,10 @@
 //! What a history is made of: what people and platforms do, and what goes wrong.
 
-use bobbin_core::ids::{Ms, SandboxKey, SandboxName};
-use bobbin_core::message::{Message, Operation, Prompt, Work};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::selection::Selection;
+use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Message, Operation, Prompt, Work};
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
+use bobbin_core::tenant::selection::Selection;
 
 use super::announcer::Announcing;
 

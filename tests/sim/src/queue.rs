@@ -2,11 +2,11 @@
 
 use std::collections::VecDeque;
 
-use bobbin_core::ids::Ms;
-use bobbin_core::message::Message;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::records::message::Message;
 
 /// Deliveries after which the queue gives a message up.
-pub const DELIVERIES_MAX: u64 = bobbin_core::limits::DELIVERIES_MAX as u64;
+pub const DELIVERIES_MAX: u64 = bobbin_core::base::limits::DELIVERIES_MAX as u64;
 
 /// A group of the queue: a thread's, or that of the sandbox that was made for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

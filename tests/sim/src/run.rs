@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-use bobbin_core::drive::{Delivery, Verdict, drive};
-use bobbin_core::limits::HOLD_MS_MAX;
-use bobbin_core::message::{Message, Work};
-use bobbin_core::parked::Wish;
+use bobbin_core::base::limits::HOLD_MS_MAX;
+use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
+use bobbin_core::records::message::{Message, Work};
+use bobbin_core::records::parked::Wish;
 
 use super::plan::Deed;
 use super::queue::{Entry, Group, give_back};

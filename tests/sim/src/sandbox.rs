@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 
 use super::agent::Agent;
 

@@ -3,28 +3,28 @@
 //! A state says what there is and what a call changes ([`Services`]); how the answer of each effect follows from that is said
 //! here once ([`perform`]), for histories, for the models, and for the tests of single decisions.
 
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::card::Post;
-use bobbin_core::changes::Changes;
-use bobbin_core::effect::{
-    AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending, Watched,
-};
-use bobbin_core::event::{Event, LeftOut, NotCloned};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
     TurnId,
 };
-use bobbin_core::images::Image;
-use bobbin_core::ledger::Entry;
-use bobbin_core::message::Attachment;
-use bobbin_core::outside::AgentSeen;
-use bobbin_core::person::Person;
-use bobbin_core::run::PromptState;
-use bobbin_core::sandbox::{SandboxState, SnapshotSeen};
-use bobbin_core::selection::Selection;
-use bobbin_core::session::StrayRun;
-use bobbin_core::settings::AgentOptions;
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::effect::{
+    AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending, Watched,
+};
+use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::card::Post;
+use bobbin_core::records::changes::Changes;
+use bobbin_core::records::images::Image;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::Attachment;
+use bobbin_core::records::outside::AgentSeen;
+use bobbin_core::records::run::PromptState;
+use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
+use bobbin_core::records::session::StrayRun;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::AgentOptions;
 
 /// A prompt as the agent is given it.
 #[derive(Debug, Clone, Copy)]

@@ -3,14 +3,14 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
-use bobbin_core::decide::orphan::is_orphan;
-use bobbin_core::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, TurnId};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{DeadPrompt, Message, Work};
-use bobbin_core::person::Person;
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::{NameWrite, Session, StoppedAll};
+use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, TurnId};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::decide::orphan::is_orphan;
+use bobbin_core::records::message::{DeadPrompt, Message, Work};
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::{NameWrite, Session, StoppedAll};
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use super::announcer::Announcing;
 use super::due::Due;

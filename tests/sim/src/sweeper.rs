@@ -2,11 +2,11 @@
 
 use std::cmp::Reverse;
 
-use bobbin_core::decide::orphan::{Fate, Graces, fate};
-use bobbin_core::drive::Verdict;
-use bobbin_core::ids::{Ms, TurnId};
-use bobbin_core::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
-use bobbin_core::message::{Message, Work};
+use bobbin_core::base::ids::{Ms, TurnId};
+use bobbin_core::base::limits::{SWEEP_OUT_MS, SWEEP_UNSENT_MS};
+use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
+use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::records::message::{Message, Work};
 
 use super::home::Caller;
 use super::plan::{Late, Out, Trouble};

@@ -4,8 +4,8 @@ use std::collections::{BTreeSet, HashMap};
 use std::future::Future;
 use std::pin::Pin;
 
-use bobbin_core::drive::Verdict;
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::drive::Verdict;
 
 use super::queue::Group;
 

@@ -1,10 +1,10 @@
 //! The function that serves the tools, for agents that work outside: by the product's own decisions on what the records say.
 
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::message::Message;
-use bobbin_core::outside;
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::tools::{Site, Standing};
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::records::message::Message;
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::shown::tools::{Site, Standing};
 
 use super::plan::{Deed, Out};
 use super::state::Inner;

@@ -1,9 +1,9 @@
 //! What the sandbox's phase does at which event: collected from every run of the product, compared with the document.
 
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::message::{Operation, Work};
-use bobbin_core::sandbox::{Phase, SandboxState, SnapshotSeen};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::sandbox::{Phase, SandboxState, SnapshotSeen};
 
 /// One decision, as far as the phase goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]

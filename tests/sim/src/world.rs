@@ -10,9 +10,9 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 
-use bobbin_core::ids::{Ms, Tenant};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Operation, Work};
+use bobbin_core::base::ids::{Ms, Tenant};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Message, Operation, Work};
 
 use super::plan::{Deed, START_MS, Trouble};
 use super::state::Inner;

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::person::Person;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::Person;
 use ed25519_dalek::{Signer, SigningKey};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};

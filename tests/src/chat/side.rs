@@ -2,7 +2,7 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 use reqwest::{Client, Method};
 use serde_json::Value;
 

@@ -1,8 +1,8 @@
 //! Slack: acts through the chat's controls, events signed by the test itself, reads by the documented calls.
 
 use bobbin_chat::slack::{FIELD_ACTION, message_id};
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::person::Person;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::Person;
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::{Client, Method};
 use serde_json::{Value, json};

@@ -1,6 +1,6 @@
 //! A conversation and its messages, whatever the platform.
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::base::ids::ThreadKey;
 use serde_json::Value;
 
 /// The platform that a test talks on.

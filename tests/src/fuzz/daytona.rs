@@ -1,6 +1,6 @@
 //! Daytona's answers: sandboxes, pages of them, preview links, exec results and errors, each input read as all of them.
 
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::daytona::{ErrorBody, Executed, Page, PreviewLink, Sandbox};
 use bobbin_sandbox::labels::{LABEL_STACK, LABEL_STACK_ID, Stack};
 

@@ -2,9 +2,9 @@
 
 use bobbin_chat::Inbound;
 use bobbin_chat::discord::{self, App, bounds};
-use bobbin_core::access::Policy;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Prompt, Work};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Body, Prompt, Work};
+use bobbin_core::tenant::access::Policy;
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 

@@ -1,8 +1,8 @@
 //! What holds for whatever an endpoint of a chat takes in, whichever platform's it is.
 
 use bobbin_chat::{HttpAnswer, Inbound};
-use bobbin_core::ids::Tenant;
-use bobbin_core::message::{Body, Want, Work};
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::records::message::{Body, Want, Work};
 use serde_json::Value;
 
 /// SQS: deduplication id and message group id have at most so many characters.

@@ -2,8 +2,8 @@
 
 use bobbin_agent::opencode::{Message, Reading, Role, Snapshot, Sse, Status, conclude, turn_of};
 use bobbin_agent::{Fold, PLAN_MAX, RunState, STEPS_MAX};
-use bobbin_core::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
-use bobbin_core::card::CardStep;
+use bobbin_core::records::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
+use bobbin_core::records::card::CardStep;
 use serde_json::Value;
 
 /// Characters of a step: 80 of its subject, and the words around it.

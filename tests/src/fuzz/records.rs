@@ -1,9 +1,9 @@
 //! What we ourselves write and read again: queue bodies and session records.
 
-use bobbin_core::message::{Body, thread_of_group};
-use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::records::message::{Body, thread_of_group};
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::{Observations, Session};
 use bobbin_core::schema::{FIELD, Shape, Unreadable};
-use bobbin_core::session::{Observations, Session};
 use serde_json::Value;
 
 /// An input is the text of a queue record.

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_chat::{discord, slack};
-use bobbin_core::access::Policy;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::Body;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::Body;
+use bobbin_core::tenant::access::Policy;
 use serde_json::Value;
 
 use super::verify::{NOW_S, by_discord, by_slack, discord_key, slack_secret};

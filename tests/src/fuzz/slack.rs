@@ -2,10 +2,10 @@
 
 use bobbin_chat::Inbound;
 use bobbin_chat::slack::{self, App};
-use bobbin_core::access::Policy;
-use bobbin_core::ids::Ms;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Overview, Surface, Want, Work};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Body, Overview, Surface, Want, Work};
+use bobbin_core::tenant::access::Policy;
 
 use super::endpoint::{self, nowhere};
 use super::verify::{NOW_S, by_slack, slack_secret};

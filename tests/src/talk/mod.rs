@@ -5,10 +5,10 @@ mod reading;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use bobbin_chat::slack::ASK_ACTION;
-use bobbin_core::ids::{PostKind, ThreadKey, post_key};
-use bobbin_core::person::Person;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
+use bobbin_core::base::person::Person;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::Session;
 use serde_json::{Value, json};
 
 use crate::chat::{ChatMessage, Platform, Thread};

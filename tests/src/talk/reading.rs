@@ -1,7 +1,7 @@
 //! What is seen of a conversation, and what is waited for in it.
 
-use bobbin_core::ids::{PostKind, post_key};
-use bobbin_core::session::{EndedTurn, Session};
+use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::records::session::{EndedTurn, Session};
 
 use super::Talk;
 use crate::chat::{ChatMessage, Platform};

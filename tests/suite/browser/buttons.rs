@@ -1,7 +1,7 @@
 //! What a person presses in a thread beside forms: a permission, a failed task once more, a waiting one at once, and what
 //! a task has changed.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::browser::Browser;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};

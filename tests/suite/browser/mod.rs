@@ -3,8 +3,8 @@
 mod buttons;
 mod fits;
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Session;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::Session;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::browser::{Browser, ENTER, SHIFT, programs};
 use bobbin_tests::chat::{Platform, Thread};

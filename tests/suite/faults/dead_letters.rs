@@ -1,7 +1,7 @@
 //! Messages that end among the dead letters: one that nobody can read, and one whose worker dies each time.
 
-use bobbin_core::limits::DELIVERIES_MAX;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::base::limits::DELIVERIES_MAX;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::limits::{DEAD_LETTER_MS_MAX, KILLED_MS_MAX, VISIBLE_MS_MAX};

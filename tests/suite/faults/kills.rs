@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::panic::AssertUnwindSafe;
 use std::time::Instant;
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{

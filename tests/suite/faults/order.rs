@@ -1,6 +1,6 @@
 //! Fifty threads at once: what one thread's people say is done in the order in which it was accepted, once each.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{LOADED_MS_MAX, PEOPLE_AT_ONCE, VISIBLE_MS_MAX};
 use bobbin_tests::observed;

@@ -5,7 +5,7 @@
 
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::{Breakpoint, Condition};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::Answer;

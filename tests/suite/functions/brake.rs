@@ -1,9 +1,9 @@
 //! What is to be stopped is stopped before anything is said of it.
 
-use bobbin_core::ids::PostRef;
-use bobbin_core::person::Person;
+use bobbin_core::base::ids::PostRef;
+use bobbin_core::base::person::Person;
+use bobbin_core::records::session::Queued;
 use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::session::Queued;
 use serde_json::{Value, json};
 
 use super::events::{start, stored};

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::process::Stdio;
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::binaries::{self, workspace};
 use bobbin_tests::function::{Function, Started};
 use bobbin_tests::http;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::message::{Body, Message, NewSandbox, Operation, Work};
-use bobbin_core::person::Person;
-use bobbin_core::signals::{
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::signals::{
     Alarm, BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS_HELD,
     TABLE_FAILED,
 };
+use bobbin_core::records::message::{Body, Message, NewSandbox, Operation, Work};
 use bobbin_sandbox::labels::{Stack, labels};
 use bobbin_tests::function::Function;
 use serde_json::{Value, json};

@@ -5,7 +5,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_core::message::Body;
+use bobbin_core::records::message::Body;
 use bobbin_tests::binaries::workspace;
 use bobbin_tests::function::{Called, Function, Started};
 use ed25519_dalek::{Signer as _, SigningKey};

@@ -2,11 +2,11 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bobbin_core::account::{Account, AccountRecord};
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::sandbox::{Phase, SandboxRecord};
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::protocol::signals::{ACCOUNT_OTHER, VANISHED_HELD};
+use bobbin_core::records::account::{Account, AccountRecord};
+use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::signals::{ACCOUNT_OTHER, VANISHED_HELD};
 use bobbin_tests::function::{Function, Started};
 use serde_json::{Value, json};
 

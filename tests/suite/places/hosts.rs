@@ -1,6 +1,6 @@
 //! What only SSH hosts come to: one is full, gone for a while, or another machine than it was.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::wait::eventually;
 

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::Session;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::Session;
 use bobbin_tests::limits::{ANSWER_MS_MAX, PAUSE_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::talk::Talk;
 use bobbin_tests::wait::eventually;

@@ -1,6 +1,6 @@
 //! Where new sandboxes are made, chosen in the chat by who manages the place.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::wait::eventually;
 

@@ -8,10 +8,10 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bobbin_core::ids::{ThreadKey, sandbox_name, sandbox_password};
-use bobbin_core::message::{Body, Control, Reply, Want};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{ThreadKey, sandbox_name, sandbox_password};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::processes;

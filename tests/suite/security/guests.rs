@@ -1,8 +1,8 @@
 //! Somebody who is no full member of a Slack workspace at every endpoint: nothing that they say or press has an effect,
 //! and they are told why. One rule for all of them, so that who becomes a member passes all of them.
 
-use bobbin_core::access::Refusal;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::tenant::access::Refusal;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::marked;

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
 
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
 use bobbin_tests::limits::VISIBLE_MS_MAX;

@@ -1,7 +1,7 @@
 //! What a model, a tool or a sender writes has no effect beyond being read: judged on the requests that the bot made,
 //! as the platforms would read them.
 
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::talk::{Talk, marked};

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use bobbin_chat::slack::message_id;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::http::{self, Answer};
 use bobbin_tests::limits::VISIBLE_MS_MAX;

@@ -2,10 +2,10 @@
 //! other. The other is a guild or team that may use Bobbin as well; the requests are signed, so the signature is not
 //! what keeps them apart. A tenant that is not on the list is refused before anything is looked up.
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::session::Session;
-use bobbin_core::settings::Settings;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::Session;
+use bobbin_core::tenant::settings::Settings;
 use bobbin_tests::chat::{Platform, Thread};
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};

@@ -8,13 +8,13 @@ use std::time::{Duration, Instant};
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::decide::operate::{Outlook, outlook};
-use bobbin_core::ids::{Ms, SandboxKey, ThreadKey, TurnId, digest};
-use bobbin_core::message::{Body, Control, Message, Operation, Reply, Want, Work};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::sandbox::{Operated, SandboxRecord};
-use bobbin_core::sandboxes::{Listed, losses};
-use bobbin_core::session::{Session, Turn};
+use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey, TurnId, digest};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::protocol::decide::operate::{Outlook, outlook};
+use bobbin_core::records::message::{Body, Control, Message, Operation, Reply, Want, Work};
+use bobbin_core::records::sandbox::{Operated, SandboxRecord};
+use bobbin_core::records::session::{Session, Turn};
+use bobbin_core::shown::sandboxes::{Listed, losses};
 use serde::Serialize;
 
 use super::arguments::{Act, Destroy};
@@ -398,7 +398,7 @@ fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::sandbox::Phase;
+    use bobbin_core::records::sandbox::Phase;
 
     use super::*;
 

@@ -3,10 +3,10 @@
 mod sandbox;
 
 use bobbin_app::providers::PROVIDERS;
-use bobbin_core::ids::{SandboxName, Tenant, ThreadKey};
-use bobbin_core::sandbox::Phase;
-use bobbin_core::sandboxes::SandboxOption;
-use bobbin_core::settings::Kind;
+use bobbin_core::base::ids::{SandboxName, Tenant, ThreadKey};
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::shown::sandboxes::SandboxOption;
+use bobbin_core::tenant::settings::Kind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 

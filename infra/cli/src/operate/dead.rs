@@ -5,9 +5,9 @@
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::{DeadLetter, DeadLetters};
-use bobbin_core::decide::replay::{self, Replay};
-use bobbin_core::ids::Ms;
-use bobbin_core::message::{Body, Message, Want, Work, thread_of_group};
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::decide::replay::{self, Replay};
+use bobbin_core::records::message::{Body, Message, Want, Work, thread_of_group};
 use serde::Serialize;
 
 use super::arguments::Replay as ReplayWhat;

@@ -1,8 +1,8 @@
 //! `export` and `forget`: what a person may ask for about their data.
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::decide::operate::{Outlook, outlook};
-use bobbin_core::message::Operation;
+use bobbin_core::protocol::decide::operate::{Outlook, outlook};
+use bobbin_core::records::message::Operation;
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -6,10 +6,10 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::ledger::Entry;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{EndedTurn, Session};
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::{EndedTurn, Session};
 use bobbin_core::text::one_line;
 use serde::Serialize;
 

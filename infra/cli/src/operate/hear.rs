@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 use bobbin_agent::{RunState, RunWatch};
 use bobbin_app::agents;
-use bobbin_core::ids::{AgentSessionId, sandbox_name};
-use bobbin_core::session::{Session, Turn};
+use bobbin_core::base::ids::{AgentSessionId, sandbox_name};
+use bobbin_core::records::session::{Session, Turn};
 use bobbin_sandbox::Provider;
 
 use super::stack::Stack;

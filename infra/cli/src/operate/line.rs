@@ -1,8 +1,8 @@
 //! A thread's record in a line, for the commands that list or show it.
 
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::session::{ControlFlags, Session, Turn};
-use bobbin_core::stage::Stage;
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::records::session::{ControlFlags, Session, Turn};
+use bobbin_core::records::stage::Stage;
 use serde::Serialize;
 
 /// A thread, as it is told to programs.

@@ -3,8 +3,8 @@
 use std::time::{Duration, Instant};
 
 use bobbin_app::agent_log::{self, From, LogError, Position, Which};
-use bobbin_core::ids::sandbox_name;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::ids::sandbox_name;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde::Serialize;
 

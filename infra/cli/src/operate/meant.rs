@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
-use bobbin_core::ids::{SandboxName, ThreadKey};
+use bobbin_core::base::ids::{SandboxName, ThreadKey};
 
 use super::named;
 use super::stack::Stack;

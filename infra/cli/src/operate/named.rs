@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::store::StoreError;
-use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::sandboxes::Listed;
+use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::shown::sandboxes::Listed;
 
 use super::stack::Stack;
 use crate::output::CommandError;

@@ -2,7 +2,7 @@
 
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::ErrorKind;
 use serde::Serialize;
 

@@ -1,9 +1,9 @@
 //! How far a turn is, in one line, and which of the agent's words have been said.
 
-use bobbin_core::ids::TurnId;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::{ControlFlags, Session, Turn};
-use bobbin_core::stage::Stage;
+use bobbin_core::base::ids::TurnId;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::{ControlFlags, Session, Turn};
+use bobbin_core::records::stage::Stage;
 use bobbin_core::text::{one_line, shorten};
 
 /// Characters of a step or a trouble on the progress line.
@@ -116,7 +116,7 @@ impl Words {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::base::ids::ThreadKey;
 
     use super::*;
 

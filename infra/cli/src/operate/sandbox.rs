@@ -7,9 +7,9 @@ pub mod setup;
 pub mod snapshots;
 pub mod tools;
 
-use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::session::{ControlFlags, Session};
+use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::{ControlFlags, Session};
 
 use super::arguments::Which;
 use super::meant::Meant;

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use bobbin_app::orphans::{Judged, judged, origin};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::StoreError;
-use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::sandboxes::Listed;
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::shown::sandboxes::Listed;
 use bobbin_sandbox::{Provider, Sandbox};
 use serde::Serialize;
 

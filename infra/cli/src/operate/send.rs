@@ -12,11 +12,11 @@ use std::io::Read as _;
 use bobbin_chat::discord::{Discord, DiscordError};
 use bobbin_chat::slack::{Slack, SlackError};
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::access::Refusal;
-use bobbin_core::ids::{Tenant, ThreadKey, TurnId};
-use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::selection::Selection;
+use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Message, Open, Prompt, Reply, Work};
+use bobbin_core::tenant::access::Refusal;
+use bobbin_core::tenant::selection::Selection;
 
 use super::arguments::Send;
 use super::follow;

@@ -3,12 +3,12 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ask::About;
-use bobbin_core::changes;
-use bobbin_core::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
-use bobbin_core::ledger::Entry;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::session::{ControlFlags, Session, Turn};
+use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
+use bobbin_core::records::ask::About;
+use bobbin_core::records::changes;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::session::{ControlFlags, Session, Turn};
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
@@ -444,7 +444,7 @@ fn event_lines(event: &Event, now_ms: Ms) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::session::EndedTurn;
+    use bobbin_core::records::session::EndedTurn;
 
     use super::*;
 

@@ -11,12 +11,12 @@ use bobbin_cloud::deployed::{Deployed, Keyring};
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::Secret;
 use bobbin_cloud::store::Store;
-use bobbin_core::access::Policy;
-use bobbin_core::ids::Tenant;
-use bobbin_core::keys::Key;
-use bobbin_core::limits::Limits;
-use bobbin_core::overrides::Overrides;
-use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::tenant::access::Policy;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::overrides::Overrides;
 use bobbin_sandbox::{Provider, labels};
 
 use crate::output::CommandError;

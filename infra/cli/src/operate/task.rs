@@ -5,7 +5,7 @@ use std::hash::{BuildHasher as _, RandomState};
 use std::str::FromStr;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 
 /// A channel, and the platform that it is on.
 #[derive(Debug, Clone, PartialEq, Eq)]

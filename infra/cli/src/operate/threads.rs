@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::Session;
 use serde::Serialize;
 
 use super::arguments::Threads;

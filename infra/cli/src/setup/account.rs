@@ -8,8 +8,8 @@ use bobbin_app::providers::{PROVIDERS, ProviderSettings, key_of};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::secrets::Secret;
-use bobbin_core::account::{Account, Standing};
-use bobbin_core::overrides::Overrides;
+use bobbin_core::records::account::{Account, Standing};
+use bobbin_core::tenant::overrides::Overrides;
 
 use super::report::Report;
 use crate::target::Target;

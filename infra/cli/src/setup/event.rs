@@ -14,7 +14,7 @@ use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
 use bobbin_cloud::laptop::{Ids, Laptop};
-use bobbin_core::message::Body;
+use bobbin_core::records::message::Body;
 use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};

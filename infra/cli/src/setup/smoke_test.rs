@@ -11,7 +11,7 @@ mod follow;
 mod slack;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::digest;
+use bobbin_core::base::ids::digest;
 use bobbin_http::{Hosts, Http, Method};
 use clap::Args;
 

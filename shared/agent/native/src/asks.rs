@@ -1,6 +1,6 @@
 //! Names of asks.
 
-use bobbin_core::ids::{AskId, digest};
+use bobbin_core::base::ids::{AskId, digest};
 
 /// Digits of a name: as many as the ids of OpenCode's own asks have room for in a button.
 const DIGITS: usize = 26;

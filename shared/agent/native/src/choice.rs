@@ -1,12 +1,12 @@
 //! Which agent a turn wants, and in which of its modes.
 
 use bobbin_agent::opencode::models::{ModelRoute, Models};
-use bobbin_core::failure::Failure;
+use bobbin_core::base::failure::Failure;
 
 /// The agent of turns that choose none, and the one whose modes go by their bare names, as they do without a daemon.
 pub(crate) const DEFAULT: &str = "opencode";
 /// Agents that can be chosen by name, besides: each with a driver of its own in the daemon.
-pub(crate) use bobbin_core::runtime_mode::AGENTS as OTHERS;
+pub(crate) use bobbin_core::tenant::runtime_mode::AGENTS as OTHERS;
 /// Those that the daemon can fetch.
 pub(crate) const FETCHED: [&str; 2] = ["claude", "codex"];
 /// Those that can be told to plan only.

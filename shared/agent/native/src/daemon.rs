@@ -5,8 +5,8 @@ use std::sync::{Arc, PoisonError, RwLock};
 
 use bobbin_agent::{AgentError, AgentErrorKind, Missed, Refresh};
 use bobbin_agent_client::{AgentClient, Answered, ClientError};
-use bobbin_core::endpoint::{Endpoint, NoEndpoint};
-use bobbin_core::failure::Failure;
+use bobbin_core::base::endpoint::{Endpoint, NoEndpoint};
+use bobbin_core::base::failure::Failure;
 use bobbin_http::{Http, HttpError};
 
 use crate::attempt::{self, Newest};

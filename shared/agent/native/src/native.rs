@@ -13,14 +13,14 @@ use bobbin_agent_client::{
     AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
     SessionInfo, TurnState,
 };
-use bobbin_core::ask::{About, Choice as Said};
-use bobbin_core::changes::{Change, Changes, How};
-use bobbin_core::effect::Sending;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId, digest};
-use bobbin_core::run::PromptState;
-use bobbin_core::settings::AgentOptions;
-use bobbin_core::workspace::Workspace;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{AgentSessionId, AskId, digest};
+use bobbin_core::protocol::effect::Sending;
+use bobbin_core::records::ask::{About, Choice as Said};
+use bobbin_core::records::changes::{Change, Changes, How};
+use bobbin_core::records::run::PromptState;
+use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asks;

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use bobbin_agent::opencode::models::{ModelSettings, Models};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime, Via};
 use bobbin_agent::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime};
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::failure::Failure;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
 use bobbin_http::{Http, HttpError};
 
 use crate::daemon::Daemon;

@@ -2,7 +2,7 @@
 //! the protocol read a simulated daemon by these same rules.
 
 use bobbin_agent_client::TurnState;
-use bobbin_core::run::PromptState;
+use bobbin_core::records::run::PromptState;
 
 /// How the run of some prompts stands, but for what it answered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use async_trait::async_trait;
 use bobbin_agent::{AgentError, AgentResult, Fold, Retrying, RunState, RunWatch, reason_of};
 use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::Outcome;
-use bobbin_core::ask::About;
-use bobbin_core::card::{CardStep, PlanItem};
-use bobbin_core::ids::AskId;
-use bobbin_core::run::{Answer, RunEnd};
+use bobbin_core::base::ids::AskId;
+use bobbin_core::records::ask::About;
+use bobbin_core::records::card::{CardStep, PlanItem};
+use bobbin_core::records::run::{Answer, RunEnd};
 use tokio::time::{Instant, timeout};
 
 use crate::asks;
@@ -142,7 +142,7 @@ impl Watch {
             return Answer {
                 end: end_of(last, None),
                 text: String::new(),
-                usage: bobbin_core::usage::Usage::default(),
+                usage: bobbin_core::records::usage::Usage::default(),
                 steps: Vec::new(),
                 earlier: 0,
                 plan: Vec::new(),
@@ -303,7 +303,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use std::sync::Arc;
 
-    use bobbin_core::endpoint::Endpoint;
+    use bobbin_core::base::endpoint::Endpoint;
     use bobbin_http::{Hosts, Http};
     use bobbin_test_server::{Reply, Server};
     use serde_json::json;

@@ -1,6 +1,6 @@
 #![allow(clippy::unwrap_used)]
 
-use bobbin_core::card::StepState;
+use bobbin_core::records::card::StepState;
 use serde_json::{Value, json};
 
 use super::*;

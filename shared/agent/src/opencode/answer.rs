@@ -1,6 +1,6 @@
 //! How a run stands and what it left, from the message list alone.
 
-use bobbin_core::run::{Answer, RunEnd};
+use bobbin_core::records::run::{Answer, RunEnd};
 
 use super::order::{in_order, is_ours, turn_of};
 use super::reading::Reading;

@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::changes::{Change, Changes};
+use bobbin_core::records::changes::{Change, Changes};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -128,7 +128,7 @@ fn standing(told: &BTreeMap<String, usize>, sum: &[FileDiff]) -> Standing {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::endpoint::Endpoint;
+    use bobbin_core::base::endpoint::Endpoint;
     use bobbin_test_server::{Reply, Server};
     use serde_json::json;
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::failure::Failure;
+use bobbin_core::base::failure::Failure;
 use serde_json::Value;
 
 use super::client::Via;

@@ -4,8 +4,8 @@
 //! people use are those of the configuration: that OpenCode needs another provider's name for such an endpoint
 //! ([`ModelName::COMPATIBLE`]) stays in here.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::keys::Key;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::tenant::keys::Key;
 use bobbin_http::host_of;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! OpenCode with the tools of another sandbox in place of its own, over a server of the Model Context Protocol.
 
-use bobbin_core::failure::Failure;
+use bobbin_core::base::failure::Failure;
 use serde_json::{Value, json};
 
 use super::client::{OpenCode, OpenCodeError};

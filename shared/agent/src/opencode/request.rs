@@ -1,6 +1,6 @@
 //! Bodies that we send to OpenCode, and the configuration of its server.
 
-use bobbin_core::ids::{PromptIds, TurnId};
+use bobbin_core::base::ids::{PromptIds, TurnId};
 use serde_json::{Value, json};
 
 use crate::runtime::{Conversation, InlineImage};

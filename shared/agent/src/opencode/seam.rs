@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use bobbin_core::ask::{About, Choice};
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId};
-use bobbin_core::run::PromptState;
-use bobbin_core::settings::AgentOptions;
-use bobbin_core::workspace::Workspace;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{AgentSessionId, AskId};
+use bobbin_core::records::ask::{About, Choice};
+use bobbin_core::records::run::PromptState;
+use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::settings::AgentOptions;
 use bobbin_http::{Http, HttpError};
 
 use super::answer::conclude;

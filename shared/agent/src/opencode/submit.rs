@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use bobbin_core::effect::Sending;
-use bobbin_core::failure::Failure;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::protocol::effect::Sending;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::client::{NotAccepted, OpenCode, OpenCodeError, PromptText};

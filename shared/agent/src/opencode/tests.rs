@@ -4,9 +4,9 @@
 
 use std::path::PathBuf;
 
-use bobbin_core::ask::{About, Opt, Question};
-use bobbin_core::card::{PlanState, StepState};
-use bobbin_core::run::{Answer, RunEnd};
+use bobbin_core::records::ask::{About, Opt, Question};
+use bobbin_core::records::card::{PlanState, StepState};
+use bobbin_core::records::run::{Answer, RunEnd};
 use serde_json::{Value, json};
 
 use super::answer::conclude;

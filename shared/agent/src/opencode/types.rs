@@ -265,9 +265,9 @@ pub struct FileDiff {
     pub patch: String,
 }
 
-impl From<FileDiff> for bobbin_core::changes::Change {
+impl From<FileDiff> for bobbin_core::records::changes::Change {
     fn from(diff: FileDiff) -> Self {
-        use bobbin_core::changes::How;
+        use bobbin_core::records::changes::How;
         Self {
             how: match diff.status.as_str() {
                 "added" => How::Added,

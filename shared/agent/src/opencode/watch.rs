@@ -1,11 +1,11 @@
 //! Following a run of OpenCode's: the event stream, and what is read beside it.
 
-use bobbin_core::ids::AskId;
+use bobbin_core::base::ids::AskId;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::ask::About;
-use bobbin_core::card::{CardStep, PlanItem};
+use bobbin_core::records::ask::About;
+use bobbin_core::records::card::{CardStep, PlanItem};
 use tokio::time::timeout;
 
 use super::answer::conclude;

@@ -3,15 +3,15 @@
 //! Promised: a change is made once however often its word is delivered, by somebody who may manage the place and was
 //! asked about at the platform where the request does not say so; who changed what is on record and in the log; two
 //! who change at once both get their change, or are told to try again. Deliberately absent: what may be changed, which
-//! is the core's (`bobbin_core::settings`).
+//! is the core's (`bobbin_core::tenant::settings`).
 
 use bobbin_cloud::clock::now_ms as now_ms_of_clock;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, Tenant, ThreadKey};
-use bobbin_core::message::Control;
-use bobbin_core::person::Membership;
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::settings::{Change, Kind, List, Settings, change_words, listing};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
+use bobbin_core::base::person::Membership;
+use bobbin_core::records::message::Control;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
+use bobbin_core::tenant::settings::{Change, Kind, List, Settings, change_words, listing};
 use bobbin_core::text::span;
 
 use super::Lane;

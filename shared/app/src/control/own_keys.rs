@@ -8,17 +8,17 @@
 use std::time::Duration;
 
 use bobbin_cloud::sealing::SealError;
-use bobbin_core::commands::Command;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, Tenant, ThreadKey};
-use bobbin_core::keys::Key;
-use bobbin_core::message::Control;
-use bobbin_core::own_keys::{
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
+use bobbin_core::base::secret::Secret;
+use bobbin_core::records::message::Control;
+use bobbin_core::records::sandbox::SandboxState;
+use bobbin_core::shown::commands::Command;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::{
     KeyState as Stored, KeyWish, OwnKey, SetupLink, StoredLink, line, link_id,
 };
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::secret::Secret;
-use bobbin_core::settings::{NotChanged, Settings, places};
+use bobbin_core::tenant::settings::{NotChanged, Settings, places};
 use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 

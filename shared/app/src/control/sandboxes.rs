@@ -7,16 +7,16 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::commands::Command;
-use bobbin_core::decide::words;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
-use bobbin_core::message::{Body, Control, Message, Operation, Which, Work};
-use bobbin_core::outside;
-use bobbin_core::ports::Loaded;
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page, asked_for};
-use bobbin_core::session::Session;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::{Body, Control, Message, Operation, Which, Work};
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::Session;
+use bobbin_core::shown::commands::Command;
+use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page, asked_for};
 
 use super::Lane;
 

@@ -8,12 +8,12 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use bobbin_agent::InlineImage;
-use bobbin_core::event::Event;
-use bobbin_core::ids::{SandboxKey, TurnId, digest};
-use bobbin_core::images::{Image, is_image, media_type};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::Attachment;
-use bobbin_core::workspace::ATTACHMENTS_FOLDER;
+use bobbin_core::base::ids::{SandboxKey, TurnId, digest};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::images::{Image, is_image, media_type};
+use bobbin_core::records::message::Attachment;
+use bobbin_core::records::workspace::ATTACHMENTS_FOLDER;
 use bobbin_http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
 use reqwest::Method;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bobbin_core::changes::{Change, Changes, How};
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::SandboxKey;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::changes::{Change, Changes, How};
 
 use super::workspace::WORKSPACE;
 use super::{Sandboxes, Target};

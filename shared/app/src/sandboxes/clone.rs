@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::credentials::redact;
-use bobbin_core::event::{Event, LeftOut, NotCloned};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::settings::clone_address;
+use bobbin_core::base::credentials::redact;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::records::sandbox::SandboxState;
+use bobbin_core::tenant::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_sandbox::ErrorKind;
 

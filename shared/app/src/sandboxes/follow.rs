@@ -8,15 +8,15 @@
 use std::time::Duration;
 
 use bobbin_agent::{AgentError, RunState, RunWatch};
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem};
-use bobbin_core::effect::Follow;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostRef, TurnId, digest};
-use bobbin_core::limits::OTHERS_MS;
-use bobbin_core::parked::{Doubt, Doubtful, Seen};
-use bobbin_core::run::{Answer, RunEnd};
-use bobbin_core::session::{ControlFlags, Queued};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostRef, TurnId, digest};
+use bobbin_core::base::limits::OTHERS_MS;
+use bobbin_core::protocol::effect::Follow;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem};
+use bobbin_core::records::parked::{Doubt, Doubtful, Seen};
+use bobbin_core::records::run::{Answer, RunEnd};
+use bobbin_core::records::session::{ControlFlags, Queued};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{RunContext, Sandboxes, Target};

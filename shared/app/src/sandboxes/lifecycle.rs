@@ -3,10 +3,10 @@
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey, Tenant};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::{Observed, ProviderResult, Sandbox, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep, sleep_until};
 

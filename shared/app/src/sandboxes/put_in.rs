@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::ModelKey;
-use bobbin_core::secret::Secret;
+use bobbin_core::base::secret::Secret;
 use bobbin_sandbox::Sandbox;
 use tokio::time::{Instant, sleep};
 

@@ -6,11 +6,11 @@
 use std::time::Duration;
 
 use bobbin_agent::Reported;
-use bobbin_core::artifacts::{Artifact, listed};
-use bobbin_core::changes::Changes;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::AgentSessionId;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::AgentSessionId;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::artifacts::{Artifact, listed};
+use bobbin_core::records::changes::Changes;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
 use super::workspace::WORKSPACE;
@@ -75,7 +75,7 @@ impl Sandboxes {
         };
         let name = self.name(target.sandbox, generation);
         let sandbox = self.provider.find(&name).await.map_err(unread)?;
-        let (at, folder) = (target.workspace.path(), bobbin_core::artifacts::FOLDER);
+        let (at, folder) = (target.workspace.path(), bobbin_core::records::artifacts::FOLDER);
         let path = format!("{at}/{folder}/{}", file.path);
         let bytes = self.provider.get_file(&sandbox, &path).await.map_err(unread)?;
         // It may have grown since it was listed.

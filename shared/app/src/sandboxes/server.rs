@@ -4,12 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::{Agent, AgentError, AgentErrorKind, Launch, LaunchInputs, ModelKey};
-use bobbin_core::bearer::Bearer;
-use bobbin_core::credentials::redact;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::credentials::redact;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::sandbox::SandboxState;
+use bobbin_core::tokens::bearer::Bearer;
 use bobbin_sandbox::{ErrorKind, Placeholder, Sandbox, Secrets};
 use futures::StreamExt as _;
 use futures::future::join;

@@ -1,10 +1,10 @@
 //! The agent's session of a thread, and the prompt.
 
 use bobbin_agent::{Conversation, Submission};
-use bobbin_core::effect::Sending;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, Ms};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{AgentSessionId, Ms};
+use bobbin_core::protocol::effect::Sending;
+use bobbin_core::protocol::event::Event;
 
 use super::{Sandboxes, Target};
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::sandbox::SnapshotSeen;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::sandbox::SnapshotSeen;
 use bobbin_sandbox::labels::Stack;
 
 use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState};

@@ -8,8 +8,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::ModelKey;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::secret_version;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::secret_version;
 use bobbin_sandbox::{HostedSecret, Placeholder, Secrets};
 use tokio::sync::Mutex;
 use tokio::time::{Instant, timeout};

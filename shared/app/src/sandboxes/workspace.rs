@@ -8,13 +8,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use bobbin_core::credentials::redact;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, ThreadKey};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::credentials::redact;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::sandbox::SandboxState;
+use bobbin_core::records::workspace::Workspace;
 use bobbin_core::text::{one_line, shorten};
-use bobbin_core::workspace::Workspace;
 use bobbin_sandbox::ErrorKind;
 
 use super::Sandboxes;

@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use bobbin_agent::{Agent, Conversation, Refresh, RunState, RunWatch, Runtime as _, Submission};
 use bobbin_app::sandboxes::Workplace;
-use bobbin_core::ask::{About, Choice};
-use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
-use bobbin_core::event::Event;
-use bobbin_core::ids::{
+use bobbin_core::base::ids::{
     AgentSessionId, AskId, PromptIds, ThreadKey, sandbox_name, sandbox_password,
 };
-use bobbin_core::message::Attachment;
-use bobbin_core::run::{PromptState, RunEnd};
-use bobbin_core::sandbox::SandboxState;
-use bobbin_core::session::StrayRun;
-use bobbin_core::workspace::Workspace;
+use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::ask::{About, Choice};
+use bobbin_core::records::message::Attachment;
+use bobbin_core::records::run::{PromptState, RunEnd};
+use bobbin_core::records::sandbox::SandboxState;
+use bobbin_core::records::session::StrayRun;
+use bobbin_core::records::workspace::Workspace;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider as _;
 
@@ -107,7 +107,7 @@ fn the_ask(watch: &dyn RunWatch) -> (AskId, About) {
 }
 
 /// The server of the scene's sandbox, as whoever has its password reaches it.
-async fn server(scene: &Scene) -> (Http, bobbin_core::endpoint::Endpoint, String) {
+async fn server(scene: &Scene) -> (Http, bobbin_core::base::endpoint::Endpoint, String) {
     let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let runtime = runtime(&models(&scene.model));

@@ -1,10 +1,10 @@
 //! Answers to an interaction, as the HTTP response itself.
 
-use bobbin_core::ids::SandboxName;
-use bobbin_core::keys::Key;
-use bobbin_core::message::{Prompt, Quote};
-use bobbin_core::own_keys::KEY_BYTES_MAX;
-use bobbin_core::person::Person;
+use bobbin_core::base::ids::SandboxName;
+use bobbin_core::base::person::Person;
+use bobbin_core::records::message::{Prompt, Quote};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::KEY_BYTES_MAX;
 use serde_json::{Value, json};
 
 use super::bounds::{

@@ -1,7 +1,7 @@
 //! The Discord application as ingress knows it.
 
-use bobbin_core::access::Policy;
-use bobbin_core::limits::Limits;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::tenant::access::Policy;
 use ed25519_dalek::VerifyingKey;
 
 use super::verify::{BadKey, verifying_key};

@@ -1,7 +1,7 @@
 //! The commands that are registered with Discord.
 
-use bobbin_core::keys::Key;
-use bobbin_core::settings::{Kind, VALUE_BYTES_MAX};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::settings::{Kind, VALUE_BYTES_MAX};
 use serde_json::{Value, json};
 
 use super::bounds::OPTION_TEXT_UNITS_MAX;
@@ -394,10 +394,10 @@ mod tests {
 
     #[test]
     fn commands_that_sentences_name_are_registered() {
-        let tenant = bobbin_core::ids::Tenant::discord("1");
+        let tenant = bobbin_core::base::ids::Tenant::discord("1");
         let (all, of_guilds) = (commands(), guild_commands());
         let sets = [&all, &of_guilds].map(|set| set.as_array().cloned().unwrap_or_default());
-        for named in bobbin_core::commands::Command::ALL {
+        for named in bobbin_core::shown::commands::Command::ALL {
             let text = tenant.command(named);
             let is_there =
                 sets.iter().flatten().any(|one| one["name"].as_str() == text.strip_prefix('/'));

@@ -3,8 +3,8 @@
 
 use std::cmp::Reverse;
 
-use bobbin_core::ids::SandboxName;
-use bobbin_core::settings::{Catalogue, Kind, Settings};
+use bobbin_core::base::ids::SandboxName;
+use bobbin_core::tenant::settings::{Catalogue, Kind, Settings};
 use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
@@ -81,9 +81,9 @@ fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::glance::Glance;
-    use bobbin_core::ids::Tenant;
-    use bobbin_core::person::Membership;
+    use bobbin_core::base::ids::Tenant;
+    use bobbin_core::base::person::Membership;
+    use bobbin_core::tenant::glance::Glance;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};

@@ -1,6 +1,6 @@
 //! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
 
-use bobbin_core::person::Person;
+use bobbin_core::base::person::Person;
 use bobbin_core::text::{
     apart_fences, is_hidden, one_line, shorten, units, visible, without_controls,
 };

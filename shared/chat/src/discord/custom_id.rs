@@ -1,8 +1,8 @@
 //! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
 
-use bobbin_core::ask::Question;
-use bobbin_core::ids::{AskId, SandboxKey, TurnId};
-use bobbin_core::sandboxes::Action;
+use bobbin_core::base::ids::{AskId, SandboxKey, TurnId};
+use bobbin_core::records::ask::Question;
+use bobbin_core::shown::sandboxes::Action;
 
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
 use crate::press::{Input, Press};

@@ -6,8 +6,8 @@
 //! At most five parts fit. Questions that do not fit with a select and own words each share one input for own words;
 //! five are typed, as numbers of options or words; more than five are answered in one text, a line each.
 
-use bobbin_core::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
-use bobbin_core::ids::AskId;
+use bobbin_core::base::ids::AskId;
+use bobbin_core::records::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
 use bobbin_core::text::{one_line, shorten, units, visible};
 use serde_json::{Value, json};
 
@@ -280,7 +280,7 @@ pub(super) fn label(option: &str, index: usize, units_max: usize) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::ask::Opt;
+    use bobbin_core::records::ask::Opt;
 
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};

@@ -6,7 +6,7 @@ mod prompt;
 mod request;
 mod sandboxes;
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 use serde::Deserialize;
 use serde_json::Value;
 

@@ -4,7 +4,7 @@
 //! so is what a message answers to or forwards. Of other bots' messages the boxes are read, where alerts and builds say
 //! what happened. All of it is bounded.
 
-use bobbin_core::message::Quote;
+use bobbin_core::records::message::Quote;
 use bobbin_core::text::shorten;
 use serde_json::Value;
 

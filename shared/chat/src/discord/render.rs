@@ -8,12 +8,12 @@ mod card;
 mod fallback;
 mod sandboxes;
 
-use bobbin_core::card::{Post, ShownFile};
-use bobbin_core::changes;
-use bobbin_core::ids::{PostRef, SandboxName};
-use bobbin_core::message::{Open, Prompt};
-use bobbin_core::selection::Selection;
-use bobbin_core::settings::Kind;
+use bobbin_core::base::ids::{PostRef, SandboxName};
+use bobbin_core::records::card::{Post, ShownFile};
+use bobbin_core::records::changes;
+use bobbin_core::records::message::{Open, Prompt};
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::Kind;
 use bobbin_core::text::{one_line, shorten, units, visible};
 use serde_json::{Value, json};
 

@@ -1,11 +1,11 @@
 //! Discord as a [`Chat`].
 
 use async_trait::async_trait;
-use bobbin_core::card::Post;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::message::{Control, Open, Reply};
-use bobbin_core::sandboxes::{Listed, Page};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::records::card::Post;
+use bobbin_core::records::message::{Control, Open, Reply};
+use bobbin_core::shown::sandboxes::{Listed, Page};
 use bobbin_core::text::{self, Dialect};
 use bobbin_http::{Hosts, Http, host_of};
 

@@ -1,9 +1,9 @@
 //! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows what runs, and the settings.
 
-use bobbin_core::access::Refusal;
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Body, Control, Overview, Reply, Surface, Want, Which};
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want, Which};
+use bobbin_core::tenant::access::Refusal;
 
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::escape::quoted;

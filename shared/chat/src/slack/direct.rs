@@ -4,7 +4,7 @@
 //! thread that began under the other setting, come out where the first did. Where a message of ours is the first of a
 //! thread no setting is asked: only where all of a person's direct messages are one thread our posts stand under no message.
 
-use bobbin_core::ids::{Ms, Tenant};
+use bobbin_core::base::ids::{Ms, Tenant};
 
 use super::types::{Envelope, Event};
 use crate::Inbound;

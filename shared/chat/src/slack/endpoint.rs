@@ -1,9 +1,9 @@
 //! What every endpoint shares: the app, the order of checks, ids, and how an outcome becomes an answer.
 
-use bobbin_core::access::Policy;
-use bobbin_core::ids::{Ms, ThreadKey, digest};
-use bobbin_core::message::{Body, Control, Reply, Want};
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{Ms, ThreadKey, digest};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::tenant::access::Policy;
 use serde_json::{Map, Value, json};
 
 use super::direct::Threads;

@@ -1,10 +1,10 @@
 //! `POST /slack/events`: what people say, and Slack's own Stop button.
 
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Attachment, Body, Message, Prompt, Quote, Reply, Want, Work};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::selection::Selection;
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Attachment, Body, Message, Prompt, Quote, Reply, Want, Work};
+use bobbin_core::tenant::selection::Selection;
 use serde_json::json;
 
 use super::direct::{self, Threads, is_direct};

@@ -2,11 +2,11 @@
 //!
 //! Which elements there are is said by [`super::render::home`], which draws them; both use the names below.
 
-use bobbin_core::access::{Policy, Refusal};
-use bobbin_core::ids::{ThreadKey, TurnId};
-use bobbin_core::message::{Body, Control, Overview, Reply, Surface, Want};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::settings::{Change, Kind};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want};
+use bobbin_core::tenant::access::{Policy, Refusal};
+use bobbin_core::tenant::settings::{Change, Kind};
 
 use super::endpoint::take;
 use super::endpoint::{App, message_id, nothing};

@@ -1,10 +1,10 @@
 //! `POST /slack/interactivity`: clicks on our buttons, and the shortcut "Send to Bobbin".
 
-use bobbin_core::ask::{Choice, Field};
-use bobbin_core::decide::words;
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Quote, Reply, Want};
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::records::ask::{Choice, Field};
+use bobbin_core::records::message::{Quote, Reply, Want};
 
 use super::actions::{
     AGAIN_ACTION, ASK_ACTION, DIFF_ACTION, FIELD_ACTION, NOW_ACTION, SEND, SHORTCUT, STOP_ACTION,

@@ -3,9 +3,9 @@
 //! The list is shown to one person alone, and Slack does not tell of such a message in which thread it stands: so each of
 //! its buttons names the thread in its value.
 
-use bobbin_core::ids::{Ms, SandboxKey, ThreadKey};
-use bobbin_core::message::{Body, Message, Operation, Reply, Want, Which, Work};
-use bobbin_core::sandboxes::Action;
+use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey};
+use bobbin_core::records::message::{Body, Message, Operation, Reply, Want, Which, Work};
+use bobbin_core::shown::sandboxes::Action;
 
 use super::actions::{DESTROY_ACTION, KEEP_ACTION, PAGE_ACTION, SANDBOX_ACTION};
 use super::commands::NO_THREAD;

@@ -1,15 +1,15 @@
 //! Slack as a [`Chat`].
 
 use async_trait::async_trait;
-use bobbin_core::card::{CardState, Post};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::keys::Key;
-use bobbin_core::message::{Control, Reply};
-use bobbin_core::overview::Picture;
-use bobbin_core::person::Outside;
-use bobbin_core::sandboxes::{Listed, Page};
-use bobbin_core::session::Session;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::person::Outside;
+use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::records::message::{Control, Reply};
+use bobbin_core::records::session::Session;
+use bobbin_core::shown::overview::Picture;
+use bobbin_core::shown::sandboxes::{Listed, Page};
+use bobbin_core::tenant::keys::Key;
 use bobbin_core::text::{self, Dialect};
 
 use super::client::Slack;

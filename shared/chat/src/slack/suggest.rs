@@ -1,9 +1,9 @@
 //! Suggestions for a select of the Home whose options come from us (`block_suggestion`). Suggestions only: a value that can
 //! be used as it is typed is always among them, and nobody who may not use Bobbin learns what others used.
 
-use bobbin_core::ids::Tenant;
-use bobbin_core::person::Membership;
-use bobbin_core::settings::{Catalogue, Settings};
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::person::Membership;
+use bobbin_core::tenant::settings::{Catalogue, Settings};
 use bobbin_core::text::units;
 use serde_json::{Value, json};
 

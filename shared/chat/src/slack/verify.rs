@@ -1,6 +1,6 @@
 //! The signature of a request: HMAC-SHA256 with the signing secret over `v0:{timestamp}:{raw body}`.
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 

@@ -3,7 +3,7 @@
 //! In a shared channel the envelope's `team_id` may be a foreign one; the tenant is that of the installation
 //! (`authorizations[0]`), and people of other organisations are refused.
 
-use bobbin_core::access::{Policy, Refusal};
+use bobbin_core::tenant::access::{Policy, Refusal};
 
 use super::types::{Authorization, Envelope, Event, Interaction};
 

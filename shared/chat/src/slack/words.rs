@@ -1,11 +1,11 @@
 //! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
 
-use bobbin_core::ids::{BadSandboxName, SandboxName};
-use bobbin_core::keys::Key;
-use bobbin_core::own_keys::KeyWish;
-use bobbin_core::sandboxes::{SandboxOption, Unusable};
-use bobbin_core::selection::Selection;
-use bobbin_core::settings::{Change, Kind, List, NotChanged};
+use bobbin_core::base::ids::{BadSandboxName, SandboxName};
+use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::KeyWish;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{Change, Kind, List, NotChanged};
 
 /// What `help` says. Plain words with backticks: it goes through the same rendering as everything else.
 pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of this thread's own; reply in the thread with \
@@ -289,8 +289,8 @@ mod tests {
 
     #[test]
     fn commands_that_sentences_name_are_understood() {
-        let tenant = bobbin_core::ids::Tenant::slack("T1");
-        for named in bobbin_core::commands::Command::ALL {
+        let tenant = bobbin_core::base::ids::Tenant::slack("T1");
+        for named in bobbin_core::shown::commands::Command::ALL {
             let text = tenant.command(named);
             let understood = match text.strip_prefix("@Bobbin ") {
                 Some(words) => {

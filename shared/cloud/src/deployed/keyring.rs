@@ -72,7 +72,7 @@ impl Keyring {
     pub async fn save(&self) -> Result<(), String> {
         let text = Value::Object(self.values.clone()).to_string();
         // A repeat of the command must not make a second version either, as the SDK's own token would.
-        let token = bobbin_core::ids::digest(&["keyring", &self.arn, &text])[..32].to_owned();
+        let token = bobbin_core::base::ids::digest(&["keyring", &self.arn, &text])[..32].to_owned();
         let put = self.aws.client.put_secret_value();
         let put = put.secret_id(&self.arn).secret_string(text).client_request_token(token);
         match put.send().await {

@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use bobbin_core::account::AccountRecord;
+use bobbin_core::records::account::AccountRecord;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 
 use super::layout::ITEM;

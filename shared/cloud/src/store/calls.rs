@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::tools::{CALL_MS_MAX, CALLS_MAX};
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::shown::tools::{CALL_MS_MAX, CALLS_MAX};
 
 use super::layout::ITEM;
 use super::{Store, StoreError};

@@ -5,7 +5,7 @@
 //! as far as `swept` says from then on. A record that is written meanwhile keeps that place, and its own due time in `armed`, to
 //! which whoever has done the sweep takes the place back. So a sweeper that dies in between says the same sweep again.
 
-use bobbin_core::ids::{Ms, SandboxKey, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey, TurnId};
 
 use super::layout::{ARMED, DUE_AT, ITEM, SANDBOX, SESSION, SWEEP, SWEPT, key, sandbox_key};
 use super::{Store, StoreError};

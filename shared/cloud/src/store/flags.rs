@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ask::Settlement;
-use bobbin_core::ids::{AskId, ThreadKey, TurnId};
-use bobbin_core::person::Person;
+use bobbin_core::base::ids::{AskId, ThreadKey, TurnId};
+use bobbin_core::base::person::Person;
+use bobbin_core::records::ask::Settlement;
+use bobbin_core::records::session::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
-use bobbin_core::session::{ControlFlags, Queued, StoppedAll};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

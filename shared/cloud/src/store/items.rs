@@ -1,11 +1,11 @@
 //! What the items of threads and sandboxes look like: their keys, their attributes, and the writes that make them.
 
-use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
-use bobbin_core::ledger::Entry;
-use bobbin_core::ports::Loaded;
-use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::{ControlFlags, Session};
 use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::session::{ControlFlags, Session};
 
 use super::flags::{flags, names};
 use super::layout::{

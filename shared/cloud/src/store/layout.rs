@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use bobbin_core::ids::{SandboxKey, ThreadKey, TurnId};
+use bobbin_core::base::ids::{SandboxKey, ThreadKey, TurnId};
 
 use super::StoreError;
 use crate::aws::table::{Item, s, text};

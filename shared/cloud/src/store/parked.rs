@@ -7,8 +7,8 @@
 //! Whoever has set a flag says so here as well, and is answered with what was left. Both writes are of one item, so one of
 //! them is the first: either the delivery that leaves something hears that it is wanted, or who wants it finds the receipt.
 
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::parked::Parked;
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::records::parked::Parked;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 
 use super::layout::{ITEM, PARKED, key};

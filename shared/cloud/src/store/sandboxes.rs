@@ -6,9 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
-use bobbin_core::sandbox::SandboxRecord;
-use bobbin_core::session::{NameWrite, Session};
+use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::{NameWrite, Session};
 
 use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, record_keys, record_of, sandbox_key};
 use super::{ITEMS_MAX, Store, StoreError};

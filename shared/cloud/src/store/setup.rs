@@ -6,9 +6,9 @@
 
 use std::collections::HashMap;
 
-use bobbin_core::ids::Ms;
-use bobbin_core::own_keys::{SetupLink, StoredLink};
+use bobbin_core::base::ids::Ms;
 use bobbin_core::schema::{self, Shape, UnknownFields};
+use bobbin_core::tenant::own_keys::{SetupLink, StoredLink};
 
 use super::layout::ITEM;
 use super::{Store, StoreError};

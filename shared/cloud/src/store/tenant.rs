@@ -4,11 +4,11 @@
 //! JSON in an attribute of the same name, the settings with their `version` beside it. Neither has a due time, so the
 //! sweeper's index never holds one, nor an end, so the table never forgets one.
 
-use bobbin_core::ids::Tenant;
+use bobbin_core::base::ids::Tenant;
 use std::collections::HashMap;
 
 use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::settings::{Catalogue, Settings};
+use bobbin_core::tenant::settings::{Catalogue, Settings};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 

@@ -2,8 +2,8 @@
 //! here is on the path of a message.
 
 use aws_sdk_dynamodb::types::AttributeValue;
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::session::{ControlFlags, Session};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::session::{ControlFlags, Session};
 use serde_json::{Map, Value};
 
 use super::layout::{DIFF, ITEM, SESSION, TURN, key};

@@ -3,8 +3,8 @@
 use std::sync::atomic::Ordering;
 
 use bobbin_cloud::breaker::Breakers;
-use bobbin_core::breaker::Admission;
-use bobbin_core::limits::Limits;
+use bobbin_core::base::breaker::Admission;
+use bobbin_core::base::limits::Limits;
 use futures::future::join_all;
 
 use crate::support::{Cloud, WAIT_MAX, answering, aws, silent};

@@ -7,8 +7,8 @@ use axum::Router;
 use axum::http::HeaderMap;
 use bobbin_cloud::aws::{ANSWER_BYTES_MAX, ATTEMPTS_MAX, Aws};
 use bobbin_cloud::queue::{QueueError, SEND_MS_MAX};
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::{Body, Message, Work};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::message::{Body, Message, Work};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 

@@ -4,8 +4,8 @@ use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::forward::bring_forward;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
-use bobbin_core::ids::{ThreadKey, TurnId};
-use bobbin_core::parked::{Forward, Parked, Seen};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::records::parked::{Forward, Parked, Seen};
 
 use crate::support::{Cloud, aws, sdk_sqs};
 

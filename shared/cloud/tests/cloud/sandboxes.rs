@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use bobbin_cloud::store::{DUE_SHARDS, Store, Written};
-use bobbin_core::ids::{SandboxKey, SandboxName, ThreadKey};
-use bobbin_core::ports::Versions;
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::{ControlFlags, NameWrite, Session};
-use bobbin_core::tools::{CALL_MS_MAX, CALLS_MAX};
+use bobbin_core::base::ids::{SandboxKey, SandboxName, ThreadKey};
+use bobbin_core::protocol::ports::Versions;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::{ControlFlags, NameWrite, Session};
+use bobbin_core::shown::tools::{CALL_MS_MAX, CALLS_MAX};
 
 use crate::support::{Cloud, alone, aws, both};
 

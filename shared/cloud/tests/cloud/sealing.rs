@@ -2,13 +2,13 @@
 
 use bobbin_cloud::sealing::{Seal, SealError};
 use bobbin_cloud::store::Store;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::keys::Key;
-use bobbin_core::message::Reply;
-use bobbin_core::own_keys::{SetupLink, sealed_for};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::secret::Secret;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::base::secret::Secret;
+use bobbin_core::records::message::Reply;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::{SetupLink, sealed_for};
 
 use crate::support::{Cloud, answering, aws};
 

@@ -14,7 +14,7 @@ use axum::http::StatusCode;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::dead_letters::Pair;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::ports::Versions;
+use bobbin_core::protocol::ports::Versions;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_aws::{Clock, Engine, Settings};
 use reqwest::Method;

@@ -1,11 +1,11 @@
 //! The items of tenants in the table: settings under their version, catalogues as they come, each for its own tenant.
 
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::ids::{Tenant, ThreadKey};
-use bobbin_core::ledger::Entry;
-use bobbin_core::selection::Selection;
-use bobbin_core::session::{ControlFlags, Session};
-use bobbin_core::settings::{Catalogue, Settings};
+use bobbin_core::base::ids::{Tenant, ThreadKey};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{Catalogue, Settings};
 
 use crate::support::{Cloud, alone, aws, sdk_dynamodb};
 

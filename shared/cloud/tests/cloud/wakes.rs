@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use bobbin_cloud::config::WakeTarget;
 use bobbin_cloud::wake::{WakeError, Wakes};
-use bobbin_core::ids::{ThreadKey, wake_name};
-use bobbin_core::message::{Body, Work};
+use bobbin_core::base::ids::{ThreadKey, wake_name};
+use bobbin_core::records::message::{Body, Work};
 use serde_json::Value;
 
 use crate::support::{Calls, Cloud, WAIT_MAX, aws, refusing, sdk_scheduler, silent, until};

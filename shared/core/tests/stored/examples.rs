@@ -2,35 +2,35 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use bobbin_core::account::{Account, AccountRecord};
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
-use bobbin_core::breaker::Breaker;
-use bobbin_core::ids::{PostKind, PostRef, PromptIds, ThreadKey, TurnId};
-use bobbin_core::ledger::Entry;
-use bobbin_core::message::{
+use bobbin_core::base::breaker::Breaker;
+use bobbin_core::base::ids::{PostKind, PostRef, PromptIds, ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Outside, Person};
+use bobbin_core::records::account::{Account, AccountRecord};
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::{
     Announce, Attachment, Body, Candidate, Control, DeadLetters, DeadPrompt, Message, NewSandbox,
     Open, Operation, Overview, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
-use bobbin_core::outcome::Outcome;
-use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
-use bobbin_core::parked::{Doubt, Doubtful, Parked, Seen};
-use bobbin_core::person::{Membership, Outside, Person};
-use bobbin_core::sandbox::{
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
+use bobbin_core::records::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
 };
-use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::selection::Selection;
-use bobbin_core::session::{
+use bobbin_core::records::session::{
     CheckedOptions, EndedTurn, Observations, OwnWorkspace, Queued, Session, Steered, StoppedAll,
     StrayRun, Turn,
 };
-use bobbin_core::settings::{
+use bobbin_core::records::stage::{Prompted, Stage};
+use bobbin_core::records::untold::{Said, Untold};
+use bobbin_core::records::usage::Usage;
+use bobbin_core::schema::{self, Shape, UnknownFields};
+use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{
     Catalogue, Change, Changed, DirectSwitch, Kind, List, Recent, Settings,
 };
-use bobbin_core::stage::{Prompted, Stage};
-use bobbin_core::untold::{Said, Untold};
-use bobbin_core::usage::Usage;
 use serde::Serialize;
 
 /// A time, and others after it.

@@ -4,18 +4,18 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context, Poll, Waker};
 
-use bobbin_core::drive::{Delivery, Verdict, drive};
-use bobbin_core::effect::Effect;
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::ledger::Entry;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Prompt, Work};
-use bobbin_core::parked::Parked;
-use bobbin_core::ports::{Loaded, Saved, Versions, World};
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::session::{ControlFlags, Session};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
+use bobbin_core::protocol::effect::Effect;
+use bobbin_core::protocol::event::Event;
+use bobbin_core::protocol::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::{Message, Prompt, Work};
+use bobbin_core::records::parked::Parked;
+use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// Where the newer thing is met.
 #[derive(Clone, Copy, PartialEq)]

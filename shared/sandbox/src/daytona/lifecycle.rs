@@ -1,8 +1,8 @@
 //! Creating, starting, stopping and deleting: look, ask, look again. What is already so is an outcome.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 

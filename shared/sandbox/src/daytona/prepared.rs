@@ -1,6 +1,6 @@
 //! Prepared images, the key and the quota: what setting up needs of Daytona, and no delivery does.
 
-use bobbin_core::ids::digest;
+use bobbin_core::base::ids::digest;
 use serde::{Deserialize, Serialize};
 
 use super::types::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};

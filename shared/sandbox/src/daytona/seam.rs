@@ -5,11 +5,11 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::account::Account;
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, Tenant};
-use bobbin_core::limits::Limits;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, Tenant};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::account::Account;
 use bobbin_http::HttpError;
 use tokio::sync::OnceCell;
 use tokio::time::Instant;

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::{Tenant, digest};
+use bobbin_core::base::ids::{Tenant, digest};
 use serde::{Deserialize, Serialize};
 
 use super::types::CreateSandbox;
@@ -88,7 +88,7 @@ impl CreateSandbox {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::base::ids::ThreadKey;
 
     use super::*;
 

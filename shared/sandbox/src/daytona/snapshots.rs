@@ -13,8 +13,8 @@
 //! - One that nobody uses for two weeks becomes `inactive`, and a create from it is refused until it is activated.
 //! - A deletion answers at once too: the snapshot says `removing` until it is gone, and its name is taken until then.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::records::sandbox::SandboxState;
 
 use super::client::DaytonaError;
 use super::prepared::{self, Readiness};

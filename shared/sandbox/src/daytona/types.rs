@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::ids::{Ms, SandboxKey, sandbox_name};
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::ids::{Ms, SandboxKey, sandbox_name};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 

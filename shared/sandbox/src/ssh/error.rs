@@ -1,7 +1,7 @@
 //! What went wrong between here and a host, by what is to be done about it.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::keys::Key;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::tenant::keys::Key;
 
 use crate::provider::{ErrorKind, ProviderError};
 

@@ -7,8 +7,8 @@ use std::future::Future;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use bobbin_core::ids::{SandboxKey, sandbox_name};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::ids::{SandboxKey, sandbox_name};
+use bobbin_core::records::sandbox::SandboxState;
 use futures::future::join_all;
 use tokio::time::{Instant, timeout};
 

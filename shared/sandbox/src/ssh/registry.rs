@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::records::sandbox::SandboxState;
 use serde::{Deserialize, Serialize};
 
 use super::bounds::{BYTES_MAX, MESSAGE_CHARS_MAX, SCRIPT_MS_MAX};

@@ -6,11 +6,11 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_core::account::Account;
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, Tenant};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, Tenant};
+use bobbin_core::records::account::Account;
+use bobbin_core::records::sandbox::SandboxState;
 use tokio::time::Instant;
 
 use super::bounds::LISTED_MAX;

@@ -3,9 +3,9 @@
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, SandboxKey};
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::HttpError;
 use tokio::time::Instant;
 

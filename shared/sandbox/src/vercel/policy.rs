@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::ids::{Tenant, digest};
+use bobbin_core::base::ids::{Tenant, digest};
 use serde::Serialize;
 use serde_json::{Value, json};
 

@@ -5,8 +5,8 @@
 //! sandbox is a disk with a name, tags and a place in the listing, and a repeat of any step finds what the last one made.
 //! Making one ends the session of the sandbox that it is of.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::records::sandbox::SandboxState;
 
 use super::client::VercelError;
 use super::seam::{VercelSandboxes, control};

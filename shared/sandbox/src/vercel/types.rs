@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::ids::{Ms, SandboxKey, sandbox_name};
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::ids::{Ms, SandboxKey, sandbox_name};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState;
 use serde::{Deserialize, Serialize};
 
 use super::policy::NetworkPolicy;
@@ -370,7 +370,7 @@ pub(super) fn older(listed: &[provider::Sandbox], own: &str) -> usize {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::ids::ThreadKey;
+    use bobbin_core::base::ids::ThreadKey;
     use serde_json::json;
 
     use super::*;

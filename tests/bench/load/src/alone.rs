@@ -5,7 +5,7 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_core::limits::Limits;
+use bobbin_core::base::limits::Limits;
 use bobbin_sim::plan::{Deed, Trouble, prompt};
 use bobbin_sim::promises;
 use bobbin_sim::state::settled;

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::path::{Path, PathBuf};
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 use chrono::DateTime;
 use serde_json::Value;
 

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use bobbin_core::ids::Ms;
+use bobbin_core::base::ids::Ms;
 use bobbin_tests::chat::Thread;
 use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::world::World;

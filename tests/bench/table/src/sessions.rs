@@ -1,10 +1,10 @@
 //! Sessions by their number: threads after five turns, with a sandbox.
 
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::{Phase, SandboxRecord, TimelineEntry};
-use bobbin_core::selection::Selection;
-use bobbin_core::session::{CheckedOptions, EndedTurn, Session};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::{Phase, SandboxRecord, TimelineEntry};
+use bobbin_core::records::session::{CheckedOptions, EndedTurn, Session};
+use bobbin_core::tenant::selection::Selection;
 use dynoxide::{AttributeValue, Item};
 
 /// The guild of all of them.

@@ -1,9 +1,9 @@
 //! What happened in one thread, as somebody saw it who does not look at how the product works inside: a simulator, the
 //! protocol's model, or the end-to-end tests (`crate::observed`). Turns are named by their place in the order of acceptance.
 
-use bobbin_core::ids::PostKind;
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::ids::PostKind;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::Phase;
 
 /// How a turn ended, without the words.
 #[expect(missing_docs, reason = "they are named as the outcomes are")]

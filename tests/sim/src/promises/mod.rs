@@ -3,8 +3,8 @@
 
 mod history;
 
-use bobbin_core::ids::PostKind;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::ids::PostKind;
+use bobbin_core::records::sandbox::Phase;
 
 pub use history::{End, Ending, Fact, History, Request};
 

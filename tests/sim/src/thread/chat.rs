@@ -1,8 +1,8 @@
 //! What stands in a thread.
 
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::card::{Card, CardState, Post};
-use bobbin_core::ids::{Ms, PostKind, PostRef, TurnId, post_key};
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, TurnId, post_key};
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::card::{Card, CardState, Post};
 
 use super::SimThread;
 use crate::home::Home;

@@ -6,13 +6,13 @@ pub(crate) mod running;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use bobbin_core::ids::{Ms, PostKind, ThreadKey, TurnId};
-use bobbin_core::ledger::Entry as LedgerEntry;
-use bobbin_core::message::{Message, Work};
-use bobbin_core::parked::{Forward, Parked, Wish};
-use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::session::{ControlFlags, Queued, Session};
-use bobbin_core::settings::Settings;
+use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
+use bobbin_core::records::ledger::Entry as LedgerEntry;
+use bobbin_core::records::message::{Message, Work};
+use bobbin_core::records::parked::{Forward, Parked, Wish};
+use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::session::{ControlFlags, Queued, Session};
+use bobbin_core::tenant::settings::Settings;
 
 use super::due::Due;
 use super::home::Home;

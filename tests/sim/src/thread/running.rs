@@ -1,13 +1,13 @@
 //! What a thread's agent is asked: prompts, their runs, and what is left of them.
 
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::ask::{About, Settlement};
-use bobbin_core::changes::{Change, Changes, How};
-use bobbin_core::effect::{Follow, Sending};
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{AgentSessionId, AskId, Ms, PromptIds, TurnId};
-use bobbin_core::run::PromptState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{AgentSessionId, AskId, Ms, PromptIds, TurnId};
+use bobbin_core::protocol::effect::{Follow, Sending};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::ask::{About, Settlement};
+use bobbin_core::records::changes::{Change, Changes, How};
+use bobbin_core::records::run::PromptState;
 
 use super::SimThread;
 use crate::agent::{Run, Sent};
@@ -137,8 +137,8 @@ impl SimThread {
     /// A person answers what is asked, first come first served.
     fn answers(&mut self, home: &mut Home, turn: &TurnId, ask: &AskId, now_ms: Ms) {
         let turn = self.turn(turn);
-        let by = bobbin_core::person::Person { id: "bob".into(), name: "bob".into() };
-        let settlement = Settlement { by, choice: bobbin_core::ask::Choice::Once };
+        let by = bobbin_core::base::person::Person { id: "bob".into(), name: "bob".into() };
+        let settlement = Settlement { by, choice: bobbin_core::records::ask::Choice::Once };
         self.flags.settled.entry(ask.to_owned()).or_insert(settlement);
         let agents = home.sandboxes.values_mut();
         for run in agents

@@ -1,24 +1,24 @@
 //! What effects do.
 
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::card::Post;
-use bobbin_core::changes::Changes;
-use bobbin_core::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
-use bobbin_core::event::{Event, LeftOut, NotCloned};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
-use bobbin_core::ledger::Entry;
-use bobbin_core::message::{Message, Operation, Work};
-use bobbin_core::outside::{self, AgentSeen};
-use bobbin_core::parked::Seen;
-use bobbin_core::person::Person;
-use bobbin_core::run::PromptState;
-use bobbin_core::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
-use bobbin_core::selection::Selection;
-use bobbin_core::session::StrayRun;
-use bobbin_core::settings::AgentOptions;
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
+use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::card::Post;
+use bobbin_core::records::changes::Changes;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::{Message, Operation, Work};
+use bobbin_core::records::outside::{self, AgentSeen};
+use bobbin_core::records::parked::Seen;
+use bobbin_core::records::run::PromptState;
+use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
+use bobbin_core::records::session::StrayRun;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::AgentOptions;
 
 use super::Worker;
 use crate::dice::Dice;

@@ -5,16 +5,16 @@ mod effects;
 
 use std::sync::Mutex;
 
-use bobbin_core::effect::{ChatEffect, Effect};
-use bobbin_core::event::Event;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::ledger::Entry as LedgerEntry;
-use bobbin_core::message::Work;
-use bobbin_core::parked::Parked;
-use bobbin_core::ports::{self, Loaded, Saved, Versions};
-use bobbin_core::sandbox::Phase;
-use bobbin_core::session::{ControlFlags, Session};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
+use bobbin_core::protocol::effect::{ChatEffect, Effect};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::protocol::ports::{self, Loaded, Saved, Versions};
+use bobbin_core::records::ledger::Entry as LedgerEntry;
+use bobbin_core::records::message::Work;
+use bobbin_core::records::parked::Parked;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::records::session::{ControlFlags, Session};
 
 use super::failing::{Luck, away_for_now, fails, not_there, stands_on};
 use super::plan::{Out, Trouble};

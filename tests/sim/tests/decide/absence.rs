@@ -2,8 +2,8 @@
 
 use super::fake::*;
 use super::*;
-use bobbin_core::decide::orphan::{Fate, Graces, fate};
-use bobbin_core::session::StrayRun;
+use bobbin_core::protocol::decide::orphan::{Fate, Graces, fate};
+use bobbin_core::records::session::StrayRun;
 
 /// How often a look was repeated before it was believed.
 fn confirmed(world: &Fake) -> usize {

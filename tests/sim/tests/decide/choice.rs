@@ -1,7 +1,7 @@
 //! Who may ask, and what a turn runs with.
 
 use super::*;
-use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// A prompt by Ann in channel 10.
 fn asked(id: &str, wants: Selection) -> Message {
@@ -457,7 +457,7 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
     );
     assert_eq!(after.agent_session, None);
     let said = world.with(|s| {
-        let word = bobbin_core::decide::words::BEGUN_ANEW;
+        let word = bobbin_core::protocol::decide::words::BEGUN_ANEW;
         let is_said = |post: &&Post| matches!(post, Post::Notice(said) if said == word);
         s.posts.values().filter(is_said).count()
     });

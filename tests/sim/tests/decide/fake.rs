@@ -1,14 +1,14 @@
 //! A small world in memory, as `drive` sees it, and how its messages are delivered.
 
 use super::*;
-use bobbin_core::ask::Ask;
-use bobbin_core::effect::{AgentEffect, Follow, Watched};
-use bobbin_core::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, TurnId};
-use bobbin_core::outside::{self, AgentSeen};
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::{SandboxRecord, SnapshotSeen};
-use bobbin_core::session::NameWrite;
-use bobbin_core::signals::signals;
+use bobbin_core::base::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, TurnId};
+use bobbin_core::protocol::effect::{AgentEffect, Follow, Watched};
+use bobbin_core::protocol::signals::signals;
+use bobbin_core::records::ask::Ask;
+use bobbin_core::records::outside::{self, AgentSeen};
+use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
+use bobbin_core::records::session::NameWrite;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Sent, Services, Serving, perform};
 
 /// So long after it began to hold a run.

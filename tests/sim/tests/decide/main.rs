@@ -23,30 +23,30 @@ use std::pin::pin;
 use std::sync::Mutex;
 use std::task::{Context as TaskContext, Poll, Waker};
 
-use bobbin_core::artifacts::Artifact;
-use bobbin_core::ask::About;
-use bobbin_core::card::{CardState, Post, ShownFile};
-use bobbin_core::changes::{self, Changes, How};
-use bobbin_core::decide::words;
-use bobbin_core::drive::{Delivery, Verdict, drive};
-use bobbin_core::effect::{Effect, Sending};
-use bobbin_core::event::{Event, LeftOut, NotCloned};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
-use bobbin_core::images::Image;
-use bobbin_core::ledger::Entry;
-use bobbin_core::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
-use bobbin_core::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::parked::{Doubt, Doubtful, Parked, Seen};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::ports::{Loaded, Saved, Versions, World};
-use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::sandbox::{Phase, SandboxState};
-use bobbin_core::selection::Selection;
-use bobbin_core::session::{ControlFlags, Queued, Session, StoppedAll, StrayRun};
-use bobbin_core::settings::{AgentOptions, Change, Kind, List, Settings};
-use bobbin_core::usage::Usage;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::base::limits::{DELIVERIES_MAX, HOLD_MS_MAX, LOOKS_EAGER, Limits};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
+use bobbin_core::protocol::effect::{Effect, Sending};
+use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::ask::About;
+use bobbin_core::records::card::{CardState, Post, ShownFile};
+use bobbin_core::records::changes::{self, Changes, How};
+use bobbin_core::records::images::Image;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
+use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::sandbox::{Phase, SandboxState};
+use bobbin_core::records::session::{ControlFlags, Queued, Session, StoppedAll, StrayRun};
+use bobbin_core::records::usage::Usage;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{AgentOptions, Change, Kind, List, Settings};
 use fake::*;
 
 #[test]
@@ -394,7 +394,7 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
     deliver_until_done(&world, &prompt("m3"), 2);
     assert!(matches!(&outcomes(&world)[2], Outcome::Failed { reason } if reason.contains("429")));
     world.with(|s| {
-        let ended = |card: &bobbin_core::card::Card| {
+        let ended = |card: &bobbin_core::records::card::Card| {
             matches!(card.state, CardState::Ended { outcome: Outcome::Failed { .. }, .. })
         };
         assert!(

@@ -1,8 +1,8 @@
 //! What who runs the stack wants: done once, told on record, never under a running turn, and never a new sandbox.
 
 use super::*;
-use bobbin_core::message::Operation;
-use bobbin_core::sandbox::Operated;
+use bobbin_core::records::message::Operation;
+use bobbin_core::records::sandbox::Operated;
 
 fn operation(id: &str, want: Operation) -> Message {
     work(id, Work::Operate { want, by: None })
@@ -51,7 +51,7 @@ fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing
     deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
     assert!(world.with(|s| s.sandboxes.is_empty()));
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
-    assert_eq!(told(&world, bobbin_core::decide::words::DESTROYED), 1);
+    assert_eq!(told(&world, bobbin_core::protocol::decide::words::DESTROYED), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
     let digests =
@@ -95,7 +95,7 @@ fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_stil
 
 #[test]
 fn the_outlook_says_what_runs_and_what_is_pointless() {
-    use bobbin_core::decide::operate::{Outlook, outlook};
+    use bobbin_core::protocol::decide::operate::{Outlook, outlook};
     let session = record(&paused());
     assert_eq!(outlook(&session, Operation::Resume), Outlook::Open);
     assert_eq!(outlook(&session, Operation::Pause), Outlook::Pointless("it is paused already"));
@@ -181,6 +181,6 @@ fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_f
         world.with(|s| s.fail.insert(effect, vec![refused.clone()]));
         deliver_until_done(&world, &operation("o1", want), 1);
         assert_eq!(came_of(&world), [(want, Some("Daytona refused the API key.".to_owned()))]);
-        assert_eq!(told(&world, bobbin_core::decide::words::DESTROYED), 0);
+        assert_eq!(told(&world, bobbin_core::protocol::decide::words::DESTROYED), 0);
     }
 }

@@ -1,7 +1,7 @@
 //! Outages of what Bobbin stands on, and what becomes of a prompt that they outlast.
 
 use super::*;
-use bobbin_core::decide::words;
+use bobbin_core::protocol::decide::words;
 
 const HOUR_MS: u64 = 3_600_000;
 

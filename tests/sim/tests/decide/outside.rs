@@ -1,11 +1,11 @@
 //! An agent that works outside: which end of its sandbox is the end of the second one too.
 
 use super::*;
-use bobbin_core::decide::words;
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::message::Operation;
-use bobbin_core::outside::{ended, made, tools_of};
-use bobbin_core::sandbox::{InUse, SandboxRecord, Tools};
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::protocol::decide::words;
+use bobbin_core::records::message::Operation;
+use bobbin_core::records::outside::{ended, made, tools_of};
+use bobbin_core::records::sandbox::{InUse, SandboxRecord, Tools};
 
 fn prompt_in(id: &str, runtime: &str) -> Message {
     let Work::Prompt(prompt) = prompt(id).work else { unreachable!() };

@@ -1,10 +1,10 @@
 //! Several threads in one sandbox.
 
 use super::*;
-use bobbin_core::decide::words;
-use bobbin_core::ids::{SandboxKey, SandboxName};
-use bobbin_core::message::{NewSandbox, Operation};
-use bobbin_core::sandbox::SnapshotSeen;
+use bobbin_core::base::ids::{SandboxKey, SandboxName};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::records::message::{NewSandbox, Operation};
+use bobbin_core::records::sandbox::SnapshotSeen;
 
 fn other(id: &str) -> ThreadKey {
     ThreadKey::discord("1", id).unwrap()

@@ -1,7 +1,7 @@
 //! Prompts that are sent into a running turn, cards that grow old, and who is called when.
 
 use super::*;
-use bobbin_core::card::Card;
+use bobbin_core::records::card::Card;
 
 /// A turn runs, and `m3`, which waits behind it, is wanted at once.
 fn steered() -> Fake {
@@ -286,7 +286,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
     world.with(|s| {
         assert_eq!(
             s.posts[&line].bare(),
-            &Post::Notice(bobbin_core::decide::words::CALL_LOST.into())
+            &Post::Notice(bobbin_core::protocol::decide::words::CALL_LOST.into())
         )
     });
 

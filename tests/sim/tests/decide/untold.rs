@@ -1,7 +1,7 @@
 //! A thread that cannot be written in, for a moment or for long.
 
 use super::*;
-use bobbin_core::untold::Said;
+use bobbin_core::records::untold::Said;
 
 /// Nothing else than what is wrong: all posts find the thread closed.
 const ALL: u32 = u32::MAX;

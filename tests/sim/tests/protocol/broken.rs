@@ -1,7 +1,7 @@
 //! Every promise is broken by what should break it: what proves the product is proven first.
 
-use bobbin_core::ids::PostKind;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::ids::PostKind;
+use bobbin_core::records::sandbox::Phase;
 
 use bobbin_sim::promises::*;
 use libtest_mimic::{Failed, Trial};

@@ -8,10 +8,10 @@ mod shared;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use bobbin_core::ids::PostKind;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Operation, Work};
-use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
 
 use super::dice::Dice;

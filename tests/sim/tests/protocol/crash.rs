@@ -6,11 +6,11 @@ mod shared;
 
 use std::collections::BTreeSet;
 
-use bobbin_core::ids::PostKind;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, Operation, Work};
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::ids::PostKind;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Message, Operation, Work};
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use libtest_mimic::{Failed, Trial};
 

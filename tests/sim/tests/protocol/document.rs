@@ -3,7 +3,7 @@
 
 use std::collections::BTreeSet;
 
-use bobbin_core::sandbox::Phase;
+use bobbin_core::records::sandbox::Phase;
 use libtest_mimic::{Failed, Trial};
 
 use super::transitions::{FAILURES, Transition};

@@ -1,7 +1,7 @@
 //! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a conversation: nothing is lost and nothing
 //! done twice, and what the agent has begun is answered.
 
-use bobbin_core::limits::Limits;
+use bobbin_core::base::limits::Limits;
 use libtest_mimic::{Failed, Trial};
 
 use super::plan::{Deed, Out, Trouble, prompt};

@@ -1,6 +1,6 @@
 //! The bound of a tenant's sandboxes, with threads that all ask for one at the same moment.
 
-use bobbin_core::limits::Limits;
+use bobbin_core::base::limits::Limits;
 use libtest_mimic::{Failed, Trial};
 
 use super::plan::{Deed, Trouble, prompt};

@@ -2,9 +2,9 @@
 
 use std::str::FromStr;
 
-use bobbin_core::ids::{SandboxName, Tenant, ThreadKey};
-use bobbin_core::sandboxes::SandboxOption;
-use bobbin_core::settings::Kind;
+use bobbin_core::base::ids::{SandboxName, Tenant, ThreadKey};
+use bobbin_core::shown::sandboxes::SandboxOption;
+use bobbin_core::tenant::settings::Kind;
 use clap::{Args, Subcommand};
 
 use super::super::host::Host;
@@ -186,7 +186,7 @@ pub struct Setup {
     #[arg(long, value_name = "TENANT")]
     pub tenant: Tenant,
     /// Have a key of this provider entered: a link is shown that works once
-    #[arg(long, value_name = "PROVIDER", value_parser = clap::builder::PossibleValuesParser::new(bobbin_core::keys::Key::OF_TENANTS.iter().filter_map(|key| key.provider())))]
+    #[arg(long, value_name = "PROVIDER", value_parser = clap::builder::PossibleValuesParser::new(bobbin_core::tenant::keys::Key::OF_TENANTS.iter().filter_map(|key| key.provider())))]
     pub provider: Option<String>,
     /// Take the key of that provider away, if no sandbox uses it
     #[arg(long, requires = "provider")]

@@ -3,9 +3,9 @@
 use std::time::{Duration, Instant};
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{SandboxKey, ThreadKey, TurnId};
-use bobbin_core::message::{Body, Message, Work};
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{SandboxKey, ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Message, Work};
 use serde::Serialize;
 
 use super::super::arguments::{Connect, Which};

@@ -4,10 +4,10 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{SandboxKey, SandboxName, Tenant, TurnId};
-use bobbin_core::message::{Body, Message, NewSandbox, Work};
-use bobbin_core::sandboxes::SandboxOption;
-use bobbin_core::settings::Kind;
+use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, TurnId};
+use bobbin_core::records::message::{Body, Message, NewSandbox, Work};
+use bobbin_core::shown::sandboxes::SandboxOption;
+use bobbin_core::tenant::settings::Kind;
 use serde::Serialize;
 
 use super::super::act::followed;

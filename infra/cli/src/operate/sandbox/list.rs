@@ -1,9 +1,9 @@
 //! `sandbox list`: the sandboxes that have a name, and what the provider has, each once.
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{Ms, sandbox_name};
-use bobbin_core::sandbox::{Phase, SandboxState};
-use bobbin_core::sandboxes::{Listed, sort};
+use bobbin_core::base::ids::{Ms, sandbox_name};
+use bobbin_core::records::sandbox::{Phase, SandboxState};
+use bobbin_core::shown::sandboxes::{Listed, sort};
 use serde::Serialize;
 
 use super::super::arguments::Sandboxes;
@@ -163,8 +163,8 @@ fn state(row: &Row, listed: &Listed) -> String {
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::ids::ThreadKey;
-    use bobbin_core::sandbox::{InUse, SandboxRecord};
+    use bobbin_core::base::ids::ThreadKey;
+    use bobbin_core::records::sandbox::{InUse, SandboxRecord};
 
     use super::*;
 

@@ -4,12 +4,12 @@
 use std::time::{Duration, Instant};
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
-use bobbin_core::keys::Key;
-use bobbin_core::message::{Body, Control, Reply, Want};
-use bobbin_core::own_keys::{KeyState, KeyWish, OwnKey, SetupLink, link_id, link_token};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::settings::Settings;
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Reply, Want};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink, link_id, link_token};
+use bobbin_core::tenant::settings::Settings;
 use serde::Serialize;
 
 use super::super::arguments::Setup;

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::{Ms, SandboxKey, Tenant, ThreadKey};
-use bobbin_core::message::Operation;
-use bobbin_core::sandbox::SandboxRecord;
+use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
+use bobbin_core::records::message::Operation;
+use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_sandbox::{Provider, SnapshotName, SnapshotState};
 use serde::Serialize;
 

@@ -2,8 +2,8 @@
 //! present generation, and a configuration of `OpenCode` that has them and no tool of its own.
 
 use bobbin_agent::opencode::{ToolServer, tools_config};
-use bobbin_core::bearer::Bearer;
-use bobbin_core::ids::SandboxKey;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::tokens::bearer::Bearer;
 use serde::Serialize;
 use serde_json::Value;
 

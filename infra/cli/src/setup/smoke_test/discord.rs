@@ -2,8 +2,8 @@
 
 use bobbin_chat::discord::{Application, Discord};
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::message::{Body, Message, Open, Prompt, Reply, Work};
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Message, Open, Prompt, Reply, Work};
 
 use super::follow::{Followed, Turn, follow, tell_answer, tidy};
 use super::{Options, Task};
@@ -51,7 +51,7 @@ pub async fn run(
     };
     let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {
-        let bobbin_core::ids::ThreadKey::Discord { thread: id, .. } = &thread else {
+        let bobbin_core::base::ids::ThreadKey::Discord { thread: id, .. } = &thread else {
             return Err("Discord made no thread of its own.".to_owned());
         };
         let words = discord.words_of_channel(id).await;

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
-use bobbin_core::ids::{ThreadKey, sandbox_name};
-use bobbin_core::message::{Body, Control, Message, Reply, Want, Work};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::sandbox::{Phase, SandboxState};
-use bobbin_core::session::Session;
-use bobbin_core::stage::Stage;
+use bobbin_core::base::ids::{ThreadKey, sandbox_name};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Control, Message, Reply, Want, Work};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::{Phase, SandboxState};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::stage::Stage;
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(far(None), ("waits for a worker", None));
         let mut session = Session::new(thread, 1);
         assert_eq!(far(Some(&session)), ("has ended", None));
-        session.ended.push(bobbin_core::session::EndedTurn {
+        session.ended.push(bobbin_core::records::session::EndedTurn {
             id: "t".into(),
             outcome: Outcome::Answered,
             at_ms: 2,

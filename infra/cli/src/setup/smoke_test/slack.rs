@@ -2,9 +2,9 @@
 
 use bobbin_chat::slack::{Identity, deliver};
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::Reply;
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::Reply;
 use serde_json::json;
 
 use super::follow::{Followed, Turn, follow, tell_answer, tidy};

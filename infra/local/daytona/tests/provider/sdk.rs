@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, ThreadKey};
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use bobbin_sandbox::labels::Stack;
 use bobbin_sandbox::{ErrorKind, Provider as _, SandboxSpec, SnapshotName, SnapshotState};

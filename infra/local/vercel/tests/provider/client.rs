@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::opencode::OpenCode;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::labels::Stack;
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 use bobbin_sandbox::{

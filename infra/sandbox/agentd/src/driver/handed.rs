@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_core::images::media_type;
+use bobbin_core::records::images::media_type;
 
 use super::Launch;
 use crate::agents::Kind;

@@ -1,7 +1,7 @@
 //! What went wrong between Bobbin and an OpenCode server, and what an answer that is none says of it.
 
-use bobbin_core::endpoint::NoEndpoint;
-use bobbin_core::failure::Failure;
+use bobbin_core::base::endpoint::NoEndpoint;
+use bobbin_core::base::failure::Failure;
 use bobbin_http::{Answer, HttpError, sentence};
 use serde::Deserialize;
 use serde_json::Value;

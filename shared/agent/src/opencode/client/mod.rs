@@ -13,9 +13,9 @@ mod transport;
 use std::sync::{Arc, RwLock};
 
 use base64::Engine as _;
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::ids::{PromptIds, TurnId};
-use bobbin_core::settings::AgentOptions;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::ids::{PromptIds, TurnId};
+use bobbin_core::tenant::settings::AgentOptions;
 use bobbin_http::{Hosts, Http, HttpError};
 use futures::future::try_join;
 use reqwest::Method;
@@ -131,7 +131,7 @@ impl OpenCode {
 
     /// The same client, for what happens in this directory; none: in the server's own. Every call but the health's names it
     /// in its query. (The header `x-opencode-directory` is not the same: with it a list of sessions is of all directories of
-    /// the project. Measured on 1.18.33, as is what [`bobbin_core::workspace::Workspace`] says.)
+    /// the project. Measured on 1.18.33, as is what [`bobbin_core::records::workspace::Workspace`] says.)
     #[must_use]
     pub fn in_directory(&self, directory: Option<&str>) -> Self {
         Self { directory: directory.map(str::to_owned), ..self.clone() }

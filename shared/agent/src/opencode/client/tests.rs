@@ -4,9 +4,9 @@
 
 use std::sync::Mutex;
 
-use bobbin_core::endpoint::NoEndpoint;
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::base::endpoint::NoEndpoint;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::ThreadKey;
 use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bobbin_core::card::Post;
-use bobbin_core::ids::{Ms, PostRef, ThreadKey, TurnId, digest};
-use bobbin_core::message::{Open, Reply};
-use bobbin_core::sandboxes::{Listed, Page};
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, TurnId, digest};
+use bobbin_core::records::card::Post;
+use bobbin_core::records::message::{Open, Reply};
+use bobbin_core::shown::sandboxes::{Listed, Page};
 use reqwest::Method;
 use serde_json::Value;
 

@@ -1,6 +1,6 @@
 //! One call of Discord's API.
 
-use bobbin_core::ids::digest;
+use bobbin_core::base::ids::digest;
 use reqwest::Method;
 
 /// One request of the API, which may be sent several times.

@@ -1,7 +1,7 @@
 //! What Discord refused, and what that means.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::keys::Key;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::tenant::keys::Key;
 use bobbin_http::HttpError;
 
 /// Why a call to Discord did not do what it should. Holds no token and no text of a message.

@@ -1,8 +1,8 @@
 //! Messages and threads, made and edited by the bot: where Discord does not take a message, the same with less.
 
-use bobbin_core::card::Post;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
-use bobbin_core::message::Prompt;
+use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
+use bobbin_core::records::card::Post;
+use bobbin_core::records::message::Prompt;
 use reqwest::Method;
 use serde_json::{Value, json};
 

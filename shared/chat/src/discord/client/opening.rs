@@ -1,8 +1,8 @@
 //! The thread of a task: the line in the channel that it hangs on, and the thread itself.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{Ms, PostRef, ThreadKey, digest};
-use bobbin_core::message::{Open, Reply};
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, digest};
+use bobbin_core::records::message::{Open, Reply};
 use reqwest::Method;
 use serde_json::Value;
 
@@ -31,8 +31,8 @@ impl Discord {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
         let anchor = render::anchor(open);
-        let young =
-            now_ms.saturating_sub(open.accepted_at_ms) < bobbin_core::limits::DISCORD_TOKEN_MS;
+        let young = now_ms.saturating_sub(open.accepted_at_ms)
+            < bobbin_core::base::limits::DISCORD_TOKEN_MS;
         let answered = if young && !token.is_empty() {
             self.edit_original(application, token, &anchor).await
         } else {

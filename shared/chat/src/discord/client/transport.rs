@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bobbin_core::ids::digest;
+use bobbin_core::base::ids::digest;
 use bobbin_http::{Answer, Http};
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
 use reqwest::multipart::{Form, Part};

@@ -1,8 +1,8 @@
 //! What a command, a click, a form or somebody who types asks for.
 
-use bobbin_core::ask::Choice;
-use bobbin_core::ids::{AskId, ThreadKey};
-use bobbin_core::message::{Body, Open, Prompt, Want, Work};
+use bobbin_core::base::ids::{AskId, ThreadKey};
+use bobbin_core::records::ask::Choice;
+use bobbin_core::records::message::{Body, Open, Prompt, Want, Work};
 
 use super::prompt::resolved;
 use super::request::{Outcome, Request, refuse};

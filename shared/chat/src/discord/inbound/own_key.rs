@@ -1,10 +1,10 @@
 //! `/sandbox-setup` and its form: where new sandboxes are made, and keys of the server's own.
 
-use bobbin_core::keys::Key;
-use bobbin_core::message::Want;
-use bobbin_core::own_keys::{KeyWish, SetupLink, link_id, usable};
-use bobbin_core::secret::Secret;
-use bobbin_core::settings::NotChanged;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::records::message::Want;
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, link_id, usable};
+use bobbin_core::tenant::settings::NotChanged;
 
 use super::request::{Outcome, Refused, Request, refuse};
 use crate::discord::answer::{self, FORM_KEY};

@@ -1,8 +1,8 @@
 //! The prompt that a command, a form or a message brings, within the product's bounds.
 
-use bobbin_core::message::{Attachment, Prompt};
-use bobbin_core::selection::Selection;
-use bobbin_core::settings::Kind;
+use bobbin_core::records::message::{Attachment, Prompt};
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::Kind;
 
 use super::request::{Refused, Request, refuse};
 use super::sandboxes;

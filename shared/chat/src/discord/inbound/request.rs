@@ -1,9 +1,9 @@
 //! An interaction that is let in: who asks, where, and how what they want becomes work on the queue.
 
-use bobbin_core::decide::words;
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::{Body, Control, Message, Prompt, Reply, Want, Work};
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::records::message::{Body, Control, Message, Prompt, Reply, Want, Work};
 
 use crate::discord::answer;
 use crate::discord::app::App;

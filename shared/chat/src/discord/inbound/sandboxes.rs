@@ -1,9 +1,9 @@
 //! The commands and buttons of sandboxes that threads share.
 
-use bobbin_core::ids::{SandboxKey, SandboxName};
-use bobbin_core::message::{Operation, Want, Which, Work};
-use bobbin_core::sandboxes::{Action, SandboxOption};
-use bobbin_core::selection::Selection;
+use bobbin_core::base::ids::{SandboxKey, SandboxName};
+use bobbin_core::records::message::{Operation, Want, Which, Work};
+use bobbin_core::shown::sandboxes::{Action, SandboxOption};
+use bobbin_core::tenant::selection::Selection;
 
 use super::request::{Outcome, Refused, Request, refuse};
 use crate::HttpAnswer;

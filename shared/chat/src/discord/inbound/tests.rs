@@ -1,11 +1,13 @@
-use bobbin_core::ids::Tenant;
+use bobbin_core::base::ids::Tenant;
 use std::path::PathBuf;
 
-use bobbin_core::access::Policy;
-use bobbin_core::ask::{Choice, Field};
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work};
-use bobbin_core::settings::{Change, Kind};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::ask::{Choice, Field};
+use bobbin_core::records::message::{
+    Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work,
+};
+use bobbin_core::tenant::access::Policy;
+use bobbin_core::tenant::settings::{Change, Kind};
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
 
@@ -583,7 +585,7 @@ fn slash(name: &str, options: &[(&str, &str)]) -> Value {
 
 const FRONTEND_KEY: &str = "discord:1240000000000000100:1240000000000000300";
 
-fn named(name: &str) -> bobbin_core::ids::SandboxName {
+fn named(name: &str) -> bobbin_core::base::ids::SandboxName {
     name.parse().expect("a name")
 }
 

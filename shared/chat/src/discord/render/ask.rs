@@ -1,7 +1,7 @@
 //! A permission request or a question, and what it says once it is settled.
 
-use bobbin_core::ask::{About, Ask, Question};
-use bobbin_core::ids::AskId;
+use bobbin_core::base::ids::AskId;
+use bobbin_core::records::ask::{About, Ask, Question};
 use bobbin_core::text::{one_line, units};
 use serde_json::{Value, json};
 
@@ -171,7 +171,7 @@ fn answers(ask: &AskId, questions: &[Question]) -> Vec<Value> {
     }
     let choice = if few(question) {
         let options = question.options.iter().enumerate();
-        let one = |(n, option): (usize, &bobbin_core::ask::Opt)| {
+        let one = |(n, option): (usize, &bobbin_core::records::ask::Opt)| {
             let label = label(&option.label, n, BUTTON_LABEL_UNITS_MAX);
             press(ask, PRIMARY, &label, Press::Option(n))
         };

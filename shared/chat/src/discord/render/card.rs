@@ -1,8 +1,8 @@
 //! The living card of a turn: what happens, the plan, the newest steps, and what can be done about it.
 
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
-use bobbin_core::changes;
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::records::changes;
+use bobbin_core::records::outcome::Outcome;
 use bobbin_core::text::{one_line, shorten, span, thousands, units, visible};
 use serde_json::{Value, json};
 

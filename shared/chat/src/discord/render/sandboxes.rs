@@ -1,7 +1,7 @@
 //! The list of sandboxes that have a name, and the question whether one is to be deleted.
 
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::sandboxes::{Action, Listed, Page, losses};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::shown::sandboxes::{Action, Listed, Page, losses};
 use serde_json::{Value, json};
 
 use super::super::components::{BLURPLE, DANGER, PRIMARY, SECONDARY, button, container, row, text};

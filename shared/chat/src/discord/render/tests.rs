@@ -1,13 +1,13 @@
-use bobbin_core::ask::{About, Ask, Opt, Question};
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
-use bobbin_core::ids::{PostRef, SandboxKey, ThreadKey};
-use bobbin_core::message::{Prompt, Reply};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::person::Person;
-use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::sandboxes::{ListContext, Listed, Page};
+use bobbin_core::base::ids::{PostRef, SandboxKey, ThreadKey};
+use bobbin_core::base::person::Person;
+use bobbin_core::records::ask::{About, Ask, Opt, Question};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::records::message::{Prompt, Reply};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::usage::Usage;
+use bobbin_core::shown::sandboxes::{ListContext, Listed, Page};
 use bobbin_core::text::{span, thousands};
-use bobbin_core::usage::Usage;
 use proptest::prelude::*;
 
 use super::super::check::assert_fits;

@@ -1,6 +1,6 @@
 //! What Slack's refusals mean, and what to do about them.
 
-use bobbin_core::failure::Failure;
+use bobbin_core::base::failure::Failure;
 use serde_json::Value;
 
 /// What is waited when a 429 does not say how long.

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
 
-use bobbin_core::session::Session;
+use bobbin_core::records::session::Session;
 use serde_json::Value;
 
 use super::wanted::Wanted;

@@ -21,9 +21,9 @@ mod wanted;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::message::Reply;
-use bobbin_core::sandboxes::{Listed, Page};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::records::message::Reply;
+use bobbin_core::shown::sandboxes::{Listed, Page};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 use tokio::sync::OnceCell;

@@ -1,7 +1,7 @@
 //! The message that a task from a terminal hangs on: nobody in the workspace has written one.
 
-use bobbin_core::ids::{Ms, ThreadKey, TurnId, digest};
-use bobbin_core::message::Prompt;
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId, digest};
+use bobbin_core::records::message::Prompt;
 use serde_json::Value;
 
 use super::memory::next_cursor;

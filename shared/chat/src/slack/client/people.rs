@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::Duration;
 
-use bobbin_core::person::Outside;
+use bobbin_core::base::person::Outside;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 

@@ -5,8 +5,8 @@
 
 use std::time::Duration;
 
-use bobbin_core::card::{CardState, Post};
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::records::card::{CardState, Post};
 
 use super::memory::CUT_OFF;
 use super::wanted::Wanted;

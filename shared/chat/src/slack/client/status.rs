@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::PoisonError;
 use std::time::{Duration, Instant};
 
-use bobbin_core::ids::{ThreadKey, TurnId};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
 use serde_json::{Value, json};
 
 use super::wanted::direct_place;

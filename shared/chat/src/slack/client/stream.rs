@@ -6,7 +6,7 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_core::ids::PostRef;
+use bobbin_core::base::ids::PostRef;
 
 use super::wanted::Wanted;
 use super::{Slack, SlackError};

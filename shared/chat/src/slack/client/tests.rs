@@ -16,12 +16,12 @@ use axum::extract::{Path, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
-use bobbin_core::card::{Card, CardState, Post, ShownFile};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, post_key};
-use bobbin_core::message::Reply;
-use bobbin_core::person::Outside;
-use bobbin_core::session::Session;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, post_key};
+use bobbin_core::base::person::Outside;
+use bobbin_core::records::card::{Card, CardState, Post, ShownFile};
+use bobbin_core::records::message::Reply;
+use bobbin_core::records::session::Session;
 use serde_json::{Value, json};
 
 use super::{Slack, SlackError};

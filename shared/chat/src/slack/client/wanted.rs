@@ -8,8 +8,8 @@
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
 
-use bobbin_core::ids::{PostKind, ThreadKey, TurnId, post_key};
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId, post_key};
+use bobbin_core::records::session::Session;
 
 use super::{Slack, SlackError};
 use crate::slack::direct::is_direct_channel;

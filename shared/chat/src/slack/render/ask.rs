@@ -1,7 +1,7 @@
 //! A permission request or a question, and the line of record that it becomes.
 
-use bobbin_core::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
-use bobbin_core::ids::AskId;
+use bobbin_core::base::ids::AskId;
+use bobbin_core::records::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
 use serde_json::{Value, json};
 
 use super::words::clock;

@@ -1,7 +1,7 @@
 //! The living card of a turn.
 
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::records::outcome::Outcome;
 use serde_json::{Value, json};
 
 use super::ask::until;

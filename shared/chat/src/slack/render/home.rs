@@ -3,9 +3,9 @@
 //! It is published without a hash: a person's overviews are one group of the queue, so nobody else writes that view, and
 //! the newest always counts.
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::overview::{ENDED_MAX, Picture, RUNS_MAX, Run, ended};
-use bobbin_core::settings::Kind;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::shown::overview::{ENDED_MAX, Picture, RUNS_MAX, Run, ended};
+use bobbin_core::tenant::settings::Kind;
 use bobbin_core::text::span;
 use serde_json::{Value, json};
 

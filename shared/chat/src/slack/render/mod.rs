@@ -11,10 +11,10 @@ mod sandboxes;
 mod stream;
 mod words;
 
-use bobbin_core::card::{Card, CardState, Post};
-use bobbin_core::ids::{PostRef, SandboxName};
-use bobbin_core::message::Prompt;
-use bobbin_core::settings::Kind;
+use bobbin_core::base::ids::{PostRef, SandboxName};
+use bobbin_core::records::card::{Card, CardState, Post};
+use bobbin_core::records::message::Prompt;
+use bobbin_core::tenant::settings::Kind;
 use bobbin_core::text::{shorten, visible, without_controls};
 use serde_json::{Value, json};
 
@@ -139,7 +139,7 @@ pub fn free(text: &str) -> Rendered {
 #[must_use]
 pub fn diff(patch: &str) -> Option<String> {
     let patch = visible(patch);
-    let (summary, changed) = bobbin_core::changes::parts(&patch);
+    let (summary, changed) = bobbin_core::records::changes::parts(&patch);
     let fits = units(&patch) <= DIFF_INLINE_UNITS_MAX && !patch.contains("```");
     fits.then(|| format!("```\n{summary}\n```\n```diff\n{}\n```", changed.trim_end()))
 }
@@ -147,7 +147,7 @@ pub fn diff(patch: &str) -> Option<String> {
 /// The summary of a patch, as the comment of its file.
 #[must_use]
 pub fn diff_summary(patch: &str) -> String {
-    let (summary, _) = bobbin_core::changes::parts(patch);
+    let (summary, _) = bobbin_core::records::changes::parts(patch);
     format!("```{}```", mrkdwn(&summary.replace("```", "'''"), DIFF_INLINE_UNITS_MAX))
 }
 

@@ -1,7 +1,7 @@
 //! The list of sandboxes that have a name, and the question whether one is to be deleted: for one person alone.
 
-use bobbin_core::ids::{Ms, ThreadKey};
-use bobbin_core::sandboxes::{Action, Listed, Page, losses};
+use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::shown::sandboxes::{Action, Listed, Page, losses};
 use serde_json::{Value, json};
 
 use super::home::where_it_is;

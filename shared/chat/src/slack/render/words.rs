@@ -1,9 +1,9 @@
 //! Durations, counts and states in words.
 
-use bobbin_core::card::{Card, CardState};
-use bobbin_core::outcome::Outcome;
+use bobbin_core::records::card::{Card, CardState};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::usage::Usage;
 use bobbin_core::text::thousands;
-use bobbin_core::usage::Usage;
 
 /// `45 s`, `3 min 12 s`, `1 h 4 min`.
 pub(super) fn duration(ms: u64) -> String {
@@ -57,7 +57,7 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
             let waited = matches!(outcome, Outcome::Joined { .. });
             let what = if waited { "waited for" } else { "took" };
             facts.push(format!("{what} {took}"));
-            facts.extend(bobbin_core::changes::in_short(usage));
+            facts.extend(bobbin_core::records::changes::in_short(usage));
             if *tokens > 0 {
                 facts.push(format!("{} tokens", thousands(*tokens)));
             }

@@ -1,8 +1,8 @@
 //! Where something that is said in direct messages goes: to the thread of its message, or to the one of its author.
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::message::{Body, Reply, Want};
-use bobbin_core::settings::{DirectSwitch, Settings};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::message::{Body, Reply, Want};
+use bobbin_core::tenant::settings::{DirectSwitch, Settings};
 use serde_json::{Value, json};
 
 use super::{app, request, signed};
@@ -48,7 +48,7 @@ fn since(since_ms: u64) -> Settings {
         id: "c".to_owned(),
         at_ms: 0,
         since_ms,
-        by: bobbin_core::person::Person::default(),
+        by: bobbin_core::base::person::Person::default(),
         one_thread: true,
     };
     Settings { direct: vec![switch], ..Settings::default() }

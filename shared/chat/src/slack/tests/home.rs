@@ -1,13 +1,13 @@
 //! The Home: what a person sees on it, what comes of what they press there, and what is suggested to them.
 
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::ledger::Entry;
-use bobbin_core::message::{Body, Overview, Reply, Surface, Want};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::overview::{Picture, Run};
-use bobbin_core::person::Person;
-use bobbin_core::selection::Selection;
-use bobbin_core::settings::{Catalogue, Change, Kind, Settings};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::person::Person;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::{Body, Overview, Reply, Surface, Want};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::shown::overview::{Picture, Run};
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{Catalogue, Change, Kind, Settings};
 use serde_json::{Value, json};
 
 use super::block_kit::home_problems;

@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_core::access::Refusal;
-use bobbin_core::ask::{Choice, Field};
-use bobbin_core::ids::{Tenant, ThreadKey};
-use bobbin_core::message::{
+use bobbin_core::base::ids::{Tenant, ThreadKey};
+use bobbin_core::records::ask::{Choice, Field};
+use bobbin_core::records::message::{
     Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
-use bobbin_core::selection::Selection;
-use bobbin_core::settings::{Change, Kind};
+use bobbin_core::tenant::access::Refusal;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::{Change, Kind};
 use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};

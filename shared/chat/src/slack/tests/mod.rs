@@ -10,7 +10,7 @@ mod recorded;
 mod rendering;
 mod signature;
 
-use bobbin_core::access::Policy;
+use bobbin_core::tenant::access::Policy;
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::Value;
 use sha2::Sha256;

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use bobbin_core::message::{Body, Work};
+use bobbin_core::records::message::{Body, Work};
 use serde_json::Value;
 
 use super::{app, request, signed};
@@ -32,7 +32,7 @@ fn tenants(request: &Value) -> String {
     ids.iter().filter_map(|id| id.as_str()).collect::<Vec<_>>().join(",")
 }
 
-fn turn(inbound: &Inbound) -> Option<(&str, &bobbin_core::message::Prompt)> {
+fn turn(inbound: &Inbound) -> Option<(&str, &bobbin_core::records::message::Prompt)> {
     match &inbound.enqueue {
         Some(Body::Message(message)) => match &message.work {
             Work::Prompt(prompt) => Some((message.id.as_str(), prompt)),

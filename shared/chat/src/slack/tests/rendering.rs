@@ -1,12 +1,12 @@
 //! Posts as people see them, and what must hold for any text.
 
-use bobbin_core::ask::{About, Ask, Opt, Question};
-use bobbin_core::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
-use bobbin_core::ids::{PostRef, ThreadKey};
-use bobbin_core::outcome::Outcome;
-use bobbin_core::sandbox::{Phase, SandboxRecord};
-use bobbin_core::sandboxes::{ListContext, Listed, Page};
-use bobbin_core::usage::Usage;
+use bobbin_core::base::ids::{PostRef, ThreadKey};
+use bobbin_core::records::ask::{About, Ask, Opt, Question};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::sandbox::{Phase, SandboxRecord};
+use bobbin_core::records::usage::Usage;
+use bobbin_core::shown::sandboxes::{ListContext, Listed, Page};
 use proptest::prelude::*;
 use serde_json::Value;
 

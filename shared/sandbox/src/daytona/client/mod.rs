@@ -9,11 +9,11 @@ mod prepared;
 mod secrets;
 mod toolbox;
 
-use bobbin_core::ids::Tenant;
+use bobbin_core::base::ids::Tenant;
 use std::collections::BTreeMap;
 
-use bobbin_core::endpoint::Endpoint;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::{Hosts, HttpError};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::Deserialize;

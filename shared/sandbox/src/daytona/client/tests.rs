@@ -4,10 +4,10 @@
 
 use std::time::Duration;
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState as State;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState as State;
 use bobbin_test_server::{Reply, Server};
 
 use serde_json::{Value, json};

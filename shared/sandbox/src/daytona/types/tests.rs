@@ -38,7 +38,7 @@ fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
 
 #[test]
 fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
-    let key = bobbin_core::ids::ThreadKey::discord("1", "2").unwrap().sandbox();
+    let key = bobbin_core::base::ids::ThreadKey::discord("1", "2").unwrap().sandbox();
     let body = |image| {
         serde_json::to_value(CreateSandbox::new(
             Stack { name: "dev", id: "a" },

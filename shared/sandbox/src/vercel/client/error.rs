@@ -1,7 +1,7 @@
 //! What Vercel answered in place of what was asked for, and what that means.
 
-use bobbin_core::failure::Failure;
-use bobbin_core::keys::Key;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::tenant::keys::Key;
 use bobbin_http::{Answer, HttpError, sentence};
 use serde_json::Value;
 

@@ -6,10 +6,10 @@ use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::time::Duration;
 
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::ThreadKey;
-use bobbin_core::limits::Limits;
-use bobbin_core::sandbox::SandboxState;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::sandbox::SandboxState;
 use bobbin_test_server::{Reply, Server};
 use serde_json::json;
 
@@ -144,7 +144,7 @@ async fn a_sandbox_is_asked_for_as_vercel_takes_it() {
     assert_eq!(made, Ok(SandboxState::Provisioning));
     let sent = &server.received()[0];
     assert_eq!(sent.line, "POST /api/v3/sandboxes?teamId=team_1");
-    let name = bobbin_core::ids::sandbox_name("dev", &key, 3);
+    let name = bobbin_core::base::ids::sandbox_name("dev", &key, 3);
     assert_eq!(
         sent.json(),
         json!({

@@ -1,8 +1,8 @@
 //! Histories of many threads that work in few sandboxes: named by a thread, made without one, or by the first task for it.
 
-use bobbin_core::ids::{SandboxKey, Tenant};
-use bobbin_core::message::{Message, NewSandbox, Operation, Work};
-use bobbin_core::selection::Selection;
+use bobbin_core::base::ids::{SandboxKey, Tenant};
+use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
+use bobbin_core::tenant::selection::Selection;
 
 use super::super::dice::Dice;
 use super::super::plan::{self, Deed, prompt, reset, wanting};

@@ -1,10 +1,10 @@
 //! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one, that of
 //! place 1.
 
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Operation, Work};
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use bobbin_sim::tools::Use;
 

@@ -1,10 +1,10 @@
 //! What several threads do that share a sandbox: the first one's, that of place 0. Place 2 is of the same tenant.
 
-use bobbin_core::ids::SandboxKey;
-use bobbin_core::limits::Limits;
-use bobbin_core::message::{Message, NewSandbox, Operation, Work};
-use bobbin_core::sandbox::Phase;
-use bobbin_core::selection::Selection;
+use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::base::limits::Limits;
+use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::tenant::selection::Selection;
 
 use super::super::plan::{self, Deed, prompt, wanting};
 use super::super::promises::Ending;

@@ -7,22 +7,22 @@ use std::collections::{BTreeSet, HashMap};
 use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bobbin_core::decide::Next;
-use bobbin_core::drive::Delivery;
-use bobbin_core::effect::{AgentEffect, Effect};
-use bobbin_core::event::{Cause, Event};
-use bobbin_core::ids::{Ms, PromptIds, ThreadKey};
-use bobbin_core::limits::Limits;
-use bobbin_core::machine::{Machine, Now, Outcome, Step};
-use bobbin_core::message::{DeadPrompt, Message, Operation, Prompt, Work};
-use bobbin_core::parked::{Parked, Seen};
-use bobbin_core::person::{Membership, Person};
-use bobbin_core::ports::{Loaded, Saved};
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::selection::Selection;
-use bobbin_core::session::{ControlFlags, Queued, Session};
-use bobbin_core::settings::Settings;
-use bobbin_core::stage::{Prompted, Stage};
+use bobbin_core::base::ids::{Ms, PromptIds, ThreadKey};
+use bobbin_core::base::limits::Limits;
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::protocol::decide::Next;
+use bobbin_core::protocol::drive::Delivery;
+use bobbin_core::protocol::effect::{AgentEffect, Effect};
+use bobbin_core::protocol::event::{Cause, Event};
+use bobbin_core::protocol::machine::{Machine, Now, Outcome, Step};
+use bobbin_core::protocol::ports::{Loaded, Saved};
+use bobbin_core::records::message::{DeadPrompt, Message, Operation, Prompt, Work};
+use bobbin_core::records::parked::{Parked, Seen};
+use bobbin_core::records::session::{ControlFlags, Queued, Session};
+use bobbin_core::records::stage::{Prompted, Stage};
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::Settings;
 
 use super::super::transitions::Transition;
 

@@ -3,9 +3,9 @@
 use std::collections::BTreeSet;
 use std::time::Instant;
 
-use bobbin_core::message::Operation;
-use bobbin_core::runtime_mode::RuntimeMode;
-use bobbin_core::sandbox::Phase;
+use bobbin_core::records::message::Operation;
+use bobbin_core::records::sandbox::Phase;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
 use stateright::Property;
 

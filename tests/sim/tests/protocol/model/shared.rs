@@ -8,10 +8,10 @@ mod effects;
 mod rows;
 mod steps;
 
-use bobbin_core::ids::{Ms, PostKind, SandboxName, ThreadKey};
-use bobbin_core::machine::Machine;
-use bobbin_core::message::{Operation, Work};
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::{Ms, PostKind, SandboxName, ThreadKey};
+use bobbin_core::protocol::machine::Machine;
+use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::session::Session;
 
 use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{Driver, Item, MachineNo, NOW, SessionNo, person, prompt};

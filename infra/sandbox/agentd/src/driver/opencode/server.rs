@@ -39,7 +39,7 @@ impl Endpoint {
     pub(super) fn client(&self) -> Result<OpenCode, OpenCodeError> {
         let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
         let endpoint =
-            bobbin_core::endpoint::Endpoint { url: self.base.clone(), headers: Vec::new() };
+            bobbin_core::base::endpoint::Endpoint { url: self.base.clone(), headers: Vec::new() };
         let client =
             OpenCode::new(http.with_body_bytes_max(ANSWER_BYTES_MAX), endpoint, &self.password);
         Ok(client.with_stream_of(STREAM_MS_MAX))

@@ -1,8 +1,8 @@
 //! Posts in direct messages that are all one thread.
 
-use bobbin_core::card::{CardState, Post, ShownFile};
-use bobbin_core::ids::{PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::session::Session;
+use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::records::card::{CardState, Post, ShownFile};
+use bobbin_core::records::session::Session;
 use serde_json::{Value, json};
 
 use super::{Fake, card, chunk};

@@ -1,8 +1,8 @@
 //! The message that a task from a terminal hangs on: posted once, found by its name, and marked as what it is.
 
-use bobbin_core::ids::{ThreadKey, TurnId};
-use bobbin_core::message::Prompt;
-use bobbin_core::person::{Membership, Person};
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::Prompt;
 use serde_json::json;
 
 use super::Fake;

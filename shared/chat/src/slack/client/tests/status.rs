@@ -1,6 +1,6 @@
 //! The status of the agent session.
 
-use bobbin_core::ids::ThreadKey;
+use bobbin_core::base::ids::ThreadKey;
 use serde_json::Value;
 
 use super::{Fake, TURN, thread};

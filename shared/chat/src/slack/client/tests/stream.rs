@@ -1,6 +1,6 @@
 //! Answers as streams: shown once, whatever happens to the stream.
 
-use bobbin_core::ids::{PostKind, PostRef};
+use bobbin_core::base::ids::{PostKind, PostRef};
 use serde_json::{Value, json};
 
 use super::{Fake, chunk, key, send, thread};
@@ -62,7 +62,7 @@ async fn an_answer_is_begun_continued_ended_and_named() {
 async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_streamed() {
     let fake = asked().await;
     answer(&fake.client(), "plain").await.unwrap();
-    let part = bobbin_core::card::Post::Chunk {
+    let part = bobbin_core::records::card::Post::Chunk {
         text: "first of two".to_owned(),
         last: false,
         file: None,

@@ -1,7 +1,7 @@
 //! Cards where a workspace does not take the newer blocks.
 
-use bobbin_core::card::{Card, CardState, CardStep, Post, StepState};
-use bobbin_core::ids::{PostKind, ThreadKey};
+use bobbin_core::base::ids::{PostKind, ThreadKey};
+use bobbin_core::records::card::{Card, CardState, CardStep, Post, StepState};
 use serde_json::Value;
 
 use super::{Fake, TURN, card, send};

@@ -1,18 +1,18 @@
 //! What provider, agent and chat answer to an effect.
 
-use bobbin_core::card::{CardState, Post};
-use bobbin_core::effect::{Effect, Follow, Watched};
-use bobbin_core::event::{Event, LeftOut, NotCloned};
-use bobbin_core::failure::Failure;
-use bobbin_core::ids::{
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{
     AgentSessionId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
-use bobbin_core::message::Operation;
-use bobbin_core::person::Person;
-use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::sandbox::{Phase, SandboxState};
-use bobbin_core::session::Session;
-use bobbin_core::usage::Usage;
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::effect::{Effect, Follow, Watched};
+use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::records::message::Operation;
+use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::sandbox::{Phase, SandboxState};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::usage::Usage;
 use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 
 use super::super::super::promises::Ending;

@@ -1,9 +1,9 @@
 //! One worker: what the product's machine asks for meets the world, and the machine is told what came of it.
 
-use bobbin_core::delivery::Verdict;
-use bobbin_core::machine::{Machine, Step};
-use bobbin_core::ports::Versions;
-use bobbin_core::session::Session;
+use bobbin_core::protocol::delivery::Verdict;
+use bobbin_core::protocol::machine::{Machine, Step};
+use bobbin_core::protocol::ports::Versions;
+use bobbin_core::records::session::Session;
 
 use super::super::driver::{Asked, Came, Item, START};
 use super::super::faults::Fault;

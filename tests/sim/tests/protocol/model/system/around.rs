@@ -1,7 +1,7 @@
 //! What happens around the workers: deliveries, people, the provider's late calls, time, the orphan hunt.
 
 use super::*;
-use bobbin_core::runtime_mode::RuntimeMode;
+use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 impl System {
     pub(super) fn deliver(&self, s: &mut State) {

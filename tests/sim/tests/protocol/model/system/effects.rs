@@ -1,11 +1,11 @@
 //! What provider, agent and chat answer to an effect.
 
-use bobbin_core::effect::{Effect, Follow, SandboxEffect, Watched};
-use bobbin_core::event::{LeftOut, NotCloned};
-use bobbin_core::ids::{AgentSessionId, TurnId};
-use bobbin_core::person::Person;
-use bobbin_core::run::{Answer, PromptState, RunEnd};
-use bobbin_core::session::StrayRun;
+use bobbin_core::base::ids::{AgentSessionId, TurnId};
+use bobbin_core::base::person::Person;
+use bobbin_core::protocol::effect::{Effect, Follow, SandboxEffect, Watched};
+use bobbin_core::protocol::event::{LeftOut, NotCloned};
+use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::session::StrayRun;
 use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 
 use super::*;
@@ -347,6 +347,6 @@ const fn stands(known: &Known, kind: &PostKind) -> bool {
     }
 }
 
-fn ann() -> bobbin_core::person::Person {
-    bobbin_core::person::Person { id: "ann".into(), name: "ann".into() }
+fn ann() -> bobbin_core::base::person::Person {
+    bobbin_core::base::person::Person { id: "ann".into(), name: "ann".into() }
 }

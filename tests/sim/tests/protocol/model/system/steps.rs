@@ -1,10 +1,10 @@
 //! One worker: what the product's machine asks for meets the world, and the machine is told what came of it.
 
 use super::*;
-use bobbin_core::effect::{AgentEffect, SandboxEffect};
-use bobbin_core::event::Cause;
-use bobbin_core::parked::Seen;
-use bobbin_core::ports::Versions;
+use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect};
+use bobbin_core::protocol::event::Cause;
+use bobbin_core::protocol::ports::Versions;
+use bobbin_core::records::parked::Seen;
 use bobbin_sim::services::silent;
 
 impl System {

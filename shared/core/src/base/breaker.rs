@@ -1,0 +1,339 @@
+//! The breaker of a provider: when many calls find it out of order, everybody leaves it alone for a while, and then one
+//! caller looks whether it is back.
+//!
+//! Promised: it opens only after [`Limits::breaker_failures`] outages within [`Limits::breaker_window_ms`], whoever saw
+//! them; while it is open nobody is admitted; after that exactly one caller at a time probes, provided that the claim
+//! ([`Breaker::claimed`]) is written by condition; a probe that never says how it ended costs
+//! [`Limits::breaker_probe_ms`] and nothing else. Deliberately absent: where the state is kept, and which failures are
+//! outages (both are the shell's).
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::Ms;
+use crate::base::limits::Limits;
+
+/// The state of one provider's breaker. The default is closed.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Breaker {
+    /// Outages that were seen since `since_ms`, while closed.
+    pub failures: u32,
+    /// When the first of them was seen.
+    pub since_ms: Ms,
+    /// Open until then, and half open after it; none: closed.
+    pub open_until_ms: Option<Ms>,
+    /// For how long it was opened last; 0 while closed.
+    pub open_ms: u64,
+    /// A caller probes, and has until then to say how it went.
+    pub probing: Option<Ms>,
+}
+
+/// Whether a call may be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Admission {
+    /// The call may go out.
+    Yes,
+    /// Yes, as the one caller that looks whether the provider is back. To be claimed before the call is made.
+    Probe,
+    /// The call is not made: the provider has failed too often of late.
+    No {
+        /// When it is worth asking again, in milliseconds from now; at least 1.
+        retry_in_ms: u64,
+    },
+}
+
+impl Breaker {
+    /// Whether every call is admitted.
+    #[must_use]
+    pub const fn is_closed(&self) -> bool {
+        self.open_until_ms.is_none()
+    }
+
+    /// Whether a call may be made now.
+    #[must_use]
+    pub fn admits(&self, now_ms: Ms) -> Admission {
+        let Some(open_until_ms) = self.open_until_ms else {
+            return Admission::Yes;
+        };
+        let until_ms = open_until_ms.max(self.probing.unwrap_or(0));
+        if now_ms < until_ms {
+            Admission::No { retry_in_ms: until_ms - now_ms }
+        } else {
+            Admission::Probe
+        }
+    }
+
+    /// The state in which the caller that was told [`Admission::Probe`] is the only one that probes.
+    #[must_use]
+    pub fn claimed(&self, now_ms: Ms, limits: &Limits) -> Self {
+        Self { probing: Some(now_ms.saturating_add(limits.breaker_probe_ms)), ..self.clone() }
+    }
+
+    /// A call found the provider out of order.
+    #[must_use]
+    pub fn failed(&self, now_ms: Ms, limits: &Limits) -> Self {
+        match self.open_until_ms {
+            // A call that began before it opened: nothing new.
+            Some(until_ms) if now_ms < until_ms => self.clone(),
+            // Whether it was the probe that failed cannot be told: its claim stays, so that there is never a second one.
+            Some(_) => Self {
+                probing: self.probing,
+                ..Self::opened(now_ms, self.open_ms.saturating_mul(2), limits)
+            },
+            None => {
+                let adds_up = self.failures > 0
+                    && now_ms.saturating_sub(self.since_ms) <= limits.breaker_window_ms;
+                let (failures, since_ms) = if adds_up {
+                    (self.failures.saturating_add(1), self.since_ms)
+                } else {
+                    (1, now_ms)
+                };
+                if failures >= limits.breaker_failures {
+                    return Self::opened(now_ms, limits.breaker_open_ms, limits);
+                }
+                Self { failures, since_ms, ..Self::default() }
+            }
+        }
+    }
+
+    /// A call was answered. Closes it, unless it is still open: what began before it opened tells nothing about now.
+    #[must_use]
+    pub fn succeeded(&self, now_ms: Ms) -> Self {
+        match self.open_until_ms {
+            Some(until_ms) if now_ms >= until_ms => Self::default(),
+            _ => self.clone(),
+        }
+    }
+
+    fn opened(now_ms: Ms, for_ms: u64, limits: &Limits) -> Self {
+        let open_ms = for_ms.min(limits.breaker_open_ms_max);
+        Self { open_until_ms: Some(now_ms.saturating_add(open_ms)), open_ms, ..Self::default() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::{BTreeSet, HashSet, VecDeque};
+
+    use super::*;
+
+    const LIMITS: Limits = Limits {
+        breaker_failures: 3,
+        breaker_window_ms: 4,
+        breaker_open_ms: 2,
+        breaker_open_ms_max: 7,
+        breaker_probe_ms: 3,
+        ..Limits::DEFAULT
+    };
+
+    fn failed(breaker: &Breaker, times: &[Ms]) -> Breaker {
+        let fail = |breaker: Breaker, at: &Ms| breaker.failed(*at, &LIMITS);
+        times.iter().fold(breaker.clone(), fail)
+    }
+
+    #[test]
+    fn outages_within_the_window_open_it_and_scattered_ones_do_not() {
+        let opened = failed(&Breaker::default(), &[10, 12, 14]);
+        assert_eq!(opened.open_until_ms, Some(16));
+        assert_eq!(opened.admits(14), Admission::No { retry_in_ms: 2 });
+        let scattered = failed(&Breaker::default(), &[10, 12, 15, 20, 25]);
+        assert!(scattered.is_closed(), "{scattered:?}");
+        assert_eq!(scattered.admits(25), Admission::Yes);
+    }
+
+    #[test]
+    fn an_answer_between_outages_does_not_hide_them() {
+        let seen = failed(&Breaker::default(), &[10, 11]).succeeded(12);
+        assert!(!failed(&seen, &[13]).is_closed());
+    }
+
+    #[test]
+    fn one_probe_at_a_time_and_a_lost_one_is_replaced() {
+        let open = failed(&Breaker::default(), &[1, 1, 1]);
+        assert_eq!(open.admits(3), Admission::Probe);
+        let probing = open.claimed(3, &LIMITS);
+        assert_eq!(probing.admits(3), Admission::No { retry_in_ms: 3 });
+        assert_eq!(probing.admits(6), Admission::Probe);
+    }
+
+    #[test]
+    fn a_failed_probe_doubles_the_time_up_to_its_bound_and_an_answer_ends_it() {
+        let mut breaker = failed(&Breaker::default(), &[0, 0, 0]);
+        let mut lengths = vec![breaker.open_ms];
+        for _ in 0..3 {
+            let now_ms = breaker.open_until_ms.expect("open");
+            breaker = breaker.claimed(now_ms, &LIMITS).failed(now_ms, &LIMITS);
+            lengths.push(breaker.open_ms);
+        }
+        assert_eq!(lengths, [2, 4, 7, 7]);
+        let now_ms = breaker.open_until_ms.expect("open");
+        assert_eq!(breaker.succeeded(now_ms), Breaker::default());
+    }
+
+    #[test]
+    fn what_began_before_it_opened_changes_nothing() {
+        let open = failed(&Breaker::default(), &[5, 5, 5]);
+        assert_eq!(open.failed(6, &LIMITS), open);
+        assert_eq!(open.succeeded(6), open);
+    }
+
+    #[test]
+    fn a_clock_that_went_back_neither_panics_nor_opens_it() {
+        let breaker = failed(&Breaker::default(), &[10, 3]);
+        assert!(breaker.is_closed());
+        let late = failed(&Breaker::default(), &[u64::MAX; 3]);
+        assert_eq!(late.open_until_ms, Some(u64::MAX));
+    }
+
+    #[test]
+    fn a_state_of_another_version_is_read() {
+        let read: Breaker = serde_json::from_str(r#"{"failures":2,"fresh":true}"#).expect("valid");
+        assert_eq!(read.failures, 2);
+        assert!(read.is_closed());
+    }
+
+    /// One history: the breaker, and what an onlooker knows of it.
+    #[derive(Clone, PartialEq, Eq, Hash)]
+    struct World {
+        now_ms: Ms,
+        breaker: Breaker,
+        /// Outages that were reported while it was closed, as far back as the window reaches.
+        outages: Vec<Ms>,
+        /// When the claims that nobody has reported on end.
+        probes: BTreeSet<Ms>,
+        /// Calls that are under way besides probes.
+        calls: u8,
+    }
+
+    const CALLS_MAX: u8 = 3;
+    const END_MS: Ms = 18;
+
+    impl World {
+        fn with(&self, breaker: Breaker) -> Self {
+            Self { breaker, ..self.clone() }
+        }
+
+        /// Everything that can happen next.
+        fn next(&self) -> Vec<Self> {
+            let mut next = Vec::new();
+            if self.now_ms < END_MS {
+                let mut later = self.clone();
+                later.now_ms += 1;
+                let now_ms = later.now_ms;
+                later.outages.retain(|at| now_ms - at <= LIMITS.breaker_window_ms);
+                later.probes.retain(|until| *until > now_ms);
+                next.push(later);
+            }
+            match self.breaker.admits(self.now_ms) {
+                Admission::Yes if self.calls < CALLS_MAX => {
+                    let mut called = self.clone();
+                    called.calls += 1;
+                    next.push(called);
+                }
+                Admission::Yes | Admission::No { .. } => {}
+                Admission::Probe => {
+                    let mut claimed = self.with(self.breaker.claimed(self.now_ms, &LIMITS));
+                    claimed.probes.insert(self.now_ms + LIMITS.breaker_probe_ms);
+                    next.push(claimed);
+                }
+            }
+            let under_way = (self.calls > 0)
+                .then(|| {
+                    let mut ended = self.clone();
+                    ended.calls -= 1;
+                    ended
+                })
+                .into_iter()
+                .chain((!self.probes.is_empty()).then(|| {
+                    let mut ended = self.clone();
+                    ended.probes.clear();
+                    ended
+                }));
+            for ended in under_way {
+                let mut out = ended.with(ended.breaker.failed(self.now_ms, &LIMITS));
+                if self.breaker.is_closed() {
+                    out.outages.push(self.now_ms);
+                }
+                if !out.breaker.is_closed() {
+                    out.outages.clear();
+                }
+                next.push(out);
+                let mut answered = ended.with(ended.breaker.succeeded(self.now_ms));
+                // Once it is closed, a probe that is under way is a call like others.
+                if answered.breaker.is_closed() && !answered.probes.is_empty() {
+                    answered.probes.clear();
+                    answered.calls = (answered.calls + 1).min(CALLS_MAX);
+                }
+                next.push(answered);
+            }
+            next
+        }
+
+        fn check(&self, after: &Self) {
+            let (breaker, now_ms) = (&self.breaker, self.now_ms);
+            assert!(after.probes.len() <= 1, "two probes at once");
+            if after.breaker.is_closed() && !breaker.is_closed() {
+                assert!(breaker.open_until_ms.is_some_and(|until| until <= now_ms));
+            }
+            let opened =
+                after.breaker.open_until_ms != breaker.open_until_ms && !after.breaker.is_closed();
+            if opened {
+                let length = after.breaker.open_ms;
+                assert_eq!(after.breaker.open_until_ms, Some(now_ms + length));
+                if breaker.is_closed() {
+                    let seen = self.outages.len() + 1;
+                    assert!(seen >= 3, "opened after {seen} outages");
+                    assert_eq!(length, LIMITS.breaker_open_ms);
+                } else {
+                    let doubled = (breaker.open_ms * 2).min(LIMITS.breaker_open_ms_max);
+                    assert_eq!(length, doubled);
+                }
+            }
+            if let Some(until) = after.breaker.open_until_ms
+                && after.now_ms < until
+            {
+                let Admission::No { retry_in_ms } = after.breaker.admits(after.now_ms) else {
+                    panic!("a call was admitted while it is open");
+                };
+                assert!(retry_in_ms >= until - after.now_ms);
+            }
+            // Left alone, it lets somebody in within its longest time, and one answer closes it.
+            let later = after.now_ms + LIMITS.breaker_open_ms_max.max(LIMITS.breaker_probe_ms);
+            assert!(!matches!(after.breaker.admits(later), Admission::No { .. }));
+            assert!(after.breaker.succeeded(later).is_closed());
+            let text = serde_json::to_string(&after.breaker).expect("always JSON");
+            let read: Breaker = serde_json::from_str(&text).expect("its own text");
+            assert_eq!(read, after.breaker);
+        }
+    }
+
+    #[test]
+    fn every_history_keeps_the_promises() {
+        let first = World {
+            now_ms: 0,
+            breaker: Breaker::default(),
+            outages: Vec::new(),
+            probes: BTreeSet::new(),
+            calls: 0,
+        };
+        let mut seen = HashSet::from([first.clone()]);
+        let mut open = VecDeque::from([first]);
+        let (mut longest, mut reclosed, mut reprobed) = (0, false, false);
+        while let Some(world) = open.pop_front() {
+            for after in world.next() {
+                world.check(&after);
+                longest = longest.max(after.breaker.open_ms);
+                reclosed |= !world.breaker.is_closed() && after.breaker.is_closed();
+                reprobed |= world.breaker.probing.is_some_and(|at| at <= world.now_ms)
+                    && world.breaker.probing < after.breaker.probing;
+                if seen.insert(after.clone()) {
+                    open.push_back(after);
+                }
+            }
+        }
+        println!("{} states", seen.len());
+        assert!(seen.len() > 10_000, "only {} states", seen.len());
+        assert_eq!(longest, LIMITS.breaker_open_ms_max);
+        assert!(reclosed && reprobed);
+    }
+}

@@ -1,0 +1,11 @@
+//! What everything stands on: ids, limits, failures, people, secrets.
+
+pub mod breaker;
+pub mod credentials;
+pub mod endpoint;
+pub mod failure;
+pub mod ids;
+pub mod limits;
+pub mod person;
+pub mod reply;
+pub mod secret;

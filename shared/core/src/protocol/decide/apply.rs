@@ -1,0 +1,387 @@
+//! Folds what happened into the session.
+
+use super::{
+    Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, record,
+    results, steer, untold, words,
+};
+use crate::base::ids::{Ms, PostKind, PostRef};
+use crate::protocol::effect::Effect;
+use crate::protocol::event::{Cause, Event};
+use crate::records::ask::Ask;
+use crate::records::ledger;
+use crate::records::outcome::Outcome;
+use crate::records::parked::Seen;
+use crate::records::run::{Answer, PromptState, RunEnd};
+use crate::records::sandbox::Phase;
+use crate::records::session::{Observations, OwnWorkspace, Session, Turn};
+
+/// Folds in what happened; a step is returned only where that itself ends the delivery.
+pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
+    match cause {
+        Cause::Delivered => {
+            delivered(session, context);
+            None
+        }
+        Cause::Done(effect, event) => done(session, &effect, event, context),
+        Cause::Both { work, card } => both(session, work, card, context),
+    }
+}
+
+/// Folds in what came of an effect.
+fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>) -> Option<Next> {
+    match event {
+        Event::Observed(state) => {
+            outage::provider_answered(session);
+            absence::seen(session, of, state, context);
+        }
+        Event::Counted(sandboxes) => {
+            outage::provider_answered(session);
+            session.observed.tenant_sandboxes = Some(sandboxes);
+        }
+        Event::Cloned { left_out } => {
+            outage::provider_answered(session);
+            session.observed.cloned = true;
+            session.sandbox.left_out = words::left_out(&left_out);
+        }
+        Event::NotCloned { why } => {
+            outage::provider_answered(session);
+            provision::not_cloned(session, &why, context);
+        }
+        Event::OptionsListed(offer) => choose::options_listed(session, offer),
+        Event::Recalled(entries) => session.observed.digest = Some(ledger::digest(&entries)),
+        Event::Woken => {}
+        Event::NameFound(whose) => session.observed.name_found = Some(whose),
+        Event::ToolsEnded => outside::ended(session, context),
+        Event::AgentFound(seen) => session.observed.agent_seen = Some(seen),
+        Event::Told { thread } => {
+            session.observed.told.insert(thread);
+        }
+        Event::WorkspaceReady { directory, branch } => {
+            outage::provider_answered(session);
+            session.workspace =
+                Some(OwnWorkspace { generation: session.sandbox.generation, directory, branch });
+        }
+        Event::NoWorkspace { why } => {
+            outage::provider_answered(session);
+            record::fail(session, &why);
+        }
+        Event::SnapshotSeen { name, seen } => {
+            outage::provider_answered(session);
+            operate::snapshot_seen(session, name, seen, context);
+        }
+        Event::SnapshotDeleted { name } => {
+            outage::provider_answered(session);
+            session.sandbox.snapshots.retain(|one| one.name != name);
+        }
+        Event::Healthy => {
+            outage::provider_answered(session);
+            session.observed.healthy = true;
+            session.observed.restart_server = false;
+        }
+        Event::SecretsNotPutIn => {
+            outage::provider_answered(session);
+            provision::secrets_not_put_in(session, context);
+        }
+        Event::AgentSession { id } => {
+            session.agent_session = Some(id);
+            session.agent_generation = Some(session.sandbox.generation);
+            session.observed.agent_session = true;
+        }
+        Event::Attached { note, missed, images } => {
+            session.observed.attached = Some(note);
+            session.observed.missed = missed;
+            session.observed.images = images;
+        }
+        Event::PromptFound(state) => prompt_found(session, state, context),
+        Event::Prompted => {
+            // Who takes a prompt is there, and knows the session; what was in doubt of its run before is not now.
+            session.observed.seen.doubt = None;
+            session.observed.healthy = true;
+            session.observed.agent_session = true;
+            session.observed.found = None;
+            if let Some(turn) = &mut session.turn
+                && turn.stage.is_with_agent()
+            {
+                turn.stage.taken();
+                steer::sent(turn);
+            }
+        }
+        Event::Finished(answer) => finished(session, answer, context),
+        Event::StillRunning(seen) => return still_running(session, seen, context),
+        Event::OthersWait(seen) => {
+            if let Some(turn) = &mut session.turn {
+                turn.let_go = true;
+            }
+            return still_running(session, seen, context);
+        }
+        Event::CancelSeen { by } => {
+            if let Some(turn) = &mut session.turn {
+                turn.cancelled_by.get_or_insert(by);
+            }
+        }
+        Event::SteerSeen { turn, queued, by } => steer::take(session, &turn, queued, by, context),
+        Event::CardMoved(at) => {
+            if let Some(turn) = &mut session.turn {
+                turn.card = Some(at);
+                turn.card_since_ms = Some(context.now_ms);
+            }
+        }
+        Event::Asked { id, about } => {
+            let expires_at_ms = context.now_ms + context.delivery.limits.ask_ms;
+            if let Some(turn) = &mut session.turn
+                && !turn.asks.iter().any(|ask| ask.id == id)
+            {
+                turn.asks.push(Ask { id, about, expires_at_ms, post: None, settled: false });
+            }
+        }
+        Event::AskClosed { id, settlement } => {
+            session.observed.closed_asks.insert(id, settlement);
+        }
+        Event::Declined { id } => {
+            session.observed.closed_asks.insert(id, None);
+        }
+        Event::Aborted => session.observed.abort_sent = true,
+        Event::RunEnded => {
+            session.stray = None;
+            if session.turn.is_none() {
+                record::leave_workspace(session);
+            }
+        }
+        Event::Changed(changes) => results::changed(session, changes),
+        Event::Listed(listed) => results::listed(session, listed, context),
+        Event::Unshown { why } => {
+            results::unshown(session, &why);
+        }
+        Event::Posted(at) => posted(session, of, at, context),
+        Event::NotSent(failure) => {
+            if failed::is_first_sending(of) {
+                withdraw(session);
+            }
+            return failed::failed(session, of, failure, context);
+        }
+        Event::Failed(failure) => return failed::failed(session, of, failure, context),
+    }
+    None
+}
+
+/// The work first: what the chat's refusal of a card means depends on how far the turn has come.
+fn both(
+    session: &mut Session,
+    work: (Effect, Event),
+    card: (Effect, Event),
+    context: &Context<'_>,
+) -> Option<Next> {
+    let of_work = done(session, &work.0, work.1, context);
+    let of_card = done(session, &card.0, card.1, context);
+    // It showed how the turn went on, even if that has ended meanwhile.
+    session.observed.final_card = false;
+    match (of_work, of_card) {
+        (Some(Next::Hold { delay_ms, why }), Some(Next::Hold { delay_ms: other, .. })) => {
+            let delay_ms = delay_ms.max(other);
+            Some(Next::Hold { delay_ms, why })
+        }
+        (of_work, of_card) => of_work.or(of_card),
+    }
+}
+
+/// What was sent, or may have been, was looked for.
+fn prompt_found(session: &mut Session, state: PromptState, context: &Context<'_>) {
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    let was_cut = turn.stage.is_prompting() && turn.resends > 0;
+    // What was sent into its run is not looked for here: it may be what is broken off for good.
+    if was_cut && !turn.steered.is_empty() {
+        session.observed.downs += 1;
+    }
+    match state {
+        PromptState::Taken if session.observed.downs > context.delivery.limits.server_restarts => {}
+        // It was only out of sight: nothing is sent again, and nothing counted.
+        PromptState::Taken => turn.resends = turn.resends.saturating_sub(u32::from(was_cut)),
+        // Accepted is not yet begun: who follows finds out whether it ever does.
+        PromptState::Idle if !was_cut => {}
+        PromptState::Idle | PromptState::Absent => {
+            session.observed.found = Some(state);
+            return;
+        }
+    }
+    if turn.stage.is_with_agent() {
+        turn.stage.taken();
+        steer::sent(turn);
+    }
+}
+
+/// Takes the intent to prompt back: the agent has nothing of it, so the turn is where it was before.
+fn withdraw(session: &mut Session) {
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    if !turn.stage.withdrawn() {
+        return;
+    }
+    if std::mem::take(&mut turn.with_digest) {
+        session.briefed = None;
+    }
+    // Another sandbox may have to be given its files anew.
+    (session.observed.attached, session.observed.images) = (None, Vec::new());
+}
+
+fn delivered(session: &mut Session, context: &Context<'_>) {
+    let parked = session.observed.parked.take();
+    let parked = parked.filter(|parked| parked.turn == context.delivery.message.id);
+    session.observed = Observations {
+        in_ledger: session.observed.in_ledger,
+        seen: parked.as_ref().map(|parked| parked.seen.clone()).unwrap_or_default(),
+        parked,
+        ..Observations::default()
+    };
+    record::catch_up(session);
+    if matches!(session.sandbox.phase, Phase::Creating | Phase::Resuming)
+        && record::foreign_lease_ms(session, context).is_none()
+    {
+        session.sandbox.phase_since_ms = context.now_ms;
+    }
+    // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
+    let ours = session.turn.as_ref().is_some_and(|turn| turn.id == context.delivery.message.id);
+    // A sign of life: what has none for longer than a delivery and a look take is found by the sweeper. Not every look is a
+    // write for it.
+    let is_armed = |due: Ms| due >= context.now_ms + context.delivery.limits.out_of_sight_ms();
+    if ours && !session.due_at_ms.is_some_and(is_armed) {
+        record::arm(session, context);
+    }
+    let (id, receive) = (&context.delivery.message.id, context.delivery.receive);
+    let parked = session.observed.parked.as_ref();
+    let came_back = parked.is_some_and(|parked| parked.is_of_the_delivery_before(id, receive));
+    if let Some(turn) = &mut session.turn
+        && ours
+        && let crashed = (std::mem::replace(&mut turn.in_hand, true) && !came_back)
+        && let waited = std::mem::take(&mut turn.waits)
+        && (crashed || !(turn.stage.is_running() || waited))
+        && turn.outage_since_ms.is_none()
+        && turn.chat_outage_since_ms.is_none()
+    {
+        turn.attempts += 1;
+        if turn.attempts > context.delivery.limits.attempts && !turn.stage.is_ending() {
+            let reason = words::kept_failing(turn.trouble.as_deref());
+            record::fail(session, &reason);
+        }
+    }
+}
+
+fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
+    record::see_cancel(session, context);
+    let Some(turn) = &session.turn else { return };
+    let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
+        (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },
+        (
+            None,
+            Some(by),
+            RunEnd::Aborted | RunEnd::Rejected | RunEnd::Unexplained | RunEnd::Error { .. },
+        ) => Outcome::Cancelled { by: by.name.clone() },
+        (None, None, RunEnd::Aborted) => {
+            Outcome::Failed { reason: words::ABORTED_ELSEWHERE.to_owned() }
+        }
+        (None, _, RunEnd::Error { reason }) => {
+            Outcome::Failed { reason: words::model_failed(reason) }
+        }
+        (None, None, RunEnd::Unexplained) if answer.text.trim().is_empty() => {
+            Outcome::Failed { reason: words::UNEXPLAINED.to_owned() }
+        }
+        (None, _, RunEnd::Completed | RunEnd::Cut | RunEnd::Unexplained | RunEnd::Rejected) => {
+            Outcome::Answered
+        }
+    };
+    session.observed.answer = Some(answer);
+    record::end_with(session, outcome);
+}
+
+fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let aborted = session.observed.abort_sent;
+    session.observed.seen = seen;
+    let turn = session.turn.as_mut()?;
+    if aborted {
+        // Told to end and still busy after its bound: the thread does not wait for it.
+        let outcome = match (&turn.aborting, &turn.cancelled_by) {
+            (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
+            (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
+        };
+        record::end_with(session, outcome);
+        return None;
+    }
+    let prompted = turn.stage.prompted();
+    if prompted.is_some_and(|prompted| context.now_ms >= prompted.at_ms + limits.turn_ms) {
+        turn.aborting = Some(words::ran_too_long(limits.turn_ms));
+        return None;
+    }
+    if turn.is_only_looked_at(limits, context.now_ms) {
+        // Who has seen it can see it: only failures in a row count.
+        turn.attempts = 0;
+        return Some(Next::Hold {
+            delay_ms: next_look_ms(turn, &session.observed.seen, context),
+            why: "the run goes on, and nobody holds it".to_owned(),
+        });
+    }
+    if context.now_ms >= context.delivery.follow_until_ms {
+        turn.windows += 1;
+        // Who has followed it for a whole follow window can follow it: only failures in a row count.
+        turn.attempts = 0;
+        return Some(Next::Hold {
+            delay_ms: 0,
+            why: format!("follow window {} of the run is over", turn.windows),
+        });
+    }
+    None
+}
+
+/// The time until the next look at a run: it grows with the turn's age; while somebody is asked, with how long that is ago;
+/// and what is in doubt is looked at soon.
+fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
+    let limits = context.delivery.limits;
+    let sent_at_ms = turn.stage.prompted().map_or(turn.accepted_at_ms, |sent| sent.at_ms);
+    let open = turn.asks.iter().filter(|ask| !ask.settled);
+    let asked_at_ms = open.map(|ask| ask.expires_at_ms.saturating_sub(limits.ask_ms)).max();
+    let since_ms = match seen.doubt {
+        Some(_) => context.now_ms,
+        None => sent_at_ms.max(asked_at_ms.unwrap_or(0)),
+    };
+    let age_ms = context.now_ms.saturating_sub(since_ms);
+    limits.look_after(age_ms, context.delivery.receive)
+}
+
+fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {
+    outage::chat_answered(session);
+    if untold::is_about(session, of) {
+        return untold::told(session, at, context);
+    }
+    if let Some(aside) = aside::kind(session, of) {
+        return aside::posted(session, aside, at);
+    }
+    let ending = session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending());
+    match (of.posts(), &mut session.turn) {
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
+            // A first post may be one that already stood, with the words of a worker that died before it was recorded:
+            // only an edit is sure to show the end.
+            let edited = turn.card.replace(at).is_some();
+            if !edited {
+                turn.card_since_ms = Some(context.now_ms);
+            }
+            session.observed.final_card = ending && edited;
+        }
+        (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
+        (Some(PostKind::Artifact(_)), _) => results::dealt_with(session),
+        (Some(PostKind::Unshown), Some(turn)) => turn.unshown.clear(),
+        (Some(PostKind::Ask(id)), Some(turn)) => {
+            let closed = session.observed.closed_asks.contains_key(&id);
+            if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
+                let edited = ask.post.replace(at).is_some();
+                ask.settled = closed && edited;
+                if ask.settled {
+                    ask.about.shrink();
+                }
+            }
+        }
+        (Some(PostKind::Notice), _) => session.observed.noticed = true,
+        _ => {}
+    }
+}

@@ -1,0 +1,218 @@
+//! Posts beside a turn's own card and answer: the cards of prompts that were sent into its run, the card that it had
+//! before the present one, and the line that calls who asked where no answer does.
+//!
+//! Each is repeated until it stands, and none of them can fail a turn: what the chat refuses for good, or too often
+//! while the end is told, is left as it is.
+
+use super::{Context, Next, outage, untold, words};
+use crate::base::failure::Failure;
+use crate::base::ids::{PostKind, PostRef, TurnId};
+use crate::protocol::effect::{ChatEffect, Effect};
+use crate::records::card::{Card, CardState, Post, card_kind};
+use crate::records::outcome::Outcome;
+use crate::records::session::{Aside, Session, Steered, Turn};
+use crate::records::usage::Usage;
+
+/// What is missing while the run goes on.
+pub(super) fn under_way(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    let untold = |one: &&Steered| one.sent && !one.shown && !is_over(session, &of(one));
+    if let Some(steered) = turn.steered.iter().find(untold) {
+        let outcome = Outcome::Joined { turn: turn.id.clone() };
+        return Some(steered_card(steered, outcome, context));
+    }
+    old_card(session)
+}
+
+/// What is missing before the end of the turn is told.
+pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    let outcome = of_steered(outcome, &turn.id);
+    let joined = matches!(outcome, Outcome::Joined { .. });
+    let told = |one: &Steered| (joined && one.shown) || is_over(session, &of(one));
+    let untold = |one: &&Steered| !told(one);
+    let steered = turn.steered.iter().find(untold)?;
+    Some(steered_card(steered, outcome, context))
+}
+
+/// What is missing once its last card stands.
+pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
+    old_card(session).or_else(|| call(session, outcome))
+}
+
+/// How a prompt that was sent into a turn ended, by how that turn did.
+pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined { turn: turn.to_owned() },
+        other => other.clone(),
+    }
+}
+
+/// Who is to be called at the end of a turn: all who asked, except who stopped it. Platform ids, each once.
+pub(super) fn people(turn: &Turn, outcome: &Outcome) -> Vec<String> {
+    let stopped_by = turn
+        .cancelled_by
+        .as_ref()
+        .filter(|_| matches!(outcome, Outcome::Cancelled { .. }))
+        .map(|by| &by.id);
+    let mut people: Vec<String> = Vec::new();
+    let asked = std::iter::once(&turn.by).chain(turn.steered.iter().map(|one| &one.prompt.by));
+    for by in asked {
+        if !by.id.is_empty() && Some(&by.id) != stopped_by && !people.contains(&by.id) {
+            people.push(by.id.clone());
+        }
+    }
+    people
+}
+
+/// The post, with these people called; the post alone where there is nobody.
+pub(super) fn calling(people: Vec<String>, post: Post) -> Post {
+    if people.is_empty() {
+        return post;
+    }
+    Post::Calling { people, post: Box::new(post) }
+}
+
+/// Which of these posts it is; none: it is none of them.
+pub(super) fn kind(session: &Session, of: &Effect) -> Option<Aside> {
+    let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of else {
+        return None;
+    };
+    let steered = session.turn.iter().flat_map(|turn| &turn.steered);
+    match (kind, post) {
+        (PostKind::Call, _) => Some(Aside::Call),
+        (_, Post::Moved { .. }) => Some(Aside::OldCard),
+        _ => steered.map(self::of).find(|aside| *aside == Aside::Steered(turn.clone())),
+    }
+}
+
+/// Such a post stands.
+pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
+    let ending = is_ending(session);
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    match &aside {
+        Aside::Steered(id) => {
+            let Some(steered) = turn.steered.iter_mut().find(|one| one.turn == *id) else {
+                return;
+            };
+            // A first post may be one that already stood, with other words: only an edit is sure to show these.
+            if steered.card.replace(at).is_none() {
+                return;
+            }
+            steered.shown = true;
+            if ending {
+                session.observed.asides_over.insert(aside);
+            }
+        }
+        Aside::OldCard => turn.old_card = None,
+        Aside::Call => turn.called = true,
+        Aside::Ask(_) => {}
+    }
+}
+
+/// Such a post was refused. While the end is told it is waited for, within the bound of what that may take.
+pub(super) fn refused(
+    session: &mut Session,
+    aside: Aside,
+    failure: &Failure,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    if is_ending(session)
+        && let Failure::ThreadClosed { seen } = failure
+    {
+        return untold::at_the_end(session, seen.clone(), context);
+    }
+    if is_ending(session)
+        && let Failure::Outage { after_ms, seen } = failure
+        && let Some(hold) = outage::of_chat(session, *after_ms, seen, context)
+    {
+        return Some(hold);
+    }
+    if is_ending(session)
+        && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
+    {
+        turn.refusals += 1;
+        if turn.refusals <= limits.refusals {
+            return Some(Next::Hold {
+                delay_ms: limits.backoff_asked(turn.refusals, *after_ms),
+                why: seen.clone(),
+            });
+        }
+    }
+    session.observed.asides_over.insert(aside);
+    None
+}
+
+fn is_ending(session: &Session) -> bool {
+    let turn = session.turn.as_ref();
+    turn.is_some_and(|turn| turn.stage.is_ending())
+}
+
+pub(super) fn of(steered: &Steered) -> Aside {
+    Aside::Steered(steered.turn.clone())
+}
+
+pub(super) fn is_over(session: &Session, aside: &Aside) -> bool {
+    session.observed.asides_over.contains(aside)
+}
+
+fn steered_card(steered: &Steered, outcome: Outcome, context: &Context<'_>) -> Next {
+    let state = CardState::Ended { outcome, usage: Usage::default() };
+    let (since_ms, now_ms) = (steered.accepted_at_ms, context.now_ms);
+    let card = Card::new(&steered.turn, state, since_ms, now_ms, "");
+    Next::Do(Effect::Chat(ChatEffect::Post {
+        turn: steered.turn.clone(),
+        kind: PostKind::Card,
+        at: steered.card.clone(),
+        post: Post::Card(card),
+    }))
+}
+
+/// The card before the present one says where it goes on.
+fn old_card(session: &Session) -> Option<Next> {
+    if is_over(session, &Aside::OldCard) {
+        return None;
+    }
+    let turn = session.turn.as_ref()?;
+    let (old, to) = (turn.old_card.clone()?, turn.card.clone()?);
+    let effect = Effect::Chat(ChatEffect::Post {
+        turn: turn.id.clone(),
+        kind: card_kind(turn.rolls.saturating_sub(1)),
+        at: Some(old),
+        post: Post::Moved { to, link: None },
+    });
+    Some(Next::Do(effect))
+}
+
+/// An edit calls nobody, so an end without an answer has a line of its own.
+fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    if turn.called || is_over(session, &Aside::Call) {
+        return None;
+    }
+    let word = call_word(outcome)?;
+    let people = people(turn, outcome);
+    if people.is_empty() {
+        return None;
+    }
+    let effect = Effect::Chat(ChatEffect::Post {
+        turn: turn.id.clone(),
+        kind: PostKind::Call,
+        at: None,
+        post: calling(people, Post::Notice(word.to_owned())),
+    });
+    Some(Next::Do(effect))
+}
+
+/// The words that call who asked; none where the answer does.
+pub(super) const fn call_word(outcome: &Outcome) -> Option<&'static str> {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => None,
+        Outcome::Failed { .. } => Some(words::CALL_FAILED),
+        Outcome::Cancelled { .. } => Some(words::CALL_CANCELLED),
+        Outcome::Lost => Some(words::CALL_LOST),
+    }
+}

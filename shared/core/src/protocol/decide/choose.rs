@@ -1,0 +1,199 @@
+//! Who may ask, and what a turn runs with: judged once, when the turn begins, and kept in its record.
+//!
+//! What was asked for with the words comes first, then the defaults of the channel, then those of the tenant, then the
+//! configuration. An agent that one way of running agents alone has is a choice of that way too, where the sandbox is still to
+//! be made. A repository belongs to a sandbox and not to a turn: it is chosen where a sandbox is made, and a turn
+//! that wants another one is told how to get it.
+
+use super::{Context, words};
+use crate::protocol::effect::Effect;
+use crate::records::message::{Prompt, Work};
+use crate::records::sandbox::Phase;
+use crate::records::session::{CheckedOptions, Session};
+use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
+use crate::tenant::selection::Selection;
+use crate::tenant::settings::{AgentOptions, Kind, clone_address};
+
+/// What the turn runs with.
+///
+/// # Errors
+/// Why it does not run at all, in words for who asked.
+pub(super) fn selection(
+    session: &Session,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Result<Selection, String> {
+    let settings = context.settings;
+    settings.admit(&prompt.membership, &prompt.by.id).map_err(|refusal| refusal.to_string())?;
+    let wants = &prompt.wants;
+    for kind in Kind::ALL {
+        if let Some(value) = kind.of(wants) {
+            kind.usable(value).map_err(|unusable| unusable.to_string())?;
+        }
+    }
+    let mut chosen = asked_for(prompt, context);
+    let mode = mode(session, &chosen, context);
+    if let Some(agent) = &chosen.agent
+        && let Some(needed) = RuntimeMode::of_agent(agent)
+        && let Ok(there) = &mode
+        && *there != needed
+    {
+        if wants.agent.is_some() {
+            return Err(words::other_agent(agent, needed.name(), there.name()));
+        }
+        // A default counts for sandboxes to come: this one goes on with the agent that it has.
+        chosen.agent = None;
+    }
+    let has_agents = mode.as_ref().is_ok_and(|mode| mode.has_agents());
+    if let (true, None, Some(kept)) = (has_agents, &wants.agent, &session.agent) {
+        chosen.agent = Some(kept.clone());
+    }
+    if let Some(model) = &chosen.model
+        && model != context.delivery.model
+        && let Some((provider, _)) = model.split_once('/')
+        && !context.delivery.providers.iter().any(|one| one == provider)
+    {
+        return Err(words::no_key(model, provider, context.delivery.providers));
+    }
+    if mode == Ok(RuntimeMode::Bare) {
+        return Err(words::NO_AGENT_THERE.to_owned());
+    }
+    if let (Some(wanted), Ok(there)) = (&wants.runtime, mode)
+        && RuntimeMode::named(wanted) != Ok(there)
+    {
+        return Err(words::other_runtime(wanted, there.name()));
+    }
+    let repo = if is_over(session) {
+        let kept = wants.repo.as_ref().or(session.sandbox.repo.as_ref());
+        kept.or(chosen.repo.as_ref()).cloned()
+    } else {
+        match (&wants.repo, &session.sandbox.repo) {
+            (Some(wanted), there)
+                if there.as_deref().map(clone_address) != Some(clone_address(wanted)) =>
+            {
+                return Err(words::other_repo(wanted, there.as_deref()));
+            }
+            (_, there) => there.clone(),
+        }
+    };
+    Ok(Selection { repo, ..chosen })
+}
+
+/// How agents are run in the thread's sandbox, or in the one that it would get now for this choice.
+fn mode(
+    session: &Session,
+    chosen: &Selection,
+    context: &Context<'_>,
+) -> Result<RuntimeMode, UnknownMode> {
+    let of_stack = context.delivery.runtime;
+    let recorded = match (is_over(session), &chosen.runtime) {
+        (true, Some(name)) => Some(name.as_str()),
+        (true, None) => of_stack.recorded(),
+        (false, _) => session.sandbox.runtime.as_deref(),
+    };
+    RuntimeMode::of(of_stack, recorded)
+}
+
+/// Whether the thread has no sandbox that would go on as it began.
+const fn is_over(session: &Session) -> bool {
+    matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error | Phase::Destroying)
+}
+
+/// Notes the agent that a turn's author chose for the thread.
+pub(super) fn keep_agent(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
+    if let Some(agent) = &prompt.wants.agent
+        && mode(session, &asked_for(prompt, context), context).is_ok_and(RuntimeMode::has_agents)
+    {
+        session.agent = Some(agent.trim().to_owned());
+    }
+}
+
+/// What was asked for and what is the default, before it is judged.
+pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
+    let trimmed = |value: &Option<String>| value.as_deref().map(|value| value.trim().to_owned());
+    let wants = Selection {
+        repo: trimmed(&prompt.wants.repo),
+        model: trimmed(&prompt.wants.model),
+        agent: trimmed(&prompt.wants.agent),
+        ..prompt.wants.clone()
+    };
+    let configured =
+        Selection { model: Some(context.delivery.model.to_owned()), ..Selection::default() };
+    let defaults = context.settings.defaults_of(&prompt.membership.channel);
+    let mut chosen = wants.or(&defaults).or(&configured);
+    let needed = chosen.agent.as_deref().and_then(RuntimeMode::of_agent);
+    // An agent that somebody names comes before a default way, and a default way before a default agent.
+    let is_free = match &wants.agent {
+        Some(_) => wants.runtime.is_none(),
+        None => chosen.runtime.is_none(),
+    };
+    if let Some(needed) = needed.filter(|_| is_free) {
+        chosen.runtime = Some(needed.name().to_owned());
+    }
+    chosen
+}
+
+/// Asks the agent what it offers, unless it is known to offer what the turn runs with.
+pub(super) fn list_options(session: &Session) -> Option<Effect> {
+    let turn = session.turn.as_ref()?;
+    let known = session.checked_options.as_ref().is_some_and(|checked| {
+        checked.generation == session.sandbox.generation && checked.selection == turn.selection
+    });
+    if known || session.observed.options.is_some() {
+        return None;
+    }
+    Some(Effect::ListOptions {
+        generation: session.sandbox.generation,
+        used: turn.selection.clone(),
+    })
+}
+
+/// The agent has said what it offers, or nothing.
+pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
+    let said = !offer.models.is_empty() && !offer.agents.is_empty();
+    session.observed.options = Some(offer);
+    if said
+        && unavailable(session).is_none()
+        && let Some(turn) = &session.turn
+    {
+        session.checked_options = Some(CheckedOptions {
+            generation: session.sandbox.generation,
+            selection: turn.selection.clone(),
+        });
+    }
+}
+
+/// What was chosen that the agent cannot run the turn with, as far as it said what it offers, and those that it can.
+pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
+    let offer = session.observed.options.as_ref()?;
+    let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
+    let missing =
+        |list: &[String], wanted: &str| !list.is_empty() && !list.iter().any(|one| one == wanted);
+    if let Some(model) = &turn.selection.model
+        && missing(&offer.models, model)
+    {
+        return Some((Kind::Model, words::unknown_model(model, &offer.models)));
+    }
+    match &turn.selection.agent {
+        Some(agent) if missing(&offer.agents, agent) => {
+            Some((Kind::Agent, words::unknown_agent(agent, &offer.agents)))
+        }
+        _ => None,
+    }
+}
+
+/// The same in words for who asked, who may not have chosen it: a default says so, and who set it.
+pub(super) fn refusal(session: &Session, context: &Context<'_>) -> Option<String> {
+    let (kind, words) = unavailable(session)?;
+    let Work::Prompt(prompt) = &context.delivery.message.work else {
+        return Some(words);
+    };
+    if kind.of(&prompt.wants).is_some() {
+        return Some(words);
+    }
+    let channel = &prompt.membership.channel;
+    Some(match context.settings.default_set_by(kind, channel) {
+        Some(by) => format!("{words} {}", words::a_default(&by.name)),
+        None => words,
+    })
+}

@@ -1,0 +1,69 @@
+//! What only the holder of the sandbox's lease asks the provider for.
+
+use super::{Context, Next, outside, record};
+use crate::protocol::effect::{Effect, SandboxEffect};
+use crate::records::sandbox::SandboxState;
+use crate::records::session::Session;
+
+/// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
+pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let generation = session.sandbox.generation;
+    own(session, context);
+    if let Some(next) = outside::next(session) {
+        return Some(next);
+    }
+    Some(match (&session.observed.sandbox, session.observed.stop_asked_ms) {
+        (Some(SandboxState::Gone), _) => {
+            record::gone(session, "deleted", context);
+            session.observed.stop_asked_ms = None;
+            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
+            session.observed.sandbox = Some(SandboxState::Gone);
+            return None;
+        }
+        (_, None) => {
+            guarded(session, Effect::Sandbox(SandboxEffect::Delete { generation }), context)
+        }
+        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
+            delay_ms: limits.backoff_ms_max,
+            why: "the sandbox has not been deleted within its bound".to_owned(),
+        },
+        (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
+            generation,
+            after_ms: record::pause_ms(asked, context),
+            watch: None,
+        })),
+    })
+}
+
+/// Takes the lease over when its holder is gone: everybody else goes on waiting.
+pub(super) fn own(session: &mut Session, context: &Context<'_>) {
+    let holder = record::lease_holder(session, context);
+    let held = session.sandbox.lease.as_ref();
+    if held.is_none_or(|lease| lease.holder != holder || lease.until_ms <= context.now_ms) {
+        record::lease(session, context);
+    }
+}
+
+/// A stop that was answered with a refusal is on its way no more: whoever needs the sandbox need not wait. It stays due when
+/// the lease would have been over.
+pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>) {
+    let is_stop = matches!(of, Effect::Sandbox(SandboxEffect::Stop { .. }));
+    if is_stop && record::foreign_lease_ms(session, context).is_none() {
+        session.sandbox.lease = None;
+    }
+}
+
+/// A stop or delete goes out only while the message stays invisible for longer than the call may take: it cannot be
+/// recalled, and nobody else may act meanwhile.
+pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    if context.visible_until_ms < context.now_ms + limits.lifecycle_call_ms {
+        return Next::Hold {
+            delay_ms: limits.backoff_ms,
+            why: "too little visibility is left for the call".to_owned(),
+        };
+    }
+    session.observed.stop_asked_ms = Some(context.now_ms);
+    Next::Do(effect)
+}

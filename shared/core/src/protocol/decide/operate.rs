@@ -1,0 +1,438 @@
+//! What who runs the stack wants of a thread's sandbox: pause it, bring it back, delete it.
+//!
+//! It travels through the thread's own group like everything else, so when it comes to the head no turn runs: it cannot hit
+//! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel flag. What came of it
+//! goes on record. A sandbox that is not there is never made: that is for a prompt.
+
+use super::{
+    Context, Next, lease, notice, outside, provision, record, share, teardown, tell, words,
+};
+use crate::base::person::Person;
+use crate::protocol::effect::{Effect, SandboxEffect};
+use crate::records::message::{NewSandbox, Operation, Work};
+use crate::records::outcome::Outcome;
+use crate::records::sandbox::{
+    KeptSnapshot, OPERATED_MAX, Operated, Phase, SandboxState, SnapshotSeen,
+};
+use crate::records::session::Session;
+use crate::tenant::runtime_mode::RuntimeMode;
+
+/// What it needs next.
+pub(super) fn next(
+    session: &mut Session,
+    want: Operation,
+    by: Option<&Person>,
+    context: &Context<'_>,
+) -> Next {
+    if session.turn.is_some()
+        && let Some(next) = tell::leftover(session, context)
+    {
+        return next;
+    }
+    if known(session, context).is_some() {
+        return over(session, want, by, context);
+    }
+    if let Some(wait) = wait_for_turns(session, want, by, context) {
+        return wait;
+    }
+    if let Some(wait) = record::wait_for_lease(session, context) {
+        return wait;
+    }
+    // What is half done then is for the sweeper to finish.
+    let limits = context.delivery.limits;
+    let waits_for_turns = session.sandbox.is_shared()
+        && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.busy_ms;
+    session.observed.after_lease |= record::is_anothers_lease(session, context);
+    let has_waited = waits_for_turns || session.observed.after_lease;
+    // Nobody would hear that a second sandbox has not ended with its agent's: the queue's own count ends that.
+    let is_second = want == Operation::Destroy
+        && RuntimeMode::recorded_as(session.sandbox.runtime.as_deref()) == Some(RuntimeMode::Bare);
+    if context.delivery.receive > limits.attempts + 1 && !has_waited && !is_second {
+        session.sandbox.closing = None;
+        if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
+            session.sandbox.lease = None;
+        }
+        return end(session, want, Some("it kept failing"), context);
+    }
+    match want {
+        Operation::Pause => pause(session, by, context),
+        Operation::Resume => resume(session, want, context),
+        Operation::Destroy => destroy(session, by, context),
+        Operation::Forget => forget(session, context),
+        Operation::Snapshot => snapshot(session, by, context),
+        Operation::Create => end(session, want, Some("it is not said what is to be made"), context),
+    }
+}
+
+/// What stops or deletes waits for the turns that work in the sandbox: they were told to end when it was asked for. A person
+/// who wants it deleted does not wait for longer than a bound, and nothing begins in it meanwhile.
+fn wait_for_turns(
+    session: &mut Session,
+    want: Operation,
+    by: Option<&Person>,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    if !matches!(want, Operation::Pause | Operation::Destroy | Operation::Snapshot) {
+        return None;
+    }
+    let deletes = want == Operation::Destroy && session.sandbox.is_alive();
+    if deletes && session.sandbox.is_shared() && session.sandbox.closing.is_none() {
+        session.sandbox.closing = Some(by.cloned().unwrap_or_default());
+    }
+    if record::is_idle(session, context) {
+        return None;
+    }
+    if context.now_ms < context.delivery.message.accepted_at_ms + limits.busy_ms {
+        return Some(Next::Hold {
+            delay_ms: limits.backoff(context.delivery.receive),
+            why: "a turn works in the sandbox".to_owned(),
+        });
+    }
+    (want != Operation::Destroy).then(|| end(session, want, Some(BUSY), context))
+}
+
+/// What a sandbox needs that no thread was the first of.
+pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<'_>) -> Next {
+    let want = Operation::Create;
+    if known(session, context).is_some() {
+        return record::at_rest(session, Next::Done, context);
+    }
+    if context.delivery.receive > context.delivery.limits.attempts + 1 {
+        return end(session, want, Some("it kept failing"), context);
+    }
+    // Its agent's may have ended since it was asked for: then nobody would end this one.
+    if let Some(of) = new.agent.clone().filter(|_| !session.sandbox.is_alive()) {
+        match session.observed.agent_seen {
+            None => return Next::Do(Effect::FindAgent { of }),
+            Some(seen) if !seen.wants => return end(session, want, Some(NO_AGENT), context),
+            Some(_) => {}
+        }
+    }
+    // What has ended is made anew as it is wanted now.
+    if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
+        match &session.observed.name_found {
+            None => {
+                return Next::Do(Effect::FindName { name: new.name.clone() });
+            }
+            Some(Some(key)) if *key != session.sandbox_key() => {
+                let taken = words::name_taken(&new.name);
+                return end(session, want, Some(&taken), context);
+            }
+            Some(_) => {}
+        }
+        share::give_name(session, &new.name);
+        let default = || context.settings.defaults.provider.clone();
+        session.sandbox.provider = new.provider.clone().or_else(default);
+        session.sandbox.repo.clone_from(&new.repo);
+        session.sandbox.snapshot.clone_from(&new.snapshot);
+        session.sandbox.agent.clone_from(&new.agent);
+    }
+    resume(session, want, context)
+}
+
+/// The snapshot that was asked for, as the provider has it.
+pub(super) fn snapshot_seen(
+    session: &mut Session,
+    name: String,
+    seen: SnapshotSeen,
+    context: &Context<'_>,
+) {
+    let message = context.delivery.message;
+    if let Work::Operate { by, .. } = &message.work
+        && seen == SnapshotSeen::Ready
+        && !session.sandbox.snapshots.iter().any(|one| one.name == name)
+    {
+        session.sandbox.snapshots.push(KeptSnapshot {
+            name,
+            at_ms: message.accepted_at_ms,
+            by: by.clone().unwrap_or_default(),
+        });
+    }
+    session.observed.snapshot = Some(seen);
+}
+
+/// What its disk holds is kept; the oldest of too many makes room.
+fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) -> Next {
+    let want = Operation::Snapshot;
+    let limits = context.delivery.limits;
+    match session.sandbox.phase {
+        Phase::Active | Phase::Paused => {}
+        Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
+        Phase::Creating | Phase::Resuming => {
+            return end(session, want, Some("it is still being made ready"), context);
+        }
+        Phase::Pausing => return end(session, want, Some("it is being stopped"), context),
+        Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
+    }
+    let asked_at_ms = context.delivery.message.accepted_at_ms;
+    match session.observed.snapshot.clone() {
+        Some(SnapshotSeen::Failed { why }) => {
+            session.sandbox.lease = None;
+            return end(session, want, Some(&why), context);
+        }
+        Some(SnapshotSeen::Ready) => {
+            if session.sandbox.snapshots.len() > limits.snapshots
+                && let Some(oldest) = session.sandbox.snapshots.first()
+            {
+                return Next::Do(Effect::Sandbox(SandboxEffect::DeleteSnapshot {
+                    name: oldest.name.clone(),
+                }));
+            }
+            session.sandbox.lease = None;
+            return end(session, want, None, context);
+        }
+        _ if context.now_ms >= asked_at_ms + limits.snapshot_ms => {
+            session.sandbox.lease = None;
+            return end(session, want, Some("it was not made in time"), context);
+        }
+        None | Some(SnapshotSeen::UnderWay) => {}
+    }
+    // Nothing begins in it meanwhile, so that the disk is that of one moment.
+    let ends_soon = session.sandbox.lease.as_ref().is_none_or(|lease| {
+        lease.holder != context.delivery.id
+            || lease.until_ms < context.now_ms + limits.visibility_ms
+    });
+    if ends_soon {
+        record::lease(session, context);
+    }
+    let after_ms = match session.observed.snapshot {
+        None => 0,
+        Some(_) => record::pause_ms(asked_at_ms, context),
+    };
+    Next::Do(Effect::Sandbox(SandboxEffect::Snapshot {
+        generation: session.sandbox.generation,
+        at_ms: asked_at_ms,
+        after_ms,
+    }))
+}
+
+/// What the timeline says of it.
+fn note(done: &str, by: Option<&Person>) -> String {
+    let who = by.map_or("the operator", |by| &by.name);
+    format!("{done} by {who}")
+}
+
+fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
+    let want = Operation::Pause;
+    match session.sandbox.phase {
+        Phase::Active | Phase::Resuming => {
+            record::enter(session, Phase::Pausing, &note("paused", by), context);
+            record::lease(session, context);
+        }
+        Phase::Pausing => {}
+        Phase::Paused => return end(session, want, None, context),
+        Phase::Creating => return end(session, want, Some("it is still being made"), context),
+        Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
+        Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
+    }
+    let next = teardown::pause(session, context);
+    match session.sandbox.phase {
+        Phase::Pausing => next,
+        Phase::Paused => end(session, want, None, context),
+        _ => end(session, want, Some("it does not exist any more"), context),
+    }
+}
+
+fn destroy(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
+    let want = Operation::Destroy;
+    let has_second = outside::ends(session);
+    match session.sandbox.phase {
+        // What had only a name left gives that up, and what was lost its second one.
+        Phase::Destroyed | Phase::Error if session.sandbox.is_shared() || has_second => {
+            let next = destroyed(session, by, context);
+            record::arm(session, context);
+            return outside::next(session).unwrap_or(next);
+        }
+        Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
+        Phase::Destroying => {}
+        Phase::Creating | Phase::Active | Phase::Pausing | Phase::Paused | Phase::Resuming => {
+            teardown::begin_destroying(session, &note("deleted", by), context);
+        }
+    }
+    match lease::delete(session, context) {
+        Some(next) => next,
+        None => destroyed(session, by, context),
+    }
+}
+
+/// It is gone because somebody wanted that: nobody works or waits in it any more, and its name is free.
+fn destroyed(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
+    let sandbox = &mut session.sandbox;
+    sandbox.closing = None;
+    sandbox.in_use.clear();
+    sandbox.waiting.clear();
+    share::give_up_name(session);
+    remember(session, Operation::Destroy, None, context);
+    over(session, Operation::Destroy, by, context)
+}
+
+fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    match (session.sandbox.phase, &session.observed.sandbox) {
+        (Phase::Active, _) if session.observed.healthy => {
+            // Who wants it to run wants to use it: its idle time begins now.
+            session.sandbox.last_activity_ms = context.now_ms;
+            record::arm(session, context);
+            return end(session, want, None, context);
+        }
+        (Phase::Destroyed | Phase::Error, _) if want == Operation::Resume => {
+            return end(session, want, Some(NONE), context);
+        }
+        (Phase::Creating, _) if want == Operation::Resume => {
+            return end(session, want, Some("it is still being made"), context);
+        }
+        (Phase::Destroying, _) if !provision::is_made_anew(session) => {
+            return end(session, want, Some("it is being deleted"), context);
+        }
+        (
+            Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing,
+            Some(SandboxState::Gone),
+        ) => {
+            record::vanished(session, context);
+            return end(session, want, Some("it does not exist any more"), context);
+        }
+        (_, Some(SandboxState::Broken { reason, .. })) => {
+            let trouble = words::broken(reason);
+            return end(session, want, Some(&trouble), context);
+        }
+        _ => {}
+    }
+    if session.observed.downs > limits.server_restarts + 1 {
+        let seen = session.observed.trouble.take().unwrap_or_default();
+        let trouble = format!("its server does not answer: {seen}");
+        return end(session, want, Some(&trouble), context);
+    }
+    match provision::step(session, context) {
+        Some(next) => next,
+        // Every way on but being ready is a turn's; without one it is that the sandbox took too long.
+        None if session.sandbox.phase == Phase::Active => resume(session, want, context),
+        None => {
+            let trouble = words::not_ready(limits.start_ms);
+            end(session, want, Some(&trouble), context)
+        }
+    }
+}
+
+/// What a repeat of a message needs stays: the ids of what has ended, and the generation, which never comes back.
+fn forget(session: &mut Session, context: &Context<'_>) -> Next {
+    let want = Operation::Forget;
+    if !matches!(session.sandbox.phase, Phase::Destroyed) || session.sandbox.tools.is_some() {
+        let trouble = "it still has a sandbox with people's files: destroy that first";
+        return end(session, want, Some(trouble), context);
+    }
+    for ended in &mut session.ended {
+        match &mut ended.outcome {
+            Outcome::Cancelled { by } => by.clear(),
+            Outcome::Failed { reason } => reason.clear(),
+            Outcome::Answered | Outcome::Joined { .. } | Outcome::Lost => {}
+        }
+    }
+    session.sandbox.timeline.clear();
+    session.shown.clear();
+    (session.sandbox.repo, session.checked_options, session.briefed) = (None, None, None);
+    session.fresh_since_ms = context.now_ms;
+    for operated in &mut session.sandbox.operated {
+        operated.trouble = operated.trouble.take().map(|_| String::new());
+    }
+    end(session, want, None, context)
+}
+
+/// What an operation would meet, as the record stands now; the group's head decides again.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Outlook {
+    /// It can be asked for.
+    Open,
+    /// A turn is under way: it waits for that one's end, or somebody ends it first.
+    Busy,
+    /// There is nothing for it to do; why.
+    Pointless(&'static str),
+}
+
+/// What it would meet.
+#[must_use]
+pub fn outlook(session: &Session, want: Operation) -> Outlook {
+    if session.turn.is_some() || session.sandbox.is_in_use() {
+        return Outlook::Busy;
+    }
+    match (want, session.sandbox.phase) {
+        (Operation::Forget, Phase::Destroyed) if session.sandbox.tools.is_none() => Outlook::Open,
+        (Operation::Forget, _) => {
+            Outlook::Pointless("it still has a sandbox with people's files: destroy that first")
+        }
+        // One that was lost has left its second one.
+        (Operation::Destroy, Phase::Destroyed | Phase::Error)
+            if session.sandbox.tools.is_some() =>
+        {
+            Outlook::Open
+        }
+        (_, Phase::Destroyed | Phase::Error) => Outlook::Pointless(NONE),
+        (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is paused already"),
+        _ => Outlook::Open,
+    }
+}
+
+/// Why there is nothing to be done.
+const NONE: &str = "the thread has no sandbox";
+const NO_AGENT: &str = "the sandbox of its agent is not there any more";
+const BUSY: &str = "a turn is still under way in it: stop that first";
+
+/// A repeat cannot help: the record says so.
+pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
+    let want = match context.delivery.message.work {
+        Work::Operate { want, .. } => want,
+        Work::Create(_) => Operation::Create,
+        _ => return,
+    };
+    if known(session, context).is_none() {
+        remember(session, want, Some(reason), context);
+    }
+}
+
+fn end(
+    session: &mut Session,
+    want: Operation,
+    trouble: Option<&str>,
+    context: &Context<'_>,
+) -> Next {
+    remember(session, want, trouble, context);
+    over(session, want, None, context)
+}
+
+/// What is left to do once it is on record: people are told that their files are gone.
+fn over(
+    session: &mut Session,
+    want: Operation,
+    by: Option<&Person>,
+    context: &Context<'_>,
+) -> Next {
+    let deleted = known(session, context).is_some_and(|known| known.trouble.is_none());
+    if want == Operation::Destroy && deleted {
+        session.observed.trouble = None;
+        let word = words::destroyed_by(by.map_or("", |by| &by.name));
+        if let Some(next) = share::tell(session, &word, by.is_some(), context) {
+            return next;
+        }
+        session.sandbox.threads.clear();
+        if session.thread.is_conversation() {
+            return notice::once(session, words::DESTROYED, context);
+        }
+    }
+    record::at_rest(session, Next::Done, context)
+}
+
+fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {
+    let id = &context.delivery.message.id;
+    session.sandbox.operated.iter().find(|one| one.id == *id)
+}
+
+fn remember(session: &mut Session, want: Operation, trouble: Option<&str>, context: &Context<'_>) {
+    session.sandbox.operated.push(Operated {
+        id: context.delivery.message.id.clone(),
+        want,
+        at_ms: context.now_ms,
+        trouble: trouble.map(str::to_owned),
+    });
+    let surplus = session.sandbox.operated.len().saturating_sub(OPERATED_MAX);
+    session.sandbox.operated.drain(..surplus);
+}

@@ -1,0 +1,130 @@
+//! Which sandboxes belong to nobody. The caller lists the provider first and reads the records after: a record only
+//! moves forward, so what it says is judged by what is at least as new as the listing.
+
+use crate::base::ids::Ms;
+use crate::base::limits::Limits;
+use crate::records::sandbox::SandboxRecord;
+
+/// What is to become of a listed sandbox.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fate {
+    /// It is left alone: it is of the live generation, or too young to be judged.
+    Spared,
+    /// Its record gave it up as vanished not long ago, and a newer generation has taken its place.
+    Kept,
+    /// Its record gave it up as vanished, and nothing has taken its place: the record is asked to look again, and takes it
+    /// back ([`crate::records::message::Work::Reconcile`]).
+    TakenBack,
+    /// It belongs to nobody.
+    Orphan,
+}
+
+/// How long something is left alone, in milliseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Graces {
+    /// After it was made.
+    pub young_ms: u64,
+    /// After its record gave it up as vanished, where a newer generation has taken its place.
+    pub vanished_ms: u64,
+}
+
+impl From<&Limits> for Graces {
+    fn from(limits: &Limits) -> Self {
+        Self { young_ms: limits.stale_grace_ms, vanished_ms: limits.vanished_grace_ms }
+    }
+}
+
+/// Judges a listed sandbox of this generation, made at `created_ms`. A generation that was deleted never comes back.
+#[must_use]
+pub fn fate(
+    record: Option<&SandboxRecord>,
+    generation: u32,
+    created_ms: Ms,
+    now_ms: Ms,
+    graces: Graces,
+) -> Fate {
+    if !is_orphan(record, generation, created_ms, now_ms, graces.young_ms) {
+        return Fate::Spared;
+    }
+    let vanished = record.and_then(|record| record.vanished);
+    let Some(vanished) = vanished.filter(|one| one.generation == generation) else {
+        return Fate::Orphan;
+    };
+    if record.is_some_and(|record| record.generation == generation) {
+        Fate::TakenBack
+    } else if now_ms < vanished.at_ms.saturating_add(graces.vanished_ms) {
+        Fate::Kept
+    } else {
+        Fate::Orphan
+    }
+}
+
+/// Whether a listed sandbox of this generation, made at `created_ms`, belongs to no live generation and is old enough
+/// for that to be no accident of timing. A retired generation never comes back, so deleting it by name is safe.
+#[must_use]
+pub fn is_orphan(
+    record: Option<&SandboxRecord>,
+    generation: u32,
+    created_ms: Ms,
+    now_ms: Ms,
+    grace_ms: u64,
+) -> bool {
+    let live = record.is_some_and(|record| record.generation == generation && record.is_alive());
+    // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
+    !live && now_ms >= created_ms.saturating_add(grace_ms)
+}
+
+/// So many orphans at once are believed whatever else is listed: they are what crashes leave behind.
+const BELIEVED: usize = 2;
+
+/// Whether so many orphans are too many to be true: more than half of what is listed. The same of so many records whose
+/// sandbox no provider lists: more than half of the records, as when a key is of another account. That is what a table looks like that
+/// was restored to an earlier point, or is the wrong one, and then nothing is deleted before a person has looked.
+#[must_use]
+pub const fn is_unbelievable(orphans: usize, listed: usize) -> bool {
+    orphans > BELIEVED && orphans * 2 > listed
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::records::sandbox::Phase;
+
+    fn record(phase: Phase, generation: u32) -> SandboxRecord {
+        SandboxRecord { phase, generation, ..SandboxRecord::new(0) }
+    }
+
+    #[test]
+    fn only_the_live_generation_is_spared() {
+        let orphan = |record: Option<&SandboxRecord>, generation| {
+            is_orphan(record, generation, 0, 600_000, 300_000)
+        };
+        assert!(!orphan(Some(&record(Phase::Active, 2)), 2));
+        assert!(!orphan(Some(&record(Phase::Creating, 2)), 2));
+        assert!(!orphan(Some(&record(Phase::Destroying, 2)), 2), "its own deletion is under way");
+        assert!(orphan(Some(&record(Phase::Active, 2)), 1), "an older generation");
+        assert!(orphan(Some(&record(Phase::Destroyed, 2)), 2));
+        assert!(orphan(None, 1));
+    }
+
+    #[test]
+    fn most_of_a_listing_is_not_believed_to_be_orphaned() {
+        for (orphans, listed, unbelievable) in [
+            (0, 0, false),
+            (1, 1, false),
+            (2, 2, false),
+            (3, 3, true),
+            (3, 5, true),
+            (3, 6, false),
+            (20, 1_000, false),
+            (501, 1_000, true),
+        ] {
+            assert_eq!(is_unbelievable(orphans, listed), unbelievable, "{orphans} of {listed}");
+        }
+    }
+
+    #[test]
+    fn a_young_sandbox_is_left_alone() {
+        assert!(!is_orphan(None, 1, 500_000, 600_000, 300_000));
+    }
+}

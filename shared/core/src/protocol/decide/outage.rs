@@ -1,0 +1,101 @@
+//! Outages of chat and provider are waited for by time, not by count: they cost no thread its tries, and nobody the answer.
+
+use super::{Context, Next, words};
+use crate::base::ids::Ms;
+use crate::records::session::Session;
+use crate::records::stage::Stage;
+
+/// The chat does not answer, or does not take its key. None: for longer than the end of a turn may take to be told.
+pub(super) fn of_chat(
+    session: &mut Session,
+    after_ms: u64,
+    seen: &str,
+    context: &Context<'_>,
+) -> Option<Next> {
+    if let Some(turn) = &mut session.turn {
+        let since_ms = *turn.chat_outage_since_ms.get_or_insert(context.now_ms);
+        turn.trouble = Some(seen.to_owned());
+        if context.now_ms >= since_ms + context.delivery.limits.telling_ms {
+            return None;
+        }
+        return Some(hold_since(since_ms, after_ms, seen, context));
+    }
+    Some(hold(after_ms, seen, context))
+}
+
+/// The chat answers: its outage is over.
+pub(super) fn chat_answered(session: &mut Session) {
+    if let Some(turn) = &mut session.turn
+        && turn.chat_outage_since_ms.take().is_some()
+    {
+        turn.trouble = None;
+    }
+}
+
+/// The provider does not answer anybody. A turn that the agent has been given waits for it as long as the run may take, and
+/// an answer as long as it may take to be told. What nobody said is not waited for.
+///
+/// # Errors
+/// What the turn, or what was asked for, is given up with after that.
+pub(super) fn of_provider(
+    session: &mut Session,
+    after_ms: u64,
+    seen: &str,
+    context: &Context<'_>,
+) -> Result<Next, String> {
+    let limits = context.delivery.limits;
+    let message = context.delivery.message;
+    if context.delivery.is_given_up() {
+        return Ok(Next::Done);
+    }
+    if message.work.is_by_itself() {
+        return Ok(hold(after_ms, seen, context));
+    }
+    if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.outage_ms {
+        return Err(words::outage(seen, limits.outage_ms, false));
+    }
+    if let Some(turn) = &mut session.turn {
+        let since_ms = *turn.outage_since_ms.get_or_insert(context.now_ms);
+        turn.trouble = Some(seen.to_owned());
+        let (bound_ms, begun) = match turn.stage {
+            Stage::Received { .. } => (limits.outage_ms, false),
+            Stage::Prompting(_) | Stage::Running(_) => (limits.turn_ms, true),
+            Stage::Ending { .. } => (limits.telling_ms, true),
+        };
+        if context.now_ms >= since_ms + bound_ms {
+            turn.outage_since_ms = None;
+            return Err(words::outage(seen, bound_ms, begun));
+        }
+        return Ok(hold_since(since_ms, after_ms, seen, context));
+    }
+    Ok(hold(after_ms, seen, context))
+}
+
+/// The provider answers: its outage is over.
+pub(super) fn provider_answered(session: &mut Session) {
+    if let Some(turn) = &mut session.turn
+        && turn.outage_since_ms.take().is_some()
+    {
+        turn.trouble = None;
+    }
+}
+
+/// By the time that it has lasted: of a turn's deliveries most may have been looks at its run.
+fn hold_since(since_ms: Ms, after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    let delay_ms = limits.outage_delay(context.now_ms.saturating_sub(since_ms));
+    Next::Hold {
+        delay_ms: delay_ms.max(after_ms).min(limits.outage_backoff_ms_max),
+        why: seen.to_owned(),
+    }
+}
+
+/// What has no turn is never looked at: its deliveries are its tries.
+fn hold(after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    let delay_ms = limits.outage_backoff(context.delivery.receive);
+    Next::Hold {
+        delay_ms: delay_ms.max(after_ms).min(limits.outage_backoff_ms_max),
+        why: seen.to_owned(),
+    }
+}

@@ -1,0 +1,87 @@
+//! The second sandbox of an agent that works outside: which end of the agent's one is its end too.
+//!
+//! Who ends the agent's on purpose ends both. One that was lost, or stands unused because another way to run agents was chosen,
+//! leaves the second with its files to the next generation.
+
+use super::{Context, Next, record};
+use crate::base::failure::Failure;
+use crate::protocol::effect::Effect;
+use crate::records::sandbox::{Phase, Tools};
+use crate::records::session::Session;
+
+/// A generation of the agent's sandbox begins: it may have a second one, unless there is one of before.
+pub(super) fn begins(session: &mut Session) {
+    let sandbox = &mut session.sandbox;
+    if sandbox.works_elsewhere() {
+        let (since, ends_with) = (sandbox.generation, None);
+        sandbox.tools.get_or_insert(Tools { since, ends_with });
+    }
+}
+
+/// The agent's sandbox ends on purpose. True: there may be a second one, and it ends too.
+pub(super) fn ends(session: &mut Session) -> bool {
+    let sandbox = &mut session.sandbox;
+    // What was made before its record said so has one all the same; while it is deleted that has been asked for.
+    let is_unsaid = sandbox.is_alive() && sandbox.phase != Phase::Destroying;
+    let is_unsaid = is_unsaid && sandbox.works_elsewhere();
+    let since = sandbox.generation;
+    let unsaid = is_unsaid.then_some(Tools { since, ends_with: None });
+    if let Some(tools) = sandbox.tools.or(unsaid) {
+        let ends_with = Some(sandbox.generation);
+        sandbox.tools = Some(Tools { ends_with, ..tools });
+    }
+    sandbox.tools.is_some()
+}
+
+/// The agent's sandbox could not be made ready: a second one that is as new ends with it.
+pub(super) fn ends_half_made(session: &mut Session) {
+    let generation = session.sandbox.generation;
+    let is_older = |tools: Tools| tools.since != generation;
+    if !session.sandbox.tools.is_some_and(is_older) {
+        ends(session);
+    }
+}
+
+/// What comes before everything else where the second one is to end.
+pub(super) fn next(session: &Session) -> Option<Next> {
+    let generation = session.sandbox.generation;
+    let ends = session.sandbox.ends_tools();
+    ends.then_some(Next::Do(Effect::EndTools { generation }))
+}
+
+/// What comes before the second one is stopped or deleted for want of use: a turn of its agent's is use of it, though it calls
+/// no tool for as long as it likes.
+pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let of = session.sandbox.agent.clone()?;
+    let Some(seen) = session.observed.agent_seen else {
+        return Some(Next::Do(Effect::FindAgent { of }));
+    };
+    let since_ms = seen.at_work_since_ms?;
+    // A turn that works for longer than any does belongs to a record that was lost.
+    if context.now_ms >= since_ms + record::longest_use_ms(context) {
+        return None;
+    }
+    session.sandbox.last_activity_ms = context.now_ms;
+    record::arm(session, context);
+    session.sandbox.due_at_ms = Some(context.now_ms + context.delivery.limits.idle_pause_ms);
+    Some(Next::Done)
+}
+
+/// Its end has been asked for.
+pub(super) fn ended(session: &mut Session, context: &Context<'_>) {
+    session.sandbox.tools = None;
+    record::arm(session, context);
+}
+
+/// It could not be asked for: that needs nothing but table and queue, and is waited for.
+pub(super) fn not_ended(failure: &Failure, context: &Context<'_>) -> Next {
+    let limits = context.delivery.limits;
+    let after_ms = match failure {
+        Failure::Wait { after_ms, .. } | Failure::Outage { after_ms, .. } => *after_ms,
+        _ => 0,
+    };
+    Next::Hold {
+        delay_ms: limits.outage_backoff(context.delivery.receive).max(after_ms),
+        why: "the end of the second sandbox could not be asked for".to_owned(),
+    }
+}

@@ -1,0 +1,559 @@
+//! The next step of a prompt: from the first look at the message to the end that the thread can see.
+
+use super::{Context, Next, aside, choose, provision, record, share, steer, stray, tell, words};
+use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
+use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
+use crate::records::card::{Card, CardState, Post};
+use crate::records::message::Prompt;
+use crate::records::sandbox::Phase;
+use crate::records::session::{Aside, EndedTurn, Session, Turn};
+use crate::records::stage::{Prompted, Stage};
+use crate::tenant::selection::Selection;
+
+/// What a prompt needs next.
+pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
+    let id = &context.delivery.message.id;
+    // One pass more than there can be changes of turn: the one left over, ours, and the end.
+    for _ in 0..4 {
+        match &session.turn {
+            Some(turn) if turn.id == *id => match turn_step(session, prompt, context) {
+                Some(next) => return next,
+                None => continue,
+            },
+            Some(_) => match tell::leftover(session, context) {
+                Some(next) => return next,
+                None => continue,
+            },
+            None if record::has_ended(session, id) => {
+                let next = super::teardown::finish_half_made(session, context);
+                return record::at_rest(session, next, context);
+            }
+            None => {
+                if let Some(next) = share::arrive(session, prompt, context) {
+                    return next;
+                }
+                // What is on its way up is shown on the turn's card; what is on its way down is soon over.
+                if matches!(session.sandbox.phase, Phase::Pausing | Phase::Destroying)
+                    && let Some(wait) = record::wait_for_lease(session, context)
+                {
+                    return wait;
+                }
+                begin(session, prompt, context);
+            }
+        }
+    }
+    Next::Hold { delay_ms: context.delivery.limits.backoff_ms, why: "no step was found".to_owned() }
+}
+
+/// Puts the turn on record, with the card that it may have had while it waited.
+fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
+    let waited = context.flags.queued.get(&context.delivery.message.id);
+    let card = waited.and_then(|queued| queued.card.clone());
+    let (selection, refusal) = match choose::selection(session, prompt, context) {
+        Ok(selection) => {
+            choose::keep_agent(session, prompt, context);
+            (selection, None)
+        }
+        Err(words) => (choose::asked_for(prompt, context), Some(words)),
+    };
+    let message = context.delivery.message;
+    let turn = new_turn((&message.id, message.accepted_at_ms), prompt, selection, card);
+    // Before the workspace is claimed: it is that one which the claim has to be about.
+    if prompt.wants.in_common {
+        session.in_common = true;
+    }
+    record::begin(session, turn, context);
+    if waited.is_some_and(|queued| queued.refused) {
+        record::fail(session, words::QUEUE_FULL);
+    } else if let Some(words) = refusal.or_else(|| share::missing(session, prompt)) {
+        record::fail(session, &words);
+    }
+}
+
+/// A turn of which nothing is done yet; `card` is what shows it already.
+pub(super) fn new_turn(
+    (id, accepted_at_ms): (&TurnId, Ms),
+    prompt: &Prompt,
+    selection: Selection,
+    card: Option<PostRef>,
+) -> Turn {
+    let card_stands = card.is_some();
+    Turn {
+        id: id.to_owned(),
+        by: prompt.by.clone(),
+        accepted_at_ms,
+        selection,
+        stage: Stage::Received { ids: None },
+        card,
+        posted: Vec::new(),
+        parts: None,
+        with_digest: false,
+        asks: Vec::new(),
+        attempts: 0,
+        in_hand: true,
+        waits: false,
+        refusals: 0,
+        windows: 0,
+        resends: 0,
+        server_restarts: 0,
+        cancelled_by: None,
+        trouble: None,
+        outage_since_ms: None,
+        chat_outage_since_ms: None,
+        aborting: None,
+        steered: Vec::new(),
+        // What it had while it waited was posted soon after it was accepted.
+        card_since_ms: card_stands.then_some(accepted_at_ms),
+        rolls: 0,
+        old_card: None,
+        called: false,
+        artifacts: None,
+        artifacts_done: 0,
+        unshown: Vec::new(),
+        let_go: false,
+    }
+}
+
+/// The card that announced the prompt was made, or noted, while the turn began. It is the turn's, or where that has made one
+/// of its own, it leads there.
+fn take_over_announced(session: &mut Session, context: &Context<'_>) {
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    let noted = |id: &TurnId| {
+        let queued = context.flags.queued.get(id);
+        queued.and_then(|queued| queued.card.clone())
+    };
+    for steered in turn.steered.iter_mut().filter(|one| one.card.is_none()) {
+        steered.card = noted(&steered.turn);
+    }
+    let Some(announced) = noted(&turn.id) else {
+        return;
+    };
+    match &turn.card {
+        None => {
+            turn.card = Some(announced);
+            turn.card_since_ms = Some(turn.accepted_at_ms);
+        }
+        Some(own) if *own != announced && turn.old_card.is_none() => {
+            turn.old_card = Some(announced);
+        }
+        Some(_) => {}
+    }
+}
+
+/// The step that the present turn needs; none when it was closed or its stage changed.
+fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    record::see_cancel(session, context);
+    take_over_announced(session, context);
+    let turn = session.turn.as_ref()?;
+    if turn.stage.is_ending() {
+        return tell::step(session, context);
+    }
+    if turn.stage.is_received()
+        && let Some(by) = &turn.cancelled_by
+    {
+        let outcome = crate::records::outcome::Outcome::Cancelled { by: by.name.clone() };
+        record::end_with(session, outcome);
+        return tell::step(session, context);
+    }
+    roll(session, context);
+    if card_to_show(session, context).is_none() {
+        return onward(session, prompt, context);
+    }
+    // What is missing for the prompt does not wait for the card, nor the other way round. What cannot go beside it waits.
+    let mut ahead = session.clone();
+    if let Some(Next::Do(work)) = onward(&mut ahead, prompt, context)
+        && work.goes_beside_a_card()
+    {
+        *session = ahead;
+        return Some(match progress_card(session, context) {
+            Some(card) => Next::Together { work, card },
+            None => Next::Do(work),
+        });
+    }
+    progress_card(session, context).map(Next::Do)
+}
+
+/// What the turn needs besides its card.
+fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    if session.turn.as_ref().is_some_and(|turn| turn.stage.is_received())
+        && !record::claim(session, context)
+    {
+        return share::wait_for_workspace(session, context);
+    }
+    if nothing_is_missing(session, prompt) {
+        return hand_over(session, prompt, context);
+    }
+    if let Some(prompted) = looked_at_at_once(session, context) {
+        return watch(session, &prompted, context);
+    }
+    if let Some(next) = provision::step(session, context) {
+        return Some(next);
+    }
+    let stage = session.turn.as_ref()?.stage.clone();
+    match stage {
+        Stage::Ending { .. } => tell::step(session, context),
+        Stage::Received { .. } => {
+            stray::end(session).or_else(|| hand_over(session, prompt, context))
+        }
+        Stage::Prompting(prompted) => hand_over_again(session, &prompted.ids, prompt, context)
+            .or_else(|| tell::step(session, context)),
+        Stage::Running(prompted) => watch(session, &prompted, context),
+    }
+}
+
+/// Whether the prompt can be sent on the word of the record alone: a thread that was fine when its last turn ended, a turn
+/// that nothing has gone wrong with, and words that need nothing to be gathered. Sending is then the look at the server:
+/// what the agent cannot have got is taken back, and the usual way begins.
+fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
+    let untroubled = session.turn.as_ref().is_some_and(|turn| {
+        turn.stage.is_received() && turn.attempts == 0 && turn.outage_since_ms.is_none()
+    });
+    untroubled
+        && session.sandbox.phase == Phase::Active
+        && session.observed.sandbox.is_none()
+        && session.agent_session.is_some()
+        && session.workspace().is_some()
+        && session.stray.is_none()
+        && choose::list_options(session).is_none()
+        && choose::unavailable(session).is_none()
+        && prompt.attachments.is_empty()
+        && !needs_digest(session)
+}
+
+/// The run that is looked at on the word of the record alone: that is the look at the server too, and what it finds amiss is
+/// looked into the usual way.
+fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompted> {
+    let turn = session.turn.as_ref()?;
+    let prompted = turn.stage.prompted()?;
+    let is_there = session.sandbox.phase == Phase::Active
+        && session.agent_session.is_some()
+        && prompted.generation == session.sandbox.generation;
+    let is_untroubled = turn.attempts == 0
+        && turn.outage_since_ms.is_none()
+        && record::foreign_lease_ms(session, context).is_none();
+    let limits = context.delivery.limits;
+    let is_looked_at = turn.stage.is_running() && !turn.is_held(limits, context.now_ms);
+    (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
+}
+
+/// A card that has become too old to be edited for much longer makes room for a new one. Only while the agent works: before
+/// that it is young, and at the end it is edited once more.
+fn roll(session: &mut Session, context: &Context<'_>) {
+    let after_ms = context.delivery.limits.card_roll_ms;
+    if let Some(turn) = &mut session.turn
+        && turn.stage.is_running()
+        && turn.old_card.is_none()
+        && turn.card_since_ms.is_some_and(|at| context.now_ms >= at + after_ms)
+        && let Some(old) = turn.card.take()
+    {
+        turn.old_card = Some(old);
+        turn.card_since_ms = None;
+        turn.rolls += 1;
+    }
+}
+
+/// What the card has to say, when there is none yet or it says something else. While the agent works, following keeps it.
+fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
+    let turn = session.turn.as_ref()?;
+    if session.observed.card_retry_ms.is_some_and(|at| context.now_ms < at) {
+        return None;
+    }
+    let state = match (turn.stage.is_running(), session.sandbox.phase) {
+        (true, _) => CardState::Working,
+        (false, _) if turn.stage.is_received() && share::holder(session).is_some() => {
+            CardState::Shared { holder: share::holder(session) }
+        }
+        (false, Phase::Active) => CardState::Received,
+        (false, Phase::Destroyed | Phase::Error | Phase::Creating | Phase::Destroying) => {
+            CardState::Creating
+        }
+        (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
+    };
+    let shown = turn.stage.is_running() || session.observed.card_state.as_ref() == Some(&state);
+    (turn.card.is_none() || !shown).then_some(state)
+}
+
+fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect> {
+    let state = card_to_show(session, context)?;
+    session.observed.card_state = Some(state.clone());
+    let turn = session.turn.as_ref()?;
+    let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
+    let card = Card {
+        trouble: turn.trouble.clone(),
+        ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
+    };
+    let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
+    Some(Effect::Chat(ChatEffect::Post { turn: turn_id, kind, at, post: Post::Card(card) }))
+}
+
+/// What the prompt's text needs besides the person's words: the files in the sandbox, and for an agent session that
+/// knows nothing of the thread a digest of it.
+fn gather(
+    session: &mut Session,
+    prompt: &Prompt,
+    digest: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
+    if !prompt.attachments.is_empty() && session.observed.attached.is_none() {
+        return Some(Next::Do(Effect::Agent(AgentEffect::Attach {
+            generation: session.sandbox.generation,
+            turn: context.delivery.message.id.clone(),
+            files: prompt.attachments.clone(),
+        })));
+    }
+    if digest && session.observed.digest.is_none() {
+        return Some(Next::Do(Effect::Recall { turns: past(session) }));
+    }
+    None
+}
+
+/// The ended turns that a new agent session is told about.
+fn past(session: &Session) -> Vec<TurnId> {
+    let told = |ended: &&EndedTurn| ended.at_ms > session.fresh_since_ms;
+    let turns = session.ended.iter().filter(told);
+    turns.map(|ended| ended.id.clone()).collect()
+}
+
+/// Whether the present agent session knows nothing of what the thread has been about.
+fn needs_digest(session: &Session) -> bool {
+    session.briefed != session.agent_session && !past(session).is_empty()
+}
+
+/// The intent went on record before: what the agent does not have, or does not work on any more, is sent under the same ids.
+fn hand_over_again(
+    session: &mut Session,
+    ids: &PromptIds,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Option<Next> {
+    if let Some(look) = steer::look_for(session) {
+        return Some(look);
+    }
+    if session.turn.as_ref().is_some_and(|turn| !turn.steered.is_empty()) {
+        return steer::again(session, context);
+    }
+    if needs_digest(session)
+        && let Some(turn) = &mut session.turn
+    {
+        turn.with_digest = true;
+    }
+    session.briefed.clone_from(&session.agent_session);
+    let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
+    gather(session, prompt, digest, context)
+        .or_else(|| Some(send(session, (ids, Sending::Again), prompt, context)))
+}
+
+/// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
+fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
+    let message = context.delivery.message;
+    if let Some(list) = choose::list_options(session) {
+        return Some(Next::Do(list));
+    }
+    if let Some(words) = choose::refusal(session, context) {
+        record::fail(session, &words);
+        return tell::step(session, context);
+    }
+    let with_digest = needs_digest(session);
+    if let Some(next) = gather(session, prompt, with_digest, context) {
+        return Some(next);
+    }
+    if let Some(word) = unsaid(session, with_digest) {
+        return Some(Next::Do(Effect::Chat(ChatEffect::Post {
+            turn: message.id.clone(),
+            kind: PostKind::Notice,
+            at: None,
+            post: Post::Notice(word),
+        })));
+    }
+    let turn = session.turn.as_mut()?;
+    let minted = || PromptIds::mint(&session.thread, &message.id, context.now_ms);
+    let ids = turn.stage.ids().cloned().unwrap_or_else(minted);
+    turn.stage = Stage::Prompting(Prompted {
+        ids: ids.clone(),
+        generation: session.sandbox.generation,
+        at_ms: context.now_ms,
+    });
+    turn.with_digest = with_digest;
+    session.briefed.clone_from(&session.agent_session);
+    let sending = Sending::First {
+        within_ms: (!session.observed.healthy).then_some(context.delivery.limits.health_active_ms),
+    };
+    Some(send(session, (&ids, sending), prompt, context))
+}
+
+/// What the people in the thread are told before the agent has the prompt; none once it stands.
+fn unsaid(session: &mut Session, with_digest: bool) -> Option<String> {
+    let missed = std::mem::take(&mut session.observed.missed);
+    let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
+    let is_told = std::mem::replace(&mut session.observed.left_out_told, true);
+    let of_clone = left_out(session, with_digest).filter(|_| !is_told);
+    let said = [of_clone.map(words::not_there), of_files];
+    let said: Vec<String> = said.into_iter().flatten().collect();
+    (!said.is_empty()).then(|| said.join("\n\n"))
+}
+
+/// What the clone left out, for an agent session that was not told yet: one without a turn before, or with a digest of them.
+fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
+    let is_new = with_digest || past(session).is_empty();
+    session.sandbox.left_out.as_deref().filter(|_| is_new)
+}
+
+fn send(
+    session: &Session,
+    (ids, sending): (&PromptIds, Sending),
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Next {
+    let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
+        return Next::Hold { delay_ms: 0, why: "the agent's session is not known".to_owned() };
+    };
+    let quoted = words::quoted(&prompt.quotes);
+    let left_out = left_out(session, turn.with_digest).map(words::not_there_for_agent);
+    let parts = [
+        left_out.as_deref(),
+        session.observed.digest.as_deref(),
+        Some(&quoted),
+        Some(&prompt.text),
+        session.observed.attached.as_deref(),
+    ];
+    let text = parts
+        .into_iter()
+        .flatten()
+        .filter(|part| !part.is_empty())
+        .collect::<Vec<_>>()
+        .join("\n\n");
+    Next::Do(Effect::Agent(AgentEffect::SendPrompt {
+        turn: turn.id.clone(),
+        run_of: turn.id.clone(),
+        generation: session.sandbox.generation,
+        agent_session: agent_session.clone(),
+        ids: ids.clone(),
+        text,
+        model: turn.model(context.delivery.model).to_owned(),
+        agent: turn.selection.agent.clone(),
+        images: session.observed.images.clone(),
+        sending,
+    }))
+}
+
+/// While the agent works: abort if that is wanted, keep asks in the thread, follow.
+fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let generation = session.sandbox.generation;
+    let Some(agent_session) = session.agent_session.clone() else {
+        record::fail(session, words::SESSION_VANISHED);
+        return tell::step(session, context);
+    };
+    if let Some(turn) = &session.turn
+        && turn.is_wanted_over()
+        && !session.observed.abort_sent
+    {
+        let newest = turn.steered.iter().rfind(|one| one.sent);
+        let ids = newest.map_or(&prompted.ids, |one| &one.ids);
+        return Some(Next::Do(Effect::Agent(AgentEffect::Abort {
+            generation,
+            agent_session,
+            message: ids.message.clone(),
+            messages: turn.messages(),
+        })));
+    }
+    let more = steer::step(session, context)
+        .or_else(|| aside::under_way(session, context))
+        .or_else(|| ask_step(session, context));
+    if more.is_some() {
+        return more;
+    }
+    let turn = session.turn.as_ref()?;
+    let open = || turn.asks.iter().filter(|ask| !ask.settled);
+    let deadline = prompted.at_ms + limits.turn_ms;
+    let expiry = open().map(|ask| ask.expires_at_ms).min().unwrap_or(u64::MAX);
+    let aborted =
+        if session.observed.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
+    // A wait for the bound of an abort is not cut short by a card.
+    let card = match (turn.card_since_ms, session.observed.card_retry_ms) {
+        _ if session.observed.abort_sent => u64::MAX,
+        (Some(at), _) if turn.old_card.is_none() => at + limits.card_roll_ms,
+        (None, Some(retry)) => retry,
+        _ => u64::MAX,
+    };
+    let card_state = match (turn.is_wanted_over(), open().next().is_some()) {
+        (true, _) => CardState::Stopping,
+        (false, true) => CardState::Waiting,
+        (false, false) => CardState::Working,
+    };
+    // Nor by the end of the time for which a run is held.
+    let held = if turn.is_wanted_over() { u64::MAX } else { limits.held_until(prompted.at_ms) };
+    let parked = session.observed.parked.as_ref();
+    let follow = Follow {
+        generation,
+        agent_session,
+        message: prompted.ids.message.clone(),
+        further: turn.further(),
+        turn: turn.id.clone(),
+        card: turn.card.clone(),
+        card_kind: turn.card_kind(),
+        card_state,
+        model: turn.model(context.delivery.model).to_owned(),
+        since_ms: turn.accepted_at_ms,
+        asks: turn.asks.clone(),
+        cancel_known: turn.is_wanted_over(),
+        steers: steer::known(session, turn, context),
+        until_ms: context
+            .delivery
+            .follow_until_ms
+            .min(held)
+            .min(deadline)
+            .min(expiry)
+            .min(aborted)
+            .min(card),
+        ends_ms: deadline,
+        gives_way: limits.gives_way() && !turn.is_wanted_over(),
+        seen: session.observed.seen.clone(),
+        seen_at_ms: parked.map(|parked| parked.at_ms),
+        messages_max: limits.turn_messages,
+    };
+    Some(Next::Do(Effect::Agent(if turn.is_only_looked_at(limits, context.now_ms) {
+        AgentEffect::Look(follow)
+    } else {
+        AgentEffect::Follow(follow)
+    })))
+}
+
+/// An ask that has to be posted, declined because nobody answered in time, or shown as settled.
+fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let turn = session.turn.as_ref()?;
+    for ask in turn.asks.iter().filter(|ask| !ask.settled) {
+        let decision = session.observed.closed_asks.get(&ask.id);
+        let closed = decision.is_some();
+        let stands = ask.post.is_some() || aside::is_over(session, &Aside::Ask(ask.id.clone()));
+        if !closed && stands && context.now_ms < ask.expires_at_ms {
+            continue;
+        }
+        if !closed && context.now_ms >= ask.expires_at_ms {
+            return Some(Next::Do(Effect::Agent(AgentEffect::Decline {
+                generation: session.sandbox.generation,
+                ask: ask.id.clone(),
+                about: ask.about.clone(),
+            })));
+        }
+        let settled = decision.map(|decision| match decision {
+            Some(settlement) => crate::shown::asks::settled(ask, settlement),
+            None if context.now_ms >= ask.expires_at_ms => words::unanswered(&ask.about).to_owned(),
+            None => "No longer open.".to_owned(),
+        });
+        let kind = PostKind::Ask(ask.id.clone());
+        let (turn_id, at, ask) = (turn.id.clone(), ask.post.clone(), ask.clone());
+        // Who asked is called when the agent waits for a person, not when it no longer does.
+        let waits = at.is_none() && settled.is_none() && !turn.by.id.is_empty();
+        let people = waits.then(|| turn.by.id.clone()).into_iter().collect();
+        return Some(Next::Do(Effect::Chat(ChatEffect::Post {
+            turn: turn_id,
+            kind,
+            at,
+            post: aside::calling(people, Post::Ask { ask, settled }),
+        })));
+    }
+    None
+}

@@ -1,0 +1,348 @@
+//! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
+
+use super::{Context, Next, outside, record, words};
+use crate::protocol::effect::{AgentEffect, Effect, SandboxEffect, Watched};
+use crate::protocol::event::NotCloned;
+use crate::records::message::Work;
+use crate::records::outcome::Outcome;
+use crate::records::sandbox::{Phase, SandboxState};
+use crate::records::session::Session;
+
+/// So many sandboxes in a row that put no secrets in are made anew.
+const REMADE_MAX: u32 = 1;
+const REMADE: &str = "it puts no secrets into requests: made anew";
+
+/// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
+/// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
+pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let limits = context.delivery.limits;
+    // Whoever shares the sandbox may have seen it go: what its agent had been given went with it.
+    let is_lost =
+        |generation: u32| generation != session.sandbox.generation || !session.sandbox.is_alive();
+    if let Some(turn) = &session.turn
+        && turn.stage.prompted().is_some_and(|at| is_lost(at.generation))
+    {
+        record::end_with(session, Outcome::Lost);
+        return None;
+    }
+    if let Some(wait) = record::wait_for_lease(session, context) {
+        return Some(wait);
+    }
+    loop {
+        let generation = session.sandbox.generation;
+        let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
+        return match (session.sandbox.phase, session.observed.sandbox.clone()) {
+            (Phase::Destroyed | Phase::Error, _)
+                if limits.tenant_sandboxes > 0 && session.observed.tenant_sandboxes.is_none() =>
+            {
+                act(Effect::Sandbox(SandboxEffect::Count { older_than: None }))
+            }
+            (Phase::Destroyed | Phase::Error, _)
+                if limits.tenant_sandboxes > 0
+                    && session.observed.tenant_sandboxes >= Some(limits.tenant_sandboxes) =>
+            {
+                record::fail(session, &words::too_many_sandboxes(limits.tenant_sandboxes));
+                None
+            }
+            (Phase::Destroyed | Phase::Error, _) => {
+                begin_generation(session, context);
+                continue;
+            }
+            (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create {
+                generation,
+                snapshot: own_snapshot(session),
+            })),
+            (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
+                if late(limits.create_ms) =>
+            {
+                abandon(session, &words::not_ready(limits.create_ms), context)
+            }
+            (Phase::Creating, Some(SandboxState::Broken { reason, .. })) => {
+                abandon(session, &words::broken(&reason), context)
+            }
+            (Phase::Resuming, None) => act(Effect::Sandbox(SandboxEffect::Observe {
+                generation,
+                after_ms: 0,
+                watch: None,
+            })),
+            (Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy))
+                if late(limits.start_ms) =>
+            {
+                record::fail(session, &words::not_ready(limits.start_ms));
+                None
+            }
+            (Phase::Resuming, Some(SandboxState::Broken { reason, .. })) => {
+                record::fail(session, &words::broken(&reason));
+                None
+            }
+            (
+                Phase::Creating | Phase::Resuming,
+                Some(SandboxState::Provisioning | SandboxState::Busy),
+            ) => act(Effect::Sandbox(SandboxEffect::Observe {
+                generation,
+                after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
+                watch: watch(session),
+            })),
+            (Phase::Creating | Phase::Resuming, Some(SandboxState::Stopped)) => {
+                start(session, late(limits.start_ms), context)
+            }
+            (Phase::Creating | Phase::Resuming, Some(SandboxState::Running)) => {
+                match repository(session, context).or_else(|| server(session, context)) {
+                    Some(next) => Some(next),
+                    None if session.sandbox.phase == Phase::Creating
+                        && limits.tenant_sandboxes > 0 =>
+                    {
+                        within_quota(session, context)
+                    }
+                    None => {
+                        ready(session, context);
+                        None
+                    }
+                }
+            }
+            (Phase::Creating | Phase::Resuming | Phase::Active, Some(SandboxState::Gone)) => {
+                vanished(session, context);
+                if session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending()) {
+                    None
+                } else {
+                    continue;
+                }
+            }
+            (Phase::Pausing | Phase::Paused, _) => {
+                session.observed.sandbox = None;
+                record::enter(session, Phase::Resuming, "a message came", context);
+                record::lease_to_bring_up(session, context);
+                continue;
+            }
+            (Phase::Destroying, Some(SandboxState::Gone)) => {
+                record::gone(session, "deleted", context);
+                continue;
+            }
+            (Phase::Destroying, _) => super::lease::delete(session, context),
+            (Phase::Active, _) if !session.observed.healthy => {
+                act(Effect::Agent(AgentEffect::CheckServer {
+                    generation,
+                    within_ms: limits.health_active_ms,
+                }))
+            }
+            (Phase::Active, _) => find_agent_session(session, context),
+        };
+    }
+}
+
+/// How agents are to be run in the generation that begins: as its turn says, who has it made, the tenant, or the stack.
+fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
+    let chosen = match (&session.turn, &context.delivery.message.work) {
+        (Some(turn), _) => turn.selection.runtime.clone(),
+        (None, Work::Create(new)) => new.runtime.clone(),
+        (None, _) => None,
+    };
+    let default = || context.settings.defaults.runtime.clone();
+    let of_stack = || context.delivery.runtime.recorded().map(str::to_owned);
+    chosen.or_else(default).or_else(of_stack)
+}
+
+/// Nothing of the sandbox before it counts for the next one.
+fn begin_generation(session: &mut Session, context: &Context<'_>) {
+    session.sandbox.generation += 1;
+    session.sandbox.left_out = None;
+    if session.sandbox.without_secrets > REMADE_MAX {
+        session.sandbox.without_secrets = 0;
+    }
+    session.sandbox.credentials = context.settings.sandbox_credentials();
+    session.sandbox.runtime = runtime(session, context);
+    record::leave(session);
+    if let Some(turn) = &session.turn {
+        let chosen = &turn.selection;
+        session.sandbox.repo.clone_from(&chosen.repo);
+        // Where it is made belongs to the sandbox: somebody's choice for a later turn does not move it. Of a choice for an agent
+        // that works elsewhere it says where the code is.
+        if session.sandbox.works_elsewhere() {
+            session.sandbox.tools_provider.clone_from(&chosen.provider);
+        } else if session.sandbox.provider.is_none() {
+            session.sandbox.provider.clone_from(&chosen.provider);
+        }
+        if chosen.snapshot.is_some() {
+            session.sandbox.snapshot.clone_from(&chosen.snapshot);
+        }
+    }
+    outside::begins(session);
+    // It has been counted for, too: what counts from here on is who came before it.
+    session.observed.forget_sandbox();
+    let note = format!("sandbox {}", session.sandbox.generation);
+    record::enter(session, Phase::Creating, &note, context);
+    record::lease_to_bring_up(session, context);
+}
+
+/// What it begins with; what somebody chose for the code is not for the agent beside it.
+fn own_snapshot(session: &Session) -> Option<String> {
+    let sandbox = &session.sandbox;
+    let of_code = || sandbox.snapshot.clone();
+    (!sandbox.works_elsewhere()).then(of_code).flatten()
+}
+
+/// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
+/// Only now, because the provider's list lags behind, and every moment helps.
+fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let bound = context.delivery.limits.tenant_sandboxes;
+    match session.observed.tenant_sandboxes {
+        None => act(Effect::Sandbox(SandboxEffect::Count {
+            older_than: Some(session.sandbox.generation),
+        })),
+        Some(older) if older >= bound => {
+            abandon(session, &words::too_many_sandboxes(bound), context)
+        }
+        Some(_) => {
+            ready(session, context);
+            None
+        }
+    }
+}
+
+fn ready(session: &mut Session, context: &Context<'_>) {
+    session.sandbox.without_secrets = 0;
+    record::enter(session, Phase::Active, "ready", context);
+}
+
+fn act(effect: Effect) -> Option<Next> {
+    Some(Next::Do(effect))
+}
+
+fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Next> {
+    let generation = session.sandbox.generation;
+    let limits = context.delivery.limits;
+    if late {
+        record::fail(session, &words::not_ready(limits.start_ms));
+        return None;
+    }
+    if session.observed.start_asked {
+        return act(Effect::Sandbox(SandboxEffect::Observe {
+            generation,
+            after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
+            watch: watch(session),
+        }));
+    }
+    session.observed.start_asked = true;
+    act(Effect::Sandbox(SandboxEffect::Start { generation }))
+}
+
+/// A new sandbox gets its repository before its server starts in it. What was active once has it.
+fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let repo = session.sandbox.repo.as_ref()?;
+    if session.sandbox.works_elsewhere()
+        || session.sandbox.phase != Phase::Creating
+        || session.observed.cloned
+        || session.observed.healthy
+    {
+        return None;
+    }
+    act(Effect::Sandbox(SandboxEffect::Clone {
+        generation: session.sandbox.generation,
+        repo: repo.clone(),
+        within_ms: context.delivery.limits.clone_ms,
+        watch: watch(session),
+    }))
+}
+
+/// The new sandbox is of no use without its repository: the turn says so, and the next one begins anew.
+/// A clone that failed because another delivery had already brought this generation up changes nothing.
+pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Context<'_>) {
+    if session.sandbox.phase != Phase::Creating {
+        return;
+    }
+    let repo = session.sandbox.repo.take().unwrap_or_default();
+    let reason = words::not_cloned(&repo, why, context.delivery.limits.clone_ms);
+    abandon(session, &reason, context);
+}
+
+/// The new sandbox is of no use: nothing makes it put secrets in later. Another one takes its place, and where that is no
+/// better who waits is told.
+pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
+    let count = session.sandbox.without_secrets + 1;
+    if count > REMADE_MAX {
+        abandon(session, words::SECRETS_NOT_PUT_IN, context);
+        session.sandbox.without_secrets = count;
+        return;
+    }
+    session.sandbox.without_secrets = count;
+    session.observed.sandbox = None;
+    record::enter(session, Phase::Destroying, REMADE, context);
+    record::lease(session, context);
+}
+
+/// Whether what is being deleted is made anew at once.
+pub(super) const fn is_made_anew(session: &Session) -> bool {
+    let before = session.sandbox.without_secrets;
+    before > 0 && before <= REMADE_MAX
+}
+
+fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if !session.observed.healthy {
+        let (generation, restart) = (session.sandbox.generation, session.observed.restart_server);
+        return act(Effect::Sandbox(SandboxEffect::EnsureServer {
+            generation,
+            is_new: session.sandbox.phase == Phase::Creating,
+            restart,
+            within_ms: context.delivery.limits.health_start_ms,
+            watch: watch(session),
+        }));
+    }
+    find_agent_session(session, context)
+}
+
+/// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
+fn watch(session: &Session) -> Option<Watched> {
+    let turn = session.turn.as_ref()?;
+    let stoppable = turn.stage.is_received() && turn.cancelled_by.is_none();
+    stoppable.then(|| Watched { turn: turn.id.clone(), accepted_at_ms: turn.accepted_at_ms })
+}
+
+/// What only a thread needs: a workspace of its own, where it has one, and its conversation with the agent. None is needed
+/// where no turn waits for it.
+fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if session.observed.agent_session || !session.thread.is_conversation() {
+        return None;
+    }
+    if session.workspace().is_none() {
+        return act(Effect::Sandbox(SandboxEffect::MakeWorkspace {
+            generation: session.sandbox.generation,
+            within_ms: context.delivery.limits.workspace_ms,
+        }));
+    }
+    act(Effect::Agent(AgentEffect::FindAgentSession {
+        generation: session.sandbox.generation,
+        known: session.agent_session.clone(),
+        since_ms: session.fresh_since_ms,
+        agent: session.turn.as_ref().and_then(|turn| turn.selection.agent.clone()),
+    }))
+}
+
+/// The new sandbox cannot be had: the turn says so, and what was half made is deleted.
+fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
+    record::fail(session, reason);
+    outside::ends_half_made(session);
+    session.sandbox.without_secrets = 0;
+    session.observed.sandbox = None;
+    record::enter(session, Phase::Destroying, "it could not be made ready", context);
+    record::lease(session, context);
+    None
+}
+
+/// The provider does not know the sandbox any more.
+fn vanished(session: &mut Session, context: &Context<'_>) {
+    let generation = session.sandbox.generation;
+    record::vanished(session, context);
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    // The agent may have had the prompt, and may have acted on it: it is never run again by ourselves.
+    let prompted = turn.stage.prompted();
+    if prompted.is_some_and(|prompted| prompted.generation == generation) {
+        record::end_with(session, Outcome::Lost);
+        return;
+    }
+    turn.attempts += 1;
+    if turn.attempts > context.delivery.limits.attempts {
+        record::fail(session, &words::kept_failing(Some("the sandbox vanished")));
+    }
+}

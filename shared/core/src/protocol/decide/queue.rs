@@ -1,0 +1,248 @@
+//! A prompt that has been put behind others: whether it is shown as waiting, and when too many wait.
+
+use crate::base::ids::{PostRef, TurnId};
+use crate::base::limits::Limits;
+use crate::records::ledger::Entry;
+use crate::records::message::{Announce, Prompt};
+use crate::records::outcome::Outcome;
+use crate::records::session::{ControlFlags, Queued, Session};
+
+/// What becomes of an announcement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Admission {
+    /// Its turn has begun or ended.
+    Over,
+    /// It has been announced before, and still waits.
+    Known {
+        /// How it is marked.
+        queued: Queued,
+        /// Turns before it, the present one included.
+        ahead: usize,
+    },
+    /// It waits behind so many others; none means that it begins as soon as a worker has it.
+    Waits {
+        /// Turns before it, the present one included.
+        ahead: usize,
+    },
+    /// The thread has as many waiting as it may have.
+    Full,
+}
+
+/// Judges an announcement by what is on record. `in_ledger`: the ledger knows its turn as ended.
+#[must_use]
+pub fn admit(
+    session: Option<&Session>,
+    flags: &ControlFlags,
+    in_ledger: bool,
+    announce: &Announce,
+    limits: &Limits,
+) -> Admission {
+    let turn = session.and_then(|session| session.turn.as_ref());
+    let running = usize::from(turn.is_some());
+    if turn.is_some_and(|turn| turn.covers(&announce.turn)) {
+        return Admission::Over;
+    }
+    if let Some(queued) = flags.queued.get(&announce.turn) {
+        let earlier = |one: &&Queued| !one.refused && one.accepted_at_ms < queued.accepted_at_ms;
+        return Admission::Known {
+            queued: queued.clone(),
+            ahead: flags.queued.values().filter(earlier).count() + running,
+        };
+    }
+    let ended = in_ledger
+        || session.is_some_and(|session| session.ended.iter().any(|turn| turn.id == announce.turn));
+    if ended {
+        return Admission::Over;
+    }
+    let waiting = flags.queued.values().filter(|one| !one.refused).count();
+    if waiting >= limits.thread_queue {
+        return Admission::Full;
+    }
+    Admission::Waits { ahead: waiting + running }
+}
+
+/// What becomes of the card with which a waiting prompt was announced, now that it stands in the thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Announced {
+    /// Its turn has it, or will show the end on it.
+    Right,
+    /// It has to be noted beside the record, so that its turn takes it over: that one waits.
+    Waits,
+    /// The same, and its turn has begun: whether it was taken over is looked at again.
+    Begins,
+    /// Its turn made a card of its own meanwhile: it leads there.
+    Moved(PostRef),
+    /// Its turn is over and has no card: it says how that ended.
+    Ended(Outcome),
+}
+
+/// Judges that by what is on record. `entry`: what the ledger says of its turn.
+#[must_use]
+pub fn announced(
+    session: Option<&Session>,
+    entry: Option<&Entry>,
+    turn: &TurnId,
+    at: &PostRef,
+) -> Announced {
+    let of = |card: Option<&PostRef>| match card {
+        Some(card) if card == at => Some(Announced::Right),
+        Some(card) => Some(Announced::Moved(card.clone())),
+        None => None,
+    };
+    let running = session.and_then(|session| session.turn.as_ref());
+    if let Some(running) = running.filter(|running| running.covers(turn)) {
+        let mut steered = running.steered.iter();
+        let own = match steered.find(|one| one.turn == *turn) {
+            Some(steered) => steered.card.as_ref(),
+            None => running.card.as_ref(),
+        };
+        return of(own).unwrap_or(Announced::Begins);
+    }
+    if let Some(entry) = entry {
+        let over = || Announced::Ended(entry.outcome.clone());
+        return of(entry.card.as_ref()).unwrap_or_else(over);
+    }
+    let mut ended = session.into_iter().flat_map(|session| &session.ended);
+    match ended.find(|ended| ended.id == *turn) {
+        Some(ended) => Announced::Ended(ended.outcome.clone()),
+        None => Announced::Waits,
+    }
+}
+
+/// What of the prompt is kept beside the record while it waits, so that it can be sent at once: all of it or nothing. None
+/// where it is too large, alone or together with what is kept already, or where its message did not fit its announcement.
+#[must_use]
+pub fn kept(flags: &ControlFlags, announce: &Announce, limits: &Limits) -> Option<Box<Prompt>> {
+    let prompt = announce.prompt.as_ref().filter(|prompt| prompt.is_plain())?;
+    let bytes = prompt.bytes();
+    let others = flags.queued.iter().filter(|(turn, _)| **turn != announce.turn);
+    let before: usize =
+        others.filter_map(|(_, queued)| Some(queued.prompt.as_ref()?.bytes())).sum();
+    let fits = bytes <= limits.steer_bytes && before.saturating_add(bytes) <= limits.queued_bytes;
+    fits.then(|| Box::new(prompt.clone()))
+}
+
+/// What becomes of the wish to send a waiting prompt at once.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Steering {
+    /// It is marked: whoever follows the run sends it.
+    Flag,
+    /// It has been sent already.
+    Sent,
+    /// Its turn has begun, or ended, or was withdrawn.
+    Over,
+    /// Nothing runs that it could be sent into; it begins by itself.
+    NothingRuns,
+    /// Its words are not kept here.
+    NotKept,
+}
+
+/// Judges that wish by what is on record.
+#[must_use]
+pub fn steer(session: Option<&Session>, flags: &ControlFlags, turn: &TurnId) -> Steering {
+    let running = session.and_then(|session| session.turn.as_ref());
+    if running.is_some_and(|running| running.id != *turn && running.covers(turn)) {
+        return Steering::Sent;
+    }
+    let waits = flags.queued.get(turn).filter(|queued| !queued.refused);
+    match (waits, running) {
+        (None, _) => Steering::Over,
+        (Some(queued), _) if flags.cancelled_by(turn, queued.accepted_at_ms).is_some() => {
+            Steering::Over
+        }
+        (Some(_), Some(running)) if running.id == *turn => Steering::Over,
+        (Some(_), None) => Steering::NothingRuns,
+        (Some(_), Some(running)) if running.stage.is_ending() => Steering::NothingRuns,
+        (Some(queued), Some(_)) if queued.prompt.is_none() => Steering::NotKept,
+        (Some(_), Some(_)) => Steering::Flag,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::ThreadKey;
+    use crate::base::person::Person;
+    use crate::protocol::decide::prompt::new_turn;
+    use crate::records::session::{EndedTurn, StoppedAll};
+    use crate::tenant::selection::Selection;
+
+    fn announce(turn: &str) -> Announce {
+        Announce {
+            turn: turn.into(),
+            thread: ThreadKey::discord("1", "2").expect("valid"),
+            by: Person::default(),
+            accepted_at_ms: 1,
+            prompt: None,
+        }
+    }
+
+    fn flags(waiting: usize) -> ControlFlags {
+        let mut flags = ControlFlags::default();
+        for n in 0..waiting {
+            let queued = Queued {
+                by: Person::default(),
+                accepted_at_ms: n as u64,
+                card: None,
+                refused: false,
+                prompt: None,
+            };
+            flags.queued.insert(format!("w{n}").into(), queued);
+        }
+        flags
+    }
+
+    #[test]
+    fn a_prompt_is_counted_behind_those_before_it_and_once() {
+        let limits = Limits::DEFAULT;
+        let judged =
+            |flags: &ControlFlags, turn: &str| admit(None, flags, false, &announce(turn), &limits);
+        assert_eq!(judged(&flags(0), "a"), Admission::Waits { ahead: 0 });
+        assert_eq!(judged(&flags(3), "a"), Admission::Waits { ahead: 3 });
+        assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
+        assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
+        assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
+    }
+
+    #[test]
+    fn what_stop_all_reached_waits_no_longer() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let (prompt, selection) = (Prompt::default(), Selection::default());
+        let mut session = Session::new(thread, 0);
+        session.turn = Some(new_turn((&"running".into(), 1), &prompt, selection, None));
+        let mut flags = flags(2);
+        flags.queued.values_mut().for_each(|queued| queued.prompt = Some(Box::default()));
+        let all = StoppedAll { by: Person::default(), until_ms: 0 };
+        flags.stopped_all.insert("all".into(), all);
+        let judged = |flags: &ControlFlags, turn: &str| steer(Some(&session), flags, &turn.into());
+        assert_eq!(judged(&flags, "w0"), Steering::Over);
+        assert_eq!(judged(&flags, "w1"), Steering::Flag);
+        assert_eq!(flags.waiting().into_iter().map(|(turn, _)| turn).collect::<Vec<_>>(), ["w1"]);
+    }
+
+    #[test]
+    fn an_announced_card_is_its_turns_or_leads_to_it_or_says_the_end() {
+        let thread = ThreadKey::discord("1", "2").expect("valid");
+        let post = |id: &str| PostRef { channel: "c".to_owned(), id: id.to_owned() };
+        let (at, own) = (post("announced"), post("own"));
+        let mut session = Session::new(thread, 0);
+        let judged = |session: &Session| announced(Some(session), None, &"a".into(), &at);
+        assert_eq!(judged(&session), Announced::Waits);
+        let ended = EndedTurn { id: "a".into(), outcome: Outcome::Answered, at_ms: 1 };
+        session.ended.push(ended);
+        assert_eq!(judged(&session), Announced::Ended(Outcome::Answered));
+        session.ended.clear();
+        let prompt = Prompt::default();
+        let selection = Selection::default();
+        let mut turn = new_turn((&"a".into(), 1), &prompt, selection, None);
+        for (card, expected) in [
+            (None, Announced::Begins),
+            (Some(at.clone()), Announced::Right),
+            (Some(own.clone()), Announced::Moved(own)),
+        ] {
+            turn.card = card;
+            session.turn = Some(turn.clone());
+            assert_eq!(judged(&session), expected);
+        }
+    }
+}

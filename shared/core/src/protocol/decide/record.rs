@@ -1,0 +1,481 @@
+//! Small changes of the record that several rules share.
+
+use super::{Context, Next, aside, untold};
+use crate::base::ids::{Ms, TurnId};
+use crate::protocol::effect::Effect;
+use crate::records::ledger::{self, Entry};
+use crate::records::outcome::Outcome;
+use crate::records::run::Answer;
+use crate::records::sandbox::{InUse, Lease, Phase, TimelineEntry, Vanished, Waiting};
+use crate::records::session::{EndedTurn, Observations, Session, Steered, Turn};
+use crate::records::stage::Stage;
+use crate::records::usage::Usage;
+
+/// The first look at something that has just begun comes after this.
+const FIRST_LOOK_MS: u64 = 250;
+
+/// Enters a phase: stamps it, notes it in the timeline, and arms the next look.
+pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    session.sandbox.phase = phase;
+    session.sandbox.phase_since_ms = context.now_ms;
+    session.sandbox.timeline.push(TimelineEntry {
+        at_ms: context.now_ms,
+        phase,
+        note: note.to_owned(),
+    });
+    let surplus = session.sandbox.timeline.len().saturating_sub(limits.timeline);
+    session.sandbox.timeline.drain(..surplus);
+    if !is_on_its_way(phase) {
+        session.sandbox.lease = None;
+    }
+    // Nothing runs in what is stopped, or has just been asked for.
+    if matches!(phase, Phase::Paused | Phase::Creating | Phase::Destroyed) {
+        session.stray = None;
+        session.sandbox.in_use.retain(|one| !one.left);
+    }
+    arm(session, context);
+}
+
+const fn is_on_its_way(phase: Phase) -> bool {
+    matches!(phase, Phase::Creating | Phase::Resuming | Phase::Pausing | Phase::Destroying)
+}
+
+/// Takes the lease under which this delivery may stop, or this message delete: nobody else acts until it is over.
+pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
+    session.sandbox.lease = Some(Lease { holder: lease_holder(session, context), until_ms });
+    arm(session, context);
+}
+
+/// In whose name this delivery takes a lease. A repeat of a delete is harmless, so that it is the message's, and its next
+/// delivery goes on at once; a stop that comes late is not.
+pub(super) fn lease_holder(session: &Session, context: &Context<'_>) -> String {
+    let delivery = context.delivery;
+    if session.sandbox.phase == Phase::Destroying {
+        delivery.message.id.to_string()
+    } else {
+        delivery.id.clone()
+    }
+}
+
+/// Takes the lease under which this message brings the sandbox up: a repeat of any call of that is harmless, so the next
+/// delivery of the same message goes on at once.
+pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let longest_ms = limits.create_ms.max(limits.start_ms) + limits.clone_ms;
+    session.sandbox.lease = Some(Lease {
+        holder: context.delivery.message.id.to_string(),
+        until_ms: context.now_ms + longest_ms + limits.health_start_ms,
+    });
+    arm(session, context);
+}
+
+/// Milliseconds for which somebody else's lease still holds.
+pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
+    let delivery = context.delivery;
+    let ours = |lease: &&Lease| lease.holder == delivery.id || delivery.message.id == lease.holder;
+    let lease = session.sandbox.lease.as_ref()?;
+    (!ours(&lease) && lease.until_ms > context.now_ms).then(|| lease.until_ms - context.now_ms)
+}
+
+/// Whether another message took the lease, over or not: whoever finds it has waited for its end.
+pub(super) fn is_anothers_lease(session: &Session, context: &Context<'_>) -> bool {
+    let message = context.delivery.message.id.as_str();
+    let is_ours = |holder: &str| match holder.strip_prefix(message) {
+        Some(rest) => rest.is_empty() || rest.starts_with('#'),
+        None => false,
+    };
+    let lease = session.sandbox.lease.as_ref();
+    lease.is_some_and(|lease| !is_ours(&lease.holder))
+}
+
+/// Gives the message back while somebody else's lease holds: looked at again soon, because most are over long before their
+/// end.
+pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let left_ms = foreign_lease_ms(session, context)?;
+    let limits = context.delivery.limits;
+    if let Some(turn) = &mut session.turn {
+        turn.waits = true;
+    }
+    let lasted_ms = context.now_ms.saturating_sub(session.sandbox.phase_since_ms);
+    Some(Next::Hold {
+        delay_ms: limits.lease_delay(context.delivery.receive, lasted_ms).min(left_ms),
+        why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
+    })
+}
+
+/// Gives the turn its workspace; false while another turn has it, is before it, or somebody wants the sandbox deleted.
+pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
+    let common = session.works_in_common();
+    let Some(turn) = &session.turn else {
+        return true;
+    };
+    let (thread, id) = (session.thread.clone(), turn.id.clone());
+    let sandbox = &mut session.sandbox;
+    if sandbox.is_in_use_by(&thread, &id) {
+        let has_common = |one: &InUse| one.common && one.thread == thread;
+        if !common || sandbox.in_use.iter().any(has_common) {
+            return true;
+        }
+        // The generation that has begun since has no worktrees: it stands in line for the one checkout.
+        sandbox.in_use.retain(|one| one.thread != thread);
+    }
+    forget_the_lost(sandbox, context);
+    let before = sandbox
+        .waiting
+        .iter()
+        .take_while(|one| one.turn != id || one.thread != thread)
+        .any(|one| one.until_ms > context.now_ms);
+    let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
+    // Of one that was given up no next generation is made.
+    let is_lost = session.link.is_some() && !sandbox.takes_threads();
+    if sandbox.closing.is_some() || is_lost || !is_free {
+        return false;
+    }
+    // It is being stopped or deleted, or a snapshot of it is being made.
+    let is_on_its_way_up = matches!(sandbox.phase, Phase::Creating | Phase::Resuming);
+    if !is_on_its_way_up && foreign_lease_ms(session, context).is_some() {
+        return false;
+    }
+    let sandbox = &mut session.sandbox;
+    sandbox.in_use.retain(|one| one.thread != thread);
+    sandbox.waiting.retain(|one| one.thread != thread);
+    sandbox.in_use.push(InUse { thread, turn: id, common, since_ms: context.now_ms, left: false });
+    sandbox.last_activity_ms = context.now_ms;
+    arm(session, context);
+    true
+}
+
+/// A turn that has had its workspace for longer than any turn takes belongs to a record that was lost: the table may have been
+/// restored to an earlier point.
+fn forget_the_lost(sandbox: &mut crate::records::sandbox::SandboxRecord, context: &Context<'_>) {
+    let longest_ms = longest_use_ms(context);
+    sandbox.in_use.retain(|one| context.now_ms < one.since_ms + longest_ms);
+}
+
+/// No turn has its workspace for so long.
+pub(super) const fn longest_use_ms(context: &Context<'_>) -> u64 {
+    let limits = context.delivery.limits;
+    2 * (limits.turn_ms + limits.telling_ms)
+}
+
+/// Whether no turn works in the sandbox.
+pub(super) fn is_idle(session: &mut Session, context: &Context<'_>) -> bool {
+    forget_the_lost(&mut session.sandbox, context);
+    !session.sandbox.is_in_use()
+}
+
+/// Puts the turn in line for the workspace that another one has.
+pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>) {
+    let Some(turn) = &session.turn else { return };
+    let until_ms = context.now_ms + for_ms;
+    let waiting = &mut session.sandbox.waiting;
+    waiting.retain(|one| one.until_ms > context.now_ms || one.thread == session.thread);
+    match waiting.iter_mut().find(|one| one.turn == turn.id) {
+        // Half of it is a margin, so that not every look is a write.
+        Some(one) if one.until_ms >= context.now_ms + for_ms / 2 => {}
+        Some(one) => one.until_ms = until_ms,
+        None => waiting.push(Waiting {
+            thread: session.thread.clone(),
+            turn: turn.id.clone(),
+            until_ms,
+        }),
+    }
+}
+
+/// Nothing of the thread goes on in the sandbox.
+pub(super) fn leave_workspace(session: &mut Session) {
+    let in_use = &mut session.sandbox.in_use;
+    in_use.retain(|one| one.thread != session.thread);
+}
+
+/// The sandbox is in use by this turn no longer, and the lease under which it was brought up is over.
+fn release(session: &mut Session, id: &TurnId) {
+    if session.sandbox.is_shared() && session.stray.is_some() {
+        let in_use = &mut session.sandbox.in_use;
+        let own = in_use.iter_mut().filter(|one| one.turn == *id);
+        own.for_each(|one| one.left = true);
+    } else {
+        leave_workspace(session);
+    }
+    let sandbox = &mut session.sandbox;
+    sandbox.waiting.retain(|one| one.thread != session.thread);
+    if sandbox.lease.as_ref().is_some_and(|lease| *id == lease.holder) {
+        sandbox.lease = None;
+    }
+}
+
+/// How long the sandbox is kept while it is paused.
+pub(super) const fn paused_ttl_ms(session: &Session, limits: &crate::base::limits::Limits) -> u64 {
+    if session.sandbox.is_shared() { limits.named_ttl_ms } else { limits.paused_ttl_ms }
+}
+
+/// Sets when the sweeper should look next: at the thread while a turn is under way, a run of it is left or something could not
+/// be said in it, and at its sandbox while that is in use by none.
+pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
+    arm_thread(session, context);
+    let limits = context.delivery.limits;
+    let now = context.now_ms;
+    let sandbox = &session.sandbox;
+    session.sandbox.due_at_ms = match sandbox.phase {
+        _ if sandbox.is_in_use() => None,
+        Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
+        Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, limits)),
+        Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
+        Phase::Pausing | Phase::Destroying => {
+            Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
+        }
+        // Nothing but the end of its second one is left to be asked for.
+        Phase::Destroyed | Phase::Error => sandbox.ends_tools().then_some(now + limits.stop_ms),
+    };
+}
+
+/// The same for the thread alone.
+pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let now = context.now_ms;
+    let sandbox = &session.sandbox;
+    session.due_at_ms = if session.turn.is_some() {
+        Some(now + limits.out_of_sight_ms() + limits.stale_grace_ms)
+    } else {
+        // What nobody answers for is not left at work until the sandbox is paused.
+        // Others may bring a shared one up again, and the run with it.
+        let is_up = match sandbox.phase {
+            Phase::Active => true,
+            Phase::Resuming => sandbox.is_shared(),
+            _ => false,
+        };
+        let is_left = session.stray.is_some() && is_up;
+        let left = is_left.then_some(now + limits.stop_ms);
+        left.into_iter().chain(untold::due(session, context)).min()
+    };
+}
+
+/// Takes a cancel flag for the present turn over into the record.
+pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
+    if let Some(turn) = &mut session.turn
+        && let Some(by) = context.flags.cancelled_by(&turn.id, turn.accepted_at_ms)
+    {
+        turn.cancelled_by.get_or_insert_with(|| by.clone());
+    }
+}
+
+/// Puts a new turn on record.
+pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
+    session.turn = Some(turn);
+    claim(session, context);
+    arm(session, context);
+}
+
+/// Puts the outcome of the turn on record; telling it comes next. What is on record stands, except an answer that
+/// cannot be read again.
+pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
+    let left = match session.observed.answer {
+        Some(_) => None,
+        None => session.left_running(),
+    };
+    let answer = session.observed.answer.as_ref();
+    if let Some(turn) = &mut session.turn {
+        match &turn.stage {
+            Stage::Ending { outcome: Outcome::Answered, .. } if answer.is_none() => {}
+            Stage::Ending { .. } => return,
+            Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => {}
+        }
+        let usage = answer.map(|answer| answer.usage).unwrap_or_default();
+        session.stray = session.stray.take().or(left);
+        let prompted = turn.stage.prompted().cloned();
+        turn.stage = Stage::Ending { outcome, usage, prompted };
+        turn.attempts = 0;
+        // What was not worth a wait while the run went on is, now that its end is told.
+        session.observed.asides_over.clear();
+    }
+}
+
+/// The same for a failure.
+pub(super) fn fail(session: &mut Session, reason: &str) {
+    end_with(session, Outcome::Failed { reason: reason.to_owned() });
+}
+
+/// How long to wait before the next look at something that began then: half of what it took so far, so that a quick
+/// provider is met quickly and a slow one is not asked too often.
+pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
+    let poll_ms = context.delivery.limits.poll_ms;
+    (context.now_ms.saturating_sub(since_ms) / 2).max(FIRST_LOOK_MS).min(poll_ms)
+}
+
+/// Moves the turn, whose outcome has been told, to the ended ones.
+pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
+    if let Some(turn) = session.turn.take() {
+        release(session, &turn.id);
+        let (outcome, usage) = match &turn.stage {
+            Stage::Ending { outcome, usage, .. } => (outcome.clone(), *usage),
+            _ => (Outcome::Lost, Usage::default()),
+        };
+        let ended =
+            EndedTurn { id: turn.id.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
+        for steered in &turn.steered {
+            close_steered(session, steered, aside::of_steered(&outcome, &turn.id), context);
+        }
+        let patch_bytes = context.delivery.limits.patch_bytes;
+        let changes = session.observed.changes.as_ref();
+        let patch = changes.and_then(|changes| changes.patch(patch_bytes));
+        let entry = entry(turn, patch, (outcome, usage), session.observed.answer.as_ref(), context);
+        session.observed.entries.push(entry);
+        remember(session, ended, context);
+    }
+    session.sandbox.last_activity_ms = context.now_ms;
+    session.observed = Observations {
+        sandbox: session.observed.sandbox.take(),
+        entries: std::mem::take(&mut session.observed.entries),
+        names: std::mem::take(&mut session.observed.names),
+        in_ledger: session.observed.in_ledger,
+        untold: session.observed.untold.take(),
+        ..Observations::default()
+    };
+    arm(session, context);
+}
+
+/// A prompt that was sent into the turn ends with it.
+fn close_steered(
+    session: &mut Session,
+    steered: &Steered,
+    outcome: Outcome,
+    context: &Context<'_>,
+) {
+    let ended =
+        EndedTurn { id: steered.turn.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
+    let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
+    session.observed.entries.push(Entry {
+        turn: steered.turn.clone(),
+        by: steered.prompt.by.clone(),
+        accepted_at_ms: steered.accepted_at_ms,
+        ended_at_ms: context.now_ms,
+        outcome,
+        usage: Usage::default(),
+        selection: steered.prompt.wants.clone(),
+        asked: ledger::brief(&steered.prompt.text),
+        answered: String::new(),
+        card: steered.card.clone(),
+        rolls: 0,
+        posted: Vec::new(),
+        again: Some(&steered.prompt).filter(|_| again).and_then(ledger::kept),
+        patch: None,
+    });
+    remember(session, ended, context);
+}
+
+/// The turn as the ledger keeps it. Its prompt is known only to the delivery of its own message.
+fn entry(
+    turn: Turn,
+    patch: Option<String>,
+    (outcome, usage): (Outcome, Usage),
+    answer: Option<&Answer>,
+    context: &Context<'_>,
+) -> Entry {
+    let prompt = context.delivery.message.prompt_of(&turn.id);
+    let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
+    Entry {
+        turn: turn.id,
+        by: turn.by,
+        accepted_at_ms: turn.accepted_at_ms,
+        ended_at_ms: context.now_ms,
+        outcome,
+        usage,
+        selection: turn.selection,
+        asked: prompt.map(|prompt| ledger::brief(&prompt.text)).unwrap_or_default(),
+        answered: answer.map(|answer| ledger::brief(&answer.text)).unwrap_or_default(),
+        card: turn.card,
+        rolls: turn.rolls,
+        posted: turn.posted,
+        again: prompt.filter(|_| again).and_then(ledger::kept),
+        patch,
+    }
+}
+
+/// What is left to do where `next` says that nothing is: to see to the thread's wake-up.
+pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) -> Next {
+    match next {
+        Next::Done => wake(session, context).unwrap_or(Next::Done),
+        next => next,
+    }
+}
+
+/// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
+fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
+        && !session.sandbox.is_in_use();
+    let at_ms = session.sandbox.due_at_ms.filter(|due| idle && *due > context.now_ms)?;
+    if session.sandbox.wake_at_ms.is_some_and(|set| set > context.now_ms && set <= at_ms) {
+        return None;
+    }
+    session.sandbox.wake_at_ms = Some(at_ms);
+    Some(Next::Do(Effect::Wake { at_ms }))
+}
+
+/// Closes a turn whose end cannot be told in the thread: the record says so, whatever the outcome was.
+pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Context<'_>) {
+    session.stray = session.stray.take().or_else(|| session.left_running());
+    if let Some(turn) = &mut session.turn {
+        let usage = match &turn.stage {
+            Stage::Ending { usage, .. } => *usage,
+            Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => Usage::default(),
+        };
+        turn.stage = Stage::Ending {
+            outcome: Outcome::Failed { reason: reason.to_owned() },
+            usage,
+            prompted: turn.stage.prompted().cloned(),
+        };
+    }
+    close_turn(session, context);
+}
+
+/// Remembers an ended turn for deduplication.
+pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Context<'_>) {
+    session.ended.push(ended);
+    let surplus = session.ended.len().saturating_sub(context.delivery.limits.ended_turns);
+    session.ended.drain(..surplus);
+}
+
+/// Whether the turn that the message in hand is about has ended before.
+pub(super) fn has_ended(session: &Session, id: &TurnId) -> bool {
+    session.observed.in_ledger || session.ended.iter().any(|turn| turn.id == *id)
+}
+
+/// What the thread knew of the sandbox's present generation counts no more.
+pub(super) fn leave(session: &mut Session) {
+    session.agent_session = None;
+    session.agent_generation = None;
+    session.workspace = None;
+    // Its runs went with it.
+    session.stray = None;
+    session.checked_options = None;
+}
+
+/// Others may have brought the shared sandbox into its next generation, or down, since the thread's record was written.
+pub(super) fn catch_up(session: &mut Session) {
+    let present = session.sandbox.generation;
+    let is_past = session.agent_generation.is_some_and(|of| of != present);
+    let is_down = !session.sandbox.is_alive() && session.sandbox.is_shared();
+    if is_past || is_down {
+        leave(session);
+    }
+}
+
+/// The provider does not know the sandbox of this generation any more, and nobody has deleted it here. One that was in use
+/// is remembered: it is taken back where it is seen again ([`super::orphan`]).
+pub(super) fn vanished(session: &mut Session, context: &Context<'_>) {
+    if session.sandbox.phase != Phase::Creating {
+        session.sandbox.vanished =
+            Some(Vanished { generation: session.sandbox.generation, at_ms: context.now_ms });
+    }
+    gone(session, "the sandbox vanished", context);
+}
+
+/// Forgets the sandbox of this generation: it does not exist any more.
+pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
+    leave(session);
+    session.observed.forget_sandbox();
+    enter(session, Phase::Destroyed, note, context);
+}

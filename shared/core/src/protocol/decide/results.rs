@@ -1,0 +1,170 @@
+//! What a turn leaves behind: what it changed in the files, and the files that it wants people to see.
+//!
+//! Promised: neither can cost the turn its end. What cannot be read is left out, what cannot be shown is named. A file is
+//! put on the turn's list, and among those that were shown, with one write before it is posted.
+
+use super::{Context, Next, words};
+use crate::base::failure::Failure;
+use crate::base::ids::PostKind;
+use crate::protocol::effect::{AgentEffect, ChatEffect, Effect};
+use crate::records::artifacts::{self, Artifact};
+use crate::records::card::Post;
+use crate::records::changes::Changes;
+use crate::records::outcome::Outcome;
+use crate::records::session::Session;
+use crate::records::stage::Stage;
+
+/// The step that is missing until everything is read and shown; none once it is.
+pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
+    let generation = session.sandbox.generation;
+    let turn = session.turn.as_ref()?;
+    // Only an agent that has worked on the prompt, and is still there, has something to tell.
+    let prompted = turn.stage.prompted().filter(|prompted| prompted.generation == generation)?;
+    let there = *outcome == Outcome::Answered
+        || matches!(outcome, Outcome::Cancelled { .. })
+        || session.observed.answer.is_some();
+    if !there {
+        return None;
+    }
+    if session.observed.changes.is_none()
+        && let Some(agent_session) = session.agent_session.clone()
+    {
+        let message = prompted.ids.message.clone();
+        return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges {
+            generation,
+            agent_session,
+            message,
+        })));
+    }
+    // What a stopped or failed turn left is shown by the next one that is answered.
+    if *outcome == Outcome::Answered {
+        return show(session, context);
+    }
+    None
+}
+
+fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
+    let generation = session.sandbox.generation;
+    let turn = session.turn.as_ref()?;
+    let Some(files) = &turn.artifacts else {
+        if session.observed.nothing_to_show || context.delivery.limits.artifacts == 0 {
+            return None;
+        }
+        return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts { generation })));
+    };
+    let turn_id = turn.id.clone();
+    if let Some(file) = files.get(turn.artifacts_done) {
+        let index = u32::try_from(turn.artifacts_done).unwrap_or(u32::MAX);
+        let file = file.clone();
+        return Some(Next::Do(Effect::Chat(ChatEffect::PostArtifact {
+            generation,
+            turn: turn_id,
+            index,
+            file,
+        })));
+    }
+    if turn.unshown.is_empty() {
+        return None;
+    }
+    let word = words::unshown(&turn.unshown);
+    Some(Next::Do(Effect::Chat(ChatEffect::Post {
+        turn: turn_id,
+        kind: PostKind::Unshown,
+        at: None,
+        post: Post::Notice(word),
+    })))
+}
+
+/// The changes are known: their numbers go on record.
+pub(super) fn changed(session: &mut Session, changes: Changes) {
+    if let Some(turn) = &mut session.turn
+        && let Stage::Ending { usage, .. } = &mut turn.stage
+    {
+        *usage = changes.counted(*usage);
+    }
+    session.observed.changes = Some(changes);
+}
+
+/// The files are known: from here on they are this turn's to show, and nobody else's.
+pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let keys: Vec<String> = listed.iter().map(Artifact::key).collect();
+    let Some(turn) = &mut session.turn else {
+        return;
+    };
+    let (files, left_out) = artifacts::chosen(listed, &session.shown, limits);
+    if files.is_empty() && left_out.is_empty() {
+        session.observed.nothing_to_show = true;
+        return;
+    }
+    turn.artifacts = Some(files);
+    turn.unshown = left_out;
+    // Those that lie there still are the newest: what is forgotten is gone from the folder, or has changed.
+    session.shown.retain(|known| !keys.contains(known));
+    session.shown.extend(keys);
+    let surplus = session.shown.len().saturating_sub(limits.artifacts_known);
+    session.shown.drain(..surplus);
+}
+
+/// The file that comes next cannot be shown: it is named instead.
+pub(super) fn unshown(session: &mut Session, why: &str) {
+    if let Some(turn) = &mut session.turn
+        && let Some(file) = turn.artifacts.iter().flatten().nth(turn.artifacts_done)
+    {
+        let line = format!("{} {why}", file.words());
+        turn.unshown.push(line);
+    }
+    dealt_with(session);
+}
+
+/// The file that came next stands in the thread, or will not.
+pub(super) fn dealt_with(session: &mut Session) {
+    if let Some(turn) = &mut session.turn {
+        turn.artifacts_done += 1;
+    }
+}
+
+/// A failure of something that is only read: it costs that and nothing else. False: it was something else.
+pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
+    match of {
+        Effect::Agent(AgentEffect::ReadChanges { .. }) => {
+            session.observed.changes = Some(Changes::unread());
+        }
+        Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.observed.nothing_to_show = true,
+        _ => return false,
+    }
+    true
+}
+
+/// A failure of showing a file, or of naming those that were not shown: where a repeat cannot help, or half of what the
+/// chat may refuse of an end is used up, the end is told without it. False: it is none, or worth another try.
+pub(super) fn gives_up_showing(
+    session: &mut Session,
+    posting: Option<&PostKind>,
+    failure: &Failure,
+    context: &Context<'_>,
+) -> bool {
+    let Some(turn) = &mut session.turn else {
+        return false;
+    };
+    if !matches!(posting, Some(PostKind::Artifact(_) | PostKind::Unshown))
+        || matches!(failure, Failure::ThreadClosed { .. } | Failure::ThreadGone { .. })
+    {
+        return false;
+    }
+    let worth_a_try = match failure {
+        Failure::Wait { .. } => turn.refusals < context.delivery.limits.refusals / 2,
+        // Of the chat, without which the end is not told either.
+        Failure::Outage { .. } => true,
+        _ => false,
+    };
+    if worth_a_try {
+        return false;
+    }
+    if posting == Some(&PostKind::Unshown) {
+        turn.unshown.clear();
+    } else {
+        unshown(session, "could not be posted");
+    }
+    true
+}

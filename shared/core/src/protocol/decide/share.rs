@@ -1,0 +1,292 @@
+//! Sandboxes that several threads work in: how one gets a name, how a thread comes to one and leaves it, who works in the
+//! common checkout, and who is told what became of it.
+
+use super::{Context, Next, notice, record, stray, tell, words};
+use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
+use crate::base::person::{Membership, Person};
+use crate::protocol::effect::{ChatEffect, Effect};
+use crate::records::message::Prompt;
+use crate::records::outcome::Outcome;
+use crate::records::outside;
+use crate::records::sandbox::Phase;
+use crate::records::session::{EndedTurn, NameWrite, Session};
+
+/// Deliveries in which the common checkout is looked at often, and after that at least now and then.
+const OFTEN: u32 = 20;
+const NOW_AND_THEN: u32 = 120;
+/// Milliseconds between two looks after those.
+const SELDOM_MS: u64 = 15 * 60_000;
+/// Who waits counts as gone when it has not looked for so many times the time between two looks.
+const MISSED_LOOKS: u64 = 3;
+
+/// A prompt comes to a thread without a turn: the thread goes to the sandbox that it names, or leaves one that is not there
+/// any more. None: it is where it should be.
+pub(super) fn arrive(
+    session: &mut Session,
+    prompt: &Prompt,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let Some(name) = &prompt.wants.sandbox else {
+        let is_lost = session.link.is_some() && !session.sandbox.takes_threads();
+        return is_lost.then(|| go_to(session, None, context));
+    };
+    if session.sandbox.name.as_ref() == Some(name) {
+        join(session, context);
+        return None;
+    }
+    match session.observed.name_found.clone() {
+        None => Some(Next::Do(Effect::FindName { name: name.clone() })),
+        // An agent's second one is not for threads.
+        Some(Some(key)) if !outside::is_seen_from(None, (name, &key)) => None,
+        Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key), context)),
+        // The name is told of a record that does not have it: the turn says that there is no such sandbox.
+        Some(Some(_)) => None,
+        Some(None) if prompt.wants.provider.is_none() => None,
+        Some(None) => {
+            let id = &context.delivery.message.id;
+            let key = SandboxKey::without_thread(&session.thread.tenant(), id);
+            if session.sandbox_key() != key {
+                return Some(go_to(session, Some(key), context));
+            }
+            give_name(session, name);
+            join(session, context);
+            None
+        }
+    }
+}
+
+/// Why the sandbox that the prompt names is not the one that the thread is in.
+pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
+    let name = prompt.wants.sandbox.as_ref()?;
+    if session.sandbox.name.as_ref() != Some(name) {
+        return Some(words::no_sandbox(name, &session.thread));
+    }
+    let is_in = session.link.is_none() || session.sandbox.threads.contains(&session.thread);
+    (!is_in).then(|| words::too_many_threads(name, &session.thread))
+}
+
+/// The thread is one of those that work here, if there is room.
+fn join(session: &mut Session, context: &Context<'_>) {
+    let threads = &mut session.sandbox.threads;
+    if threads.len() < context.delivery.limits.sandbox_threads {
+        threads.insert(session.thread.clone());
+    }
+}
+
+/// The name goes on record in one piece with the records, on condition that nobody has it.
+pub(super) fn give_name(session: &mut Session, name: &SandboxName) {
+    session.observed.names.push(NameWrite {
+        name: name.clone(),
+        sandbox: session.sandbox_key(),
+        released: false,
+    });
+    session.sandbox.name = Some(name.clone());
+}
+
+/// The sandbox gives its name up, in one piece with the records.
+pub(super) fn give_up_name(session: &mut Session) {
+    if let Some(name) = session.sandbox.name.take() {
+        session.observed.names.push(NameWrite {
+            name,
+            sandbox: session.sandbox_key(),
+            released: true,
+        });
+    }
+}
+
+/// The thread leaves its sandbox for another one, none: its own. It is read with the message's next delivery.
+fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -> Next {
+    if session.sandbox.phase == Phase::Active
+        && let Some(next) = stray::end(session)
+    {
+        return next;
+    }
+    if session.sandbox.phase == Phase::Active && session.stray.is_some() {
+        return Next::Hold {
+            delay_ms: context.delivery.limits.backoff_ms_max,
+            why: "a run of the thread may still go on in the sandbox that it leaves".to_owned(),
+        };
+    }
+    record::leave_workspace(session);
+    session.sandbox.threads.remove(&session.thread);
+    session.sandbox.waiting.retain(|one| one.thread != session.thread);
+    session.observed.left = Some(session.sandbox_key());
+    session.link = to.filter(|key| *key != session.thread.sandbox());
+    record::leave(session);
+    // What the agent of another sandbox was told, this one does not know.
+    session.briefed = None;
+    session.in_common = false;
+    Next::Hold { delay_ms: 0, why: "the thread goes to another sandbox".to_owned() }
+}
+
+/// The thread whose turn works in the common checkout, where that is what the present turn waits for.
+pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
+    let turn = session.turn.as_ref()?;
+    if session.sandbox.is_in_use_by(&session.thread, &turn.id) || !session.works_in_common() {
+        return None;
+    }
+    let holder = session.sandbox.common_in_use_by(&session.thread)?;
+    Some(holder.thread.clone())
+}
+
+/// The turn cannot have its workspace yet: it stands in line, and looks again.
+pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    if session.link.is_some() && !session.sandbox.takes_threads() {
+        return Some(go_to(session, None, context));
+    }
+    let limits = context.delivery.limits;
+    let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
+    if context.now_ms >= accepted_at_ms + limits.workspace_wait_ms {
+        record::fail(session, &words::waited_for_workspace(limits.workspace_wait_ms));
+        return tell::step(session, context);
+    }
+    let delay_ms = match context.delivery.receive {
+        few if few <= OFTEN => 2 * limits.backoff_ms,
+        some if some <= NOW_AND_THEN => limits.backoff_ms_max,
+        _ => SELDOM_MS,
+    };
+    if let Some(turn) = &mut session.turn {
+        turn.waits = true;
+    }
+    record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.backoff_ms_max), context);
+    Some(Next::Hold { delay_ms, why: "another thread works where this one would".to_owned() })
+}
+
+/// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
+pub(super) fn before_a_wish(
+    session: &mut Session,
+    (by, membership): (&Person, &Membership),
+    context: &Context<'_>,
+) -> Option<Next> {
+    if let Err(refusal) = context.settings.admit(membership, &by.id) {
+        return Some(notice::once(session, &refusal.to_string(), context));
+    }
+    session.turn.as_ref()?;
+    tell::leftover(session, context)
+}
+
+/// A person gives the thread's sandbox a name.
+pub(super) fn name(
+    session: &mut Session,
+    name: &SandboxName,
+    asker: (&Person, &Membership),
+    context: &Context<'_>,
+) -> Next {
+    if let Some(next) = before_a_wish(session, asker, context) {
+        return next;
+    }
+    if record::has_ended(session, &context.delivery.message.id) {
+        let word = match &session.sandbox.name {
+            Some(there) if there == name => words::named(name, &session.thread),
+            _ => words::name_taken(name),
+        };
+        return notice::once(session, &word, context);
+    }
+    if !session.sandbox.is_alive() {
+        return end(session, words::NOTHING_TO_NAME, context);
+    }
+    if session.sandbox.name.as_ref() == Some(name) {
+        let word = words::named(name, &session.thread);
+        return end(session, &word, context);
+    }
+    match session.observed.name_found.clone() {
+        None => return Next::Do(Effect::FindName { name: name.clone() }),
+        Some(Some(key)) if key != session.sandbox_key() => {
+            return end(session, &words::name_taken(name), context);
+        }
+        Some(_) => {}
+    }
+    give_up_name(session);
+    give_name(session, name);
+    join(session, context);
+    record::arm(session, context);
+    let word = words::named(name, &session.thread);
+    end(session, &word, context)
+}
+
+/// A person wants the thread to work in another sandbox.
+pub(super) fn connect(
+    session: &mut Session,
+    to: Option<&SandboxKey>,
+    asker: (&Person, &Membership),
+    context: &Context<'_>,
+) -> Next {
+    if let Some(next) = before_a_wish(session, asker, context) {
+        return next;
+    }
+    let own = session.thread.sandbox();
+    let target = to.unwrap_or(&own);
+    let is_there = session.sandbox_key() == *target;
+    if record::has_ended(session, &context.delivery.message.id) {
+        let word = match (&session.sandbox.name, is_there) {
+            (Some(name), true) => words::connected(name, session.works_in_common()),
+            (_, true) => words::CONNECTED_OWN.to_owned(),
+            (_, false) => words::connect_gone(&session.thread),
+        };
+        return notice::once(session, &word, context);
+    }
+    if target.tenant() != session.thread.tenant() {
+        let word = words::connect_gone(&session.thread);
+        return end(session, &word, context);
+    }
+    if !is_there {
+        return go_to(session, Some(target.clone()), context);
+    }
+    let lost = !session.sandbox.takes_threads() || session.sandbox.closing.is_some();
+    if session.link.is_some() && lost {
+        // On record first that it came to nothing, so that the next delivery only says so.
+        remember(session, context);
+        return go_to(session, None, context);
+    }
+    join(session, context);
+    let word = match &session.sandbox.name {
+        Some(name) if session.sandbox.threads.contains(&session.thread) => {
+            words::connected(name, session.works_in_common())
+        }
+        Some(name) => words::too_many_threads(name, &session.thread),
+        None => words::CONNECTED_OWN.to_owned(),
+    };
+    end(session, &word, context)
+}
+
+/// A sandbox that others may work in is not deleted for a fresh start of one thread.
+pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
+    let word = words::reset_shared(&session.thread);
+    end(session, &word, context)
+}
+
+fn remember(session: &mut Session, context: &Context<'_>) {
+    let ended = EndedTurn {
+        id: context.delivery.message.id.clone(),
+        outcome: Outcome::Answered,
+        at_ms: context.now_ms,
+    };
+    record::remember(session, ended, context);
+}
+
+/// It is done, and said in the thread.
+fn end(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
+    remember(session, context);
+    notice::once(session, word, context)
+}
+
+/// The next thread that is to be told what became of its sandbox, besides the one whose message this is.
+pub(super) fn tell(
+    session: &Session,
+    word: &str,
+    archive: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let key = session.sandbox_key();
+    let of_its_own = (!session.sandbox.is_shared() && key.has_thread()).then(|| key.thread());
+    let untold = |thread: &&ThreadKey| {
+        **thread != session.thread && !session.observed.told.contains(*thread)
+    };
+    let thread = session.sandbox.threads.iter().chain(of_its_own).find(untold)?;
+    Some(Next::Do(Effect::Chat(ChatEffect::Tell {
+        thread: thread.clone(),
+        turn: context.delivery.message.id.clone(),
+        word: word.to_owned(),
+        archive,
+    })))
+}

@@ -1,0 +1,270 @@
+//! What a thread cannot be told because it cannot be written in. An end is tried a few times; then who asked is told beside
+//! the thread, and what was to be said is kept on its record, until some later delivery finds that it can be said.
+//!
+//! Promised: a thread that is closed for a while costs nobody an answer, and leaves no card that looks alive; and what is
+//! kept is bounded in bytes and in time.
+
+use super::{Context, Next, aside, failed, record, tell, words};
+use crate::base::failure::Failure;
+use crate::base::ids::{Ms, PostKind, PostRef};
+use crate::protocol::effect::{ChatEffect, Effect};
+use crate::records::artifacts::Artifact;
+use crate::records::card::{Post, card_kind};
+use crate::records::outcome::Outcome;
+use crate::records::session::{Aside, Session, Turn};
+use crate::records::stage::Stage;
+use crate::records::untold::{Said, Untold};
+use crate::records::usage::Usage;
+
+/// The thread was found closed by this post.
+pub(super) fn refused(
+    session: &mut Session,
+    of: &Effect,
+    seen: String,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let posting = of.posts();
+    match &mut session.turn {
+        Some(turn) if turn.stage.is_ending() => return at_the_end(session, seen, context),
+        Some(turn) => {
+            if let Some(PostKind::Ask(id)) = &posting
+                && let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == *id)
+            {
+                // It is settled, and no edit is worth the run.
+                if session.observed.closed_asks.contains_key(id) {
+                    ask.settled = true;
+                    return None;
+                }
+                // Until its time is over, and it counts as no: the run is not to blame, and is followed.
+                turn.trouble = Some(seen);
+                let ask = Aside::Ask(id.clone());
+                session.observed.asides_over.insert(ask);
+                return None;
+            }
+        }
+        None if failed::is_owed(posting.as_ref(), context)
+            && context.delivery.receive > context.delivery.limits.closed_tries =>
+        {
+            keep_word(session, of, context);
+            return None;
+        }
+        None => {}
+    }
+    failed::wait(session, 0, seen, posting, context)
+}
+
+/// The same while the end of a turn is told.
+pub(super) fn at_the_end(
+    session: &mut Session,
+    seen: String,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let turn = session.turn.as_mut()?;
+    turn.refusals += 1;
+    if turn.refusals <= limits.closed_tries {
+        return Some(Next::Hold { delay_ms: limits.backoff(turn.refusals), why: seen });
+    }
+    session.observed.closed = Some(seen);
+    None
+}
+
+/// Who asked is told beside the thread; then the turn is closed, with what is to be said of it kept.
+pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let seen = session.observed.closed.clone()?;
+    let turn = session.turn.as_ref()?;
+    let people = aside::people(turn, &Outcome::Answered);
+    if !people.is_empty() && !session.observed.told.contains(&session.thread) {
+        return Some(Next::Do(Effect::Chat(ChatEffect::TellBeside {
+            turn: turn.id.clone(),
+            people,
+            word: words::told_beside(&seen),
+        })));
+    }
+    keep(session, context);
+    record::close_turn(session, context);
+    session.observed.untold_tried = true;
+    None
+}
+
+fn keep(session: &mut Session, context: &Context<'_>) {
+    let Some(turn) = &session.turn else { return };
+    let Stage::Ending { outcome, usage, .. } = &turn.stage else {
+        return;
+    };
+    let mut kept = Vec::new();
+    if *outcome == Outcome::Answered {
+        kept.extend(answer(session, turn, context));
+    }
+    let of_steered = aside::of_steered(outcome, &turn.id);
+    let is_joined = matches!(of_steered, Outcome::Joined { .. });
+    for one in &turn.steered {
+        let is_shown = is_joined && one.shown;
+        if !is_shown && !aside::is_over(session, &aside::of(one)) {
+            let said = card(&one.card, &of_steered, Usage::default(), "", one.accepted_at_ms);
+            kept.push(untold(&one.turn, PostKind::Card, said, context));
+        }
+    }
+    let model = turn.model(context.delivery.model);
+    if turn.old_card.is_some() {
+        let kind = card_kind(turn.rolls.saturating_sub(1));
+        let said = card(&turn.old_card, outcome, *usage, model, turn.accepted_at_ms);
+        kept.push(untold(&turn.id, kind, said, context));
+    }
+    if !session.observed.final_card {
+        let said = card(&turn.card, outcome, *usage, model, turn.accepted_at_ms);
+        kept.push(untold(&turn.id, turn.card_kind(), said, context));
+    }
+    if let Some(word) = aside::call_word(outcome).filter(|_| !turn.called) {
+        let text = word.to_owned();
+        let word = untold(&turn.id, PostKind::Call, Said::Word { text }, context);
+        let people = aside::people(turn, outcome);
+        if !people.is_empty() {
+            kept.push(Untold { people, ..word });
+        }
+    }
+    // The next turn that is answered shows them.
+    let unshown = turn.artifacts.iter().flatten().skip(turn.artifacts_done);
+    let unshown: Vec<String> = unshown.map(Artifact::key).collect();
+    session.shown.retain(|key| !unshown.contains(key));
+    session.untold.extend(kept);
+    bound(session, context);
+}
+
+/// The parts of an answer that do not stand in the thread yet, as far as there is room for them.
+fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> {
+    let Some(answer) = &session.observed.answer else {
+        return Vec::new();
+    };
+    let (parts, file) = tell::parts(answer, context);
+    let missing = parts.iter().enumerate().skip(turn.posted.len());
+    // Half of the room: two answers in a row are kept.
+    let most = context.delivery.limits.untold_bytes / 2;
+    let mut bytes = 0;
+    let fits = |(_, text): &(usize, &String)| {
+        bytes += text.len();
+        bytes <= most
+    };
+    let mut kept: Vec<(usize, String)> =
+        missing.take_while(fits).map(|(at, text)| (at, text.clone())).collect();
+    let is_cut = file.is_some() || kept.last().is_some_and(|(at, _)| at + 1 < parts.len());
+    if is_cut && let Some((_, text)) = kept.last_mut() {
+        *text = format!("{text}\n\n{}", words::REST_NOT_KEPT);
+    }
+    let count = kept.len();
+    let one = |(nth, (at, text)): (usize, (usize, String))| {
+        let last = nth + 1 == count;
+        let kind = PostKind::Chunk(u32::try_from(at).unwrap_or(u32::MAX));
+        let people = if last { aside::people(turn, &Outcome::Answered) } else { Vec::new() };
+        Untold { people, ..untold(&turn.id, kind, Said::Part { text, last }, context) }
+    };
+    kept.into_iter().enumerate().map(one).collect()
+}
+
+fn card(
+    at: &Option<PostRef>,
+    outcome: &Outcome,
+    usage: Usage,
+    model: &str,
+    accepted_at_ms: Ms,
+) -> Said {
+    Said::Card {
+        at: at.clone(),
+        outcome: outcome.clone(),
+        usage,
+        model: model.to_owned(),
+        accepted_at_ms,
+    }
+}
+
+fn untold(turn: &str, kind: PostKind, said: Said, context: &Context<'_>) -> Untold {
+    Untold { turn: turn.into(), kind, since_ms: context.now_ms, people: Vec::new(), said }
+}
+
+/// A word that somebody is owed.
+fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
+    if let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of
+        && let Post::Notice(text) = post.bare()
+    {
+        let text = text.clone();
+        let word = untold(turn, kind.clone(), Said::Word { text }, context);
+        session.untold.push(word);
+        bound(session, context);
+        record::arm_thread(session, context);
+    }
+    session.observed.noticed = true;
+    session.observed.untold_tried = true;
+}
+
+/// The oldest make room.
+fn bound(session: &mut Session, context: &Context<'_>) {
+    let most = context.delivery.limits.untold_bytes;
+    while session.untold.iter().map(Untold::bytes).sum::<usize>() > most {
+        let dropped = session.untold.remove(0);
+        session.observed.untold = Some(dropped.turn);
+    }
+}
+
+/// When what is kept is tried again by itself: after a part of the time for which it is kept already.
+pub(super) fn due(session: &Session, context: &Context<'_>) -> Option<Ms> {
+    let limits = context.delivery.limits;
+    let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);
+    Some(context.now_ms + limits.outage_delay(kept_ms).max(limits.backoff_ms_max))
+}
+
+/// The next post that the thread has not, tried while no turn is under way: what is said next comes after it.
+pub(super) fn next(session: &Session) -> Option<Next> {
+    if session.turn.is_some() || session.observed.untold_tried {
+        return None;
+    }
+    let one = session.untold.first()?;
+    Some(Next::Do(Effect::Chat(ChatEffect::Post {
+        turn: one.turn.clone(),
+        kind: one.kind.clone(),
+        at: one.at().cloned(),
+        post: one.post(),
+    })))
+}
+
+/// Whether this is the post of what was kept.
+pub(super) fn is_about(session: &Session, of: &Effect) -> bool {
+    let Effect::Chat(ChatEffect::Post { turn, kind, .. }) = of else {
+        return false;
+    };
+    let first = session.untold.first();
+    session.turn.is_none() && first.is_some_and(|one| one.turn == *turn && one.kind == *kind)
+}
+
+/// It stands.
+pub(super) fn told(session: &mut Session, at: PostRef, context: &Context<'_>) {
+    match session.untold.first_mut().map(|one| &mut one.said) {
+        // A first post may be one that already stood, with other words: only an edit is sure to show these.
+        Some(Said::Card { at: stands, .. }) if stands.is_none() => *stands = Some(at),
+        Some(_) => {
+            session.untold.remove(0);
+            record::arm_thread(session, context);
+        }
+        None => {}
+    }
+}
+
+/// It was refused again. What passes is tried later, within its time; what does not is given up.
+pub(super) fn failed(session: &mut Session, failure: &Failure, context: &Context<'_>) {
+    let limits = context.delivery.limits;
+    let Some(first) = session.untold.first() else {
+        return;
+    };
+    let passes = matches!(
+        failure,
+        Failure::ThreadClosed { .. } | Failure::Wait { .. } | Failure::Outage { .. }
+    );
+    if passes && context.now_ms < first.since_ms + limits.telling_ms {
+        session.observed.untold_tried = true;
+    } else if matches!(failure, Failure::ThreadGone { .. }) {
+        session.untold.clear();
+    } else {
+        let dropped = session.untold.remove(0);
+        session.observed.untold = Some(dropped.turn);
+    }
+    record::arm_thread(session, context);
+}

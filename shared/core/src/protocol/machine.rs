@@ -1,0 +1,377 @@
+//! One delivery as a machine without input and output: it says what it stands before, is told what came of that, and
+//! stands before the next. It is a plain value, so that it can be kept, compared and tried from wherever it stands.
+//!
+//! Intent is on record before its effect: what was decided stands before its write first, and only what that write came to
+//! leads to the effect.
+
+use crate::base::failure::Failure;
+use crate::base::ids::Ms;
+use crate::protocol::decide::{Context, Decision, Next, decide};
+use crate::protocol::delivery::{Delivery, Verdict};
+use crate::protocol::effect::Effect;
+use crate::protocol::event::{Cause, Event};
+use crate::protocol::ports::{Loaded, Saved, Versions};
+use crate::records::ledger::Entry;
+use crate::records::parked::Parked;
+use crate::records::run::RunEnd;
+use crate::records::session::{ControlFlags, Session};
+use crate::tenant::settings::Settings;
+
+/// More decisions than any message takes: what goes on longer is given back, so that no delivery spins.
+pub const DECISIONS_MAX: u32 = 20_000;
+
+/// Writes of a delivery that others who share its sandbox may be quicker with.
+const CONFLICTS_MAX: u32 = 5;
+
+/// A moment, as a delivery sees it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Now {
+    /// The time as the shell's clock has it.
+    pub ms: Ms,
+    /// Until when the message in hand stays invisible to others.
+    pub visible_until_ms: Ms,
+}
+
+/// What is to be done next; [`Machine::after`] takes what came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Step<'a> {
+    /// Read the thread. Answered with [`Outcome::Loaded`].
+    Read,
+    /// Write what has changed, in one piece. Answered with [`Outcome::Saved`].
+    Write {
+        /// The record as it shall be stored, and that of its sandbox.
+        session: &'a Session,
+        /// The versions that have to be the stored ones.
+        expected: Versions,
+        /// Entries of the ledger that are written with it, in one piece.
+        entries: &'a [Entry],
+        /// What can be got ready for meanwhile: it is asked for once the write has succeeded.
+        prepare: Option<&'a Effect>,
+    },
+    /// Leave this for the next delivery of the message. Answered with [`Outcome::Parked`].
+    Park(Parked),
+    /// Perform this. Answered with [`Outcome::Done`].
+    Perform(&'a Effect),
+    /// Perform both at the same time. Answered with [`Outcome::BothDone`].
+    PerformBoth {
+        /// What the thread waits for.
+        work: &'a Effect,
+        /// The card that is posted or edited meanwhile.
+        card: &'a Effect,
+    },
+    /// Nothing more: the delivery is over.
+    End(Verdict),
+}
+
+/// What came of a step.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(
+    clippy::large_enum_variant,
+    reason = "one lives at a time, and only until the machine has it"
+)]
+pub enum Outcome {
+    /// What was read, or why nothing was.
+    Loaded(Result<Loaded, Failure>),
+    /// Whether the write was made, lost its condition, or failed.
+    Saved(Result<Saved, Failure>),
+    /// The control flags as they stand since; none where nothing was left.
+    Parked(Option<ControlFlags>),
+    /// What came of the one effect.
+    Done(Event),
+    /// What came of two effects.
+    BothDone {
+        /// Of what the thread waited for.
+        work: Event,
+        /// Of the card beside it.
+        card: Event,
+    },
+}
+
+/// What a delivery knows of its thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Known {
+    /// The record, as it was read or last written, with what was seen since.
+    pub session: Session,
+    /// The control flags beside it, as they were last seen.
+    pub flags: ControlFlags,
+    /// What those who manage the thread's server or workspace have set.
+    pub settings: Settings,
+    /// How often something was decided.
+    pub decisions: u32,
+    /// How often somebody else wrote the sandbox's record first.
+    pub conflicts: u32,
+}
+
+/// Where a delivery stands.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Machine {
+    /// Before the first read.
+    Start,
+    /// A run was ended; before the control flags are read once more.
+    Reread {
+        /// What is known so far.
+        known: Box<Known>,
+        /// How the run ended.
+        cause: Box<Cause>,
+    },
+    /// Before the write of what was decided.
+    Write {
+        /// What is known so far.
+        known: Box<Known>,
+        /// What it was decided on.
+        cause: Box<Cause>,
+        /// The record as it shall be, and what to do then.
+        decision: Box<Decision>,
+    },
+    /// Another thread may have written the record of the sandbox; before both are read, and the same decided on them.
+    Overtaken {
+        /// What is known so far.
+        known: Box<Known>,
+        /// What is to be decided on.
+        cause: Box<Cause>,
+    },
+    /// Nothing is left to be written; before what was decided.
+    Act {
+        /// What is known so far.
+        known: Box<Known>,
+        /// What is to be done.
+        next: Box<Next>,
+    },
+    /// The delivery is over.
+    End(Verdict),
+}
+
+impl Machine {
+    /// What is to be done, at this moment.
+    #[must_use]
+    pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
+        let next = match self {
+            Self::Start | Self::Reread { .. } | Self::Overtaken { .. } => return Step::Read,
+            Self::Write { known, decision, .. } => {
+                return Step::Write {
+                    session: &decision.session,
+                    expected: Versions::to_change(&known.session, &decision.session),
+                    entries: &decision.session.observed.entries,
+                    prepare: decision.next.work(),
+                };
+            }
+            Self::End(verdict) => return Step::End(verdict.clone()),
+            Self::Act { next, .. } => &**next,
+        };
+        match next {
+            // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
+            // now, an edit of the card above all, could undo what they did.
+            Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => Step::End(
+                hold(delivery.limits.backoff_ms, "the message has become visible to others"),
+            ),
+            Next::Do(effect) => Step::Perform(effect),
+            Next::Together { work, card } => Step::PerformBoth { work, card },
+            Next::Done => Step::End(Verdict::Done),
+            Next::Hold { delay_ms, why } => match self.parked(now, *delay_ms, delivery) {
+                Some(parked) if now.ms < now.visible_until_ms => Step::Park(parked),
+                _ => Step::End(hold(*delay_ms, why)),
+            },
+        }
+    }
+
+    /// What is left for the next delivery, where the message in hand is that of the turn.
+    fn parked(&self, now: Now, delay_ms: u64, delivery: &Delivery<'_>) -> Option<Parked> {
+        let Self::Act { known, .. } = self else {
+            return None;
+        };
+        let turn = known.session.turn.as_ref()?;
+        (turn.id == delivery.message.id).then(|| Parked {
+            turn: turn.id.clone(),
+            receive: delivery.receive,
+            at_ms: now.ms,
+            until_ms: now.ms.saturating_add(delay_ms),
+            seen: known.session.observed.seen.clone(),
+        })
+    }
+
+    /// Where it stands after this. Total: an outcome of what was not asked for changes nothing.
+    #[must_use]
+    pub fn after(self, outcome: Outcome, now: Now, delivery: &Delivery<'_>) -> Self {
+        match (self, outcome) {
+            (Self::Start, Outcome::Loaded(Ok(found))) => {
+                let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
+                let mut session = found.session.unwrap_or_else(fresh);
+                session.observed.in_ledger = found.in_ledger;
+                session.observed.parked = found.parked;
+                let known = Known {
+                    session,
+                    flags: found.flags,
+                    settings: found.settings,
+                    decisions: 0,
+                    conflicts: 0,
+                };
+                Self::decided(Box::new(known), Cause::Delivered, now, delivery)
+            }
+            (Self::Start, Outcome::Loaded(Err(failure))) => {
+                unrecorded(delivery, &failure, "read", now)
+            }
+            (Self::Reread { mut known, cause }, Outcome::Loaded(found)) => {
+                if let Ok(found) = found {
+                    known.flags = found.flags;
+                }
+                Self::decided(known, *cause, now, delivery)
+            }
+            (
+                Self::Write { mut known, decision, .. },
+                Outcome::Saved(Ok(Saved::Written(flags))),
+            ) => {
+                let Decision { mut session, next } = *decision;
+                session = Versions::to_change(&known.session, &session).followed_by(session);
+                session.observed.entries.clear();
+                session.observed.names.clear();
+                (known.session, known.flags) = (session, flags);
+                Self::Act { known, next: Box::new(next) }
+            }
+            (Self::Write { mut known, cause, decision }, Outcome::Saved(Ok(Saved::Conflict))) => {
+                let expected = Versions::to_change(&known.session, &decision.session);
+                known.conflicts += 1;
+                if expected.sandbox.is_none() || known.conflicts > CONFLICTS_MAX {
+                    return Self::End(conflict(delivery));
+                }
+                Self::Overtaken { known, cause }
+            }
+            (Self::Overtaken { mut known, cause }, Outcome::Loaded(Ok(found))) => {
+                let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
+                let stored = found.session.unwrap_or_else(fresh);
+                // Of a thread there is one writer: where it was not this delivery, that has somebody else now. And what was
+                // seen of one generation says nothing of the next.
+                let before = &known.session;
+                if stored.version != before.version
+                    || stored.link != before.link
+                    || stored.sandbox.generation != before.sandbox.generation
+                {
+                    return Self::End(conflict(delivery));
+                }
+                if stored.sandbox.phase != before.sandbox.phase {
+                    known.session.observed.forget_sandbox();
+                }
+                known.session.sandbox = stored.sandbox;
+                (known.flags, known.settings) = (found.flags, found.settings);
+                // What was seen of a name may be what has changed.
+                known.session.observed.name_found = None;
+                Self::decided(known, *cause, now, delivery)
+            }
+            (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
+                unrecorded(delivery, &failure, "read", now)
+            }
+            (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
+                unrecorded(delivery, &failure, "written", now)
+            }
+            (Self::Act { known, next }, Outcome::Parked(flags)) => match *next {
+                Next::Hold { delay_ms, why } => {
+                    let is_wanted =
+                        flags.is_some_and(|flags| flags.ask_for_more_than(&known.flags));
+                    Self::End(hold(if is_wanted { 0 } else { delay_ms }, &why))
+                }
+                next => Self::Act { known, next: Box::new(next) },
+            },
+            (Self::Act { known, next }, came) => match (*next, came) {
+                (Next::Do(effect), Outcome::Done(event)) => {
+                    Self::heard(known, Cause::Done(effect, event), now, delivery)
+                }
+                (
+                    Next::Together { work, card },
+                    Outcome::BothDone { work: of_work, card: of_card },
+                ) => {
+                    let cause = Cause::Both { work: (work, of_work), card: (card, of_card) };
+                    Self::heard(known, cause, now, delivery)
+                }
+                (next, _) => Self::Act { known, next: Box::new(next) },
+            },
+            (asked, _) => asked,
+        }
+    }
+
+    /// An effect is over, or two are.
+    fn heard(known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
+        // Nothing is decided on what cannot be read.
+        if let Some(seen) = too_new(&cause) {
+            return newer(delivery, seen, now);
+        }
+        if known.decisions >= DECISIONS_MAX {
+            return Self::End(hold(
+                delivery.limits.backoff_ms_max,
+                "the delivery took too many steps",
+            ));
+        }
+        match cause {
+            // Whether a run was stopped by a person is judged by the control flags as they stand when it is over: the abort can be
+            // quicker than the next look at them. One that came to its own end was not.
+            Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
+                Self::Reread { known, cause: Box::new(cause) }
+            }
+            cause => Self::decided(known, cause, now, delivery),
+        }
+    }
+
+    fn decided(mut known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
+        known.decisions += 1;
+        let context = Context {
+            now_ms: now.ms,
+            visible_until_ms: now.visible_until_ms,
+            delivery,
+            flags: &known.flags,
+            settings: &known.settings,
+        };
+        let decision = decide(known.session.clone(), cause.clone(), &context);
+        let changed = &decision.session;
+        if changed.same_record(&known.session)
+            && changed.observed.names.is_empty()
+            && !changed.sandbox.differs_from(&known.session.sandbox)
+        {
+            known.session = decision.session;
+            Self::Act { known, next: Box::new(decision.next) }
+        } else {
+            Self::Write { known, cause: Box::new(cause), decision: Box::new(decision) }
+        }
+    }
+}
+
+/// Never at once: two losers that retry immediately can undo each other for ever.
+fn conflict(delivery: &Delivery<'_>) -> Verdict {
+    hold(delivery.limits.backoff_ms, "another worker wrote the record")
+}
+
+fn hold(delay_ms: u64, why: &str) -> Verdict {
+    Verdict::Hold { delay_ms, why: why.to_owned() }
+}
+
+fn too_new(cause: &Cause) -> Option<String> {
+    let seen = |event: &Event| match event {
+        Event::Failed(Failure::Newer { seen }) => Some(seen.clone()),
+        _ => None,
+    };
+    match cause {
+        Cause::Delivered => None,
+        Cause::Done(_, event) => seen(event),
+        Cause::Both { work, card } => seen(&work.1).or_else(|| seen(&card.1)),
+    }
+}
+
+/// Of a turn's deliveries most may have been looks: no longer than its age allows.
+fn newer(delivery: &Delivery<'_>, seen: String, now: Now) -> Machine {
+    let most_ms = delivery.limits.within_age(delivery.age_ms(now.ms));
+    let verdict = Verdict::newer(seen, delivery.receive, delivery.limits);
+    Machine::End(verdict.within(most_ms))
+}
+
+/// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
+/// refuses comes to its end by the queue's count, and is told then.
+fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str, now: Now) -> Machine {
+    let why = format!("the record could not be {what}: {failure:?}");
+    let Delivery { limits, receive, .. } = delivery;
+    let asked_ms = match failure {
+        Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => *after_ms,
+        _ => 0,
+    };
+    let most_ms = limits.within_age(delivery.age_ms(now.ms)).max(asked_ms);
+    Machine::End(Verdict::given_back(failure, why, *receive, limits).within(most_ms))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! The protocol: what is decided ([`decide`]), and the loop that saves and performs it.
+
+pub mod decide;
+pub mod delivery;
+pub mod drive;
+pub mod effect;
+pub mod event;
+pub mod machine;
+pub mod ports;
+pub mod signals;

@@ -1,0 +1,424 @@
+//! What an operator watches: what a write of the record says has happened, by dotted names. Pure: the record before and
+//! after is all that is looked at, so nothing can happen to a session that is not told, and nothing is told twice.
+//!
+//! The names are those of log lines, which are what questions are asked of; a metric is written for an alarm alone
+//! ([`Alarm`]). Deliberately absent: words of people, agents and providers.
+
+use crate::base::ids::{Ms, TurnId};
+use crate::records::outcome::Outcome;
+use crate::records::sandbox::Phase;
+use crate::records::session::{EndedTurn, Session, Turn};
+
+/// Something that has happened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    /// A sandbox was asked for.
+    CreateBegan,
+    /// It runs, and its server is healthy. Took: since it was asked for.
+    CreateReady,
+    /// It will not come.
+    CreateFailed,
+    /// It came, and does not get its secrets put in.
+    SecretsMissed,
+    /// A stopped sandbox, or its server, was asked to start.
+    ResumeBegan,
+    /// It runs again. Took: since it was asked to.
+    ResumeReady,
+    /// It does not run again.
+    ResumeFailed,
+    /// The sandbox was paused.
+    PauseDone,
+    /// It was deleted, by us.
+    DestroyDone,
+    /// It is gone, and not by us.
+    SandboxLost,
+    /// The agent's session was gone: another one goes on in the same sandbox.
+    SessionReplaced,
+    /// The server in the sandbox was ended and started anew within a turn.
+    ServerRestarted,
+    /// A turn began. Took: the time in the queue.
+    TurnBegan,
+    /// The prompt is on its way to the agent. Took: since the turn was accepted.
+    PromptSent,
+    /// The same prompt was sent again.
+    PromptResent,
+    /// The agent is done, and what came of it is about to be told. Took: since the prompt was sent.
+    RunEnded,
+    /// A delivery gave its run back and another goes on with it.
+    TurnSliced,
+    /// A delivery of the turn failed, and another will try.
+    TurnRetried,
+    /// The sandbox provider does not answer a turn at all.
+    OutageBegan,
+    /// The chat does not take what is to be said of a turn, or not with this key.
+    ChatOutageBegan,
+    /// The agent asks a person.
+    AskOpened,
+    /// An ask is settled: by a person, by time, or by the end of the run.
+    AskSettled,
+    /// A turn has ended with an answer. Took: since it was accepted.
+    TurnAnswered,
+    /// A turn has failed. Took: since it was accepted.
+    TurnFailed,
+    /// A turn was cancelled. Took: since it was accepted.
+    TurnCancelled,
+    /// A turn was lost with its sandbox. Took: since it was accepted.
+    TurnLost,
+    /// A waiting prompt was sent into a running turn, and has ended with it.
+    TurnJoined,
+    /// A turn has ended and the chat did not take that, for good: whoever waits in its thread does not know.
+    TurnUntold,
+}
+
+impl Kind {
+    /// Every kind of signal.
+    pub const ALL: [Self; 28] = [
+        Self::CreateBegan,
+        Self::CreateReady,
+        Self::CreateFailed,
+        Self::SecretsMissed,
+        Self::ResumeBegan,
+        Self::ResumeReady,
+        Self::ResumeFailed,
+        Self::PauseDone,
+        Self::DestroyDone,
+        Self::SandboxLost,
+        Self::SessionReplaced,
+        Self::ServerRestarted,
+        Self::TurnBegan,
+        Self::PromptSent,
+        Self::PromptResent,
+        Self::RunEnded,
+        Self::TurnSliced,
+        Self::TurnRetried,
+        Self::OutageBegan,
+        Self::ChatOutageBegan,
+        Self::AskOpened,
+        Self::AskSettled,
+        Self::TurnAnswered,
+        Self::TurnFailed,
+        Self::TurnCancelled,
+        Self::TurnLost,
+        Self::TurnJoined,
+        Self::TurnUntold,
+    ];
+
+    /// The name in logs.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::CreateBegan => "sandbox.create.began",
+            Self::CreateReady => "sandbox.create.ready",
+            Self::CreateFailed => "sandbox.create.failed",
+            Self::SecretsMissed => "sandbox.secrets.missed",
+            Self::ResumeBegan => "sandbox.resume.began",
+            Self::ResumeReady => "sandbox.resume.ready",
+            Self::ResumeFailed => "sandbox.resume.failed",
+            Self::PauseDone => "sandbox.pause.done",
+            Self::DestroyDone => "sandbox.destroy.done",
+            Self::SandboxLost => "sandbox.lost",
+            Self::SessionReplaced => "session.replaced",
+            Self::ServerRestarted => "server.restarted",
+            Self::TurnBegan => "turn.began",
+            Self::PromptSent => "prompt.sent",
+            Self::PromptResent => "prompt.resent",
+            Self::RunEnded => "run.ended",
+            Self::TurnSliced => "turn.sliced",
+            Self::TurnRetried => "turn.retried",
+            Self::OutageBegan => "provider.outage.began",
+            Self::ChatOutageBegan => "chat.outage.began",
+            Self::AskOpened => "ask.opened",
+            Self::AskSettled => "ask.settled",
+            Self::TurnAnswered => "turn.answered",
+            Self::TurnFailed => "turn.failed",
+            Self::TurnCancelled => "turn.cancelled",
+            Self::TurnLost => "turn.lost",
+            Self::TurnJoined => "turn.joined",
+            Self::TurnUntold => "turn.untold",
+        }
+    }
+
+    /// The alarm that counts it, if one does.
+    #[must_use]
+    pub const fn alarm(self) -> Option<Alarm> {
+        match self {
+            Self::TurnLost | Self::TurnUntold => Some(Alarm::WorkDropped),
+            Self::ChatOutageBegan => Some(Alarm::ServiceAway),
+            Self::TurnFailed => Some(Alarm::TurnFailed),
+            _ => None,
+        }
+    }
+}
+
+/// What somebody is woken for. Each is one metric, because CloudWatch bills a metric for the hours in which it is written:
+/// these are written only when something goes wrong. Which event it was says the log line beside it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Alarm {
+    /// Something that somebody asked for was given up, or could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
+    /// [`BURIED`], [`Kind::TurnLost`], [`Kind::TurnUntold`].
+    WorkDropped,
+    /// The table, a chat or a sandbox provider does not do what work needs: [`TABLE_FAILED`], [`Kind::ChatOutageBegan`],
+    /// [`BREAKER_OPENED`], [`ACCOUNT_OTHER`].
+    ServiceAway,
+    /// A turn has failed: [`Kind::TurnFailed`].
+    TurnFailed,
+}
+
+impl Alarm {
+    /// Every one.
+    pub const ALL: [Self; 3] = [Self::WorkDropped, Self::ServiceAway, Self::TurnFailed];
+
+    /// The name of its metric.
+    #[must_use]
+    pub const fn metric(self) -> &'static str {
+        match self {
+            Self::WorkDropped => "work.dropped",
+            Self::ServiceAway => "service.away",
+            Self::TurnFailed => "turn.failed",
+        }
+    }
+}
+
+/// Namespace of the metrics.
+pub const NAMESPACE: &str = "Bobbin";
+/// Their only dimension: the stack.
+pub const DIMENSION: &str = "Stack";
+/// Event: a request that the platform had signed could not be queued, or not be judged. Its sender is asked to send it
+/// again.
+pub const INGRESS_FAILED: &str = "ingress.failed";
+/// Event: something of the control lane (a Stop, a decision, a first prompt, a look at the state) was given up.
+pub const CONTROL_DROPPED: &str = "control.dropped";
+/// Event: a message ended among the dead letters, and whoever waits for it is told.
+pub const BURIED: &str = "message.buried";
+/// Event: the table refused a delivery its record, to read or to write, or did not answer at all.
+pub const TABLE_FAILED: &str = "table.failed";
+/// Event: the stack's key for a provider, or its settings, are of another account than the sandboxes on record.
+pub const ACCOUNT_OTHER: &str = "account.other";
+/// Event: a breaker of a provider has opened.
+pub const BREAKER_OPENED: &str = "provider.breaker.opened";
+/// Event: sandboxes would have been deleted as nobody's and were kept, because they were most of a listing.
+pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
+/// Event: records would have been asked to look for their sandboxes and were not, because most sandboxes were missing.
+pub const VANISHED_HELD: &str = "sandbox.vanished.held";
+/// Event: what a turn took: time, tokens, money, and what it changed.
+pub const USED: &str = "turn.used";
+
+/// Something that has happened to a session.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signal {
+    /// The event that is counted.
+    pub kind: Kind,
+    /// To which turn, if to one.
+    pub turn: Option<TurnId>,
+    /// Milliseconds that it took, where that is known.
+    pub took_ms: Option<u64>,
+}
+
+/// What has happened between two states of a record, in the order of a life. `before` is none for a thread's first.
+#[must_use]
+pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Signal> {
+    let mut told = Vec::new();
+    sandbox(before, after, now_ms, &mut told);
+    let turn_before = before.and_then(|session| session.turn.as_ref());
+    if let Some(turn) = &after.turn {
+        let same = turn_before.filter(|before| before.id == turn.id);
+        under_way(same, turn, now_ms, &mut told);
+    }
+    let known = |ended: &EndedTurn| {
+        before.is_some_and(|session| session.ended.iter().any(|one| one.id == ended.id))
+    };
+    for ended in after.ended.iter().filter(|ended| !known(ended)) {
+        let accepted = turn_before.filter(|turn| turn.id == ended.id);
+        told.push(Signal {
+            kind: match ended.outcome {
+                Outcome::Answered => Kind::TurnAnswered,
+                Outcome::Failed { .. } => Kind::TurnFailed,
+                Outcome::Cancelled { .. } => Kind::TurnCancelled,
+                Outcome::Lost => Kind::TurnLost,
+                Outcome::Joined { .. } => Kind::TurnJoined,
+            },
+            turn: Some(ended.id.clone()),
+            took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
+        });
+    }
+    let is_new = |id: &TurnId| {
+        let is_kept = |session: &Session| session.untold.iter().any(|one| one.turn == *id);
+        let has_ended = after.ended.iter().any(|ended| ended.id == *id && !known(ended));
+        has_ended || before.is_some_and(is_kept)
+    };
+    if let Some(turn) = after.observed.untold.as_ref().filter(|id| is_new(id)) {
+        told.push(Signal { kind: Kind::TurnUntold, turn: Some(turn.clone()), took_ms: None });
+    }
+    told
+}
+
+fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec<Signal>) {
+    let turn = after.turn.as_ref().map(|turn| turn.id.clone());
+    let mut tell = |kind, took_ms| {
+        told.push(Signal { kind, turn: turn.clone(), took_ms });
+    };
+    let was = before.map_or(Phase::Destroyed, |session| session.sandbox.phase);
+    let since_ms = before.map_or(now_ms, |session| session.sandbox.phase_since_ms);
+    let took_ms = Some(now_ms.saturating_sub(since_ms));
+    let anew = before.is_none_or(|session| session.sandbox.generation != after.sandbox.generation);
+    let missed = |session: &Session| session.sandbox.without_secrets;
+    if missed(after) > before.map_or(0, missed) {
+        tell(Kind::SecretsMissed, took_ms);
+    }
+    match (was, after.sandbox.phase) {
+        (was, Phase::Creating) if was != Phase::Creating || anew => tell(Kind::CreateBegan, None),
+        (Phase::Creating, Phase::Active) => tell(Kind::CreateReady, took_ms),
+        (Phase::Creating, Phase::Error) => tell(Kind::CreateFailed, None),
+        (was, Phase::Resuming) if was != Phase::Resuming => tell(Kind::ResumeBegan, None),
+        (Phase::Resuming, Phase::Active) => tell(Kind::ResumeReady, took_ms),
+        (Phase::Resuming, Phase::Error) => tell(Kind::ResumeFailed, None),
+        (was, Phase::Paused) if was != Phase::Paused => tell(Kind::PauseDone, None),
+        (Phase::Destroying, Phase::Destroyed) => tell(Kind::DestroyDone, None),
+        (was, Phase::Destroyed) if !matches!(was, Phase::Destroyed | Phase::Error) => {
+            tell(Kind::SandboxLost, None);
+        }
+        _ => {}
+    }
+    let replaced = before.is_some_and(|session| {
+        !anew && session.agent_session.is_some() && session.agent_session != after.agent_session
+    });
+    if replaced && after.agent_session.is_some() {
+        tell(Kind::SessionReplaced, None);
+    }
+}
+
+fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Signal>) {
+    let since_ms = Some(now_ms.saturating_sub(after.accepted_at_ms));
+    let mut tell = |kind, took_ms| {
+        told.push(Signal { kind, turn: Some(after.id.clone()), took_ms });
+    };
+    if before.is_none() {
+        tell(Kind::TurnBegan, since_ms);
+    }
+    let received = before.is_none_or(|turn| turn.stage.is_received());
+    if received && after.stage.is_with_agent() {
+        tell(Kind::PromptSent, since_ms);
+    }
+    let over = |turn: &Turn| turn.stage.is_ending();
+    if let (Some(before), Some(prompted)) = (before, after.stage.prompted())
+        && over(after)
+        && !over(before)
+    {
+        tell(Kind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
+    }
+    let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
+    for (kind, happened) in [
+        (Kind::PromptResent, more(|turn| turn.resends)),
+        (Kind::ServerRestarted, more(|turn| turn.server_restarts)),
+        (Kind::TurnSliced, more(|turn| turn.windows)),
+        (Kind::TurnRetried, more(|turn| turn.attempts)),
+        (
+            Kind::OutageBegan,
+            after.outage_since_ms.is_some()
+                && before.is_none_or(|turn| turn.outage_since_ms.is_none()),
+        ),
+        (
+            Kind::ChatOutageBegan,
+            after.chat_outage_since_ms.is_some()
+                && before.is_none_or(|turn| turn.chat_outage_since_ms.is_none()),
+        ),
+    ] {
+        if happened {
+            tell(kind, None);
+        }
+    }
+    for ask in &after.asks {
+        let known = before.and_then(|turn| turn.asks.iter().find(|one| one.id == ask.id));
+        if known.is_none() {
+            tell(Kind::AskOpened, None);
+        }
+        if ask.settled && known.is_none_or(|one| !one.settled) {
+            tell(Kind::AskSettled, None);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+    use crate::base::ids::ThreadKey;
+    use crate::records::sandbox::SandboxRecord;
+
+    fn session() -> Session {
+        Session::new(ThreadKey::discord("1", "2").expect("valid"), 1_000)
+    }
+
+    fn names(before: Option<&Session>, after: &Session) -> Vec<(&'static str, Option<u64>)> {
+        let told = signals(before, after, 5_000);
+        told.iter().map(|one| (one.kind.name(), one.took_ms)).collect()
+    }
+
+    #[test]
+    fn a_sandbox_tells_its_life_and_what_it_took() {
+        let absent = session();
+        let creating = Session {
+            sandbox: SandboxRecord {
+                phase: Phase::Creating,
+                generation: 1,
+                phase_since_ms: 2_000,
+                ..session().sandbox
+            },
+            ..session()
+        };
+        let active = Session {
+            agent_session: Some("a".into()),
+            sandbox: SandboxRecord { phase: Phase::Active, ..creating.sandbox.clone() },
+            ..creating.clone()
+        };
+        let paused = Session {
+            sandbox: SandboxRecord { phase: Phase::Paused, ..active.sandbox.clone() },
+            ..active.clone()
+        };
+        assert_eq!(names(None, &creating), [("sandbox.create.began", None)]);
+        assert_eq!(names(Some(&absent), &creating), [("sandbox.create.began", None)]);
+        assert_eq!(names(Some(&creating), &active), [("sandbox.create.ready", Some(3_000))]);
+        assert_eq!(names(Some(&active), &paused), [("sandbox.pause.done", None)]);
+        let gone = Session {
+            agent_session: None,
+            sandbox: SandboxRecord { phase: Phase::Destroyed, ..active.sandbox.clone() },
+            ..active.clone()
+        };
+        assert_eq!(names(Some(&active), &gone), [("sandbox.lost", None)]);
+        let destroying = Session {
+            sandbox: SandboxRecord { phase: Phase::Destroying, ..active.sandbox.clone() },
+            ..active.clone()
+        };
+        assert_eq!(names(Some(&destroying), &gone), [("sandbox.destroy.done", None)]);
+        let other = Session { agent_session: Some("b".into()), ..active.clone() };
+        assert_eq!(names(Some(&active), &other), [("session.replaced", None)]);
+    }
+
+    #[test]
+    fn a_write_that_changes_nothing_of_it_tells_nothing() {
+        let active = Session {
+            sandbox: SandboxRecord { phase: Phase::Active, generation: 1, ..session().sandbox },
+            ..session()
+        };
+        let later = Session { version: 9, due_at_ms: Some(7), ..active.clone() };
+        assert_eq!(names(Some(&active), &later), []);
+    }
+
+    #[test]
+    fn an_ended_turn_is_told_once_with_what_it_took() {
+        let before = session();
+        let ended = Session {
+            ended: vec![EndedTurn { id: "t".into(), outcome: Outcome::Lost, at_ms: 5_000 }],
+            ..session()
+        };
+        assert_eq!(names(Some(&before), &ended), [("turn.lost", None)]);
+        assert_eq!(names(Some(&ended), &ended), []);
+    }
+
+    #[test]
+    fn every_kind_has_a_name_of_its_own() {
+        let names: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), Kind::ALL.len());
+    }
+}

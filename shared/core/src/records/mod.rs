@@ -1,0 +1,20 @@
+//! What is stored: the records of threads and sandboxes, messages, the ledger.
+
+pub mod account;
+pub mod artifacts;
+pub mod ask;
+pub mod card;
+pub mod changes;
+pub mod images;
+pub mod ledger;
+pub mod message;
+pub mod outcome;
+pub mod outside;
+pub mod parked;
+pub mod run;
+pub mod sandbox;
+pub mod session;
+pub mod stage;
+pub mod untold;
+pub mod usage;
+pub mod workspace;

@@ -1,0 +1,180 @@
+//! What runs for one person in the threads of a workspace: what they asked for themselves and nothing of others.
+//!
+//! Pure: records in, a picture out. The wire modules draw it. Absent: what others asked for, in whatever channel, because
+//! a record does not say who may see that channel.
+
+use crate::base::ids::{Ms, ThreadKey, TurnId};
+use crate::records::ask::About;
+use crate::records::ledger::Entry;
+use crate::records::outcome::Outcome;
+use crate::records::session::{ControlFlags, Session};
+use crate::records::stage::Stage;
+use crate::tenant::selection::Selection;
+use crate::text::{one_line, shorten, span};
+
+/// Runs that are shown.
+pub const RUNS_MAX: usize = 10;
+/// Ended turns that are shown.
+pub const ENDED_MAX: usize = 5;
+/// Threads whose records are read for one overview.
+pub const THREADS_MAX: usize = 50;
+/// Characters (UTF-16 units) of an ask, or of what was asked.
+const LINE_UNITS_MAX: usize = 160;
+
+/// A turn that has not ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Run {
+    /// The thread that it belongs to.
+    pub thread: ThreadKey,
+    /// The turn that has not ended.
+    pub turn: TurnId,
+    /// How it stands, in a word or two: `Working`.
+    pub state: &'static str,
+    /// When it was accepted.
+    pub since_ms: Ms,
+    /// What it asks and nobody has decided yet, a line each.
+    pub asks: Vec<String>,
+}
+
+/// What one person sees.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Picture {
+    /// What runs or waits, oldest first.
+    pub runs: Vec<Run>,
+    /// What has ended of late, newest first.
+    pub ended: Vec<(ThreadKey, Entry)>,
+    /// What a turn of the tenant runs with where nobody says otherwise.
+    pub defaults: Selection,
+    /// They may change them.
+    pub manages: bool,
+    /// What came of what they did last.
+    pub notice: Option<String>,
+    /// When the picture was taken.
+    pub now_ms: Ms,
+}
+
+/// What of a thread's record belongs to `user`.
+#[must_use]
+pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
+    let mut runs = Vec::new();
+    if let Some(turn) = session.turn.as_ref().filter(|turn| turn.by.id == user) {
+        let asks: Vec<String> =
+            turn.asks.iter().filter(|ask| !ask.settled).map(|ask| about(&ask.about)).collect();
+        let state = match &turn.stage {
+            _ if turn.cancelled_by.is_some() => "Stopping",
+            Stage::Received { .. } => "Getting ready",
+            Stage::Ending { .. } => "Answering",
+            Stage::Prompting(_) | Stage::Running(_) if asks.is_empty() => "Working",
+            Stage::Prompting(_) | Stage::Running(_) => "Waiting for a decision",
+        };
+        runs.push(Run {
+            thread: session.thread.clone(),
+            turn: turn.id.clone(),
+            state,
+            since_ms: turn.accepted_at_ms,
+            asks,
+        });
+    }
+    let waiting = flags.queued.iter().filter(|(_, one)| !one.refused && one.by.id == user);
+    runs.extend(waiting.map(|(turn, one)| Run {
+        thread: session.thread.clone(),
+        turn: turn.clone(),
+        state: "Queued",
+        since_ms: one.accepted_at_ms,
+        asks: Vec::new(),
+    }));
+    runs
+}
+
+fn about(about: &About) -> String {
+    let words = match about {
+        About::Permission { action, subject, .. } => format!("May it {action}: {subject}"),
+        About::Question { questions } => {
+            questions.first().map(|question| question.text.clone()).unwrap_or_default()
+        }
+    };
+    shorten(&one_line(&words), LINE_UNITS_MAX)
+}
+
+/// How a turn ended, on one line: `answered 3 min 0 s ago, took 30 s: fix the build`.
+#[must_use]
+pub fn ended(entry: &Entry, now_ms: Ms) -> String {
+    let how = match &entry.outcome {
+        Outcome::Answered => "answered",
+        Outcome::Failed { .. } => "failed",
+        Outcome::Cancelled { .. } => "stopped",
+        Outcome::Lost => "lost with its sandbox",
+        Outcome::Joined { .. } => "sent into another task",
+    };
+    let asked = shorten(&one_line(&entry.asked), LINE_UNITS_MAX);
+    let ago = span(now_ms.saturating_sub(entry.ended_at_ms));
+    let took = span(entry.took_ms());
+    if asked.is_empty() {
+        format!("{how} {ago} ago, took {took}")
+    } else {
+        format!("{how} {ago} ago, took {took}: {asked}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::person::Person;
+    use crate::records::ask::Ask;
+    use crate::records::session::{Queued, Turn};
+
+    fn person(id: &str) -> Person {
+        Person { id: id.to_owned(), name: id.to_lowercase() }
+    }
+
+    fn session(by: &str) -> Session {
+        let thread = ThreadKey::slack("T1", "C1", "1.1").expect("valid");
+        let turn: Turn = serde_json::from_value(serde_json::json!({
+            "id": "one", "by": person(by), "accepted_at_ms": 5, "stage": {"stage": "running"},
+            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
+        }))
+        .expect("a turn");
+        Session { turn: Some(turn), ..Session::new(thread, 0) }
+    }
+
+    #[test]
+    fn a_person_sees_what_they_asked_for_and_nothing_of_others() {
+        let queued = |by: &str| -> Queued {
+            let queued = serde_json::json!({ "by": person(by), "accepted_at_ms": 7 });
+            serde_json::from_value(queued).expect("a waiting prompt")
+        };
+        let mut flags = ControlFlags::default();
+        flags.queued.insert("two".into(), queued("U2"));
+        flags.queued.insert("three".into(), queued("U1"));
+        let of = |user: &str| -> Vec<(String, &str)> {
+            let runs = runs(&session("U1"), &flags, user);
+            runs.into_iter().map(|run| (run.turn.to_string(), run.state)).collect()
+        };
+        assert_eq!(of("U1"), [("one".to_owned(), "Working"), ("three".to_owned(), "Queued")]);
+        assert_eq!(of("U2"), [("two".to_owned(), "Queued")]);
+        assert_eq!(of("U3"), []);
+    }
+
+    #[test]
+    fn an_open_ask_is_named_on_one_line_and_a_settled_one_is_not() {
+        let mut session = session("U1");
+        let ask = |subject: &str, settled| Ask {
+            id: "per_1".into(),
+            about: About::Permission {
+                action: "bash".to_owned(),
+                subject: subject.to_owned(),
+                left_out: 0,
+                places: [].into(),
+                always: [].into(),
+            },
+            expires_at_ms: 9,
+            post: None,
+            settled,
+        };
+        let turn = session.turn.as_mut().expect("a turn");
+        turn.asks = vec![ask("rm -rf\n/tmp/x", false), ask("ls", true)];
+        let run = runs(&session, &ControlFlags::default(), "U1").remove(0);
+        assert_eq!(run.state, "Waiting for a decision");
+        assert_eq!(run.asks, ["May it bash: rm -rf /tmp/x"]);
+    }
+}

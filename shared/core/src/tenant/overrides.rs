@@ -1,0 +1,170 @@
+//! What hardly anybody changes: bounds, the addresses of outside services, an endpoint of one's own for models.
+//!
+//! The template has one parameter for all of it, a JSON object of these names. `sam deploy --guided` asks for every
+//! parameter, and a question about each of these would stand before the few that everybody must answer; and a bound
+//! that comes later needs no new parameter. What gets lost, a check of each value by CloudFormation, is made up for here:
+//! an unknown name or a wrong kind of value is one line when a function starts.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::limits::Limits;
+use crate::tenant::runtime_mode::TOOLS;
+
+/// The parameter `Overrides` of the template; whatever it leaves out has its default.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Overrides {
+    /// The bounds that differ from the built-in ones.
+    pub limits: Limits,
+    /// Address of an OpenAI-compatible endpoint that serves the models; empty uses the provider's own.
+    pub model_base_url: String,
+    /// Further models of that endpoint that can be chosen, as provider/model.
+    pub models: Vec<String>,
+    /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: what lies in them configures the agent, and its
+    /// plugins, commands and MCP servers run beside the model keys. Nobody's are by default.
+    pub project_config_of: Vec<String>,
+    /// Model keys go into the environment of each sandbox's server, also where the provider could keep them.
+    pub model_keys_inside: bool,
+    /// Tools of which each use needs a person's leave, where an agent works in another sandbox than its own.
+    pub tools_ask: Vec<String>,
+    /// Short answers on Slack are shown while they are written, where the workspace takes streams.
+    pub slack_stream_answers: bool,
+    /// Keys of tenants' own are entered in a form of Discord's, which Discord sees, and not on a page of ingress.
+    pub keys_by_form: bool,
+    /// Where the page for keys is, for ingress behind a domain; empty is the function's own address.
+    pub page_url: String,
+    /// Where daemons in sandboxes say that something has happened, as they reach it; empty is the path `/nudge` of the
+    /// function's own address.
+    pub nudge_url: String,
+    /// Base of Discord's HTTP API.
+    pub discord_api: String,
+    /// Base of Slack's Web API.
+    pub slack_api: String,
+    /// The provider that runs the sandboxes, by its name (`daytona`, `vercel`, `ssh`).
+    pub provider: String,
+    /// Base of Daytona's control API.
+    pub daytona_api: String,
+    /// Base of Vercel's API.
+    pub vercel_api: String,
+    /// The team at Vercel whose token is stored, by id.
+    pub vercel_team_id: String,
+    /// The project at Vercel that sandboxes are made in, by id.
+    pub vercel_project_id: String,
+    /// Image in Vercel's registry that sandboxes are made of; empty is Vercel's own.
+    pub vercel_image: String,
+    /// The hosts that run sandboxes over SSH, as their provider reads them.
+    pub ssh_hosts: Vec<serde_json::Value>,
+}
+
+impl Default for Overrides {
+    fn default() -> Self {
+        Self {
+            limits: Limits::DEFAULT,
+            model_base_url: String::new(),
+            models: Vec::new(),
+            project_config_of: Vec::new(),
+            model_keys_inside: false,
+            tools_ask: Vec::new(),
+            slack_stream_answers: false,
+            keys_by_form: false,
+            page_url: String::new(),
+            nudge_url: String::new(),
+            discord_api: "https://discord.com/api/v10".to_owned(),
+            slack_api: "https://slack.com/api".to_owned(),
+            provider: "daytona".to_owned(),
+            daytona_api: "https://app.daytona.io/api".to_owned(),
+            vercel_api: "https://vercel.com/api".to_owned(),
+            vercel_team_id: String::new(),
+            vercel_project_id: String::new(),
+            vercel_image: String::new(),
+            ssh_hosts: Vec::new(),
+        }
+    }
+}
+
+impl Overrides {
+    /// Reads the parameter; an empty one changes nothing.
+    ///
+    /// # Errors
+    /// One line that names what is unknown or wrong.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let wrong = |why: String| format!("The parameter Overrides cannot be used: {why}");
+        let read: Self = match text.trim() {
+            "" => Self::default(),
+            // An empty list would be taken for nothing at all.
+            list if list.starts_with('[') => {
+                return Err(wrong("it is a list, not a JSON object".to_owned()));
+            }
+            text => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
+        };
+        read.limits.check().map_err(wrong)?;
+        if let Some(unknown) = read.tools_ask.iter().find(|one| !TOOLS.contains(&one.as_str())) {
+            return Err(wrong(format!(
+                "tools_ask names {unknown:?}; the tools are {}",
+                TOOLS.join(", ")
+            )));
+        }
+        for (name, address) in [
+            ("discord_api", &read.discord_api),
+            ("slack_api", &read.slack_api),
+            ("daytona_api", &read.daytona_api),
+            ("vercel_api", &read.vercel_api),
+        ] {
+            if address.is_empty() {
+                return Err(wrong(format!(
+                    "{name} is empty; leave it away for the service's own address"
+                )));
+            }
+        }
+        Ok(read)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_has_its_default() {
+        assert_eq!(Overrides::parse(""), Ok(Overrides::default()));
+        assert_eq!(Overrides::parse("{}"), Ok(Overrides::default()));
+        let read = Overrides::parse(
+            r#"{"limits": {"idle_pause_ms": 1000}, "slack_stream_answers": true}"#,
+        )
+        .expect("valid");
+        assert_eq!(read.limits.idle_pause_ms, 1_000);
+        assert!(read.slack_stream_answers);
+        assert_eq!(read.daytona_api, "https://app.daytona.io/api");
+    }
+
+    #[test]
+    fn an_unknown_name_is_one_line_that_says_which_and_what_there_is() {
+        let refused = Overrides::parse(r#"{"slack_apis": "https://x"}"#).expect_err("unknown");
+        assert!(
+            refused.starts_with(
+                "The parameter Overrides cannot be used: unknown field `slack_apis`, expected one of `limits`, `model_base_url`"
+            ),
+            "{refused}"
+        );
+        assert!(!refused.contains('\n'));
+        let refused =
+            Overrides::parse(r#"{"limits": {"idle_pause": 1}}"#).expect_err("unknown bound");
+        assert!(refused.contains("unknown field `idle_pause`"), "{refused}");
+        let refused = Overrides::parse(r#"{"limits": {"attempts": 0}}"#).expect_err("no attempt");
+        assert_eq!(
+            refused,
+            "The parameter Overrides cannot be used: limits: attempts must be at least 1"
+        );
+        let refused = Overrides::parse(r#"{"slack_api": ""}"#).expect_err("empty");
+        assert!(refused.contains("slack_api is empty"), "{refused}");
+        let refused = Overrides::parse(r#"{"tools_ask": ["bash"]}"#).expect_err("no such tool");
+        assert!(
+            refused.ends_with("tools_ask names \"bash\"; the tools are run_command, read_file, write_file, edit_file, list_files, search, get_url, upload_file"),
+            "{refused}"
+        );
+        for list in ["[1", "[]"] {
+            let refused = Overrides::parse(list).expect_err("a list");
+            assert!(refused.ends_with("it is a list, not a JSON object"));
+        }
+    }
+}

@@ -1,0 +1,266 @@
+//! Keys of a tenant's own: a server or workspace pays its sandboxes or models itself.
+//!
+//! A key is kept sealed: whoever reads the record of settings sees a ciphertext, which opens for this stack, this tenant and
+//! this provider alone ([`sealed_for`]). It comes in by a link that works once ([`SetupLink`]), and counts from the time at which
+//! its provider has taken it. Deliberately absent: the value, which is in none of these types.
+
+use std::collections::BTreeMap;
+
+use hmac::{Hmac, KeyInit, Mac};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use crate::base::ids::{Ms, Tenant, ThreadKey, digest};
+use crate::base::person::{Membership, Person};
+use crate::base::reply::Reply;
+use crate::tenant::keys::Key;
+use crate::text::span;
+
+/// Bytes of a key; the longest that is known has 164. KMS encrypts 4,096 by itself.
+pub const KEY_BYTES_MAX: usize = 512;
+/// Fewer are no key of any provider.
+const KEY_BYTES_MIN: usize = 8;
+/// Hexadecimal digits by which people tell two keys apart.
+const FINGERPRINT_DIGITS: usize = 12;
+
+/// A key that a tenant has stored and that its provider has taken.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OwnKey {
+    /// The value as KMS has sealed it, in base64.
+    pub sealed: String,
+    /// Tells it from another one ([`fingerprint`]).
+    pub fingerprint: String,
+    /// What its provider said of it last.
+    pub state: KeyState,
+    /// The person who entered it, for the list of keys.
+    pub by: Person,
+    /// When they entered it (Unix milliseconds).
+    pub since_ms: Ms,
+    /// When its provider was asked about it last.
+    pub checked_at_ms: Ms,
+}
+
+/// What is known of a key.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum KeyState {
+    /// Its provider takes it.
+    Valid,
+    /// Its provider takes it no more.
+    Refused,
+    /// It cannot be unsealed: the item is damaged, or was copied from somewhere else.
+    Unreadable,
+}
+
+impl KeyState {
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Valid => "counts",
+            Self::Refused => "is refused by the provider: store another one",
+            Self::Unreadable => "cannot be unsealed: store it again",
+        }
+    }
+}
+
+/// What somebody wants of the keys of their server or workspace. A provider is named by its word ([`Key::provider`]).
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "wish", rename_all = "snake_case")]
+pub enum KeyWish {
+    /// See which there are, and what their providers say of them.
+    Show,
+    /// A link is wanted by which a key can be entered.
+    Enter {
+        /// Whose key it is.
+        provider: String,
+    },
+    /// The stored key is to be forgotten; the stack's own counts again.
+    Remove {
+        /// Whose key it is.
+        provider: String,
+    },
+    /// One was entered: it is to be tried.
+    Check {
+        /// The link by which it came ([`link_id`]).
+        link: String,
+    },
+}
+
+/// A link by which one key can be entered once. Stored under [`link_id`], so that who reads the table cannot follow it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct SetupLink {
+    /// Whose key it is for.
+    pub provider: String,
+    /// Where it was asked for: the tenant follows from it.
+    pub thread: ThreadKey,
+    /// The server's or workspace's name, where it could be found out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub place: Option<String>,
+    /// The person who asked for the link, and is told what came of it.
+    pub by: Person,
+    /// As what they counted there.
+    pub membership: Membership,
+    /// How they are told what came of it.
+    pub reply: Reply,
+    /// The link works until then.
+    pub until_ms: Ms,
+}
+
+/// What has become of a link, as its item says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct StoredLink {
+    /// What the link is for, and until when it works.
+    pub link: SetupLink,
+    /// What was entered, sealed, in base64; none: nothing yet.
+    pub sealed: Option<String>,
+    /// When it was entered.
+    pub entered_at_ms: Option<Ms>,
+}
+
+impl StoredLink {
+    /// Whether something can still be entered.
+    #[must_use]
+    pub const fn is_open(&self, now_ms: Ms) -> bool {
+        self.sealed.is_none() && now_ms < self.link.until_ms
+    }
+}
+
+/// What a sealed value is bound to: KMS's encryption context. It stands in clear in the account's log of calls, so nothing of
+/// a value is in it.
+#[must_use]
+pub fn sealed_for(stack: &str, tenant: &Tenant, key: Key) -> BTreeMap<String, String> {
+    let kind = key.provider().unwrap_or_else(|| key.name());
+    [("stack", stack), ("tenant", tenant.as_str()), ("kind", kind)]
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value.to_owned()))
+        .collect()
+}
+
+/// The secret part of a link: it follows from the stack's key and from what asked for it, so that a repeat makes the same
+/// link, and nobody without the stack's key makes one.
+#[must_use]
+pub fn link_token(
+    stack_key: &str,
+    tenant: &Tenant,
+    person: &str,
+    key: Key,
+    request: &str,
+) -> String {
+    let parts = ["setup-link", tenant.as_str(), person, key.name(), request];
+    keyed(stack_key, &parts)
+}
+
+/// The name of a link's item.
+#[must_use]
+pub fn link_id(token: &str) -> String {
+    digest(&["setup-link", token])
+}
+
+/// Tells a key from another one, without telling anything of it to somebody who has not the stack's key.
+#[must_use]
+pub fn fingerprint(stack_key: &str, key: Key, value: &str) -> String {
+    let mut digits = keyed(stack_key, &["own-key", key.name(), value]);
+    digits.truncate(FINGERPRINT_DIGITS);
+    digits
+}
+
+fn keyed(stack_key: &str, parts: &[&str]) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(stack_key.as_bytes())
+        .expect("HMAC takes a key of any length");
+    mac.update(digest(parts).as_bytes());
+    hex::encode(mac.finalize().into_bytes())
+}
+
+/// What was typed, without white space around it, if it can be a key at all.
+#[must_use]
+pub fn usable(typed: &str) -> Option<&str> {
+    let typed = typed.trim();
+    let fits = (KEY_BYTES_MIN..=KEY_BYTES_MAX).contains(&typed.len());
+    (fits && typed.bytes().all(|byte| byte.is_ascii_graphic())).then_some(typed)
+}
+
+/// A line about a key, without a value.
+#[must_use]
+pub fn line(key: Key, own: &OwnKey, now_ms: Ms) -> String {
+    let ago = |at_ms: Ms| span(now_ms.saturating_sub(at_ms));
+    format!(
+        "{}: `{}` {} (stored {} ago by {}, asked about {} ago)",
+        key.brand(),
+        own.fingerprint,
+        own.state.words(),
+        ago(own.since_ms),
+        own.by.name,
+        ago(own.checked_at_ms)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tenant(name: &str) -> Tenant {
+        let key = ThreadKey::discord(name, "2").expect("ids");
+        key.tenant()
+    }
+
+    #[test]
+    fn a_link_is_another_one_for_another_tenant_person_provider_request_or_stack() {
+        let token = |stack_key, guild, person, key, request| {
+            link_token(stack_key, &tenant(guild), person, key, request)
+        };
+        let one = token("k", "1", "7", Key::DaytonaApiKey, "i-1");
+        assert_eq!(one.len(), 64);
+        assert_eq!(one, token("k", "1", "7", Key::DaytonaApiKey, "i-1"));
+        for other in [
+            token("l", "1", "7", Key::DaytonaApiKey, "i-1"),
+            token("k", "2", "7", Key::DaytonaApiKey, "i-1"),
+            token("k", "1", "8", Key::DaytonaApiKey, "i-1"),
+            token("k", "1", "7", Key::OpenAiApiKey, "i-1"),
+            token("k", "1", "7", Key::DaytonaApiKey, "i-2"),
+        ] {
+            assert_ne!(one, other);
+        }
+        assert_ne!(link_id(&one), one);
+    }
+
+    #[test]
+    fn a_fingerprint_tells_keys_apart_and_says_nothing_of_them() {
+        let of = |stack_key, value| fingerprint(stack_key, Key::DaytonaApiKey, value);
+        assert_eq!(of("k", "dtn_one"), of("k", "dtn_one"));
+        assert_ne!(of("k", "dtn_one"), of("k", "dtn_two"));
+        assert_ne!(of("k", "dtn_one"), of("l", "dtn_one"));
+        assert_eq!(of("k", "dtn_one").len(), 12);
+    }
+
+    #[test]
+    fn what_can_be_no_key_is_not_taken_for_one() {
+        assert_eq!(usable("  dtn_0123456789 \n"), Some("dtn_0123456789"));
+        for none in ["", "short", "two words here", "line\nbreak-in-it", "schlüssel-mit-umlaut"] {
+            assert_eq!(usable(none), None, "{none:?}");
+        }
+        assert_eq!(usable(&"x".repeat(KEY_BYTES_MAX + 1)), None);
+    }
+
+    #[test]
+    fn a_sealed_value_is_bound_to_stack_tenant_and_kind() {
+        let context = sealed_for("prod", &tenant("41"), Key::DaytonaApiKey);
+        let told: Vec<(&str, &str)> =
+            context.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
+        assert_eq!(told, [("kind", "daytona"), ("stack", "prod"), ("tenant", "discord:41")]);
+    }
+
+    #[test]
+    fn a_line_about_a_key_says_who_since_when_and_how_it_stands() {
+        let own = OwnKey {
+            sealed: "c2VhbGVk".to_owned(),
+            fingerprint: "0123456789ab".to_owned(),
+            state: KeyState::Valid,
+            by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
+            since_ms: 1_000,
+            checked_at_ms: 61_000,
+        };
+        assert_eq!(
+            line(Key::DaytonaApiKey, &own, 121_000),
+            "Daytona: `0123456789ab` counts (stored 2 min 0 s ago by Ada, asked about 1 min 0 s ago)"
+        );
+    }
+}

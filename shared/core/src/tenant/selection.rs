@@ -1,0 +1,58 @@
+//! What somebody chose for a turn.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::SandboxName;
+
+/// Repository, model and agent of a turn, as far as somebody chose them.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Selection {
+    /// Repository to clone, `owner/name` or an https address.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub repo: Option<String>,
+    /// The model, as `provider/model`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// The agent's own mode or persona, by its name there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+    /// The sandbox to work in, by its name; none: the thread's own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sandbox: Option<SandboxName>,
+    /// The provider that a new sandbox is made at.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
+    /// How agents are run in a new sandbox, by the name of a [`crate::tenant::runtime_mode::RuntimeMode`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub runtime: Option<String>,
+    /// The snapshot that a new sandbox begins with.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub snapshot: Option<String>,
+    /// To work in the common checkout of a shared sandbox, and not in a worktree.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_common: bool,
+}
+
+impl Selection {
+    /// Whether nothing was chosen.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// This, and where nothing was chosen what `other` says.
+    #[must_use]
+    pub fn or(&self, other: &Self) -> Self {
+        let first = |a: &Option<String>, b: &Option<String>| a.clone().or_else(|| b.clone());
+        Self {
+            repo: first(&self.repo, &other.repo),
+            model: first(&self.model, &other.model),
+            agent: first(&self.agent, &other.agent),
+            sandbox: self.sandbox.clone().or_else(|| other.sandbox.clone()),
+            provider: first(&self.provider, &other.provider),
+            runtime: first(&self.runtime, &other.runtime),
+            snapshot: first(&self.snapshot, &other.snapshot),
+            in_common: self.in_common || other.in_common,
+        }
+    }
+}

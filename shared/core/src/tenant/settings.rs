@@ -1,0 +1,911 @@
+//! What those who manage a server or workspace have set in the chat: who may use Bobbin there, and defaults.
+//!
+//! One record a tenant, written under its version. It only narrows what the operator's configuration allows
+//! ([`crate::tenant::access`]), so that nobody in a chat can open what the operator has closed. Beside it the catalogue: what
+//! the agents of the tenant's sandboxes offer and what was used of late, for suggestions only.
+
+mod direct;
+mod listing;
+
+pub use direct::{DirectSwitch, SWITCHES_MAX};
+pub use listing::{change as change_words, listing, places};
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::credentials::redact;
+use crate::base::ids::{Ms, SandboxName};
+use crate::base::person::{Membership, Outside, Person};
+use crate::schema::{self, Shape, UnknownFields};
+use crate::tenant::access::Refusal;
+use crate::tenant::glance::Glance;
+use crate::tenant::keys::Key;
+use crate::tenant::own_keys::OwnKey;
+use crate::tenant::runtime_mode::RuntimeMode;
+use crate::tenant::selection::Selection;
+
+/// Channels that have defaults of their own.
+pub const CHANNELS_MAX: usize = 200;
+/// Ids in each of the lists of who may use Bobbin where.
+pub const IDS_MAX: usize = 200;
+/// Changes that are remembered.
+pub const AUDIT_MAX: usize = 20;
+/// Bytes of one value.
+pub const VALUE_BYTES_MAX: usize = 300;
+/// Bytes of the name of a provider.
+const PROVIDER_BYTES_MAX: usize = 40;
+/// Entries of each list of the catalogue.
+pub const CATALOGUE_MAX: usize = 200;
+
+/// The settings of a tenant.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Grows by one with every write; the condition of the next. 0: not stored.
+    pub version: u64,
+    /// Channels in which Bobbin may be used; empty: all that the operator allows.
+    pub open_channels: BTreeSet<String>,
+    /// People and roles who may use it; empty: all whom the operator allows.
+    pub open_to: BTreeSet<String>,
+    /// Defaults of the tenant.
+    pub defaults: Selection,
+    /// Defaults of channels, before those of the tenant.
+    pub channels: BTreeMap<String, Selection>,
+    /// The last changes, newest last.
+    pub audit: Vec<Changed>,
+    /// When all direct messages of a person became one thread, or ceased to be one: oldest first, each the opposite of the
+    /// one before. Not among the other changes, which an older worker has to know one and all.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub direct: Vec<DirectSwitch>,
+    /// Keys of the tenant's own, by the words of their providers ([`crate::tenant::keys::Key::provider`]).
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub own_keys: BTreeMap<String, OwnKey>,
+    /// What of the stored settings this build does not know: written back as it was.
+    #[serde(skip)]
+    pub unknown: UnknownFields,
+}
+
+/// A change that was made.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Changed {
+    /// Id of the word that wanted it, so that its repeat is known.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub id: String,
+    /// When it was changed (Unix milliseconds).
+    pub at_ms: Ms,
+    /// Who made the change.
+    pub by: Person,
+    /// The setting, and what it became.
+    pub change: Change,
+}
+
+/// What somebody wants of the settings.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "change", rename_all = "snake_case")]
+pub enum Change {
+    /// Nothing: they want to see them.
+    Show,
+    /// Set or clear a default.
+    Default {
+        /// Of this channel; none: of the tenant.
+        channel: Option<String>,
+        /// The default that was changed.
+        of: Kind,
+        /// The value; none clears it.
+        value: Option<String>,
+    },
+    /// Open Bobbin to a channel, a person or a role; the first one closes it to all others.
+    Allow {
+        /// Which of the lists is changed.
+        list: List,
+        /// The platform's id of who or what is put there.
+        id: String,
+    },
+    /// Take that back; the last one that is taken back opens it to all whom the operator allows.
+    Disallow {
+        /// Which of the lists is changed.
+        list: List,
+        /// The platform's id of who or what is put there.
+        id: String,
+    },
+    /// Make all direct messages of a person one thread, or each one a thread of its own. Slack alone has such messages.
+    Direct {
+        /// They are one thread.
+        one_thread: bool,
+    },
+}
+
+/// What a default is of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// The repository that a new sandbox clones.
+    Repo,
+    /// The model that a turn runs with.
+    Model,
+    /// The agent that a turn runs with.
+    Agent,
+    /// The provider that a new sandbox is made at.
+    Provider,
+    /// How agents are run in a new sandbox.
+    Runtime,
+}
+
+/// A list of the settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum List {
+    /// Channels in which Bobbin may be used.
+    Channels,
+    /// Who: people and roles.
+    People,
+}
+
+/// Why a change was not made, in words for the person.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotChanged {
+    /// Only those who manage the place may.
+    #[error("Only people who may manage this server or workspace can change Bobbin's settings.")]
+    NotAllowed,
+    /// A bound is reached.
+    #[error("No more than {0} can be listed. Take one back first.")]
+    Full(usize),
+    /// Two defaults do not go together.
+    #[error(
+        "The agent {agent} runs in the way {needed}, and the default way to run agents here would be {there}. Clear one of them first, or make them fit."
+    )]
+    Apart {
+        /// The default agent.
+        agent: String,
+        /// The way that it needs.
+        needed: &'static str,
+        /// The default way.
+        there: String,
+    },
+    /// The value cannot be one.
+    #[error("`{0}` cannot be used as {1}.")]
+    Unusable(String, &'static str),
+    /// The value is an address with something secret in it: it is not said back.
+    #[error(
+        "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: it stands in this chat now."
+    )]
+    Secret(&'static str),
+    /// The value is the address of something in a repository.
+    #[error("That is a page of {0}: name {0}.")]
+    Page(String),
+}
+
+impl Settings {
+    /// The stored form.
+    ///
+    /// # Errors
+    /// The encoder's; every field has a JSON form.
+    pub fn encode(&self) -> Result<String, serde_json::Error> {
+        schema::write(Shape::Settings, self, &self.unknown)
+    }
+
+    /// The tenant's own key of a provider, if it has one.
+    #[must_use]
+    pub fn own_key(&self, key: Key) -> Option<&OwnKey> {
+        self.own_keys.get(key.provider()?)
+    }
+
+    /// Whose credentials the next sandbox is made with: the fingerprint of the tenant's own key, or none for the stack's.
+    #[must_use]
+    pub fn sandbox_credentials(&self) -> Option<String> {
+        let own = self.own_key(Key::DaytonaApiKey)?;
+        Some(own.fingerprint.clone())
+    }
+
+    /// Whether the settings admit somebody; `user` is their id. Who runs the stack needs no leave of theirs.
+    ///
+    /// # Errors
+    /// The [`Refusal`] to tell the person.
+    pub fn admit(&self, membership: &Membership, user: &str) -> Result<(), Refusal> {
+        if membership.operates {
+            return Ok(());
+        }
+        match membership.outside {
+            Some(Outside::Outsider) => return Err(Refusal::Outsider),
+            Some(Outside::Unread) => return Err(Refusal::Unread),
+            None => {}
+        }
+        if !self.open_channels.is_empty() && !self.open_channels.contains(&membership.channel) {
+            return Err(Refusal::Channel);
+        }
+        let known = |id: &str| self.open_to.contains(id);
+        if self.open_to.is_empty() || known(user) || membership.roles.iter().any(|role| known(role))
+        {
+            Ok(())
+        } else {
+            Err(Refusal::Person)
+        }
+    }
+
+    /// The defaults of a channel: its own, then the tenant's.
+    #[must_use]
+    pub fn defaults_of(&self, channel: &str) -> Selection {
+        match self.channels.get(channel) {
+            Some(own) => own.or(&self.defaults),
+            None => self.defaults.clone(),
+        }
+    }
+
+    /// Who made this kind's default in a channel what it is, where there is one: nobody by name, where that was long ago.
+    #[must_use]
+    pub fn default_set_by(&self, kind: Kind, channel: &str) -> Option<Person> {
+        let defaults = self.defaults_of(channel);
+        let there = kind.of(&defaults).as_deref()?;
+        let made_it = |made: &&Changed| match &made.change {
+            Change::Default { of, value: Some(value), .. } => *of == kind && value.trim() == there,
+            _ => false,
+        };
+        let made = self.audit.iter().rfind(made_it);
+        Some(made.map_or_else(Person::default, |made| made.by.clone()))
+    }
+
+    /// The settings after a change by somebody who may make it; `membership` says whether they may. A change of an `id`
+    /// that was made before is not made again. `now_ms` is right before the settings are written, and what decides in which
+    /// thread a message is counts for those that are sent `switch_ms` later ([`Settings::is_one_thread`]).
+    ///
+    /// # Errors
+    /// [`NotChanged`], to be told to the person.
+    pub fn changed(
+        &self,
+        id: &str,
+        change: &Change,
+        by: &Person,
+        membership: &Membership,
+        now_ms: Ms,
+        switch_ms: u64,
+    ) -> Result<Self, NotChanged> {
+        if *change == Change::Show {
+            return Ok(self.clone());
+        }
+        if !membership.manages {
+            return Err(NotChanged::NotAllowed);
+        }
+        if self.audit.iter().any(|made| made.id == id) {
+            return Ok(self.clone());
+        }
+        if let Change::Direct { one_thread } = *change {
+            return Ok(self.switched(id, one_thread, by, now_ms, switch_ms));
+        }
+        let mut next = self.clone();
+        match change {
+            Change::Show | Change::Direct { .. } => {}
+            Change::Default { channel, of, value } => {
+                let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
+                next.set_default(channel.as_deref(), *of, value)?;
+                let place = channel.as_deref().unwrap_or_default();
+                fit_together(&next.defaults_of(place.trim()))?;
+            }
+            Change::Allow { list, id } => {
+                let id = usable_id(id)?;
+                let ids = next.list(*list);
+                if ids.len() >= IDS_MAX && !ids.contains(&id) {
+                    return Err(NotChanged::Full(IDS_MAX));
+                }
+                ids.insert(id);
+            }
+            Change::Disallow { list, id } => {
+                next.list(*list).remove(id.trim());
+            }
+        }
+        next.audit.push(Changed {
+            id: id.to_owned(),
+            at_ms: now_ms,
+            by: by.clone(),
+            change: change.clone(),
+        });
+        let surplus = next.audit.len().saturating_sub(AUDIT_MAX);
+        next.audit.drain(..surplus);
+        Ok(next)
+    }
+
+    fn list(&mut self, list: List) -> &mut BTreeSet<String> {
+        match list {
+            List::Channels => &mut self.open_channels,
+            List::People => &mut self.open_to,
+        }
+    }
+
+    fn set_default(
+        &mut self,
+        channel: Option<&str>,
+        of: Kind,
+        value: Option<String>,
+    ) -> Result<(), NotChanged> {
+        let Some(channel) = channel else {
+            of.set(&mut self.defaults, value);
+            return Ok(());
+        };
+        let channel = usable_id(channel)?;
+        if self.channels.len() >= CHANNELS_MAX && !self.channels.contains_key(&channel) {
+            return Err(NotChanged::Full(CHANNELS_MAX));
+        }
+        let own = self.channels.entry(channel.clone()).or_default();
+        of.set(own, value);
+        if own.is_empty() {
+            self.channels.remove(&channel);
+        }
+        Ok(())
+    }
+}
+
+impl Kind {
+    /// Whatever a default can be of, in the order in which they are shown.
+    pub const ALL: [Self; 5] =
+        [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
+
+    /// The value without white space around it, if it can be one.
+    ///
+    /// # Errors
+    /// [`NotChanged::Unusable`].
+    pub fn usable(self, value: &str) -> Result<String, NotChanged> {
+        let value = value.trim();
+        let unusable = || unusable(value, self.words());
+        if self == Self::Runtime {
+            let name = value.to_ascii_lowercase();
+            let mode = RuntimeMode::named(&name);
+            return mode.map(|_| name).map_err(|_| unusable());
+        }
+        if self == Self::Provider {
+            let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+            let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
+            let name = || value.to_ascii_lowercase();
+            return fits.then(name).ok_or_else(unusable);
+        }
+        // As people copy it.
+        let value = match self {
+            Self::Repo => value.trim_end_matches('/'),
+            _ => value,
+        };
+        if self == Self::Repo
+            && let Some(repo) = page_of(value)
+        {
+            return Err(NotChanged::Page(repo));
+        }
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.:/@+~".contains(c);
+        let fits = !value.is_empty()
+            && value.len() <= VALUE_BYTES_MAX
+            && !value.starts_with('-')
+            && value.chars().all(plain);
+        let shaped = match self {
+            Self::Repo => is_repo(value),
+            Self::Model => value
+                .split_once('/')
+                .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
+            Self::Agent | Self::Provider | Self::Runtime => !value.contains('/'),
+        };
+        if fits && shaped { Ok(value.to_owned()) } else { Err(unusable()) }
+    }
+
+    const fn words(self) -> &'static str {
+        match self {
+            Self::Repo => "a repository: name it as owner/name, or as an https address",
+            Self::Model => "a model: name it as provider/model",
+            Self::Agent => "an agent: name one, for example plan, claude or codex",
+            Self::Provider => "a provider: name one that is set up here, for example daytona",
+            Self::Runtime => "a way to run agents: there are opencode, compat, native and outside",
+        }
+    }
+
+    /// What of a choice is of this kind.
+    #[must_use]
+    pub const fn of(self, selection: &Selection) -> &Option<String> {
+        match self {
+            Self::Repo => &selection.repo,
+            Self::Model => &selection.model,
+            Self::Agent => &selection.agent,
+            Self::Provider => &selection.provider,
+            Self::Runtime => &selection.runtime,
+        }
+    }
+
+    /// Makes this value what of a choice is of this kind.
+    pub fn set(self, selection: &mut Selection, value: Option<String>) {
+        match self {
+            Self::Repo => selection.repo = value,
+            Self::Model => selection.model = value,
+            Self::Agent => selection.agent = value,
+            Self::Provider => selection.provider = value,
+            Self::Runtime => selection.runtime = value,
+        }
+    }
+}
+
+/// Whether an agent and the way to run agents that are both a default go together.
+fn fit_together(defaults: &Selection) -> Result<(), NotChanged> {
+    let (Some(agent), Some(runtime)) = (&defaults.agent, &defaults.runtime) else {
+        return Ok(());
+    };
+    match RuntimeMode::of_agent(agent) {
+        Some(needed) if needed.name() != runtime => Err(NotChanged::Apart {
+            agent: agent.clone(),
+            needed: needed.name(),
+            there: runtime.clone(),
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// What is said of a value that cannot be used: nothing secret that is in it.
+fn unusable(value: &str, what: &'static str) -> NotChanged {
+    if names_somebody(value) {
+        return NotChanged::Secret(what);
+    }
+    let value = crate::text::one_line(value);
+    // A query may hold a token under any name.
+    let value = match value.split_once('?') {
+        Some((address, _)) if address.contains("://") => format!("{address}?…"),
+        _ => value,
+    };
+    // Before it is cut: half of a credential is not known as one.
+    let shown = crate::text::shorten(&redact(&value), 60);
+    NotChanged::Unusable(shown, what)
+}
+
+/// Whether it is an address with a name, a password or a token before its host.
+fn names_somebody(value: &str) -> bool {
+    let (has_scheme, rest) = match value.split_once("://") {
+        Some((_, rest)) => (true, rest),
+        None => (false, value),
+    };
+    let authority = rest.split('/').next().unwrap_or_default();
+    authority.rsplit_once('@').is_some_and(|(before, _)| has_scheme || before.contains(':'))
+}
+
+/// The repository that an address of a page of a known host belongs to, as it is to be named; none where it is no such page.
+fn page_of(value: &str) -> Option<String> {
+    let rest = value.strip_prefix("https://")?;
+    let rest = rest.split(['?', '#']).next().unwrap_or_default();
+    let (host, path) = rest.split_once('/')?;
+    let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
+    let (owner, name) = (parts.first()?, parts.get(1)?);
+    let repo = match host.to_ascii_lowercase().as_str() {
+        "github.com" | "www.github.com" if parts.len() > 2 => format!("{owner}/{name}"),
+        "bitbucket.org" if parts.len() > 2 => format!("https://bitbucket.org/{owner}/{name}"),
+        "gitlab.com" => {
+            let at = parts.iter().position(|part| *part == "-").filter(|at| *at >= 2)?;
+            format!("https://gitlab.com/{}", parts[..at].join("/"))
+        }
+        _ => return None,
+    };
+    Kind::Repo.usable(&repo).ok()
+}
+
+/// `owner/name` (GitHub), or an https address without credentials and without steps upwards.
+fn is_repo(value: &str) -> bool {
+    let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(':');
+    match value.strip_prefix("https://") {
+        Some(rest) => {
+            !rest.contains('@')
+                && rest.split('/').count() >= 2
+                && rest.split('/').enumerate().all(|(n, one)| match n {
+                    0 => !one.is_empty() && !one.starts_with('.'),
+                    _ => part(one),
+                })
+        }
+        None => value.split('/').count() == 2 && value.split('/').all(part) && !value.contains('@'),
+    }
+}
+
+/// The address that a repository is cloned from: https, with nothing secret in it. The same for two ways to name one.
+#[must_use]
+pub fn clone_address(repo: &str) -> String {
+    let repo = repo.trim().trim_end_matches('/');
+    let repo = repo.strip_suffix(".git").unwrap_or(repo);
+    match repo.strip_prefix("https://") {
+        Some(rest) => {
+            let (host, path) = rest.split_once('/').unwrap_or((rest, ""));
+            format!("https://{}/{path}", host.to_lowercase())
+        }
+        None => format!("https://github.com/{repo}"),
+    }
+}
+
+fn usable_id(id: &str) -> Result<String, NotChanged> {
+    let id = id.trim();
+    let plain = !id.is_empty() && id.len() <= 64 && id.bytes().all(|b| b.is_ascii_alphanumeric());
+    if plain {
+        Ok(id.to_owned())
+    } else {
+        Err(unusable(id, "an id of a channel, a person or a role"))
+    }
+}
+
+/// What the agents of a tenant's sandboxes offer, and what was used of late. For suggestions: whatever is typed counts.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Catalogue {
+    /// Models of the agents' configured providers, as provider/model.
+    pub models: Vec<String>,
+    /// Agents that a prompt can be given to.
+    pub agents: Vec<String>,
+    /// Providers of sandboxes that are set up here, the configured one first.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub providers: Vec<String>,
+    /// What turns have used, newest first.
+    pub recent: Recent,
+    /// How sandboxes with a name stood when they were last written. Whose names those are is said elsewhere.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub sandboxes: BTreeMap<SandboxName, Glance>,
+    /// What of the stored catalogue this build does not know: written back as it was.
+    #[serde(skip)]
+    pub unknown: UnknownFields,
+}
+
+/// What the agent of one sandbox offers.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct AgentOptions {
+    /// The models, each as `provider/model`.
+    pub models: Vec<String>,
+    /// Agents that a prompt can be given to.
+    pub agents: Vec<String>,
+}
+
+/// What turns have used, newest first.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Recent {
+    /// The repositories that were used, the newest last.
+    pub repos: Vec<String>,
+    /// The models that were used, the newest last.
+    pub models: Vec<String>,
+    /// The agents that were used, the newest last.
+    pub agents: Vec<String>,
+}
+
+impl Recent {
+    /// Remembers what a turn uses; false when that changes nothing.
+    pub fn note(&mut self, used: &Selection) -> bool {
+        let before = self.clone();
+        for (list, value) in [
+            (&mut self.repos, &used.repo),
+            (&mut self.models, &used.model),
+            (&mut self.agents, &used.agent),
+        ] {
+            if let Some(value) = value {
+                list.retain(|known| known != value);
+                list.insert(0, value.clone());
+                list.truncate(RECENT_MAX);
+            }
+        }
+        *self != before
+    }
+}
+
+/// Entries of each list of what was used of late.
+const RECENT_MAX: usize = 25;
+
+impl Catalogue {
+    /// Takes over what a sandbox's agent offers; false when that changes nothing. Agents that others have stay, because
+    /// projects bring their own; what was not said is not forgotten.
+    pub fn learn(&mut self, offer: &AgentOptions) -> bool {
+        let before = (self.models.clone(), self.agents.clone());
+        if !offer.models.is_empty() {
+            self.models.clone_from(&offer.models);
+            self.models.truncate(CATALOGUE_MAX);
+        }
+        for agent in &offer.agents {
+            if !self.agents.contains(agent) {
+                self.agents.push(agent.clone());
+            }
+        }
+        let surplus = self.agents.len().saturating_sub(CATALOGUE_MAX);
+        self.agents.drain(..surplus);
+        (&self.models, &self.agents) != (&before.0, &before.1)
+    }
+
+    /// Notes how a sandbox stands; false when that changes nothing. Where there are too many, the longest unused is forgotten.
+    pub fn note_sandbox(&mut self, name: &SandboxName, glance: Glance) -> bool {
+        if self.sandboxes.get(name) == Some(&glance) {
+            return false;
+        }
+        self.sandboxes.insert(name.clone(), glance);
+        if self.sandboxes.len() > CATALOGUE_MAX {
+            let longest = self.sandboxes.iter().min_by_key(|(_, one)| one.last_used_ms);
+            let longest = longest.map(|(name, _)| name.clone());
+            longest.and_then(|name| self.sandboxes.remove(&name));
+        }
+        true
+    }
+
+    /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
+    #[must_use]
+    pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
+        let (recent, offered): (&[String], &[String]) = match kind {
+            Kind::Repo => (&self.recent.repos, &[]),
+            Kind::Model => (&self.recent.models, &self.models),
+            Kind::Agent => (&self.recent.agents, &self.agents),
+            Kind::Provider => (&[], &self.providers),
+            Kind::Runtime => (&[], &[]),
+        };
+        let modes = RuntimeMode::ALL.map(RuntimeMode::name).into_iter();
+        let typed = typed.trim().to_lowercase();
+        let mut seen = BTreeSet::new();
+        recent
+            .iter()
+            .chain(offered)
+            .map(String::as_str)
+            .chain(modes.filter(|_| kind == Kind::Runtime))
+            .filter(|one| one.to_lowercase().contains(&typed) && seen.insert(*one))
+            .take(most)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn manager() -> Membership {
+        Membership {
+            channel: "10".to_owned(),
+            roles: vec!["50".to_owned()],
+            manages: true,
+            outside: None,
+            operates: false,
+        }
+    }
+
+    #[test]
+    fn how_a_sandbox_stands_is_noted_when_it_is_news_and_the_longest_unused_is_forgotten() {
+        let mut catalogue = Catalogue::default();
+        let name = |n: usize| format!("box-{n}").parse::<SandboxName>().expect("a name");
+        let glance =
+            |last_used_ms: u64| Glance { state: "running".to_owned(), last_used_ms, in_use: 0 };
+        for n in 0..=CATALOGUE_MAX {
+            let at_ms = 1_000 + u64::try_from(n).expect("small");
+            assert!(catalogue.note_sandbox(&name(n), glance(at_ms)));
+        }
+        assert_eq!(catalogue.sandboxes.len(), CATALOGUE_MAX);
+        assert!(!catalogue.sandboxes.contains_key(&name(0)));
+        assert!(!catalogue.note_sandbox(&name(1), glance(1_001)), "no news");
+    }
+
+    #[test]
+    fn who_runs_the_stack_needs_no_leave_of_a_tenants_settings() {
+        let mut closed = Settings::default();
+        closed.open_channels.insert("20".to_owned());
+        closed.open_to.insert("1".to_owned());
+        let operator =
+            Membership { channel: "10".to_owned(), operates: true, ..Membership::default() };
+        assert_eq!(closed.admit(&operator, ""), Ok(()));
+        let anybody = Membership { operates: false, ..operator };
+        assert_eq!(closed.admit(&anybody, ""), Err(Refusal::Channel));
+    }
+
+    #[test]
+    fn who_is_no_full_member_is_admitted_nowhere_and_told_why() {
+        let open = Settings::default();
+        let who = |outside| Membership { outside, ..manager() };
+        assert_eq!(open.admit(&who(None), "1"), Ok(()));
+        let outsider = open.admit(&who(Some(Outside::Outsider)), "1");
+        assert_eq!(outsider, Err(Refusal::Outsider));
+        let unread = open.admit(&who(Some(Outside::Unread)), "1");
+        assert_eq!(unread, Err(Refusal::Unread));
+    }
+
+    fn set(settings: &Settings, change: Change) -> Settings {
+        let id = format!("{change:?}");
+        settings.changed(&id, &change, &Person::default(), &manager(), 7, 20).expect("may")
+    }
+
+    #[test]
+    fn nobody_who_does_not_manage_the_place_changes_its_settings() {
+        let change = Change::Allow { list: List::Channels, id: "10".to_owned() };
+        let visitor = Membership::default();
+        let refused =
+            Settings::default().changed("c", &change, &Person::default(), &visitor, 7, 20);
+        assert_eq!(refused, Err(NotChanged::NotAllowed));
+        let shown =
+            Settings::default().changed("c", &Change::Show, &Person::default(), &visitor, 7, 20);
+        assert_eq!(shown, Ok(Settings::default()));
+    }
+
+    #[test]
+    fn settings_only_ever_narrow_who_may_use_bobbin_where() {
+        let open = Settings::default();
+        assert_eq!(open.admit(&manager(), "1"), Ok(()));
+        let allow = |settings: &Settings, list, id: &str| {
+            set(settings, Change::Allow { list, id: id.to_owned() })
+        };
+        let elsewhere = allow(&open, List::Channels, "11");
+        assert_eq!(elsewhere.admit(&manager(), "1"), Err(Refusal::Channel));
+        let here = allow(&elsewhere, List::Channels, "10");
+        assert_eq!(here.admit(&manager(), "1"), Ok(()));
+        let by_role = allow(&here, List::People, "50");
+        assert_eq!(by_role.admit(&manager(), "1"), Ok(()));
+        let other = allow(&here, List::People, "51");
+        assert_eq!(other.admit(&manager(), "1"), Err(Refusal::Person));
+        assert_eq!(other.admit(&manager(), "51"), Ok(()));
+        let taken_back = set(&other, Change::Disallow { list: List::People, id: "51".to_owned() });
+        assert_eq!(taken_back.admit(&manager(), "1"), Ok(()));
+        assert_eq!(taken_back.audit.len(), 4);
+    }
+
+    #[test]
+    fn a_channels_default_comes_before_the_tenants_and_a_cleared_one_leaves_nothing() {
+        let default = |settings: &Settings, channel: Option<&str>, value: Option<&str>| {
+            set(
+                settings,
+                Change::Default {
+                    channel: channel.map(str::to_owned),
+                    of: Kind::Model,
+                    value: value.map(str::to_owned),
+                },
+            )
+        };
+        let settings = default(&Settings::default(), None, Some("anthropic/a"));
+        let settings = default(&settings, Some("10"), Some(" openai/b "));
+        let model = |settings: &Settings, channel| settings.defaults_of(channel).model;
+        assert_eq!(model(&settings, "10").as_deref(), Some("openai/b"));
+        assert_eq!(model(&settings, "11").as_deref(), Some("anthropic/a"));
+        let settings = default(&settings, Some("10"), None);
+        assert!(settings.channels.is_empty());
+    }
+
+    #[test]
+    fn no_refusal_says_a_secret_back() {
+        const SECRET: &str = "ghp_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLE1";
+        let typed = [
+            format!("https://ada:{SECRET}@github.com/acme/api"),
+            format!("https://{SECRET}@github.com/acme/api"),
+            format!("https://ada:hunter2@git.example.com/{SECRET}"),
+            format!("ada:{SECRET}@github.com/acme/api"),
+            format!("http://git.example.com/acme/api?private={SECRET}"),
+            format!("{} {SECRET}", "x".repeat(20)),
+            // Cut in the middle it would not be known as one.
+            format!("{} {SECRET}", "x".repeat(50)),
+            format!("/{SECRET}/"),
+        ];
+        for typed in &typed {
+            for kind in Kind::ALL {
+                if let Err(refused) = kind.usable(typed) {
+                    let refused = refused.to_string();
+                    let half = &SECRET[..SECRET.len() / 2];
+                    assert!(!refused.contains(half), "{kind:?}: {refused}");
+                    assert!(!refused.contains("hunter2"), "{kind:?}: {refused}");
+                }
+            }
+            let id = usable_id(typed).expect_err("no id").to_string();
+            assert!(!id.contains(SECRET), "{id}");
+        }
+        let refused = Kind::Repo.usable(&typed[0]).expect_err("refused");
+        assert_eq!(
+            refused.to_string(),
+            "An address with a name or a token in it cannot be used as a repository: name it as owner/name, or as an https address. If it was a token, revoke it: it stands in this chat now."
+        );
+    }
+
+    #[test]
+    fn an_address_is_taken_as_people_copy_it() {
+        for (typed, taken) in [
+            ("https://github.com/acme/trunk/", "https://github.com/acme/trunk"),
+            (" acme/trunk/ ", "acme/trunk"),
+            ("https://github.com/acme/trunk.git", "https://github.com/acme/trunk.git"),
+            ("https://git.example.com/a/b/tree/main", "https://git.example.com/a/b/tree/main"),
+            ("https://gitlab.com/a/b/c", "https://gitlab.com/a/b/c"),
+        ] {
+            assert_eq!(Kind::Repo.usable(typed).as_deref(), Ok(taken));
+        }
+        for (page, of) in [
+            ("https://github.com/acme/trunk/tree/main", "acme/trunk"),
+            ("https://github.com/acme/trunk/pull/3", "acme/trunk"),
+            ("https://github.com/acme/trunk/blob/main/a.rs#L3", "acme/trunk"),
+            ("https://GitHub.com/acme/trunk/issues?q=is", "acme/trunk"),
+            ("https://gitlab.com/a/b/c/-/tree/main", "https://gitlab.com/a/b/c"),
+            ("https://bitbucket.org/a/b/src/main/", "https://bitbucket.org/a/b"),
+        ] {
+            let refused = Kind::Repo.usable(page).expect_err(page).to_string();
+            assert_eq!(refused, format!("That is a page of {of}: name {of}."));
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_a_value_is_refused_with_what_would_be_one() {
+        for good in
+            ["acme/api", "https://git.example.com/acme/api.git", "https://example.com:8443/x"]
+        {
+            assert_eq!(Kind::Repo.usable(good).as_deref(), Ok(good));
+        }
+        for bad in [
+            "",
+            "api",
+            "--upload-pack=x/y",
+            "acme/../etc",
+            "../x",
+            "https://token@example.com/x",
+            "https://example.com",
+            "ssh://x/y",
+            "file:///etc/x",
+            "http://x/y",
+            "a/b;rm",
+            "a/$(x)",
+        ] {
+            let refused = Kind::Repo.usable(bad).expect_err(bad).to_string();
+            assert!(refused.contains("name it as owner/name"), "{refused}");
+        }
+        assert!(Kind::Model.usable("gpt").is_err());
+        assert!(Kind::Agent.usable("build").is_ok());
+        assert_eq!(Kind::Provider.usable(" Vercel ").as_deref(), Ok("vercel"));
+        assert_eq!(
+            Kind::Provider.usable("my cloud").expect_err("two words").to_string(),
+            "`my cloud` cannot be used as a provider: name one that is set up here, for example daytona."
+        );
+    }
+
+    #[test]
+    fn a_change_that_comes_twice_is_made_once() {
+        let change =
+            Change::Default { channel: None, of: Kind::Agent, value: Some("plan".to_owned()) };
+        let once = Settings::default()
+            .changed("c1", &change, &Person::default(), &manager(), 7, 20)
+            .expect("may");
+        let twice = once.changed("c1", &change, &Person::default(), &manager(), 9, 20);
+        assert_eq!(twice, Ok(once));
+    }
+
+    #[test]
+    fn two_ways_to_name_a_repository_lead_to_the_same_address() {
+        for name in [
+            "acme/api",
+            "acme/api.git",
+            "https://GitHub.com/acme/api",
+            "https://github.com/acme/api.git/",
+        ] {
+            assert_eq!(clone_address(name), "https://github.com/acme/api");
+        }
+        assert_eq!(
+            clone_address("https://git.example.com:8443/Team/Repo"),
+            "https://git.example.com:8443/Team/Repo"
+        );
+    }
+
+    #[test]
+    fn a_catalogue_takes_over_models_and_keeps_the_agents_of_other_projects() {
+        let mut catalogue = Catalogue::default();
+        let offer = |models: &[&str], agents: &[&str]| AgentOptions {
+            models: models.iter().map(ToString::to_string).collect(),
+            agents: agents.iter().map(ToString::to_string).collect(),
+        };
+        assert!(catalogue.learn(&offer(&["a/1", "a/2"], &["build", "own"])));
+        assert!(!catalogue.learn(&offer(&["a/1", "a/2"], &["build"])));
+        assert!(catalogue.learn(&offer(&["a/2"], &["build", "plan"])));
+        assert!(!catalogue.learn(&AgentOptions::default()));
+        assert_eq!(catalogue.models, ["a/2"]);
+        assert_eq!(catalogue.agents, ["build", "own", "plan"]);
+    }
+
+    #[test]
+    fn the_lists_and_the_audit_are_bounded() {
+        let mut settings = Settings::default();
+        for n in 0..IDS_MAX {
+            settings.open_channels.insert(format!("c{n}"));
+        }
+        let more = Change::Allow { list: List::Channels, id: "more".to_owned() };
+        let refused = settings.changed("c", &more, &Person::default(), &manager(), 7, 20);
+        assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
+        for n in 0..2 * AUDIT_MAX {
+            settings = set(&settings, Change::Allow { list: List::People, id: format!("p{n}") });
+        }
+        assert_eq!(settings.audit.len(), AUDIT_MAX);
+    }
+
+    #[test]
+    fn what_was_used_of_late_is_suggested_first_and_each_once() {
+        let mut catalogue = Catalogue {
+            models: vec!["anthropic/a".to_owned(), "openai/b".to_owned()],
+            ..Catalogue::default()
+        };
+        let used = Selection { model: Some("openai/b".to_owned()), ..Selection::default() };
+        assert!(catalogue.recent.note(&used));
+        assert!(!catalogue.recent.note(&used));
+        assert_eq!(catalogue.suggest(Kind::Model, "", 25), ["openai/b", "anthropic/a"]);
+        assert_eq!(catalogue.suggest(Kind::Model, "ANTH", 25), ["anthropic/a"]);
+        assert_eq!(catalogue.suggest(Kind::Model, "", 1), ["openai/b"]);
+    }
+}

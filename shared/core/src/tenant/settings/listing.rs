@@ -1,0 +1,271 @@
+//! Settings in words, for who asks to see them and for who has changed them.
+
+use super::{Change, Changed, DirectSwitch, Kind, List, Settings};
+use crate::base::ids::Ms;
+use crate::tenant::keys::Key;
+use crate::tenant::own_keys;
+use crate::tenant::selection::Selection;
+use crate::text::span;
+
+/// Changes that the listing shows.
+const CHANGES_SHOWN: usize = 5;
+/// Ids of one list that it shows.
+const IDS_SHOWN: usize = 20;
+
+/// The settings as lines, seen from one channel; `name` writes an id of a list as the platform shows it.
+#[must_use]
+pub fn listing(
+    settings: &Settings,
+    here: &str,
+    now_ms: Ms,
+    name: impl Fn(List, &str) -> String,
+) -> String {
+    let list = |list: List, ids: &std::collections::BTreeSet<String>, all: &str| {
+        if ids.is_empty() {
+            return all.to_owned();
+        }
+        let shown: Vec<String> = ids.iter().take(IDS_SHOWN).map(|id| name(list, id)).collect();
+        match ids.len().saturating_sub(IDS_SHOWN) {
+            0 => shown.join(", "),
+            more => format!("{} and {more} more", shown.join(", ")),
+        }
+    };
+    let mut lines = vec![
+        format!(
+            "Channels: {}",
+            list(List::Channels, &settings.open_channels, "all that the operator allows")
+        ),
+        format!(
+            "People: {}",
+            list(List::People, &settings.open_to, "all whom the operator allows")
+        ),
+        format!("Defaults: {}", selection(&settings.defaults)),
+    ];
+    let own = settings.channels.get(here);
+    lines.push(format!(
+        "Defaults of this channel: {}",
+        own.map_or_else(|| "none of its own".to_owned(), selection)
+    ));
+    let others = settings.channels.keys().filter(|id| *id != here).count();
+    if others > 0 {
+        lines.push(format!("Other channels with defaults of their own: {others}"));
+    }
+    lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
+    for key in Key::OF_TENANTS {
+        if let Some(own) = settings.own_key(key) {
+            lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
+        }
+    }
+    let changes: Vec<&Changed> = settings.audit.iter().rev().take(CHANGES_SHOWN).collect();
+    if !changes.is_empty() {
+        lines.push("Last changes:".to_owned());
+    }
+    lines.extend(changes.into_iter().map(|made| {
+        format!(
+            "- {} ago, {}: {}",
+            span(now_ms.saturating_sub(made.at_ms)),
+            made.by.name,
+            change(&made.change, &name)
+        )
+    }));
+    lines.join("\n")
+}
+
+/// What a change does, in words.
+#[must_use]
+pub fn change(change: &Change, name: impl Fn(List, &str) -> String) -> String {
+    match change {
+        Change::Show => "shown".to_owned(),
+        Change::Default { channel, of, value } => {
+            let place = channel.as_deref().map_or_else(String::new, |channel| {
+                format!(" of {}", name(List::Channels, channel))
+            });
+            match value {
+                Some(value) => format!("the default {}{place} is {}", noun(*of), value.trim()),
+                None => format!("the default {}{place} is cleared", noun(*of)),
+            }
+        }
+        Change::Allow { list, id } => format!("allowed {}", name(*list, id.trim())),
+        Change::Disallow { list, id } => {
+            format!("took {} off the list", name(*list, id.trim()))
+        }
+        Change::Direct { one_thread } => direct(*one_thread).to_owned(),
+    }
+}
+
+const fn direct(one_thread: bool) -> &'static str {
+    if one_thread {
+        "all direct messages of a person are one thread, with one sandbox"
+    } else {
+        "each direct message is a thread of its own, unless it answers in one"
+    }
+}
+
+fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
+    let ago = span(now_ms.saturating_sub(last.at_ms));
+    let soon = match last.since_ms.saturating_sub(now_ms) {
+        0 => String::new(),
+        wait_ms => format!("; this holds for what is sent {} from now on", span(wait_ms)),
+    };
+    let (words, by) = (direct(last.one_thread), &last.by.name);
+    format!("Direct messages: {words} ({ago} ago, {by}{soon})")
+}
+
+const fn noun(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Repo => "repository",
+        Kind::Model => "model",
+        Kind::Agent => "agent",
+        Kind::Provider => "sandbox provider",
+        Kind::Runtime => "runtime",
+    }
+}
+
+/// Where new sandboxes are made, seen from one channel, as lines; `lacks` says what of a provider is missing, in words.
+#[must_use]
+pub fn places(
+    settings: &Settings,
+    here: &str,
+    configured: &str,
+    set_up: &[&str],
+    lacks: impl Fn(&str) -> Option<String>,
+) -> String {
+    let own = settings.channels.get(here);
+    let of_channel = own.and_then(|own| own.provider.as_deref());
+    let (at, whose) = match (of_channel, settings.defaults.provider.as_deref()) {
+        (Some(at), _) => (at, "the default of this channel"),
+        (None, Some(at)) => (at, "the default here"),
+        (None, None) => (configured, "as the operator has set it up"),
+    };
+    let mut lines = vec![format!("New sandboxes are made at {at}, {whose}.")];
+    if !set_up.contains(&at) {
+        lines.push(format!("{at} is not set up any more: choose another one."));
+    }
+    lines.push(format!("Providers that are set up: {}.", set_up.join(", ")));
+    let lacking = set_up.iter().filter_map(|name| lacks(name));
+    lines.extend(lacking.map(|lacking| format!("- {lacking}")));
+    lines.join("\n")
+}
+
+fn selection(selection: &Selection) -> String {
+    let parts: Vec<String> = Kind::ALL
+        .into_iter()
+        .filter_map(|kind| Some(format!("{} {}", noun(kind), kind.of(selection).as_ref()?)))
+        .collect();
+    if parts.is_empty() { "none".to_owned() } else { parts.join(", ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::person::{Membership, Person};
+
+    fn plain(_: List, id: &str) -> String {
+        format!("#{id}")
+    }
+
+    #[test]
+    fn settings_that_nobody_has_changed_say_what_holds_then() {
+        assert_eq!(
+            listing(&Settings::default(), "10", 0, plain),
+            "Channels: all that the operator allows\nPeople: all whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
+        );
+    }
+
+    #[test]
+    fn where_new_sandboxes_are_made_is_told_with_whose_default_that_is() {
+        let mut settings = Settings::default();
+        let told = |settings: &Settings| {
+            let lacks = |name: &str| (name == "ssh").then(|| "ssh: no snapshots".to_owned());
+            places(settings, "10", "daytona", &["daytona", "ssh"], lacks)
+        };
+        let all = "Providers that are set up: daytona, ssh.\n- ssh: no snapshots";
+        assert_eq!(
+            told(&settings),
+            format!("New sandboxes are made at daytona, as the operator has set it up.\n{all}")
+        );
+        settings.defaults.provider = Some("ssh".to_owned());
+        assert_eq!(
+            told(&settings),
+            format!("New sandboxes are made at ssh, the default here.\n{all}")
+        );
+        let own = Selection { provider: Some("vercel".to_owned()), ..Selection::default() };
+        settings.channels.insert("10".to_owned(), own);
+        assert_eq!(
+            told(&settings),
+            format!(
+                "New sandboxes are made at vercel, the default of this channel.\nvercel is not set up any more: choose another one.\n{all}"
+            )
+        );
+        assert!(listing(&settings, "10", 0, plain).contains(
+            "Defaults: sandbox provider ssh\nDefaults of this channel: sandbox provider vercel"
+        ));
+    }
+
+    #[test]
+    fn how_direct_messages_are_taken_is_told_once_somebody_has_said_it() {
+        let manager = Membership { manages: true, ..Membership::default() };
+        let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
+        let change = Change::Direct { one_thread: true };
+        let settings =
+            Settings::default().changed("c1", &change, &ada, &manager, 1_000, 20_000).expect("may");
+        let line = |now_ms| {
+            let all = listing(&settings, "10", now_ms, plain);
+            all.lines().last().unwrap_or_default().to_owned()
+        };
+        assert_eq!(
+            line(6_000),
+            "Direct messages: all direct messages of a person are one thread, with one sandbox (5 s ago, Ada; this holds for what is sent 15 s from now on)"
+        );
+        assert_eq!(
+            line(61_000),
+            "Direct messages: all direct messages of a person are one thread, with one sandbox (1 min 0 s ago, Ada)"
+        );
+    }
+
+    #[test]
+    fn lists_defaults_and_the_last_changes_are_told_with_who_and_when() {
+        let manager = Membership { manages: true, ..Membership::default() };
+        let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
+        let mut settings = Settings::default();
+        for (n, change) in [
+            Change::Allow { list: List::Channels, id: "10".to_owned() },
+            Change::Default {
+                channel: None,
+                of: Kind::Model,
+                value: Some("anthropic/a".to_owned()),
+            },
+            Change::Default {
+                channel: Some("10".to_owned()),
+                of: Kind::Repo,
+                value: Some("acme/api".to_owned()),
+            },
+            Change::Default {
+                channel: Some("11".to_owned()),
+                of: Kind::Agent,
+                value: Some("plan".to_owned()),
+            },
+        ]
+        .into_iter()
+        .enumerate()
+        {
+            let at_ms = 1_000 * n as u64;
+            settings = settings
+                .changed(&n.to_string(), &change, &ada, &manager, at_ms, 20_000)
+                .expect("may");
+        }
+        assert_eq!(
+            listing(&settings, "10", 63_000, plain),
+            "Channels: #10\n\
+             People: all whom the operator allows\n\
+             Defaults: model anthropic/a\n\
+             Defaults of this channel: repository acme/api\n\
+             Other channels with defaults of their own: 1\n\
+             Last changes:\n\
+             - 1 min 0 s ago, Ada: the default agent of #11 is plan\n\
+             - 1 min 1 s ago, Ada: the default repository of #10 is acme/api\n\
+             - 1 min 2 s ago, Ada: the default model is anthropic/a\n\
+             - 1 min 3 s ago, Ada: allowed #10"
+        );
+    }
+}

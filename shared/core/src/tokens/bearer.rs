@@ -1,0 +1,71 @@
+//! What lets an agent that runs elsewhere use the tools of a sandbox: a text that names the sandbox and its generation, signed
+//! with the stack's key. Nothing is stored of it: it counts for as long as that generation is the present one.
+
+use crate::base::ids::SandboxKey;
+use crate::tokens::signed::{Signing, part, text_of};
+
+/// A key of a sandbox has 128 bytes at the most.
+const SIGNING: Signing = Signing { prefix: "bobbin-tools", domain: "tools-bearer", bytes_max: 512 };
+
+/// Whose tools may be used.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bearer {
+    /// The sandbox.
+    pub sandbox: SandboxKey,
+    /// The generation of it that this is for, and for no other.
+    pub generation: u32,
+}
+
+impl Bearer {
+    /// The text that is sent as `Authorization: Bearer …`.
+    #[must_use]
+    pub fn signed(&self, stack_key: &str) -> String {
+        let sandbox = part(&self.sandbox.to_string());
+        SIGNING.sign(stack_key, &[&sandbox, &self.generation.to_string()])
+    }
+
+    /// Reads such a text; none where this stack did not sign it. The tag is compared in constant time.
+    #[must_use]
+    pub fn read(stack_key: &str, text: &str) -> Option<Self> {
+        let (sandbox, generation) = SIGNING.read(stack_key, text)?;
+        Some(Self {
+            sandbox: text_of(sandbox)?.parse().ok()?,
+            generation: generation.parse().ok()?,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::base::ids::ThreadKey;
+
+    fn bearer(generation: u32) -> Bearer {
+        Bearer { sandbox: ThreadKey::discord("1", "2").expect("ids").sandbox(), generation }
+    }
+
+    #[test]
+    fn a_bearer_is_read_by_the_stack_that_signed_it_and_says_which_generation_it_is_for() {
+        let text = bearer(3).signed("stack-key");
+        assert_eq!(Bearer::read("stack-key", &text), Some(bearer(3)));
+        assert_eq!(Bearer::read("another", &text), None);
+        let keyless = bearer(3).signed("");
+        assert_eq!(Bearer::read("", &keyless), None, "anybody could sign it");
+        // What the header takes of a bearer (RFC 6750, section 2.1).
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
+        assert!(text.starts_with("bobbin-tools.") && text.bytes().all(plain), "{text}");
+    }
+
+    #[test]
+    fn nothing_of_a_bearer_can_be_changed() {
+        let text = bearer(3).signed("stack-key");
+        let tag = text.rsplit_once('.').expect("a tag").1;
+        let other = bearer(4).signed("stack-key");
+        let named = other.rsplit_once('.').expect("a tag").0;
+        assert_eq!(Bearer::read("stack-key", &format!("{named}.{tag}")), None);
+        for wrong in ["", ".", "bobbin-tools.x.1.", &text[1..], &text[..text.len() - 2]] {
+            assert_eq!(Bearer::read("stack-key", wrong), None, "{wrong}");
+        }
+        assert_eq!(Bearer::read("stack-key", &"a".repeat(100_000)), None);
+    }
+}

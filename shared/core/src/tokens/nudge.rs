@@ -1,0 +1,117 @@
+//! The word by which a daemon in a sandbox has the next look at its turn's run come sooner, and what signs it.
+//!
+//! Promised: it says which turn of which thread, and nothing of what happens in it; it is signed for that turn alone with the
+//! stack's key, and known again by a digest that lies beside what was left for the next look, so that who takes it needs no key.
+//! All that it can do is in [`crate::records::parked::Parked::forward`].
+
+use crate::base::ids::{ThreadKey, TurnId, digest};
+use crate::base::secret::Secret;
+use crate::tokens::signed::{Signing, part, text_of};
+
+/// Where ingress takes it.
+pub const PATH: &str = "/nudge";
+
+const SIGNING: Signing = Signing { prefix: "bobbin-nudge", domain: "turn-nudge", bytes_max: 1024 };
+
+/// The turn whose next look may be brought forward.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NudgeToken {
+    /// Its thread.
+    pub thread: ThreadKey,
+    /// The turn, and no other.
+    pub turn: TurnId,
+}
+
+impl NudgeToken {
+    /// The text that is sent as `Authorization: Bearer …`.
+    #[must_use]
+    pub fn signed(&self, stack_key: &str) -> Secret {
+        let (thread, turn) = (part(&self.thread.to_string()), part(self.turn.as_str()));
+        SIGNING.sign(stack_key, &[&thread, &turn]).into()
+    }
+
+    /// By what its text is known again; it says nothing of the text.
+    #[must_use]
+    pub fn mark(&self, stack_key: &str) -> String {
+        mark_of(self.signed(stack_key).expose())
+    }
+
+    /// What such a text is said to be for, whoever made it; none where it is none. Only [`mark_of`] tells whether it is.
+    #[must_use]
+    pub fn said(text: &str) -> Option<Self> {
+        let (thread, turn) = SIGNING.parts(text)?;
+        Some(Self { thread: text_of(thread)?.parse().ok()?, turn: text_of(turn)?.into() })
+    }
+}
+
+/// By what a text is known again: no use to who has it and not the text.
+#[must_use]
+pub fn mark_of(text: &str) -> String {
+    digest(&["turn-nudge-mark", text])
+}
+
+/// What the daemon is given with a prompt. `Debug` shows no token.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Nudge {
+    /// Where it sends the word.
+    pub url: String,
+    /// What it sends.
+    pub token: Secret,
+}
+
+impl Nudge {
+    /// For the turn whose message waits for the run; none where no address is known.
+    #[must_use]
+    pub fn of(url: &str, stack_key: &str, thread: &ThreadKey, turn: &TurnId) -> Option<Self> {
+        let token = || NudgeToken { thread: thread.clone(), turn: turn.clone() };
+        (!url.is_empty()).then(|| Self { url: url.to_owned(), token: token().signed(stack_key) })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tokens::bearer::Bearer;
+
+    fn token(turn: &str) -> NudgeToken {
+        NudgeToken {
+            thread: ThreadKey::slack("T1", "C1", "1700000000.000100").expect("ids"),
+            turn: turn.into(),
+        }
+    }
+
+    #[test]
+    fn a_nudge_is_known_again_by_a_mark_that_only_the_stack_and_its_text_have() {
+        let signed = token("slack-Ev.1").signed("stack-key");
+        let text = signed.expose();
+        assert_eq!(NudgeToken::said(text), Some(token("slack-Ev.1")));
+        assert_eq!(mark_of(text), token("slack-Ev.1").mark("stack-key"));
+        // What the header takes of a bearer (RFC 6750, section 2.1).
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
+        assert!(text.starts_with("bobbin-nudge.") && text.bytes().all(plain), "{text}");
+        let tag = text.rsplit_once('.').expect("a tag").1;
+        let other = token("slack-Ev2").signed("stack-key");
+        let named = other.expose().rsplit_once('.').expect("a tag").0;
+        let forged = format!("{named}.{tag}");
+        assert_eq!(NudgeToken::said(&forged), Some(token("slack-Ev2")));
+        for mark in [mark_of(&forged), token("slack-Ev2").mark("another"), mark_of(text)] {
+            assert_ne!(mark, token("slack-Ev2").mark("stack-key"));
+        }
+        for wrong in ["", ".", "bobbin-nudge.x.1.", &"a".repeat(100_000)] {
+            assert_eq!(NudgeToken::said(wrong), None);
+        }
+    }
+
+    #[test]
+    fn a_bearer_of_tools_is_no_nudge_and_a_nudge_none_of_theirs_and_none_is_shown() {
+        let bearer = Bearer { sandbox: token("1").thread.sandbox(), generation: 1 };
+        let bearer = bearer.signed("stack-key");
+        assert_eq!(NudgeToken::said(&bearer), None);
+        let given = Nudge::of("https://x/nudge", "stack-key", &token("1").thread, &"1".into());
+        let given = given.expect("an address");
+        assert_eq!(Bearer::read("stack-key", given.token.expose()), None);
+        assert!(!format!("{given:?}").contains("bobbin-nudge."), "{given:?}");
+        let nowhere = Nudge::of("", "stack-key", &token("1").thread, &"1".into());
+        assert_eq!(nowhere, None);
+    }
+}
