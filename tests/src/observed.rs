@@ -6,7 +6,8 @@ use std::collections::BTreeSet;
 use bobbin_core::base::ids::{PostKind, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
-use bobbin_core::records::session::{EndedTurn, Session};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::EndedTurn;
 
 use crate::chat::ChatMessage;
 use crate::model::Call;

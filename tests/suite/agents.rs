@@ -87,7 +87,7 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     let (mut talk, first) =
         world.begin_with(platform, &[("agent", agent)], "echo: hello there").await;
     answered(&talk, &first, "hello there").await;
-    let session = talk.session().await.agent_session.unwrap();
+    let session = talk.session().await.conversation.session.unwrap();
     assert!(session.starts_with(agent), "{session}");
 
     // What it wants to do it asks for; "always" covers the same once more.
@@ -148,15 +148,15 @@ async fn thread(world: &World, platform: Platform, agent: &str, asks: bool) {
     let back = talk.say("echo: back again").await;
     answered(&talk, &back, "back again").await;
     let after = talk.session().await;
-    assert_eq!(after.agent_session, Some(session.clone()));
+    assert_eq!(after.conversation.session, Some(session.clone()));
 
     // Another agent is told what there was, and the first one goes on where it was.
     let turn = talk.say_as("opencode", "echo: the other one").await;
     answered(&talk, &turn, "the other one").await;
-    let other = talk.session().await.agent_session.unwrap();
+    let other = talk.session().await.conversation.session.unwrap();
     assert!(other.starts_with("opencode"), "{other}");
     let turn = talk.say_as(agent, "echo: and back").await;
     answered(&talk, &turn, "and back").await;
-    assert_eq!(talk.session().await.agent_session, Some(session));
+    assert_eq!(talk.session().await.conversation.session, Some(session));
     talk.finish().await;
 }

@@ -164,8 +164,8 @@ async fn shared() {
     assert!(talk.answer(&second).await.contains("kept between us"));
     let now = talk.session().await;
     assert_eq!(
-        (talk.sandbox().await.id, &now.agent_session, now.sandbox.generation),
-        (sandbox.id, &session.agent_session, 1)
+        (talk.sandbox().await.id, &now.conversation.session, now.sandbox.generation),
+        (sandbox.id, &session.conversation.session, 1)
     );
     is_untouched(&world, &world.slack.thread(&ada.channel, &ts).unwrap()).await;
 

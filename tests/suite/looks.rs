@@ -145,7 +145,7 @@ async fn killed() {
         assert!(!dead.is_empty(), "no worker was there to be killed");
         let next = parked(&talk, first.receive + 1).await;
         assert_eq!(next.receive, first.receive + 1);
-        let running = talk.session().await.turn.map(|turn| turn.attempts);
+        let running = talk.session().await.turn.map(|turn| turn.tries.attempts);
         assert_eq!(running, Some(0), "it counts as a failure");
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
         let answer = talk.answer(&turn).await;

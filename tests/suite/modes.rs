@@ -93,15 +93,15 @@ async fn changed() {
         let answer = after.answer(&turn).await;
         assert!(answer.contains("said before"), "{mode}: {answer}");
         let session = after.session().await;
-        assert_eq!(session.agent_session, before.agent_session, "{mode}");
-        assert_eq!(session.briefed, before.briefed, "{mode}");
+        assert_eq!(session.conversation.session, before.conversation.session, "{mode}");
+        assert_eq!(session.conversation.briefed, before.conversation.briefed, "{mode}");
         assert_eq!(session.sandbox.generation, 1, "{mode}");
         // It is OpenCode's own session that the model is asked in.
         let mark = after.accepted.last().and_then(|one| one.mark.clone());
         let mark = mark.expect("a prompt bears its mark");
         let calls = world.model_calls().await.unwrap();
         let ours = calls.iter().find(|call| call.user.contains(&mark) && !call.internal());
-        let own = before.agent_session.as_ref().map(ToString::to_string);
+        let own = before.conversation.session.as_ref().map(ToString::to_string);
         assert_eq!(ours.and_then(|call| call.session_id.clone()), own, "{mode}");
         stack.end().unwrap();
     }
@@ -187,7 +187,7 @@ async fn kept() {
     let answer = after.answer(&turn).await;
     assert!(answer.contains("said before"), "{answer}");
     let session = after.session().await;
-    assert_eq!(session.agent_session, before.agent_session);
+    assert_eq!(session.conversation.session, before.conversation.session);
     assert_eq!(session.sandbox.runtime.as_deref(), Some("native"));
     // Another thread of the same stack is run as the stack is now.
     let (other, first) = world.begin(Platform::Slack, "echo: hello").await;

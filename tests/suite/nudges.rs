@@ -197,7 +197,7 @@ async fn harmless(world: World) {
     assert!(said.keys().all(|status| [202, 409, 503].contains(status)), "{said:?}");
     assert!(looks >= 1, "they brought no look at all");
     assert!(looks <= took_ms / NUDGE_APART_MS + 1, "{looks} in {took_ms} ms");
-    let running = talk.session().await.turn.map(|turn| turn.attempts);
+    let running = talk.session().await.turn.map(|turn| turn.tries.attempts);
     assert_eq!(running, Some(0), "one of them counts as a failure");
     let sandbox = talk.sandbox().await;
     world.provider.make_folder(&sandbox, TOLD).await.unwrap();

@@ -94,7 +94,7 @@ async fn looks(world: World, platform: Platform) {
     let session = talk.session().await;
     let thread = session.thread.to_string();
     let sandbox = sandbox_name(STACK, &session.thread.sandbox(), 1);
-    let agent = session.agent_session.clone().unwrap();
+    let agent = session.conversation.session.clone().unwrap();
     let tenant = session.thread.tenant();
     let names = [
         (thread.as_str(), "THREAD"),

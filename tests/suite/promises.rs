@@ -4,7 +4,8 @@
 use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, TimelineEntry};
-use bobbin_core::records::session::{EndedTurn, Session};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::EndedTurn;
 use bobbin_sim::promises::ALL;
 use bobbin_tests::chat::{Button, ChatMessage};
 use bobbin_tests::model::Call;

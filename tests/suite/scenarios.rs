@@ -84,8 +84,8 @@ async fn conversation(world: World, platform: Platform) {
     assert!(answer.contains("Hello from the sandbox"), "{answer}");
     let after = talk.session().await;
     assert_eq!(
-        (after.sandbox.generation, &after.agent_session),
-        (before.sandbox.generation, &before.agent_session),
+        (after.sandbox.generation, &after.conversation.session),
+        (before.sandbox.generation, &before.conversation.session),
         "another sandbox or session"
     );
     assert_eq!(talk.sandbox().await.id, sandbox.id);

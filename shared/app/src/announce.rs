@@ -16,9 +16,9 @@ use bobbin_core::protocol::decide::queue::{
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::records::card::{Card, CardState, Post};
+use bobbin_core::records::flags::Queued;
 use bobbin_core::records::message::{Announce, Prompt};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::session::Queued;
 use bobbin_core::records::usage::Usage;
 
 use crate::arrival::Arrival;

@@ -24,10 +24,12 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::protocol::signals::{Alarm, CONTROL_DROPPED};
 use bobbin_core::records::ask::{Ask, Choice};
 use bobbin_core::records::card::{Card, CardState, Post, card_kind};
+use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::message::{Announce, Body, Control, Message, Prompt, Want, Work};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::session::{ControlFlags, Queued, Session, StoppedAll, Turn};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::Turn;
 use bobbin_core::records::usage::Usage;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::shown::asks::{self, Ruling};
@@ -377,7 +379,7 @@ impl Lane<'_> {
     async fn cancel(&self, control: &Control, found: &Loaded, turn: &Turn) -> Result<(), Failure> {
         self.mark(&control.thread, &turn.id, control).await?;
         let session = found.session.as_ref();
-        let agent_session = session.and_then(|session| session.agent_session.as_ref());
+        let agent_session = session.and_then(|session| session.conversation.session.as_ref());
         let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted()) else {
             self.look_now(control, turn).await;
             return Ok(());

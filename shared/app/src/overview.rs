@@ -9,8 +9,9 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey, TurnId};
 use bobbin_core::base::person::Membership;
 use bobbin_core::protocol::drive::Verdict;
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::{Control, Overview, Reply, Surface, Want};
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::shown::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::tenant::access::Refusal;
 

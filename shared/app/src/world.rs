@@ -22,11 +22,12 @@ use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm, TABLE_FAILED, USED, s
 use bobbin_core::records::account::of_another_account;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, Post, ShownFile};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::outside;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::records::usage::Usage;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::shown::sandboxes::Listed;

@@ -24,11 +24,12 @@ use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, 
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
 use bobbin_core::records::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::records::card::{Card, CardState};
+use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::parked::Seen;
 use bobbin_core::records::run::{Answer, PromptState, RunEnd};
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_core::records::session::{ControlFlags, Queued, StoppedAll, StrayRun};
+use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_http::{Hosts, Http};
 use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};

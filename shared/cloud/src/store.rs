@@ -33,8 +33,9 @@ use std::collections::BTreeMap;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::ports::{Loaded, Versions};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape, Unreadable};
 
 use self::items::{Stored, entry_item, loaded, patch_item, sandbox_write, thread_write};
@@ -162,7 +163,7 @@ impl Store {
         let items = self.read(keys).await?;
         let mut found = loaded(thread, &items)?;
         if let Some(session) = &mut found.session
-            && let Some(key) = &session.link
+            && let Some(key) = &session.place.link
         {
             session.sandbox = self.sandbox(key).await?;
         }
@@ -316,7 +317,7 @@ impl Store {
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
         let update = expected.thread.map(|version| thread_write(session, version, stale));
-        let names = &session.observed.names;
+        let names = &session.observed.writes.names;
         let is_alone = entries.is_empty() && names.is_empty() && expected.sandbox.is_none();
         let mut writes = match update {
             Some(update) if is_alone => {

@@ -5,8 +5,8 @@ use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::decide::queue::{Admission, Announced, admit, announced};
 use bobbin_core::records::card::{Card, CardState, Post};
+use bobbin_core::records::flags::Queued;
 use bobbin_core::records::message::{Announce, Prompt};
-use bobbin_core::records::session::Queued;
 use bobbin_core::records::usage::Usage;
 
 use super::plan::{Deed, Out};

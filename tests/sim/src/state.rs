@@ -7,9 +7,11 @@ use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName, Tenant, ThreadKey, Tur
 use bobbin_core::base::limits::Limits;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::decide::orphan::is_orphan;
+use bobbin_core::records::flags::StoppedAll;
 use bobbin_core::records::message::{DeadPrompt, Message, Work};
+use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::Phase;
-use bobbin_core::records::session::{NameWrite, Session, StoppedAll};
+use bobbin_core::records::session::Session;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use super::announcer::Announcing;
@@ -211,7 +213,7 @@ impl Inner {
     /// The place whose sandbox this thread works in.
     pub fn home_of(&mut self, place: usize) -> usize {
         let record = self.places[place].record.as_ref();
-        match record.and_then(|session| session.link.clone()) {
+        match record.and_then(|session| session.place.link.clone()) {
             Some(key) => self.place_of(key.thread()),
             None => place,
         }

@@ -1,8 +1,9 @@
 //! What we ourselves write and read again: queue bodies and session records.
 
 use bobbin_core::records::message::{Body, thread_of_group};
+use bobbin_core::records::observations::Observations;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::records::session::{Observations, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::schema::{FIELD, Shape, Unreadable};
 use serde_json::Value;
 
@@ -49,8 +50,8 @@ pub(super) fn session(input: &[u8]) {
     assert_eq!(read.sandbox.encode(), of_sandbox, "written twice alike");
 
     let mut looked = session.clone();
-    looked.observed.healthy = true;
-    looked.observed.attached = Some("what a delivery saw".to_owned());
+    looked.observed.agent.healthy = true;
+    looked.observed.agent.attached = Some("what a delivery saw".to_owned());
     assert_eq!(looked.encode(), written, "what was only seen is stored");
 
     stays_whole(Shape::Record, &written, |text| {

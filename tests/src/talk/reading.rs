@@ -1,7 +1,8 @@
 //! What is seen of a conversation, and what is waited for in it.
 
 use bobbin_core::base::ids::{PostKind, post_key};
-use bobbin_core::records::session::{EndedTurn, Session};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::EndedTurn;
 
 use super::Talk;
 use crate::chat::{ChatMessage, Platform};

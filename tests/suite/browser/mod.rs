@@ -204,7 +204,7 @@ async fn begun(world: &World, mark: &str, platform: &str) -> Session {
             .ok_or("no call of the model has it")?;
         let sessions = world.aws.sessions(&world.deployment.table).await?;
         let ours = |session: &Session| {
-            let agent = session.agent_session.as_deref();
+            let agent = session.conversation.session.as_deref();
             agent.is_some() && agent == call.session_id.as_deref()
         };
         sessions

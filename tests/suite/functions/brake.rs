@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::PostRef;
 use bobbin_core::base::person::Person;
-use bobbin_core::records::session::Queued;
+use bobbin_core::records::flags::Queued;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use serde_json::{Value, json};
 

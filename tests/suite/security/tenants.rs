@@ -175,7 +175,7 @@ fn unchanged(before: &(Session, Vec<String>), after: &(Session, Vec<String>)) {
         (
             session.sandbox.phase,
             session.sandbox.generation,
-            session.agent_session.clone(),
+            session.conversation.session.clone(),
             session.ended.clone(),
             turn.id.clone(),
             turn.stage.clone(),
@@ -419,7 +419,7 @@ async fn history(
     let sessions = world.aws.sessions(&world.deployment.table).await.unwrap();
     let agent = |key: &ThreadKey| {
         let session = sessions.iter().find(|one| one.thread == *key);
-        session.and_then(|session| session.agent_session.clone().map(String::from))
+        session.and_then(|session| session.conversation.session.clone().map(String::from))
     };
     let of_model = |key: &ThreadKey| -> Vec<String> {
         let id = agent(key);

@@ -13,7 +13,8 @@ use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::operate::{Outlook, outlook};
 use bobbin_core::records::message::{Body, Control, Message, Operation, Reply, Want, Work};
 use bobbin_core::records::sandbox::{Operated, SandboxRecord};
-use bobbin_core::records::session::{Session, Turn};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::Turn;
 use bobbin_core::shown::sandboxes::{Listed, losses};
 use serde::Serialize;
 

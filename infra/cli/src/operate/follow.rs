@@ -9,7 +9,8 @@ use std::time::{Duration, Instant};
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::session::{EndedTurn, Session};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::EndedTurn;
 use bobbin_core::text::one_line;
 use serde::Serialize;
 

@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 use bobbin_agent::{RunState, RunWatch};
 use bobbin_app::agents;
 use bobbin_core::base::ids::{AgentSessionId, sandbox_name};
-use bobbin_core::records::session::{Session, Turn};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::Turn;
 use bobbin_sandbox::Provider;
 
 use super::stack::Stack;
@@ -64,7 +65,8 @@ impl<'a> Ear<'a> {
 
     /// Takes note of what the record says of the run.
     pub fn attend(&mut self, session: &Session, turn: &Turn) {
-        let (Some(agent), Some(prompted)) = (&session.agent_session, turn.stage.prompted()) else {
+        let (Some(agent), Some(prompted)) = (&session.conversation.session, turn.stage.prompted())
+        else {
             return;
         };
         let run = Run {

@@ -1,8 +1,10 @@
 //! A thread's record in a line, for the commands that list or show it.
 
 use bobbin_core::base::ids::{Ms, SandboxKey};
-use bobbin_core::records::session::{ControlFlags, Session, Turn};
+use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::Stage;
+use bobbin_core::records::turn::Turn;
 use serde::Serialize;
 
 /// A thread, as it is told to programs.

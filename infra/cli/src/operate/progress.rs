@@ -1,9 +1,11 @@
 //! How far a turn is, in one line, and which of the agent's words have been said.
 
 use bobbin_core::base::ids::TurnId;
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::sandbox::Phase;
-use bobbin_core::records::session::{ControlFlags, Session, Turn};
+use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::Stage;
+use bobbin_core::records::turn::Turn;
 use bobbin_core::text::{one_line, shorten};
 
 /// Characters of a step or a trouble on the progress line.

@@ -8,8 +8,9 @@ pub mod snapshots;
 pub mod tools;
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 
 use super::arguments::Which;
 use super::meant::Meant;

@@ -6,9 +6,11 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name};
 use bobbin_core::records::ask::About;
 use bobbin_core::records::changes;
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::records::session::{ControlFlags, Session, Turn};
+use bobbin_core::records::session::Session;
+use bobbin_core::records::turn::Turn;
 use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
@@ -144,7 +146,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
         threads: session.sandbox.threads.iter().cloned().collect(),
         in_use: in_use(&session),
         in_line: in_line(&session),
-        agent_session: session.agent_session.clone(),
+        agent_session: session.conversation.session.clone(),
         wake_at_ms: session.sandbox.wake_at_ms.filter(|at| *at > now_ms),
         lease_until_ms: session.sandbox.lease.as_ref().map(|lease| lease.until_ms),
         asks: session.turn.as_ref().map(asks).unwrap_or_default(),
@@ -381,11 +383,12 @@ fn turn_lines(turn: &Turn, asks: &[AskLine], now_ms: Ms) -> Vec<String> {
         turn.by.name,
         turn.model("the configured model"),
     )];
+    let prompted = turn.stage.prompted();
     let counts = [
-        (turn.attempts, "failed deliveries"),
-        (turn.resends, "resends"),
-        (turn.server_restarts, "server restarts"),
-        (turn.windows, "follow windows"),
+        (turn.tries.attempts, "failed deliveries"),
+        (prompted.map_or(0, |prompted| prompted.resends), "resends"),
+        (turn.tries.server_restarts, "server restarts"),
+        (prompted.map_or(0, |prompted| prompted.windows), "follow windows"),
     ];
     let counted: Vec<String> = counts
         .iter()
@@ -444,7 +447,7 @@ fn event_lines(event: &Event, now_ms: Ms) -> Vec<String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_core::records::session::EndedTurn;
+    use bobbin_core::records::turn::EndedTurn;
 
     use super::*;
 

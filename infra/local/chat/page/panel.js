@@ -5,7 +5,7 @@ import { h, renew, ticking } from "./dom.js";
 const LEAD = ["agent_session", "sandbox_key", "link", "workspace", "due_at_ms", "version"];
 const SANDBOX_LEAD = ["name", "provider", "at_provider", "generation", "repo", "phase_since_ms", "last_activity_ms", "due_at_ms", "version"];
 const TURN_LEAD = ["stage", "by", "accepted_at_ms", "prompted_at_ms"];
-const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated", "schema", "fresh_since_ms", "in_hand", "prompt_ids", "checked_options"];
+const HIDDEN = ["thread", "phase", "timeline", "turn", "ended", "sandbox", "sandbox_key", "threads", "in_use", "waiting", "lease", "closing", "snapshots", "operated", "schema"];
 const ENDED_SHOWN = 5;
 
 /** The session of the open thread, by its key. */
@@ -39,12 +39,24 @@ export function showSession(app, node) {
   const facts = (record, lead) => list(Object.entries(record).filter(([key]) => lead.includes(key) && !HIDDEN.includes(key)).sort(([a], [b]) => rank(lead, a) - rank(lead, b)));
   renew(node,
     h("h2", {}, "Session"),
-    facts(session, LEAD),
-    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(session.turn).filter(([key, value]) => TURN_LEAD.includes(key) && value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
+    facts(conversation(session), LEAD),
+    session.turn && h("div", { testid: "turn" }, h("h3", {}, "Turn"), list(Object.entries(turn(session.turn)).filter(([key, value]) => TURN_LEAD.includes(key) && value !== 0).sort(([a], [b]) => rank(TURN_LEAD, a) - rank(TURN_LEAD, b)))),
     ended(session.ended || []),
     h("div", { class: "record", testid: "sandbox-record" }, h("h2", {}, "Sandbox", phaseBadge(sandbox.phase)), facts(sandbox, SANDBOX_LEAD), sharing(app, sandbox, session.thread), operated(sandbox.operated || [])),
     h("h3", {}, "Timeline"), timeline(sandbox.timeline || []),
     h("details", { class: "raw", open: Boolean(wasOpen) }, h("summary", {}, "Raw records"), h("pre", { testid: "session-raw", tabindex: "0" }, JSON.stringify(session, null, 2))));
+}
+
+/** The session's facts beside where its turns work and which agent session it has. */
+function conversation(session) {
+  const { conversation, place } = session;
+  return { agent_session: conversation?.session ?? null, link: place?.link ?? null, workspace: place?.own ?? null, ...session };
+}
+
+/** The turn's facts with its stage as a word. */
+function turn({ stage, ...rest }) {
+  const prompted = stage.prompted ?? stage;
+  return { stage: stage.stage, prompted_at_ms: prompted.at_ms ?? null, ...rest };
 }
 
 const rank = (lead, key) => { const at = lead.indexOf(key); return at < 0 ? lead.length : at; };

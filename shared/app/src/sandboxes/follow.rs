@@ -14,9 +14,9 @@ use bobbin_core::base::limits::OTHERS_MS;
 use bobbin_core::protocol::effect::Follow;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem};
+use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::parked::{Doubt, Doubtful, Seen};
 use bobbin_core::records::run::{Answer, RunEnd};
-use bobbin_core::records::session::{ControlFlags, Queued};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{RunContext, Sandboxes, Target};

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bobbin_core::base::ids::{AskId, ThreadKey, TurnId};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::ask::Settlement;
-use bobbin_core::records::session::{ControlFlags, Queued, StoppedAll};
+use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
 use serde::Serialize;
 use serde::de::DeserializeOwned;

@@ -2,9 +2,10 @@
 
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 
 use super::flags::{flags, names};

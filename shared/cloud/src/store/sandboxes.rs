@@ -7,8 +7,9 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, ThreadKey};
+use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::records::session::{NameWrite, Session};
+use bobbin_core::records::session::Session;
 
 use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, record_keys, record_of, sandbox_key};
 use super::{ITEMS_MAX, Store, StoreError};
@@ -99,7 +100,8 @@ impl Store {
         &self,
         sessions: impl Iterator<Item = &'a mut Session>,
     ) -> Result<(), StoreError> {
-        let mut linked: Vec<&mut Session> = sessions.filter(|one| one.link.is_some()).collect();
+        let mut linked: Vec<&mut Session> =
+            sessions.filter(|one| one.place.link.is_some()).collect();
         if linked.is_empty() {
             return Ok(());
         }

@@ -3,7 +3,8 @@
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::session::Session;
 use serde_json::{Map, Value};
 
 use super::layout::{DIFF, ITEM, SESSION, TURN, key};

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 use bobbin_cloud::store::{DUE_SHARDS, Store, Written};
 use bobbin_core::base::ids::{SandboxKey, SandboxName, ThreadKey};
 use bobbin_core::protocol::ports::Versions;
+use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::Phase;
-use bobbin_core::records::session::{ControlFlags, NameWrite, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::shown::tools::{CALL_MS_MAX, CALLS_MAX};
 
 use crate::support::{Cloud, alone, aws, both};
@@ -29,7 +31,7 @@ async fn save(store: &Store, session: &Session, expected: Versions) -> Written {
 fn naming(session: &Session, text: &str, released: bool) -> Session {
     let mut session = session.clone();
     session.sandbox.name = (!released).then(|| name(text));
-    session.observed.names =
+    session.observed.writes.names =
         vec![NameWrite { name: name(text), sandbox: session.sandbox_key(), released }];
     session
 }
@@ -70,7 +72,7 @@ async fn a_thread_is_read_with_the_sandbox_that_it_works_in_and_writes_that_one(
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let (founder, mut guest) = (session(1), session(2));
     save(&store, &founder, both(0)).await;
-    guest.link = Some(founder.sandbox_key());
+    guest.place.link = Some(founder.sandbox_key());
     save(&store, &guest, alone(0)).await;
 
     let found = store.load(&guest.thread, &"t".into()).await.unwrap();

@@ -9,10 +9,11 @@ use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::decide::orphan::Graces;
 use bobbin_core::protocol::ports::Versions;
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord, SandboxState};
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
 

@@ -14,10 +14,11 @@ use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::ports::Versions;
 use bobbin_core::records::ask::{Choice, Settlement};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::{Place, Session};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
@@ -161,7 +162,7 @@ async fn two_records_are_written_together_or_neither_is() {
     };
     assert_eq!(write(&session, both(0)).await, Written::Yes(None));
     session.sandbox.phase = Phase::Active;
-    session.fresh_since_ms = 7;
+    session.conversation.fresh_since_ms = 7;
     let (thread, sandbox) = (Some(1), Some(1));
     for behind in [
         Versions { thread: Some(2), sandbox },
@@ -172,13 +173,16 @@ async fn two_records_are_written_together_or_neither_is() {
         let (stored, _) = store.record(&session.thread).await.unwrap();
         let stored = stored.unwrap();
         assert_eq!((stored.version, stored.sandbox.version), (1, 1), "{behind:?}");
-        assert_eq!((stored.fresh_since_ms, stored.sandbox.phase), (0, Phase::Creating));
+        assert_eq!(
+            (stored.conversation.fresh_since_ms, stored.sandbox.phase),
+            (0, Phase::Creating)
+        );
     }
     assert_eq!(write(&session, Versions { thread, sandbox }).await, Written::Yes(None));
     let (stored, _) = store.record(&session.thread).await.unwrap();
     let stored = stored.unwrap();
     assert_eq!((stored.version, stored.sandbox.version), (2, 2));
-    assert_eq!((stored.fresh_since_ms, stored.sandbox.phase), (7, Phase::Active));
+    assert_eq!((stored.conversation.fresh_since_ms, stored.sandbox.phase), (7, Phase::Active));
 }
 
 #[tokio::test]
@@ -498,7 +502,8 @@ async fn threads_that_write_one_sandbox_at_once_meet_no_outage() {
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let shared = session(1).thread.sandbox();
     let begin = async |number: u32| {
-        let session = Session { link: Some(shared.clone()), ..session(number) };
+        let place = Place { link: Some(shared.clone()), ..Place::default() };
+        let session = Session { place, ..session(number) };
         store.save(&session, both(0), &ControlFlags::default(), &[], 0).await
     };
     let came = futures::future::join_all((1..=6).map(begin)).await;

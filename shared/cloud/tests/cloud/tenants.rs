@@ -2,8 +2,9 @@
 
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::base::ids::{Tenant, ThreadKey};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{Catalogue, Settings};
 

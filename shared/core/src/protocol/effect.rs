@@ -8,10 +8,11 @@ use crate::base::person::Person;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
+use crate::records::flags::ControlFlags;
 use crate::records::images::Image;
 use crate::records::message::Attachment;
 use crate::records::parked::Seen;
-use crate::records::session::{ControlFlags, StrayRun};
+use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
 /// One step in the world, by who performs it.

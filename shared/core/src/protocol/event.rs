@@ -7,13 +7,13 @@ use crate::protocol::effect::Effect;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Settlement};
 use crate::records::changes::Changes;
+use crate::records::flags::Queued;
 use crate::records::images::Image;
 use crate::records::ledger::Entry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
 use crate::records::run::{Answer, PromptState};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
-use crate::records::session::Queued;
 use crate::tenant::settings::AgentOptions;
 
 /// What is decided on.

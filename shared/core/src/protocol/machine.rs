@@ -11,10 +11,11 @@ use crate::protocol::delivery::{Delivery, Verdict};
 use crate::protocol::effect::Effect;
 use crate::protocol::event::{Cause, Event};
 use crate::protocol::ports::{Loaded, Saved, Versions};
+use crate::records::flags::ControlFlags;
 use crate::records::ledger::Entry;
 use crate::records::parked::Parked;
 use crate::records::run::RunEnd;
-use crate::records::session::{ControlFlags, Session};
+use crate::records::session::Session;
 use crate::tenant::settings::Settings;
 
 /// More decisions than any message takes: what goes on longer is given back, so that no delivery spins.
@@ -151,7 +152,7 @@ impl Machine {
                 return Step::Write {
                     session: &decision.session,
                     expected: Versions::to_change(&known.session, &decision.session),
-                    entries: &decision.session.observed.entries,
+                    entries: &decision.session.observed.writes.entries,
                     prepare: decision.next.work(),
                 };
             }
@@ -185,7 +186,7 @@ impl Machine {
             receive: delivery.receive,
             at_ms: now.ms,
             until_ms: now.ms.saturating_add(delay_ms),
-            seen: known.session.observed.seen.clone(),
+            seen: known.session.observed.agent.seen.clone(),
         })
     }
 
@@ -222,8 +223,8 @@ impl Machine {
             ) => {
                 let Decision { mut session, next } = *decision;
                 session = Versions::to_change(&known.session, &session).followed_by(session);
-                session.observed.entries.clear();
-                session.observed.names.clear();
+                session.observed.writes.entries.clear();
+                session.observed.writes.names.clear();
                 (known.session, known.flags) = (session, flags);
                 Self::Act { known, next: Box::new(next) }
             }
@@ -242,7 +243,7 @@ impl Machine {
                 // seen of one generation says nothing of the next.
                 let before = &known.session;
                 if stored.version != before.version
-                    || stored.link != before.link
+                    || stored.place.link != before.place.link
                     || stored.sandbox.generation != before.sandbox.generation
                 {
                     return Self::End(conflict(delivery));
@@ -253,7 +254,7 @@ impl Machine {
                 known.session.sandbox = stored.sandbox;
                 (known.flags, known.settings) = (found.flags, found.settings);
                 // What was seen of a name may be what has changed.
-                known.session.observed.name_found = None;
+                known.session.observed.sandbox.name_found = None;
                 Self::decided(known, *cause, now, delivery)
             }
             (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
@@ -321,7 +322,7 @@ impl Machine {
         let decision = decide(known.session.clone(), cause.clone(), &context);
         let changed = &decision.session;
         if changed.same_record(&known.session)
-            && changed.observed.names.is_empty()
+            && changed.observed.writes.names.is_empty()
             && !changed.sandbox.differs_from(&known.session.sandbox)
         {
             known.session = decision.session;

@@ -6,9 +6,10 @@ use crate::base::failure::Failure;
 use crate::base::ids::{Ms, ThreadKey, TurnId};
 use crate::protocol::effect::Effect;
 use crate::protocol::event::Event;
+use crate::records::flags::ControlFlags;
 use crate::records::ledger::Entry;
 use crate::records::parked::Parked;
-use crate::records::session::{ControlFlags, Session};
+use crate::records::session::Session;
 use crate::tenant::settings::Settings;
 
 /// What a write came to.

@@ -7,7 +7,9 @@
 use crate::base::ids::{Ms, TurnId};
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::Phase;
-use crate::records::session::{EndedTurn, Session, Turn};
+use crate::records::session::Session;
+use crate::records::stage::Prompted;
+use crate::records::turn::{EndedTurn, Turn};
 
 /// Something that has happened.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -246,7 +248,7 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
         let has_ended = after.ended.iter().any(|ended| ended.id == *id && !known(ended));
         has_ended || before.is_some_and(is_kept)
     };
-    if let Some(turn) = after.observed.untold.as_ref().filter(|id| is_new(id)) {
+    if let Some(turn) = after.observed.chat.untold.as_ref().filter(|id| is_new(id)) {
         told.push(Signal { kind: Kind::TurnUntold, turn: Some(turn.clone()), took_ms: None });
     }
     told
@@ -280,9 +282,11 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
         _ => {}
     }
     let replaced = before.is_some_and(|session| {
-        !anew && session.agent_session.is_some() && session.agent_session != after.agent_session
+        !anew
+            && session.conversation.session.is_some()
+            && session.conversation.session != after.conversation.session
     });
-    if replaced && after.agent_session.is_some() {
+    if replaced && after.conversation.session.is_some() {
         tell(Kind::SessionReplaced, None);
     }
 }
@@ -307,20 +311,24 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
         tell(Kind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
     }
     let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
+    let prompted = |turn: &Turn, of: fn(&Prompted) -> u32| turn.stage.prompted().map_or(0, of);
+    let more_sent = |of: fn(&Prompted) -> u32| {
+        prompted(after, of) > before.map_or(0, |before| prompted(before, of))
+    };
     for (kind, happened) in [
-        (Kind::PromptResent, more(|turn| turn.resends)),
-        (Kind::ServerRestarted, more(|turn| turn.server_restarts)),
-        (Kind::TurnSliced, more(|turn| turn.windows)),
-        (Kind::TurnRetried, more(|turn| turn.attempts)),
+        (Kind::PromptResent, more_sent(|prompted| prompted.resends)),
+        (Kind::ServerRestarted, more(|turn| turn.tries.server_restarts)),
+        (Kind::TurnSliced, more_sent(|prompted| prompted.windows)),
+        (Kind::TurnRetried, more(|turn| turn.tries.attempts)),
         (
             Kind::OutageBegan,
-            after.outage_since_ms.is_some()
-                && before.is_none_or(|turn| turn.outage_since_ms.is_none()),
+            after.outages.provider_since_ms.is_some()
+                && before.is_none_or(|turn| turn.outages.provider_since_ms.is_none()),
         ),
         (
             Kind::ChatOutageBegan,
-            after.chat_outage_since_ms.is_some()
-                && before.is_none_or(|turn| turn.chat_outage_since_ms.is_none()),
+            after.outages.chat_since_ms.is_some()
+                && before.is_none_or(|turn| turn.outages.chat_since_ms.is_none()),
         ),
     ] {
         if happened {
@@ -343,6 +351,11 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::records::session::Conversation;
+
+    fn conversation(session: Option<&str>) -> Conversation {
+        Conversation { session: session.map(Into::into), ..Conversation::default() }
+    }
     use crate::base::ids::ThreadKey;
     use crate::records::sandbox::SandboxRecord;
 
@@ -368,7 +381,7 @@ mod tests {
             ..session()
         };
         let active = Session {
-            agent_session: Some("a".into()),
+            conversation: conversation(Some("a")),
             sandbox: SandboxRecord { phase: Phase::Active, ..creating.sandbox.clone() },
             ..creating.clone()
         };
@@ -381,7 +394,7 @@ mod tests {
         assert_eq!(names(Some(&creating), &active), [("sandbox.create.ready", Some(3_000))]);
         assert_eq!(names(Some(&active), &paused), [("sandbox.pause.done", None)]);
         let gone = Session {
-            agent_session: None,
+            conversation: conversation(None),
             sandbox: SandboxRecord { phase: Phase::Destroyed, ..active.sandbox.clone() },
             ..active.clone()
         };
@@ -391,7 +404,7 @@ mod tests {
             ..active.clone()
         };
         assert_eq!(names(Some(&destroying), &gone), [("sandbox.destroy.done", None)]);
-        let other = Session { agent_session: Some("b".into()), ..active.clone() };
+        let other = Session { conversation: conversation(Some("b")), ..active.clone() };
         assert_eq!(names(Some(&active), &other), [("session.replaced", None)]);
     }
 

@@ -1,21 +1,20 @@
 //! How far a turn is, with what belongs to each stage.
-//!
-//! Stored as before there were stages with contents: a tag beside the prompt's ids, generation and time. What cannot be, a
-//! prompt that the agent may have without the ids that it was sent under, does not decode.
 
 use serde::{Deserialize, Serialize};
 
-use crate::base::ids::{Ms, PromptIds};
+use crate::base::ids::{Ms, PostRef, PromptIds};
+use crate::records::artifacts::Artifact;
 use crate::records::outcome::Outcome;
 use crate::records::usage::Usage;
 
-/// How far a turn is.
+/// How far a turn is. What cannot be, a prompt that the agent may have without the ids that it was sent under, does not decode.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "Stored", into = "Stored")]
+#[serde(tag = "stage", rename_all = "snake_case")]
 pub enum Stage {
     /// On record; the agent has not been given the prompt.
     Received {
         /// The ids of a sending that was taken back: the next one goes out under the same.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         ids: Option<PromptIds>,
     },
     /// The intent to prompt is on record: from here on the agent may have it.
@@ -28,13 +27,17 @@ pub enum Stage {
         outcome: Outcome,
         /// What the run took.
         usage: Usage,
-        /// What the agent had of it; none where the turn ended before that.
+        /// The prompt that the agent had; `None` where the turn ended before that.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
         prompted: Option<Prompted>,
+        /// How far the telling is.
+        #[serde(default)]
+        told: Told,
     },
 }
 
 /// A prompt that an agent may have.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Prompted {
     /// Its ids at the agent.
     pub ids: PromptIds,
@@ -42,6 +45,61 @@ pub struct Prompted {
     pub generation: u32,
     /// When it was first sent.
     pub at_ms: Ms,
+    /// It begins with a digest of the thread so far.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_digest: bool,
+    /// Times that it was sent again.
+    #[serde(default)]
+    pub resends: u32,
+    /// Deliveries that followed the run to their time's end, where every one of them follows.
+    #[serde(default)]
+    pub windows: u32,
+    /// A delivery let go of the run before its time, because other work waited.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub let_go: bool,
+    /// Why Bobbin aborts the run, if it does.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub aborting: Option<String>,
+}
+
+impl Prompted {
+    /// A prompt that is about to be sent for the first time.
+    #[must_use]
+    pub const fn new(ids: PromptIds, generation: u32, at_ms: Ms) -> Self {
+        Self {
+            ids,
+            generation,
+            at_ms,
+            with_digest: false,
+            resends: 0,
+            windows: 0,
+            let_go: false,
+            aborting: None,
+        }
+    }
+}
+
+/// What stands in the thread of a turn's end.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+pub struct Told {
+    /// Parts of the answer that stand there, by index.
+    #[serde(default)]
+    pub posted: Vec<PostRef>,
+    /// How many parts the answer has, once that is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parts: Option<usize>,
+    /// The person who asked was called, because there is no answer that would have done so.
+    #[serde(default)]
+    pub called: bool,
+    /// Files to show, once they are listed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub artifacts: Option<Vec<Artifact>>,
+    /// How many of them are dealt with, in their order.
+    #[serde(default)]
+    pub artifacts_done: usize,
+    /// Files that could not be shown, a line each, until the thread has been told.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unshown: Vec<String>,
 }
 
 impl Stage {
@@ -53,6 +111,38 @@ impl Stage {
             Self::Prompting(prompted) | Self::Running(prompted) => Some(prompted),
             Self::Ending { prompted, .. } => prompted.as_ref(),
         }
+    }
+
+    /// The same, to be changed.
+    pub const fn prompted_mut(&mut self) -> Option<&mut Prompted> {
+        match self {
+            Self::Received { .. } => None,
+            Self::Prompting(prompted) | Self::Running(prompted) => Some(prompted),
+            Self::Ending { prompted, .. } => prompted.as_mut(),
+        }
+    }
+
+    /// What stands in the thread of the end; `None` before it.
+    #[must_use]
+    pub const fn told(&self) -> Option<&Told> {
+        match self {
+            Self::Ending { told, .. } => Some(told),
+            Self::Received { .. } | Self::Prompting(_) | Self::Running(_) => None,
+        }
+    }
+
+    /// The same, to be changed.
+    pub const fn told_mut(&mut self) -> Option<&mut Told> {
+        match self {
+            Self::Ending { told, .. } => Some(told),
+            Self::Received { .. } | Self::Prompting(_) | Self::Running(_) => None,
+        }
+    }
+
+    /// The outcome goes on record. What was told of another one before stands in the thread all the same.
+    pub fn ended(&mut self, outcome: Outcome, usage: Usage) {
+        let told = self.told_mut().map(std::mem::take).unwrap_or_default();
+        *self = Self::Ending { outcome, usage, prompted: self.prompted().cloned(), told };
     }
 
     /// The ids that the prompt has been sent under, taken back or not.
@@ -123,94 +213,36 @@ impl Stage {
     }
 }
 
-/// The fields of a turn's item that a stage is made of.
-#[derive(Serialize, Deserialize)]
-struct Stored {
-    stage: Tag,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    prompt_ids: Option<PromptIds>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    prompted_generation: Option<u32>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    prompted_at_ms: Option<Ms>,
-}
-
-#[derive(Serialize, Deserialize)]
-#[serde(tag = "stage", rename_all = "snake_case")]
-enum Tag {
-    Received,
-    Prompting,
-    Running,
-    Ending { outcome: Outcome, usage: Usage },
-}
-
-/// A stage without what belongs to it.
-#[derive(Debug, thiserror::Error)]
-#[error("a prompt that was sent has no ids, no generation or no time")]
-struct Incomplete;
-
-impl TryFrom<Stored> for Stage {
-    type Error = Incomplete;
-
-    fn try_from(stored: Stored) -> Result<Self, Incomplete> {
-        let Stored { stage, prompt_ids, prompted_generation, prompted_at_ms } = stored;
-        let ids = prompt_ids.clone();
-        let prompted = (|| {
-            Some(Prompted {
-                ids: prompt_ids?,
-                generation: prompted_generation?,
-                at_ms: prompted_at_ms?,
-            })
-        })();
-        Ok(match stage {
-            Tag::Received => Self::Received { ids },
-            Tag::Prompting => Self::Prompting(prompted.ok_or(Incomplete)?),
-            Tag::Running => Self::Running(prompted.ok_or(Incomplete)?),
-            Tag::Ending { outcome, usage } => Self::Ending { outcome, usage, prompted },
-        })
-    }
-}
-
-impl From<Stage> for Stored {
-    fn from(stage: Stage) -> Self {
-        let ids = stage.ids().cloned();
-        let prompted = stage.prompted();
-        Self {
-            prompted_generation: prompted.map(|prompted| prompted.generation),
-            prompted_at_ms: prompted.map(|prompted| prompted.at_ms),
-            prompt_ids: ids,
-            stage: match stage {
-                Stage::Received { .. } => Tag::Received,
-                Stage::Prompting(_) => Tag::Prompting,
-                Stage::Running(_) => Tag::Running,
-                Stage::Ending { outcome, usage, .. } => Tag::Ending { outcome, usage },
-            },
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_prompt_that_was_sent_is_never_without_its_ids() {
-        let text = r#"{"stage":{"stage":"running"},"prompted_generation":2,"prompted_at_ms":5}"#;
+    fn a_sent_prompt_never_lacks_its_ids() {
+        let text = r#"{"stage":"running","generation":2,"at_ms":5}"#;
         let told = serde_json::from_str::<Stage>(text).expect_err("no ids");
-        assert_eq!(told.to_string(), "a prompt that was sent has no ids, no generation or no time");
+        assert_eq!(told.to_string(), "missing field `ids`");
     }
 
     #[test]
-    fn what_was_taken_back_goes_out_again_under_the_same_ids() {
+    fn a_withdrawn_prompt_keeps_its_ids() {
         let ids = PromptIds { message: "msg_1".to_owned(), part: "prt_1".to_owned() };
-        let mut stage = Stage::Prompting(Prompted { ids: ids.clone(), generation: 3, at_ms: 7 });
+        let mut stage = Stage::Prompting(Prompted::new(ids.clone(), 3, 7));
         assert!(stage.withdrawn());
         let text = serde_json::to_string(&stage).expect("JSON");
-        assert_eq!(
-            text,
-            r#"{"stage":{"stage":"received"},"prompt_ids":{"message":"msg_1","part":"prt_1"}}"#
-        );
+        assert_eq!(text, r#"{"stage":"received","ids":{"message":"msg_1","part":"prt_1"}}"#);
         let read: Stage = serde_json::from_str(&text).expect("a stage");
         assert_eq!(read, Stage::Received { ids: Some(ids) });
+    }
+
+    #[test]
+    fn another_outcome_keeps_what_was_posted() {
+        let mut stage = Stage::Received { ids: None };
+        stage.ended(Outcome::Answered, Usage::default());
+        if let Some(told) = stage.told_mut() {
+            told.posted.push(PostRef { channel: "c".to_owned(), id: "1".to_owned() });
+        }
+        stage.ended(Outcome::Failed { reason: "x".to_owned() }, Usage::default());
+        assert_eq!(stage.told().map(|told| told.posted.len()), Some(1));
     }
 }

@@ -9,7 +9,8 @@ use crate::base::person::Person;
 use crate::records::ask::{
     About, Ask, Choice, Field, QUESTIONS_MAX, Question, Settlement, WORDS_CHARS_MAX,
 };
-use crate::records::session::{ControlFlags, Session};
+use crate::records::flags::ControlFlags;
+use crate::records::session::Session;
 use crate::text::{one_line, shorten};
 
 /// What was filled in for one ask: an option and own words for each question.
@@ -430,8 +431,7 @@ mod tests {
             settled: false,
         };
         let turn = serde_json::json!({
-            "id": "t", "by": person("Ada"), "accepted_at_ms": 0, "stage": {"stage": "running"},
-            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 3, "prompted_at_ms": 1,
+            "id": "t", "by": person("Ada"), "accepted_at_ms": 0, "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 3, "at_ms": 1},
             "asks": [ask],
         });
         session.turn = serde_json::from_value(turn).expect("a turn");
@@ -491,8 +491,8 @@ mod tests {
         assert!(told(Some(&open), "que_1", &Choice::Once).contains("does not fit"));
         assert!(told(Some(&open), "que_1", &Choice::Form(vec![])).contains("no answer yet"));
         for change in [
-            |turn: &mut crate::records::session::Turn| turn.asks[0].settled = true,
-            |turn: &mut crate::records::session::Turn| turn.cancelled_by = Some(person("Sam")),
+            |turn: &mut crate::records::turn::Turn| turn.asks[0].settled = true,
+            |turn: &mut crate::records::turn::Turn| turn.cancelled_by = Some(person("Sam")),
         ] {
             let mut found = asking();
             change(found.0.turn.as_mut().expect("a turn"));

@@ -5,9 +5,10 @@
 
 use crate::base::ids::{Ms, ThreadKey, TurnId};
 use crate::records::ask::About;
+use crate::records::flags::ControlFlags;
 use crate::records::ledger::Entry;
 use crate::records::outcome::Outcome;
-use crate::records::session::{ControlFlags, Session};
+use crate::records::session::Session;
 use crate::records::stage::Stage;
 use crate::tenant::selection::Selection;
 use crate::text::{one_line, shorten, span};
@@ -121,7 +122,8 @@ mod tests {
     use super::*;
     use crate::base::person::Person;
     use crate::records::ask::Ask;
-    use crate::records::session::{Queued, Turn};
+    use crate::records::flags::Queued;
+    use crate::records::turn::Turn;
 
     fn person(id: &str) -> Person {
         Person { id: id.to_owned(), name: id.to_lowercase() }
@@ -130,8 +132,7 @@ mod tests {
     fn session(by: &str) -> Session {
         let thread = ThreadKey::slack("T1", "C1", "1.1").expect("valid");
         let turn: Turn = serde_json::from_value(serde_json::json!({
-            "id": "one", "by": person(by), "accepted_at_ms": 5, "stage": {"stage": "running"},
-            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
+            "id": "one", "by": person(by), "accepted_at_ms": 5, "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 1, "at_ms": 1},
         }))
         .expect("a turn");
         Session { turn: Some(turn), ..Session::new(thread, 0) }

@@ -3,10 +3,11 @@
 use std::collections::BTreeSet;
 
 use crate::base::ids::{Ms, ThreadKey, TurnId};
+use crate::records::flags::ControlFlags;
 use crate::records::ledger::Entry;
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::Phase;
-use crate::records::session::{ControlFlags, Session};
+use crate::records::session::Session;
 use crate::records::stage::Stage;
 use crate::tenant::selection::Selection;
 use crate::text::{shorten, span};
@@ -212,7 +213,7 @@ mod tests {
         for (id, name, at) in [("b", "Bo", 2), ("a", "Al", 1)] {
             flags.queued.insert(
                 id.into(),
-                crate::records::session::Queued {
+                crate::records::flags::Queued {
                     by: person(name),
                     accepted_at_ms: at,
                     card: None,
@@ -252,8 +253,7 @@ mod tests {
     fn the_repository_and_what_the_turn_runs_with_are_told() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let turn = serde_json::json!({"id": "t", "by": {"id": "1", "name": "Cy"}, "accepted_at_ms": 0,
-            "stage": {"stage": "running"},
-            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1, "selection": {"model": "anthropic/a", "agent": "plan"}});
+            "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 1, "at_ms": 1}, "selection": {"model": "anthropic/a", "agent": "plan"}});
         let session = Session {
             turn: serde_json::from_value(turn).expect("a turn"),
             sandbox: SandboxRecord {

@@ -8,21 +8,23 @@ use bobbin_core::base::person::{Membership, Outside, Person};
 use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
+use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Candidate, Control, DeadLetters, DeadPrompt, Message, NewSandbox,
     Open, Operation, Overview, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
+use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
 };
 use bobbin_core::records::session::{
-    CheckedOptions, EndedTurn, Observations, OwnWorkspace, Queued, Session, Steered, StoppedAll,
-    StrayRun, Turn,
+    CheckedOptions, Conversation, OwnWorkspace, Place, Session, StrayRun,
 };
-use bobbin_core::records::stage::{Prompted, Stage};
+use bobbin_core::records::stage::{Prompted, Stage, Told};
+use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, Turn};
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::schema::{self, Shape, UnknownFields};
@@ -208,23 +210,19 @@ fn turn(stage: Stage) -> Turn {
         accepted_at_ms: T,
         selection: selection(),
         stage,
-        card: Some(post("1790000000.000200")),
-        posted: vec![post("1790000000.000500")],
-        parts: Some(2),
-        with_digest: true,
+        card: CardPlace {
+            at: Some(post("1790000000.000200")),
+            since_ms: Some(T + 2_000),
+            rolls: 1,
+            old: Some(post("1790000000.000150")),
+        },
         asks: asks(),
-        attempts: 1,
+        tries: Tries { attempts: 1, refusals: 1, server_restarts: 1 },
+        outages: Outages { provider_since_ms: Some(T + 6_000), chat_since_ms: Some(T + 6_500) },
         in_hand: true,
         waits: true,
-        refusals: 1,
-        windows: 1,
-        resends: 1,
-        server_restarts: 1,
         cancelled_by: Some(anna()),
         trouble: Some("no answer in time".to_owned()),
-        outage_since_ms: Some(T + 6_000),
-        chat_outage_since_ms: Some(T + 6_500),
-        aborting: Some("It ran too long.".to_owned()),
         steered: vec![Steered {
             turn: "t-2".into(),
             prompt: prompt(),
@@ -235,18 +233,6 @@ fn turn(stage: Stage) -> Turn {
             sent: true,
             shown: true,
         }],
-        card_since_ms: Some(T + 2_000),
-        rolls: 1,
-        old_card: Some(post("1790000000.000150")),
-        called: true,
-        artifacts: Some(vec![Artifact {
-            path: "plot.png".to_owned(),
-            size: 2_048,
-            sum: "5f2b".to_owned(),
-        }]),
-        artifacts_done: 1,
-        unshown: vec!["`big.bin` is too large".to_owned()],
-        let_go: true,
     }
 }
 
@@ -266,7 +252,15 @@ fn session(stage: Stage) -> Session {
     Session {
         thread: thread(),
         version: 7,
-        agent_session: Some("ses_1".into()),
+        conversation: Conversation {
+            session: Some("ses_1".into()),
+            generation: Some(2),
+            briefed: Some("ses_1".into()),
+            fresh_since_ms: T - 5_000,
+            options: Some(CheckedOptions { generation: 2, selection: selection() }),
+            agent: Some("claude:plan".to_owned()),
+        },
+        place: Place::default(),
         turn: Some(turn(stage)),
         stray: Some(StrayRun {
             generation: 2,
@@ -275,16 +269,8 @@ fn session(stage: Stage) -> Session {
         }),
         ended: ended.collect(),
         due_at_ms: Some(T + 1_800_000),
-        agent: Some("claude:plan".to_owned()),
-        briefed: Some("ses_1".into()),
-        fresh_since_ms: T - 5_000,
-        checked_options: Some(CheckedOptions { generation: 2, selection: selection() }),
         shown: vec!["0123456789abcdef".to_owned()],
         untold: untold(),
-        link: None,
-        agent_generation: Some(2),
-        in_common: false,
-        workspace: None,
         unknown: UnknownFields::default(),
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
@@ -324,15 +310,19 @@ fn untold() -> Vec<Untold> {
 /// Of a thread that works in another sandbox than its own.
 fn linked() -> Session {
     Session {
-        link: Some(
-            ThreadKey::slack("T0BOBBIN01", "C0BUILD0001", "1790000000.000900").unwrap().sandbox(),
-        ),
-        in_common: true,
-        workspace: Some(OwnWorkspace {
-            generation: 2,
-            directory: "/home/daytona/workspaces/0123456789ab".to_owned(),
-            branch: Some("bobbin/0123456789ab".to_owned()),
-        }),
+        place: Place {
+            link: Some(
+                ThreadKey::slack("T0BOBBIN01", "C0BUILD0001", "1790000000.000900")
+                    .unwrap()
+                    .sandbox(),
+            ),
+            in_common: true,
+            own: Some(OwnWorkspace {
+                generation: 2,
+                directory: "/home/daytona/workspaces/0123456789ab".to_owned(),
+                branch: Some("bobbin/0123456789ab".to_owned()),
+            }),
+        },
         ..session(Stage::Prompting(prompted()))
     }
 }
@@ -400,11 +390,32 @@ fn sandbox(phase: Phase) -> SandboxRecord {
 }
 
 fn prompted() -> Prompted {
-    Prompted { ids: ids(&"t-1".into()), generation: 2, at_ms: T + 5_000 }
+    Prompted {
+        with_digest: true,
+        resends: 1,
+        windows: 1,
+        let_go: true,
+        aborting: Some("It ran too long.".to_owned()),
+        ..Prompted::new(ids(&"t-1".into()), 2, T + 5_000)
+    }
 }
 
 fn records() -> Vec<(&'static str, String)> {
-    let ending = Stage::Ending { outcome: failed(), usage: usage(), prompted: Some(prompted()) };
+    let told = Told {
+        posted: vec![post("1790000000.000500")],
+        parts: Some(2),
+        called: true,
+        artifacts: Some(vec![Artifact {
+            path: "plot.png".to_owned(),
+            size: 2_048,
+            sum: "5f2b".to_owned(),
+        }]),
+        artifacts_done: 1,
+        unshown: vec!["`big.bin` is too large".to_owned()],
+    };
+    let prompted_before = Some(prompted());
+    let ending =
+        Stage::Ending { outcome: failed(), usage: usage(), prompted: prompted_before, told };
     let received = Stage::Received { ids: Some(ids(&"t-1".into())) };
     [
         ("received", received),

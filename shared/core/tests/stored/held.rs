@@ -11,10 +11,11 @@ use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
 use bobbin_core::protocol::effect::Effect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::message::{Message, Prompt, Work};
 use bobbin_core::records::parked::Parked;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// Where the newer thing is met.

@@ -3,7 +3,8 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord, TimelineEntry};
-use bobbin_core::records::session::{CheckedOptions, EndedTurn, Session};
+use bobbin_core::records::session::{CheckedOptions, Conversation, Session};
+use bobbin_core::records::turn::EndedTurn;
 use bobbin_core::tenant::selection::Selection;
 use dynoxide::{AttributeValue, Item};
 
@@ -76,10 +77,13 @@ fn session(number: u64, due: Due, now_ms: Ms) -> Session {
     let agent_session = format!("ses_{number:026}");
     Session {
         version: 40,
-        briefed: Some(agent_session.clone().into()),
-        agent_session: Some(agent_session.into()),
+        conversation: Conversation {
+            session: Some(agent_session.clone().into()),
+            briefed: Some(agent_session.into()),
+            options: Some(CheckedOptions { generation: 1, selection: Selection::default() }),
+            ..Conversation::default()
+        },
         ended: (0..TURNS).map(turn).collect(),
-        checked_options: Some(CheckedOptions { generation: 1, selection: Selection::default() }),
         sandbox: SandboxRecord {
             phase: Phase::Active,
             generation: 1,

@@ -7,11 +7,12 @@ pub(crate) mod running;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
+use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::ledger::Entry as LedgerEntry;
 use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::parked::{Forward, Parked, Wish};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
-use bobbin_core::records::session::{ControlFlags, Queued, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::tenant::settings::Settings;
 
 use super::due::Due;
@@ -143,7 +144,7 @@ impl SimThread {
             self.record.as_ref().map(|s| (
                 s.version,
                 s.due_at_ms,
-                s.link.as_ref(),
+                s.place.link.as_ref(),
                 s.turn.as_ref().map(|t| (&t.id, &t.stage))
             )),
             self.home.record.as_ref().map(|s| (

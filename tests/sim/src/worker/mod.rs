@@ -10,11 +10,12 @@ use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{ChatEffect, Effect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::ports::{self, Loaded, Saved, Versions};
+use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::Entry as LedgerEntry;
 use bobbin_core::records::message::Work;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::sandbox::Phase;
-use bobbin_core::records::session::{ControlFlags, Session};
+use bobbin_core::records::session::Session;
 
 use super::failing::{Luck, away_for_now, fails, not_there, stands_on};
 use super::plan::{Out, Trouble};
@@ -263,7 +264,7 @@ impl ports::World for Worker {
                 inner.met.insert("index lag");
             }
             let at = inner.place_of(session.sandbox_at_hand().thread());
-            let names = &session.observed.names;
+            let names = &session.observed.writes.names;
             // What the thread goes to is not what the write is about.
             let versions = Versions {
                 thread: Some(inner.places[self.place].record.as_ref().map_or(0, |it| it.version)),

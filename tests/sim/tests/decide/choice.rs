@@ -455,7 +455,7 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
         (after.sandbox.generation, after.sandbox.phase),
         (before.sandbox.generation, Phase::Active)
     );
-    assert_eq!(after.agent_session, None);
+    assert_eq!(after.conversation.session, None);
     let said = world.with(|s| {
         let word = bobbin_core::protocol::decide::words::BEGUN_ANEW;
         let is_said = |post: &&Post| matches!(post, Post::Notice(said) if said == word);
@@ -465,7 +465,7 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
     let since = world.with(|s| s.conversations.clone());
-    assert_eq!(since, [0, after.fresh_since_ms]);
+    assert_eq!(since, [0, after.conversation.fresh_since_ms]);
     let digests =
         world.with(|s| s.told.iter().filter(|text| text.contains("went on elsewhere")).count());
     assert_eq!(digests, 0, "the agent was told what was said before");

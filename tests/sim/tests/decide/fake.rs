@@ -5,9 +5,9 @@ use bobbin_core::base::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, Tur
 use bobbin_core::protocol::effect::{AgentEffect, Follow, Watched};
 use bobbin_core::protocol::signals::signals;
 use bobbin_core::records::ask::Ask;
+use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
-use bobbin_core::records::session::NameWrite;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sim::services::{Attached, Missed, Sent, Services, Serving, perform};
 
@@ -707,12 +707,14 @@ impl World for Fake {
                 sandbox: of_sandbox.clone().unwrap_or_default(),
                 ..stored
             });
-            if !expected.are_of(stored.as_ref()) || !s.names_are_free(&session.observed.names) {
+            if !expected.are_of(stored.as_ref())
+                || !s.names_are_free(&session.observed.writes.names)
+            {
                 return Saved::Conflict;
             }
             let entries = entries.iter().cloned();
             s.ledger.extend(entries.map(|entry| (entry.turn.clone(), entry)));
-            for one in &session.observed.names {
+            for one in &session.observed.writes.names {
                 if one.released {
                     s.names_of.remove(&one.name);
                 } else {

@@ -75,7 +75,7 @@ fn where_every_delivery_follows_and_where_a_run_is_wanted_over_nobody_lets_go_of
         s.limits.hold_ms = HOLD_MS_MAX;
     });
     deliver(&world, &prompt("m2"), 1);
-    assert!(!record(&world).turn.unwrap().let_go);
+    assert!(!record(&world).turn.unwrap().stage.prompted().unwrap().let_go);
 
     let world = active();
     world.with(|s| {
@@ -215,7 +215,7 @@ fn a_look_that_comes_to_its_end_forgives_those_that_died_before() {
         receive += 1;
         world.with(|s| s.kills_followers = false);
         assert!(look(&world, receive).is_some());
-        assert_eq!(record(&world).turn.unwrap().attempts, 0);
+        assert_eq!(record(&world).turn.unwrap().tries.attempts, 0);
     }
 }
 
@@ -224,7 +224,7 @@ fn a_word_that_could_not_be_left_costs_one_try_and_a_message_that_comes_late_non
     let world = looked_at();
     world.with(|s| s.parked = None);
     assert!(look(&world, 2).is_some());
-    assert_eq!(record(&world).turn.unwrap().attempts, 0, "it came to its end");
+    assert_eq!(record(&world).turn.unwrap().tries.attempts, 0, "it came to its end");
     later(&world, 7 * 60_000);
     assert!(look(&world, 3).is_some());
     world.with(|s| s.silent_agent = false);
@@ -305,7 +305,7 @@ fn wherever_a_look_or_its_giving_back_dies_the_turn_is_answered_once() {
             s.now_ms += Limits::DEFAULT.visibility_ms;
         });
         assert!(look(&world, 4).is_some());
-        assert_eq!(record(&world).turn.unwrap().attempts, 0);
+        assert_eq!(record(&world).turn.unwrap().tries.attempts, 0);
         world.with(|s| s.silent_agent = false);
         assert_eq!(look(&world, 5), None);
         assert_eq!(outcomes(&world)[1], Outcome::Answered, "call {call}, {after}");

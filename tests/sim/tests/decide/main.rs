@@ -36,6 +36,7 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::About;
 use bobbin_core::records::card::{CardState, Post, ShownFile};
 use bobbin_core::records::changes::{self, Changes, How};
+use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
@@ -43,7 +44,7 @@ use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::run::{Answer, PromptState, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
-use bobbin_core::records::session::{ControlFlags, Queued, Session, StoppedAll, StrayRun};
+use bobbin_core::records::session::{Session, StrayRun};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{AgentOptions, Change, Kind, List, Settings};
@@ -77,7 +78,10 @@ fn a_follow_up_uses_the_same_sandbox_and_session() {
     let world = active();
     deliver_until_done(&world, &prompt("m2"), 1);
     let session = record(&world);
-    assert_eq!((session.sandbox.generation, session.agent_session.as_deref()), (1, Some("ses_1")));
+    assert_eq!(
+        (session.sandbox.generation, session.conversation.session.as_deref()),
+        (1, Some("ses_1"))
+    );
     world.with(|s| assert_eq!(s.prompted.iter().map(|(g, _)| *g).collect::<Vec<_>>(), [1, 1]));
 }
 

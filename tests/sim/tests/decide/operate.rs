@@ -101,8 +101,7 @@ fn the_outlook_says_what_runs_and_what_is_pointless() {
     assert_eq!(outlook(&session, Operation::Pause), Outlook::Pointless("it is paused already"));
     let running = Session {
         turn: serde_json::from_value(serde_json::json!({
-            "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running"},
-            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
+            "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 1, "at_ms": 1},
         }))
         .unwrap(),
         ..session

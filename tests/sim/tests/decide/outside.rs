@@ -200,7 +200,7 @@ fn no_other_thread_comes_to_the_second_one() {
         let message = Message { thread: other.clone(), ..message };
         deliver_until_done(&world, &message, 1);
         let session = world.with(|s| s.stored(&other).unwrap());
-        assert_eq!(session.link, None, "{message:?}");
+        assert_eq!(session.place.link, None, "{message:?}");
         assert!(second(&world).unwrap().threads.is_empty(), "{message:?}");
         if message.id == *"p1" {
             let reason = words::no_sandbox(&name, &other);
@@ -244,7 +244,7 @@ fn the_end_of_a_generation_that_is_over_ends_nothing_of_the_next() {
 #[test]
 fn all_threads_work_in_the_one_checkout_that_the_tools_are_for() {
     let mut session = record(&outside());
-    session.link = Some(thread().sandbox());
+    session.place.link = Some(thread().sandbox());
     session.sandbox.repo = Some("acme/api".to_owned());
     assert!(session.works_in_common());
     session.sandbox.runtime = None;
@@ -269,7 +269,7 @@ fn a_turn_whose_sandbox_begins_outside_has_the_one_checkout_though_it_came_for_a
     });
     assert!(died);
     let session = world.with(|s| s.stored(&thread()).unwrap());
-    assert!(session.sandbox.works_elsewhere() && session.link.is_some());
+    assert!(session.sandbox.works_elsewhere() && session.place.link.is_some());
     assert!(session.sandbox.in_use[0].common, "{:?}", session.sandbox);
 }
 

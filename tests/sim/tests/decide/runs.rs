@@ -145,6 +145,6 @@ fn where_every_delivery_follows_its_windows_are_no_failures_however_many() {
         let verdict = deliver(&world, &prompt("m2"), receive);
         assert!(matches!(verdict, Verdict::Hold { delay_ms: 0, .. }));
         let turn = record(&world).turn.unwrap();
-        assert_eq!((turn.attempts, turn.windows), (0, receive));
+        assert_eq!((turn.tries.attempts, turn.stage.prompted().unwrap().windows), (0, receive));
     }
 }

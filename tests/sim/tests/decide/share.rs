@@ -262,7 +262,7 @@ fn a_sandbox_that_is_wanted_deleted_ends_when_its_turns_do_and_every_thread_is_t
     // Who waited goes on in a sandbox of its own.
     deliver_until_done(&world, &late, 2);
     assert_eq!(outcome_of(&world, &beside), Outcome::Answered);
-    assert_eq!(record_of(&world, &beside).link, None);
+    assert_eq!(record_of(&world, &beside).place.link, None);
 }
 
 #[test]
@@ -298,7 +298,7 @@ fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() 
     deliver_until_done(&world, &connect("c1", &beside, Some(key.clone())), 1);
     let session = record_of(&world, &beside);
     assert_eq!(session.sandbox_key(), key);
-    assert!(session.sandbox.threads.contains(&beside) && session.agent_session.is_none());
+    assert!(session.sandbox.threads.contains(&beside) && session.conversation.session.is_none());
     assert_eq!(notices(&world).last().unwrap(), &words::connected(&name("front"), false));
     deliver_until_done(&world, &in_thread(&beside, prompt("o2")), 1);
     let told = world.with(|s| s.told.last().cloned().unwrap());
@@ -312,7 +312,7 @@ fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() 
     for (id, to) in [("c3", other("77").sandbox()), ("c4", foreign)] {
         deliver_until_done(&world, &connect(id, &beside, Some(to)), 1);
         assert_eq!(*notices(&world).last().unwrap(), words::connect_gone(&thread()));
-        assert_eq!(record_of(&world, &beside).link, None);
+        assert_eq!(record_of(&world, &beside).place.link, None);
     }
 }
 

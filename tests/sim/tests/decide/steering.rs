@@ -172,7 +172,7 @@ fn a_card_that_was_announced_while_its_turn_began_leads_to_the_turns_own() {
         deliver_until_done(&world, &prompt("m2"), 1);
     }));
     assert!(died.is_err(), "it was followed");
-    let own = record(&world).turn.and_then(|turn| turn.card);
+    let own = record(&world).turn.and_then(|turn| turn.card.at);
     let own = own.expect("it has a card of its own");
     world.with(|s| {
         s.kills_followers = false;

@@ -190,5 +190,5 @@ fn an_ask_that_a_closed_thread_was_not_shown_costs_no_run_and_is_shown_later() {
     assert_eq!((turn.asks.len(), turn.asks[0].post.is_none()), (1, true));
     deliver(&world, &prompt("m2"), 2);
     let turn = record(&world).turn.expect("the run goes on");
-    assert!(turn.asks[0].post.is_some() && turn.attempts == 0);
+    assert!(turn.asks[0].post.is_some() && turn.tries.attempts == 0);
 }

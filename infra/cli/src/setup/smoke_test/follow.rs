@@ -254,7 +254,7 @@ mod tests {
         assert_eq!(far(None), ("waits for a worker", None));
         let mut session = Session::new(thread, 1);
         assert_eq!(far(Some(&session)), ("has ended", None));
-        session.ended.push(bobbin_core::records::session::EndedTurn {
+        session.ended.push(bobbin_core::records::turn::EndedTurn {
             id: "t".into(),
             outcome: Outcome::Answered,
             at_ms: 2,

@@ -7,8 +7,9 @@
 use super::{Context, Next, failed, stray};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, SandboxEffect};
+use crate::records::observations::Missing;
 use crate::records::sandbox::{Phase, SandboxState};
-use crate::records::session::{Missing, Session};
+use crate::records::session::Session;
 
 /// The sandbox was looked at.
 pub(super) fn seen(session: &mut Session, of: &Effect, state: SandboxState, context: &Context<'_>) {
@@ -17,15 +18,15 @@ pub(super) fn seen(session: &mut Session, of: &Effect, state: SandboxState, cont
         claimed(session, Missing::Look, context);
         return;
     }
-    let claim = session.observed.missing.take();
+    let claim = session.observed.sandbox.missing.take();
     if matches!(of, Effect::Sandbox(SandboxEffect::Create { .. })) {
-        session.observed.created_ms = Some(context.now_ms);
+        session.observed.sandbox.created_ms = Some(context.now_ms);
     }
     let is_there = state != SandboxState::Gone;
-    session.observed.sandbox = Some(state);
+    session.observed.sandbox.state = Some(state);
     if let Some(claim) = claim.filter(|_| is_second && is_there) {
         // What did not find it has not started it either.
-        session.observed.start_asked = false;
+        session.observed.sandbox.start_asked = false;
         refuted(session, claim, context);
     } else if is_second && !is_there {
         // Its runs went with it.
@@ -54,16 +55,18 @@ fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
 pub(super) fn claimed(session: &mut Session, by: Missing, context: &Context<'_>) {
     let appears_ms = context.delivery.limits.appear_ms;
     let is_new = |made: u64| context.now_ms < made + appears_ms;
-    if session.sandbox.phase == Phase::Creating && session.observed.created_ms.is_some_and(is_new) {
-        session.observed.sandbox = Some(SandboxState::Provisioning);
+    if session.sandbox.phase == Phase::Creating
+        && session.observed.sandbox.created_ms.is_some_and(is_new)
+    {
+        session.observed.sandbox.state = Some(SandboxState::Provisioning);
     } else {
-        session.observed.missing.get_or_insert(by);
+        session.observed.sandbox.missing.get_or_insert(by);
     }
 }
 
 /// The look by which a claim is believed or not.
 pub(super) fn next(session: &Session, context: &Context<'_>) -> Option<Next> {
-    session.observed.missing?;
+    session.observed.sandbox.missing?;
     Some(Next::Do(Effect::Sandbox(SandboxEffect::Confirm {
         generation: session.sandbox.generation,
         after_ms: context.delivery.limits.gone_apart_ms,
@@ -73,7 +76,7 @@ pub(super) fn next(session: &Session, context: &Context<'_>) -> Option<Next> {
 /// The doubt could not be resolved: whoever looks next begins anew.
 pub(super) fn failed_to_confirm(session: &mut Session, of: &Effect) {
     if is_confirm(of) {
-        session.observed.missing = None;
+        session.observed.sandbox.missing = None;
     }
 }
 

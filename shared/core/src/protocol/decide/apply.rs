@@ -9,11 +9,13 @@ use crate::protocol::effect::Effect;
 use crate::protocol::event::{Cause, Event};
 use crate::records::ask::Ask;
 use crate::records::ledger;
+use crate::records::observations::{AgentObserved, Observations};
 use crate::records::outcome::Outcome;
 use crate::records::parked::Seen;
 use crate::records::run::{Answer, PromptState, RunEnd};
 use crate::records::sandbox::Phase;
-use crate::records::session::{Observations, OwnWorkspace, Session, Turn};
+use crate::records::session::{OwnWorkspace, Session};
+use crate::records::turn::Turn;
 
 /// Folds in what happened; a step is returned only where that itself ends the delivery.
 pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
@@ -36,11 +38,11 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::Counted(sandboxes) => {
             outage::provider_answered(session);
-            session.observed.tenant_sandboxes = Some(sandboxes);
+            session.observed.sandbox.of_tenant = Some(sandboxes);
         }
         Event::Cloned { left_out } => {
             outage::provider_answered(session);
-            session.observed.cloned = true;
+            session.observed.sandbox.cloned = true;
             session.sandbox.left_out = words::left_out(&left_out);
         }
         Event::NotCloned { why } => {
@@ -48,17 +50,17 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             provision::not_cloned(session, &why, context);
         }
         Event::OptionsListed(offer) => choose::options_listed(session, offer),
-        Event::Recalled(entries) => session.observed.digest = Some(ledger::digest(&entries)),
+        Event::Recalled(entries) => session.observed.agent.digest = Some(ledger::digest(&entries)),
         Event::Woken => {}
-        Event::NameFound(whose) => session.observed.name_found = Some(whose),
+        Event::NameFound(whose) => session.observed.sandbox.name_found = Some(whose),
         Event::ToolsEnded => outside::ended(session, context),
-        Event::AgentFound(seen) => session.observed.agent_seen = Some(seen),
+        Event::AgentFound(seen) => session.observed.sandbox.agent_seen = Some(seen),
         Event::Told { thread } => {
-            session.observed.told.insert(thread);
+            session.observed.chat.told.insert(thread);
         }
         Event::WorkspaceReady { directory, branch } => {
             outage::provider_answered(session);
-            session.workspace =
+            session.place.own =
                 Some(OwnWorkspace { generation: session.sandbox.generation, directory, branch });
         }
         Event::NoWorkspace { why } => {
@@ -75,30 +77,30 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::Healthy => {
             outage::provider_answered(session);
-            session.observed.healthy = true;
-            session.observed.restart_server = false;
+            session.observed.agent.healthy = true;
+            session.observed.agent.restart_server = false;
         }
         Event::SecretsNotPutIn => {
             outage::provider_answered(session);
             provision::secrets_not_put_in(session, context);
         }
         Event::AgentSession { id } => {
-            session.agent_session = Some(id);
-            session.agent_generation = Some(session.sandbox.generation);
-            session.observed.agent_session = true;
+            session.conversation.session = Some(id);
+            session.conversation.generation = Some(session.sandbox.generation);
+            session.observed.agent.session = true;
         }
         Event::Attached { note, missed, images } => {
-            session.observed.attached = Some(note);
-            session.observed.missed = missed;
-            session.observed.images = images;
+            session.observed.agent.attached = Some(note);
+            session.observed.chat.missed = missed;
+            session.observed.agent.images = images;
         }
         Event::PromptFound(state) => prompt_found(session, state, context),
         Event::Prompted => {
             // Who takes a prompt is there, and knows the session; what was in doubt of its run before is not now.
-            session.observed.seen.doubt = None;
-            session.observed.healthy = true;
-            session.observed.agent_session = true;
-            session.observed.found = None;
+            session.observed.agent.seen.doubt = None;
+            session.observed.agent.healthy = true;
+            session.observed.agent.session = true;
+            session.observed.agent.found = None;
             if let Some(turn) = &mut session.turn
                 && turn.stage.is_with_agent()
             {
@@ -109,8 +111,9 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::Finished(answer) => finished(session, answer, context),
         Event::StillRunning(seen) => return still_running(session, seen, context),
         Event::OthersWait(seen) => {
-            if let Some(turn) = &mut session.turn {
-                turn.let_go = true;
+            let prompted = session.turn.as_mut().and_then(|turn| turn.stage.prompted_mut());
+            if let Some(prompted) = prompted {
+                prompted.let_go = true;
             }
             return still_running(session, seen, context);
         }
@@ -122,8 +125,8 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         Event::SteerSeen { turn, queued, by } => steer::take(session, &turn, queued, by, context),
         Event::CardMoved(at) => {
             if let Some(turn) = &mut session.turn {
-                turn.card = Some(at);
-                turn.card_since_ms = Some(context.now_ms);
+                turn.card.at = Some(at);
+                turn.card.since_ms = Some(context.now_ms);
             }
         }
         Event::Asked { id, about } => {
@@ -135,12 +138,12 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             }
         }
         Event::AskClosed { id, settlement } => {
-            session.observed.closed_asks.insert(id, settlement);
+            session.observed.agent.closed_asks.insert(id, settlement);
         }
         Event::Declined { id } => {
-            session.observed.closed_asks.insert(id, None);
+            session.observed.agent.closed_asks.insert(id, None);
         }
-        Event::Aborted => session.observed.abort_sent = true,
+        Event::Aborted => session.observed.agent.abort_sent = true,
         Event::RunEnded => {
             session.stray = None;
             if session.turn.is_none() {
@@ -174,7 +177,7 @@ fn both(
     let of_work = done(session, &work.0, work.1, context);
     let of_card = done(session, &card.0, card.1, context);
     // It showed how the turn went on, even if that has ended meanwhile.
-    session.observed.final_card = false;
+    session.observed.chat.final_card = false;
     match (of_work, of_card) {
         (Some(Next::Hold { delay_ms, why }), Some(Next::Hold { delay_ms: other, .. })) => {
             let delay_ms = delay_ms.max(other);
@@ -189,19 +192,25 @@ fn prompt_found(session: &mut Session, state: PromptState, context: &Context<'_>
     let Some(turn) = &mut session.turn else {
         return;
     };
-    let was_cut = turn.stage.is_prompting() && turn.resends > 0;
+    let resends = turn.stage.prompted().map_or(0, |prompted| prompted.resends);
+    let was_cut = turn.stage.is_prompting() && resends > 0;
     // What was sent into its run is not looked for here: it may be what is broken off for good.
     if was_cut && !turn.steered.is_empty() {
-        session.observed.downs += 1;
+        session.observed.agent.downs += 1;
     }
     match state {
-        PromptState::Taken if session.observed.downs > context.delivery.limits.server_restarts => {}
+        PromptState::Taken
+            if session.observed.agent.downs > context.delivery.limits.server_restarts => {}
         // It was only out of sight: nothing is sent again, and nothing counted.
-        PromptState::Taken => turn.resends = turn.resends.saturating_sub(u32::from(was_cut)),
+        PromptState::Taken => {
+            if let Some(prompted) = turn.stage.prompted_mut() {
+                prompted.resends = resends.saturating_sub(u32::from(was_cut));
+            }
+        }
         // Accepted is not yet begun: who follows finds out whether it ever does.
         PromptState::Idle if !was_cut => {}
         PromptState::Idle | PromptState::Absent => {
-            session.observed.found = Some(state);
+            session.observed.agent.found = Some(state);
             return;
         }
     }
@@ -216,22 +225,24 @@ fn withdraw(session: &mut Session) {
     let Some(turn) = &mut session.turn else {
         return;
     };
+    let with_digest = turn.stage.prompted().is_some_and(|prompted| prompted.with_digest);
     if !turn.stage.withdrawn() {
         return;
     }
-    if std::mem::take(&mut turn.with_digest) {
-        session.briefed = None;
+    if with_digest {
+        session.conversation.briefed = None;
     }
     // Another sandbox may have to be given its files anew.
-    (session.observed.attached, session.observed.images) = (None, Vec::new());
+    (session.observed.agent.attached, session.observed.agent.images) = (None, Vec::new());
 }
 
 fn delivered(session: &mut Session, context: &Context<'_>) {
     let parked = session.observed.parked.take();
     let parked = parked.filter(|parked| parked.turn == context.delivery.message.id);
+    let seen = parked.as_ref().map(|parked| parked.seen.clone()).unwrap_or_default();
     session.observed = Observations {
         in_ledger: session.observed.in_ledger,
-        seen: parked.as_ref().map(|parked| parked.seen.clone()).unwrap_or_default(),
+        agent: AgentObserved { seen, ..AgentObserved::default() },
         parked,
         ..Observations::default()
     };
@@ -257,11 +268,11 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         && let crashed = (std::mem::replace(&mut turn.in_hand, true) && !came_back)
         && let waited = std::mem::take(&mut turn.waits)
         && (crashed || !(turn.stage.is_running() || waited))
-        && turn.outage_since_ms.is_none()
-        && turn.chat_outage_since_ms.is_none()
+        && turn.outages.provider_since_ms.is_none()
+        && turn.outages.chat_since_ms.is_none()
     {
-        turn.attempts += 1;
-        if turn.attempts > context.delivery.limits.attempts && !turn.stage.is_ending() {
+        turn.tries.attempts += 1;
+        if turn.tries.attempts > context.delivery.limits.attempts && !turn.stage.is_ending() {
             let reason = words::kept_failing(turn.trouble.as_deref());
             record::fail(session, &reason);
         }
@@ -271,7 +282,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
 fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
     record::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
-    let outcome = match (&turn.aborting, &turn.cancelled_by, &answer.end) {
+    let outcome = match (turn.aborting(), &turn.cancelled_by, &answer.end) {
         (Some(reason), _, _) => Outcome::Failed { reason: reason.clone() },
         (
             None,
@@ -291,18 +302,18 @@ fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
             Outcome::Answered
         }
     };
-    session.observed.answer = Some(answer);
+    session.observed.agent.answer = Some(answer);
     record::end_with(session, outcome);
 }
 
 fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    let aborted = session.observed.abort_sent;
-    session.observed.seen = seen;
+    let aborted = session.observed.agent.abort_sent;
+    session.observed.agent.seen = seen;
     let turn = session.turn.as_mut()?;
     if aborted {
         // Told to end and still busy after its bound: the thread does not wait for it.
-        let outcome = match (&turn.aborting, &turn.cancelled_by) {
+        let outcome = match (turn.aborting(), &turn.cancelled_by) {
             (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
             (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
         };
@@ -311,24 +322,27 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
     }
     let prompted = turn.stage.prompted();
     if prompted.is_some_and(|prompted| context.now_ms >= prompted.at_ms + limits.turn_ms) {
-        turn.aborting = Some(words::ran_too_long(limits.turn_ms));
+        turn.abort(words::ran_too_long(limits.turn_ms));
         return None;
     }
     if turn.is_only_looked_at(limits, context.now_ms) {
         // Who has seen it can see it: only failures in a row count.
-        turn.attempts = 0;
+        turn.tries.attempts = 0;
         return Some(Next::Hold {
-            delay_ms: next_look_ms(turn, &session.observed.seen, context),
+            delay_ms: next_look_ms(turn, &session.observed.agent.seen, context),
             why: "the run goes on, and nobody holds it".to_owned(),
         });
     }
     if context.now_ms >= context.delivery.follow_until_ms {
-        turn.windows += 1;
+        let windows = turn.stage.prompted_mut().map_or(0, |prompted| {
+            prompted.windows += 1;
+            prompted.windows
+        });
         // Who has followed it for a whole follow window can follow it: only failures in a row count.
-        turn.attempts = 0;
+        turn.tries.attempts = 0;
         return Some(Next::Hold {
             delay_ms: 0,
-            why: format!("follow window {} of the run is over", turn.windows),
+            why: format!("follow window {windows} of the run is over"),
         });
     }
     None
@@ -362,17 +376,21 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
             // A first post may be one that already stood, with the words of a worker that died before it was recorded:
             // only an edit is sure to show the end.
-            let edited = turn.card.replace(at).is_some();
+            let edited = turn.card.at.replace(at).is_some();
             if !edited {
-                turn.card_since_ms = Some(context.now_ms);
+                turn.card.since_ms = Some(context.now_ms);
             }
-            session.observed.final_card = ending && edited;
+            session.observed.chat.final_card = ending && edited;
         }
-        (Some(PostKind::Chunk(_)), Some(turn)) => turn.posted.push(at),
+        (Some(PostKind::Chunk(_)), Some(turn)) => {
+            turn.stage.told_mut().into_iter().for_each(|told| told.posted.push(at.clone()));
+        }
         (Some(PostKind::Artifact(_)), _) => results::dealt_with(session),
-        (Some(PostKind::Unshown), Some(turn)) => turn.unshown.clear(),
+        (Some(PostKind::Unshown), Some(turn)) => {
+            turn.stage.told_mut().into_iter().for_each(|told| told.unshown.clear());
+        }
         (Some(PostKind::Ask(id)), Some(turn)) => {
-            let closed = session.observed.closed_asks.contains_key(&id);
+            let closed = session.observed.agent.closed_asks.contains_key(&id);
             if let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == id) {
                 let edited = ask.post.replace(at).is_some();
                 ask.settled = closed && edited;
@@ -381,7 +399,7 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
                 }
             }
         }
-        (Some(PostKind::Notice), _) => session.observed.noticed = true,
+        (Some(PostKind::Notice), _) => session.observed.chat.noticed = true,
         _ => {}
     }
 }

@@ -9,8 +9,10 @@ use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, PostRef, TurnId};
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::card::{Card, CardState, Post, card_kind};
+use crate::records::observations::Aside;
 use crate::records::outcome::Outcome;
-use crate::records::session::{Aside, Session, Steered, Turn};
+use crate::records::session::Session;
+use crate::records::turn::{Steered, Turn};
 use crate::records::usage::Usage;
 
 /// What is missing while the run goes on.
@@ -103,11 +105,15 @@ pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
             }
             steered.shown = true;
             if ending {
-                session.observed.asides_over.insert(aside);
+                session.observed.chat.asides_over.insert(aside);
             }
         }
-        Aside::OldCard => turn.old_card = None,
-        Aside::Call => turn.called = true,
+        Aside::OldCard => turn.card.old = None,
+        Aside::Call => {
+            if let Some(told) = turn.stage.told_mut() {
+                told.called = true;
+            }
+        }
         Aside::Ask(_) => {}
     }
 }
@@ -134,15 +140,15 @@ pub(super) fn refused(
     if is_ending(session)
         && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
     {
-        turn.refusals += 1;
-        if turn.refusals <= limits.refusals {
+        turn.tries.refusals += 1;
+        if turn.tries.refusals <= limits.refusals {
             return Some(Next::Hold {
-                delay_ms: limits.backoff_asked(turn.refusals, *after_ms),
+                delay_ms: limits.backoff_asked(turn.tries.refusals, *after_ms),
                 why: seen.clone(),
             });
         }
     }
-    session.observed.asides_over.insert(aside);
+    session.observed.chat.asides_over.insert(aside);
     None
 }
 
@@ -156,7 +162,7 @@ pub(super) fn of(steered: &Steered) -> Aside {
 }
 
 pub(super) fn is_over(session: &Session, aside: &Aside) -> bool {
-    session.observed.asides_over.contains(aside)
+    session.observed.chat.asides_over.contains(aside)
 }
 
 fn steered_card(steered: &Steered, outcome: Outcome, context: &Context<'_>) -> Next {
@@ -177,10 +183,10 @@ fn old_card(session: &Session) -> Option<Next> {
         return None;
     }
     let turn = session.turn.as_ref()?;
-    let (old, to) = (turn.old_card.clone()?, turn.card.clone()?);
+    let (old, to) = (turn.card.old.clone()?, turn.card.at.clone()?);
     let effect = Effect::Chat(ChatEffect::Post {
         turn: turn.id.clone(),
-        kind: card_kind(turn.rolls.saturating_sub(1)),
+        kind: card_kind(turn.card.rolls.saturating_sub(1)),
         at: Some(old),
         post: Post::Moved { to, link: None },
     });
@@ -190,7 +196,7 @@ fn old_card(session: &Session) -> Option<Next> {
 /// An edit calls nobody, so an end without an answer has a line of its own.
 fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    if turn.called || is_over(session, &Aside::Call) {
+    if turn.stage.told().is_some_and(|told| told.called) || is_over(session, &Aside::Call) {
         return None;
     }
     let word = call_word(outcome)?;

@@ -45,7 +45,7 @@ pub(super) fn selection(
         chosen.agent = None;
     }
     let has_agents = mode.as_ref().is_ok_and(|mode| mode.has_agents());
-    if let (true, None, Some(kept)) = (has_agents, &wants.agent, &session.agent) {
+    if let (true, None, Some(kept)) = (has_agents, &wants.agent, &session.conversation.agent) {
         chosen.agent = Some(kept.clone());
     }
     if let Some(model) = &chosen.model
@@ -104,7 +104,7 @@ pub(super) fn keep_agent(session: &mut Session, prompt: &Prompt, context: &Conte
     if let Some(agent) = &prompt.wants.agent
         && mode(session, &asked_for(prompt, context), context).is_ok_and(RuntimeMode::has_agents)
     {
-        session.agent = Some(agent.trim().to_owned());
+        session.conversation.agent = Some(agent.trim().to_owned());
     }
 }
 
@@ -136,10 +136,10 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
 /// Asks the agent what it offers, unless it is known to offer what the turn runs with.
 pub(super) fn list_options(session: &Session) -> Option<Effect> {
     let turn = session.turn.as_ref()?;
-    let known = session.checked_options.as_ref().is_some_and(|checked| {
+    let known = session.conversation.options.as_ref().is_some_and(|checked| {
         checked.generation == session.sandbox.generation && checked.selection == turn.selection
     });
-    if known || session.observed.options.is_some() {
+    if known || session.observed.agent.options.is_some() {
         return None;
     }
     Some(Effect::ListOptions {
@@ -151,12 +151,12 @@ pub(super) fn list_options(session: &Session) -> Option<Effect> {
 /// The agent has said what it offers, or nothing.
 pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     let said = !offer.models.is_empty() && !offer.agents.is_empty();
-    session.observed.options = Some(offer);
+    session.observed.agent.options = Some(offer);
     if said
         && unavailable(session).is_none()
         && let Some(turn) = &session.turn
     {
-        session.checked_options = Some(CheckedOptions {
+        session.conversation.options = Some(CheckedOptions {
             generation: session.sandbox.generation,
             selection: turn.selection.clone(),
         });
@@ -165,7 +165,7 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
 
 /// What was chosen that the agent cannot run the turn with, as far as it said what it offers, and those that it can.
 pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
-    let offer = session.observed.options.as_ref()?;
+    let offer = session.observed.agent.options.as_ref()?;
     let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
     let missing =
         |list: &[String], wanted: &str| !list.is_empty() && !list.iter().any(|one| one == wanted);

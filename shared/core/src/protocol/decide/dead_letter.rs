@@ -4,7 +4,8 @@ use super::{Context, Next, choose, notice, prompt, record, tell, words};
 use crate::base::ids::TurnId;
 use crate::records::message::DeadPrompt;
 use crate::records::outcome::Outcome;
-use crate::records::session::{EndedTurn, Session};
+use crate::records::session::Session;
+use crate::records::turn::EndedTurn;
 
 /// What the notice of a message needs next.
 pub(super) fn next(
@@ -27,7 +28,7 @@ pub(super) fn next(
             begin(session, turn, dead, context);
         }
     }
-    if !session.observed.noticed {
+    if !session.observed.chat.noticed {
         return notice::once(session, words::DEAD_LETTER, context);
     }
     let outcome = Outcome::Failed { reason: words::DEAD_LETTER.to_owned() };

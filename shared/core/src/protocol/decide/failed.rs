@@ -8,9 +8,10 @@ use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::records::message::Work;
+use crate::records::observations::Missing;
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::Phase;
-use crate::records::session::{Missing, Session};
+use crate::records::session::Session;
 use crate::records::stage::Stage;
 
 /// The failure table: a step is returned only where the failure itself ends the delivery.
@@ -35,7 +36,7 @@ pub(super) fn failed(
         return not_told(session, thread, &failure, context);
     }
     if let Effect::Chat(ChatEffect::TellBeside { .. }) = of {
-        session.observed.told.insert(session.thread.clone());
+        session.observed.chat.told.insert(session.thread.clone());
         return None;
     }
     if results::could_not_be_read(session, of) {
@@ -67,8 +68,8 @@ pub(super) fn failed(
             if turn.is_some_and(|turn| turn.stage.is_running()) {
                 record::fail(session, words::SESSION_VANISHED);
             }
-            session.agent_session = None;
-            session.observed.agent_session = false;
+            session.conversation.session = None;
+            session.observed.agent.session = false;
         }
         Failure::SandboxDown { seen } => {
             sandbox_down(session, &seen, is_first_sending(of), context);
@@ -102,11 +103,11 @@ pub(super) fn failed(
         }
         Failure::TurnFailed { reason } => {
             // What it lacks, others may not want of it: it is up.
-            if session.sandbox.phase == Phase::Resuming && session.observed.healthy {
+            if session.sandbox.phase == Phase::Resuming && session.observed.agent.healthy {
                 record::enter(session, Phase::Active, "ready", context);
             }
             match &mut session.turn {
-                Some(turn) if turn.stage.is_running() => turn.aborting = Some(reason),
+                Some(turn) if turn.stage.is_running() => turn.abort(reason),
                 _ => record::fail(session, &reason),
             }
         }
@@ -134,7 +135,7 @@ fn not_told(
             Some(Next::Hold { delay_ms: delay_ms.max(*after_ms), why: seen.clone() })
         }
         _ => {
-            session.observed.told.insert(thread.clone());
+            session.observed.chat.told.insert(thread.clone());
             None
         }
     }
@@ -166,13 +167,13 @@ pub(super) fn wait(
                 // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again, must
                 // not use up what the telling of the end may take.
                 Stage::Ending { .. } if posting.is_some() => {
-                    turn.refusals += 1;
-                    return (turn.refusals, limits.refusals);
+                    turn.tries.refusals += 1;
+                    return (turn.tries.refusals, limits.refusals);
                 }
-                Stage::Running(_) => turn.attempts += 1,
+                Stage::Running(_) => turn.tries.attempts += 1,
                 _ => {}
             }
-            (turn.attempts + 1, limits.attempts + 1)
+            (turn.tries.attempts + 1, limits.attempts + 1)
         },
     );
     if attempts > most {
@@ -214,12 +215,12 @@ pub(super) fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool
 /// The server came up and never became healthy: it is ended and started anew, a bounded number of times.
 fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    session.observed.healthy = false;
-    session.observed.restart_server = true;
+    session.observed.agent.healthy = false;
+    session.observed.agent.restart_server = true;
     let spent = session.turn.as_mut().is_none_or(|turn| {
-        turn.server_restarts += 1;
+        turn.tries.server_restarts += 1;
         turn.trouble = Some(seen.clone());
-        turn.server_restarts > limits.server_restarts
+        turn.tries.server_restarts > limits.server_restarts
     });
     if spent {
         return give_up(session, &words::server_unhealthy(&seen), false, context);
@@ -232,15 +233,16 @@ fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
     // An agent that works for nobody is stopped first; its end cannot be told either.
     if let Some(turn) = &mut session.turn
         && turn.stage.is_running()
-        && turn.aborting.is_none()
-        && !session.observed.abort_sent
+        && turn.aborting().is_none()
+        && !session.observed.agent.abort_sent
     {
-        turn.aborting = Some(seen);
-        session.observed.card_retry_ms = Some(context.now_ms + context.delivery.limits.stop_ms);
+        turn.abort(seen);
+        session.observed.chat.card_retry_ms =
+            Some(context.now_ms + context.delivery.limits.stop_ms);
         return;
     }
     record::close_untold(session, &seen, context);
-    session.observed.noticed = true;
+    session.observed.chat.noticed = true;
 }
 
 /// A card that only shows progress may fail: the next one, and the end, are posted all the same.
@@ -252,17 +254,17 @@ pub(super) fn posting_is_decoration(
     match (posting, &session.turn) {
         // The run goes on without a new card for a while; the old one stands.
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
-            if turn.card.is_none() && turn.stage.is_running() =>
+            if turn.card.at.is_none() && turn.stage.is_running() =>
         {
-            session.observed.card_retry_ms =
+            session.observed.chat.card_retry_ms =
                 Some(context.now_ms + context.delivery.limits.backoff_ms_max);
             true
         }
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
-            turn.card.is_some() && !turn.stage.is_ending()
+            turn.card.at.is_some() && !turn.stage.is_ending()
         }
         (Some(PostKind::Notice), None) => {
-            session.observed.noticed = true;
+            session.observed.chat.noticed = true;
             true
         }
         _ => false,
@@ -280,34 +282,36 @@ pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, cont
             Stage::Prompting(_) if unsent => false,
             Stage::Prompting(_) | Stage::Running(_) => {
                 turn.stage.doubted();
-                turn.resends += 1;
-                turn.resends > limits.resends
+                turn.stage.prompted_mut().is_some_and(|prompted| {
+                    prompted.resends += 1;
+                    prompted.resends > limits.resends
+                })
             }
             Stage::Received { .. } if session.sandbox.phase == Phase::Active => {
-                turn.server_restarts > limits.server_restarts
+                turn.tries.server_restarts > limits.server_restarts
             }
             Stage::Received { .. } => {
-                turn.server_restarts += 1;
-                turn.server_restarts > limits.server_restarts
+                turn.tries.server_restarts += 1;
+                turn.tries.server_restarts > limits.server_restarts
             }
             Stage::Ending { .. } => {
-                turn.attempts += 1;
-                turn.attempts > limits.attempts
+                turn.tries.attempts += 1;
+                turn.tries.attempts > limits.attempts
             }
         };
         if spent {
             record::fail(session, &words::server_went_away(seen));
         }
     } else {
-        session.observed.downs += 1;
+        session.observed.agent.downs += 1;
         session.observed.trouble = Some(seen.to_owned());
     }
-    session.observed.healthy = false;
-    session.observed.agent_session = false;
-    session.observed.seen.doubt = None;
-    session.observed.found = None;
-    session.observed.sandbox = None;
-    session.observed.start_asked = false;
+    session.observed.agent.healthy = false;
+    session.observed.agent.session = false;
+    session.observed.agent.seen.doubt = None;
+    session.observed.agent.found = None;
+    session.observed.sandbox.state = None;
+    session.observed.sandbox.start_asked = false;
     if session.sandbox.phase == Phase::Active {
         record::enter(session, Phase::Resuming, "the server does not answer", context);
         record::lease_to_bring_up(session, context);
@@ -324,13 +328,13 @@ fn give_up(
     match session.turn.as_ref().map(|turn| &turn.stage) {
         // The chat works, but the answer cannot be read again: that is told instead.
         Some(Stage::Ending { outcome: Outcome::Answered, .. })
-            if !posting && session.observed.answer.is_none() =>
+            if !posting && session.observed.agent.answer.is_none() =>
         {
             record::fail(session, reason);
         }
         // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
         Some(Stage::Ending { .. }) => {
-            session.observed.untold = session.turn.as_ref().map(|turn| turn.id.clone());
+            session.observed.chat.untold = session.turn.as_ref().map(|turn| turn.id.clone());
             record::close_untold(session, reason, context);
         }
         Some(_) => record::fail(session, reason),
@@ -343,7 +347,7 @@ fn give_up(
     match session.sandbox.phase {
         Phase::Creating => {
             outside::ends_half_made(session);
-            session.observed.sandbox = None;
+            session.observed.sandbox.state = None;
             record::enter(session, Phase::Destroying, "it could not be made ready", context);
             record::lease(session, context);
         }

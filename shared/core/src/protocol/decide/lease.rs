@@ -13,12 +13,12 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
     if let Some(next) = outside::next(session) {
         return Some(next);
     }
-    Some(match (&session.observed.sandbox, session.observed.stop_asked_ms) {
+    Some(match (&session.observed.sandbox.state, session.observed.sandbox.stop_asked_ms) {
         (Some(SandboxState::Gone), _) => {
             record::gone(session, "deleted", context);
-            session.observed.stop_asked_ms = None;
+            session.observed.sandbox.stop_asked_ms = None;
             // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
-            session.observed.sandbox = Some(SandboxState::Gone);
+            session.observed.sandbox.state = Some(SandboxState::Gone);
             return None;
         }
         (_, None) => {
@@ -64,6 +64,6 @@ pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'
             why: "too little visibility is left for the call".to_owned(),
         };
     }
-    session.observed.stop_asked_ms = Some(context.now_ms);
+    session.observed.sandbox.stop_asked_ms = Some(context.now_ms);
     Next::Do(effect)
 }

@@ -34,8 +34,9 @@ use crate::base::ids::Ms;
 use crate::protocol::delivery::Delivery;
 use crate::protocol::effect::Effect;
 use crate::protocol::event::Cause;
+use crate::records::flags::ControlFlags;
 use crate::records::message::Work;
-use crate::records::session::{ControlFlags, Session};
+use crate::records::session::Session;
 use crate::tenant::settings::Settings;
 
 /// What a decision may look at besides session and cause.

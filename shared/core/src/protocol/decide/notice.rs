@@ -8,7 +8,7 @@ use crate::records::session::Session;
 
 /// A word in the thread, once.
 pub(super) fn once(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
-    if session.observed.noticed {
+    if session.observed.chat.noticed {
         return Next::Done;
     }
     let word = session

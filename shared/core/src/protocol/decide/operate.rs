@@ -42,8 +42,8 @@ pub(super) fn next(
     let limits = context.delivery.limits;
     let waits_for_turns = session.sandbox.is_shared()
         && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.busy_ms;
-    session.observed.after_lease |= record::is_anothers_lease(session, context);
-    let has_waited = waits_for_turns || session.observed.after_lease;
+    session.observed.sandbox.after_lease |= record::is_anothers_lease(session, context);
+    let has_waited = waits_for_turns || session.observed.sandbox.after_lease;
     // Nobody would hear that a second sandbox has not ended with its agent's: the queue's own count ends that.
     let is_second = want == Operation::Destroy
         && RuntimeMode::recorded_as(session.sandbox.runtime.as_deref()) == Some(RuntimeMode::Bare);
@@ -103,7 +103,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     }
     // Its agent's may have ended since it was asked for: then nobody would end this one.
     if let Some(of) = new.agent.clone().filter(|_| !session.sandbox.is_alive()) {
-        match session.observed.agent_seen {
+        match session.observed.sandbox.agent_seen {
             None => return Next::Do(Effect::FindAgent { of }),
             Some(seen) if !seen.wants => return end(session, want, Some(NO_AGENT), context),
             Some(_) => {}
@@ -111,7 +111,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     }
     // What has ended is made anew as it is wanted now.
     if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
-        match &session.observed.name_found {
+        match &session.observed.sandbox.name_found {
             None => {
                 return Next::Do(Effect::FindName { name: new.name.clone() });
             }
@@ -149,7 +149,7 @@ pub(super) fn snapshot_seen(
             by: by.clone().unwrap_or_default(),
         });
     }
-    session.observed.snapshot = Some(seen);
+    session.observed.sandbox.snapshot = Some(seen);
 }
 
 /// What its disk holds is kept; the oldest of too many makes room.
@@ -166,7 +166,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
     }
     let asked_at_ms = context.delivery.message.accepted_at_ms;
-    match session.observed.snapshot.clone() {
+    match session.observed.sandbox.snapshot.clone() {
         Some(SnapshotSeen::Failed { why }) => {
             session.sandbox.lease = None;
             return end(session, want, Some(&why), context);
@@ -196,7 +196,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
     if ends_soon {
         record::lease(session, context);
     }
-    let after_ms = match session.observed.snapshot {
+    let after_ms = match session.observed.sandbox.snapshot {
         None => 0,
         Some(_) => record::pause_ms(asked_at_ms, context),
     };
@@ -269,8 +269,8 @@ fn destroyed(session: &mut Session, by: Option<&Person>, context: &Context<'_>) 
 
 fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
-    match (session.sandbox.phase, &session.observed.sandbox) {
-        (Phase::Active, _) if session.observed.healthy => {
+    match (session.sandbox.phase, &session.observed.sandbox.state) {
+        (Phase::Active, _) if session.observed.agent.healthy => {
             // Who wants it to run wants to use it: its idle time begins now.
             session.sandbox.last_activity_ms = context.now_ms;
             record::arm(session, context);
@@ -298,7 +298,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
         }
         _ => {}
     }
-    if session.observed.downs > limits.server_restarts + 1 {
+    if session.observed.agent.downs > limits.server_restarts + 1 {
         let seen = session.observed.trouble.take().unwrap_or_default();
         let trouble = format!("its server does not answer: {seen}");
         return end(session, want, Some(&trouble), context);
@@ -330,8 +330,9 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     }
     session.sandbox.timeline.clear();
     session.shown.clear();
-    (session.sandbox.repo, session.checked_options, session.briefed) = (None, None, None);
-    session.fresh_since_ms = context.now_ms;
+    (session.sandbox.repo, session.conversation.options, session.conversation.briefed) =
+        (None, None, None);
+    session.conversation.fresh_since_ms = context.now_ms;
     for operated in &mut session.sandbox.operated {
         operated.trouble = operated.trouble.take().map(|_| String::new());
     }

@@ -13,7 +13,7 @@ pub(super) fn of_chat(
     context: &Context<'_>,
 ) -> Option<Next> {
     if let Some(turn) = &mut session.turn {
-        let since_ms = *turn.chat_outage_since_ms.get_or_insert(context.now_ms);
+        let since_ms = *turn.outages.chat_since_ms.get_or_insert(context.now_ms);
         turn.trouble = Some(seen.to_owned());
         if context.now_ms >= since_ms + context.delivery.limits.telling_ms {
             return None;
@@ -26,7 +26,7 @@ pub(super) fn of_chat(
 /// The chat answers: its outage is over.
 pub(super) fn chat_answered(session: &mut Session) {
     if let Some(turn) = &mut session.turn
-        && turn.chat_outage_since_ms.take().is_some()
+        && turn.outages.chat_since_ms.take().is_some()
     {
         turn.trouble = None;
     }
@@ -55,7 +55,7 @@ pub(super) fn of_provider(
         return Err(words::outage(seen, limits.outage_ms, false));
     }
     if let Some(turn) = &mut session.turn {
-        let since_ms = *turn.outage_since_ms.get_or_insert(context.now_ms);
+        let since_ms = *turn.outages.provider_since_ms.get_or_insert(context.now_ms);
         turn.trouble = Some(seen.to_owned());
         let (bound_ms, begun) = match turn.stage {
             Stage::Received { .. } => (limits.outage_ms, false),
@@ -63,7 +63,7 @@ pub(super) fn of_provider(
             Stage::Ending { .. } => (limits.telling_ms, true),
         };
         if context.now_ms >= since_ms + bound_ms {
-            turn.outage_since_ms = None;
+            turn.outages.provider_since_ms = None;
             return Err(words::outage(seen, bound_ms, begun));
         }
         return Ok(hold_since(since_ms, after_ms, seen, context));
@@ -74,7 +74,7 @@ pub(super) fn of_provider(
 /// The provider answers: its outage is over.
 pub(super) fn provider_answered(session: &mut Session) {
     if let Some(turn) = &mut session.turn
-        && turn.outage_since_ms.take().is_some()
+        && turn.outages.provider_since_ms.take().is_some()
     {
         turn.trouble = None;
     }

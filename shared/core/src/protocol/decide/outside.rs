@@ -53,7 +53,7 @@ pub(super) fn next(session: &Session) -> Option<Next> {
 /// no tool for as long as it likes.
 pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let of = session.sandbox.agent.clone()?;
-    let Some(seen) = session.observed.agent_seen else {
+    let Some(seen) = session.observed.sandbox.agent_seen else {
         return Some(Next::Do(Effect::FindAgent { of }));
     };
     let since_ms = seen.at_work_since_ms?;

@@ -5,9 +5,11 @@ use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::message::Prompt;
+use crate::records::observations::Aside;
 use crate::records::sandbox::Phase;
-use crate::records::session::{Aside, EndedTurn, Session, Turn};
+use crate::records::session::Session;
 use crate::records::stage::{Prompted, Stage};
+use crate::records::turn::{CardPlace, EndedTurn, Outages, Tries, Turn};
 use crate::tenant::selection::Selection;
 
 /// What a prompt needs next.
@@ -60,7 +62,7 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     let turn = new_turn((&message.id, message.accepted_at_ms), prompt, selection, card);
     // Before the workspace is claimed: it is that one which the claim has to be about.
     if prompt.wants.in_common {
-        session.in_common = true;
+        session.place.in_common = true;
     }
     record::begin(session, turn, context);
     if waited.is_some_and(|queued| queued.refused) {
@@ -77,40 +79,23 @@ pub(super) fn new_turn(
     selection: Selection,
     card: Option<PostRef>,
 ) -> Turn {
-    let card_stands = card.is_some();
+    // What it had while it waited was posted soon after it was accepted.
+    let since_ms = card.is_some().then_some(accepted_at_ms);
     Turn {
         id: id.to_owned(),
         by: prompt.by.clone(),
         accepted_at_ms,
         selection,
         stage: Stage::Received { ids: None },
-        card,
-        posted: Vec::new(),
-        parts: None,
-        with_digest: false,
+        card: CardPlace { at: card, since_ms, ..CardPlace::default() },
         asks: Vec::new(),
-        attempts: 0,
+        tries: Tries::default(),
+        outages: Outages::default(),
         in_hand: true,
         waits: false,
-        refusals: 0,
-        windows: 0,
-        resends: 0,
-        server_restarts: 0,
         cancelled_by: None,
         trouble: None,
-        outage_since_ms: None,
-        chat_outage_since_ms: None,
-        aborting: None,
         steered: Vec::new(),
-        // What it had while it waited was posted soon after it was accepted.
-        card_since_ms: card_stands.then_some(accepted_at_ms),
-        rolls: 0,
-        old_card: None,
-        called: false,
-        artifacts: None,
-        artifacts_done: 0,
-        unshown: Vec::new(),
-        let_go: false,
     }
 }
 
@@ -130,13 +115,13 @@ fn take_over_announced(session: &mut Session, context: &Context<'_>) {
     let Some(announced) = noted(&turn.id) else {
         return;
     };
-    match &turn.card {
+    match &turn.card.at {
         None => {
-            turn.card = Some(announced);
-            turn.card_since_ms = Some(turn.accepted_at_ms);
+            turn.card.at = Some(announced);
+            turn.card.since_ms = Some(turn.accepted_at_ms);
         }
-        Some(own) if *own != announced && turn.old_card.is_none() => {
-            turn.old_card = Some(announced);
+        Some(own) if *own != announced && turn.card.old.is_none() => {
+            turn.card.old = Some(announced);
         }
         Some(_) => {}
     }
@@ -208,12 +193,14 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
 /// what the agent cannot have got is taken back, and the usual way begins.
 fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
     let untroubled = session.turn.as_ref().is_some_and(|turn| {
-        turn.stage.is_received() && turn.attempts == 0 && turn.outage_since_ms.is_none()
+        turn.stage.is_received()
+            && turn.tries.attempts == 0
+            && turn.outages.provider_since_ms.is_none()
     });
     untroubled
         && session.sandbox.phase == Phase::Active
-        && session.observed.sandbox.is_none()
-        && session.agent_session.is_some()
+        && session.observed.sandbox.state.is_none()
+        && session.conversation.session.is_some()
         && session.workspace().is_some()
         && session.stray.is_none()
         && choose::list_options(session).is_none()
@@ -228,10 +215,10 @@ fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompte
     let turn = session.turn.as_ref()?;
     let prompted = turn.stage.prompted()?;
     let is_there = session.sandbox.phase == Phase::Active
-        && session.agent_session.is_some()
+        && session.conversation.session.is_some()
         && prompted.generation == session.sandbox.generation;
-    let is_untroubled = turn.attempts == 0
-        && turn.outage_since_ms.is_none()
+    let is_untroubled = turn.tries.attempts == 0
+        && turn.outages.provider_since_ms.is_none()
         && record::foreign_lease_ms(session, context).is_none();
     let limits = context.delivery.limits;
     let is_looked_at = turn.stage.is_running() && !turn.is_held(limits, context.now_ms);
@@ -244,20 +231,20 @@ fn roll(session: &mut Session, context: &Context<'_>) {
     let after_ms = context.delivery.limits.card_roll_ms;
     if let Some(turn) = &mut session.turn
         && turn.stage.is_running()
-        && turn.old_card.is_none()
-        && turn.card_since_ms.is_some_and(|at| context.now_ms >= at + after_ms)
-        && let Some(old) = turn.card.take()
+        && turn.card.old.is_none()
+        && turn.card.since_ms.is_some_and(|at| context.now_ms >= at + after_ms)
+        && let Some(old) = turn.card.at.take()
     {
-        turn.old_card = Some(old);
-        turn.card_since_ms = None;
-        turn.rolls += 1;
+        turn.card.old = Some(old);
+        turn.card.since_ms = None;
+        turn.card.rolls += 1;
     }
 }
 
 /// What the card has to say, when there is none yet or it says something else. While the agent works, following keeps it.
 fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     let turn = session.turn.as_ref()?;
-    if session.observed.card_retry_ms.is_some_and(|at| context.now_ms < at) {
+    if session.observed.chat.card_retry_ms.is_some_and(|at| context.now_ms < at) {
         return None;
     }
     let state = match (turn.stage.is_running(), session.sandbox.phase) {
@@ -271,20 +258,21 @@ fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
         }
         (false, Phase::Pausing | Phase::Paused | Phase::Resuming) => CardState::Resuming,
     };
-    let shown = turn.stage.is_running() || session.observed.card_state.as_ref() == Some(&state);
-    (turn.card.is_none() || !shown).then_some(state)
+    let shown =
+        turn.stage.is_running() || session.observed.chat.card_state.as_ref() == Some(&state);
+    (turn.card.at.is_none() || !shown).then_some(state)
 }
 
 fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect> {
     let state = card_to_show(session, context)?;
-    session.observed.card_state = Some(state.clone());
+    session.observed.chat.card_state = Some(state.clone());
     let turn = session.turn.as_ref()?;
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let card = Card {
         trouble: turn.trouble.clone(),
         ..Card::new(&turn.id, state, since_ms, context.now_ms, model)
     };
-    let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
+    let (turn_id, at, kind) = (turn.id.clone(), turn.card.at.clone(), turn.card_kind());
     Some(Effect::Chat(ChatEffect::Post { turn: turn_id, kind, at, post: Post::Card(card) }))
 }
 
@@ -296,14 +284,14 @@ fn gather(
     digest: bool,
     context: &Context<'_>,
 ) -> Option<Next> {
-    if !prompt.attachments.is_empty() && session.observed.attached.is_none() {
+    if !prompt.attachments.is_empty() && session.observed.agent.attached.is_none() {
         return Some(Next::Do(Effect::Agent(AgentEffect::Attach {
             generation: session.sandbox.generation,
             turn: context.delivery.message.id.clone(),
             files: prompt.attachments.clone(),
         })));
     }
-    if digest && session.observed.digest.is_none() {
+    if digest && session.observed.agent.digest.is_none() {
         return Some(Next::Do(Effect::Recall { turns: past(session) }));
     }
     None
@@ -311,14 +299,18 @@ fn gather(
 
 /// The ended turns that a new agent session is told about.
 fn past(session: &Session) -> Vec<TurnId> {
-    let told = |ended: &&EndedTurn| ended.at_ms > session.fresh_since_ms;
+    let told = |ended: &&EndedTurn| ended.at_ms > session.conversation.fresh_since_ms;
     let turns = session.ended.iter().filter(told);
     turns.map(|ended| ended.id.clone()).collect()
 }
 
 /// Whether the present agent session knows nothing of what the thread has been about.
 fn needs_digest(session: &Session) -> bool {
-    session.briefed != session.agent_session && !past(session).is_empty()
+    session.conversation.briefed != session.conversation.session && !past(session).is_empty()
+}
+
+fn begins_with_digest(turn: &Turn) -> bool {
+    turn.stage.prompted().is_some_and(|prompted| prompted.with_digest)
 }
 
 /// The intent went on record before: what the agent does not have, or does not work on any more, is sent under the same ids.
@@ -335,12 +327,12 @@ fn hand_over_again(
         return steer::again(session, context);
     }
     if needs_digest(session)
-        && let Some(turn) = &mut session.turn
+        && let Some(prompted) = session.turn.as_mut().and_then(|turn| turn.stage.prompted_mut())
     {
-        turn.with_digest = true;
+        prompted.with_digest = true;
     }
-    session.briefed.clone_from(&session.agent_session);
-    let digest = session.turn.as_ref().is_some_and(|turn| turn.with_digest);
+    session.conversation.briefed.clone_from(&session.conversation.session);
+    let digest = session.turn.as_ref().is_some_and(begins_with_digest);
     gather(session, prompt, digest, context)
         .or_else(|| Some(send(session, (ids, Sending::Again), prompt, context)))
 }
@@ -370,24 +362,21 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     let turn = session.turn.as_mut()?;
     let minted = || PromptIds::mint(&session.thread, &message.id, context.now_ms);
     let ids = turn.stage.ids().cloned().unwrap_or_else(minted);
-    turn.stage = Stage::Prompting(Prompted {
-        ids: ids.clone(),
-        generation: session.sandbox.generation,
-        at_ms: context.now_ms,
-    });
-    turn.with_digest = with_digest;
-    session.briefed.clone_from(&session.agent_session);
+    let prompted = Prompted::new(ids.clone(), session.sandbox.generation, context.now_ms);
+    turn.stage = Stage::Prompting(Prompted { with_digest, ..prompted });
+    session.conversation.briefed.clone_from(&session.conversation.session);
     let sending = Sending::First {
-        within_ms: (!session.observed.healthy).then_some(context.delivery.limits.health_active_ms),
+        within_ms: (!session.observed.agent.healthy)
+            .then_some(context.delivery.limits.health_active_ms),
     };
     Some(send(session, (&ids, sending), prompt, context))
 }
 
 /// What the people in the thread are told before the agent has the prompt; none once it stands.
 fn unsaid(session: &mut Session, with_digest: bool) -> Option<String> {
-    let missed = std::mem::take(&mut session.observed.missed);
+    let missed = std::mem::take(&mut session.observed.chat.missed);
     let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
-    let is_told = std::mem::replace(&mut session.observed.left_out_told, true);
+    let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
     let of_clone = left_out(session, with_digest).filter(|_| !is_told);
     let said = [of_clone.map(words::not_there), of_files];
     let said: Vec<String> = said.into_iter().flatten().collect();
@@ -406,17 +395,17 @@ fn send(
     prompt: &Prompt,
     context: &Context<'_>,
 ) -> Next {
-    let (Some(turn), Some(agent_session)) = (&session.turn, &session.agent_session) else {
+    let (Some(turn), Some(agent_session)) = (&session.turn, &session.conversation.session) else {
         return Next::Hold { delay_ms: 0, why: "the agent's session is not known".to_owned() };
     };
     let quoted = words::quoted(&prompt.quotes);
-    let left_out = left_out(session, turn.with_digest).map(words::not_there_for_agent);
+    let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);
     let parts = [
         left_out.as_deref(),
-        session.observed.digest.as_deref(),
+        session.observed.agent.digest.as_deref(),
         Some(&quoted),
         Some(&prompt.text),
-        session.observed.attached.as_deref(),
+        session.observed.agent.attached.as_deref(),
     ];
     let text = parts
         .into_iter()
@@ -433,7 +422,7 @@ fn send(
         text,
         model: turn.model(context.delivery.model).to_owned(),
         agent: turn.selection.agent.clone(),
-        images: session.observed.images.clone(),
+        images: session.observed.agent.images.clone(),
         sending,
     }))
 }
@@ -442,13 +431,13 @@ fn send(
 fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
     let generation = session.sandbox.generation;
-    let Some(agent_session) = session.agent_session.clone() else {
+    let Some(agent_session) = session.conversation.session.clone() else {
         record::fail(session, words::SESSION_VANISHED);
         return tell::step(session, context);
     };
     if let Some(turn) = &session.turn
         && turn.is_wanted_over()
-        && !session.observed.abort_sent
+        && !session.observed.agent.abort_sent
     {
         let newest = turn.steered.iter().rfind(|one| one.sent);
         let ids = newest.map_or(&prompted.ids, |one| &one.ids);
@@ -470,11 +459,11 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     let deadline = prompted.at_ms + limits.turn_ms;
     let expiry = open().map(|ask| ask.expires_at_ms).min().unwrap_or(u64::MAX);
     let aborted =
-        if session.observed.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
+        if session.observed.agent.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
     // A wait for the bound of an abort is not cut short by a card.
-    let card = match (turn.card_since_ms, session.observed.card_retry_ms) {
-        _ if session.observed.abort_sent => u64::MAX,
-        (Some(at), _) if turn.old_card.is_none() => at + limits.card_roll_ms,
+    let card = match (turn.card.since_ms, session.observed.chat.card_retry_ms) {
+        _ if session.observed.agent.abort_sent => u64::MAX,
+        (Some(at), _) if turn.card.old.is_none() => at + limits.card_roll_ms,
         (None, Some(retry)) => retry,
         _ => u64::MAX,
     };
@@ -492,7 +481,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         message: prompted.ids.message.clone(),
         further: turn.further(),
         turn: turn.id.clone(),
-        card: turn.card.clone(),
+        card: turn.card.at.clone(),
         card_kind: turn.card_kind(),
         card_state,
         model: turn.model(context.delivery.model).to_owned(),
@@ -510,7 +499,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(card),
         ends_ms: deadline,
         gives_way: limits.gives_way() && !turn.is_wanted_over(),
-        seen: session.observed.seen.clone(),
+        seen: session.observed.agent.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),
         messages_max: limits.turn_messages,
     };
@@ -525,7 +514,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
 fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
-        let decision = session.observed.closed_asks.get(&ask.id);
+        let decision = session.observed.agent.closed_asks.get(&ask.id);
         let closed = decision.is_some();
         let stands = ask.post.is_some() || aside::is_over(session, &Aside::Ask(ask.id.clone()));
         if !closed && stands && context.now_ms < ask.expires_at_ms {

@@ -31,15 +31,15 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     loop {
         let generation = session.sandbox.generation;
         let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
-        return match (session.sandbox.phase, session.observed.sandbox.clone()) {
+        return match (session.sandbox.phase, session.observed.sandbox.state.clone()) {
             (Phase::Destroyed | Phase::Error, _)
-                if limits.tenant_sandboxes > 0 && session.observed.tenant_sandboxes.is_none() =>
+                if limits.tenant_sandboxes > 0 && session.observed.sandbox.of_tenant.is_none() =>
             {
                 act(Effect::Sandbox(SandboxEffect::Count { older_than: None }))
             }
             (Phase::Destroyed | Phase::Error, _)
                 if limits.tenant_sandboxes > 0
-                    && session.observed.tenant_sandboxes >= Some(limits.tenant_sandboxes) =>
+                    && session.observed.sandbox.of_tenant >= Some(limits.tenant_sandboxes) =>
             {
                 record::fail(session, &words::too_many_sandboxes(limits.tenant_sandboxes));
                 None
@@ -109,7 +109,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 }
             }
             (Phase::Pausing | Phase::Paused, _) => {
-                session.observed.sandbox = None;
+                session.observed.sandbox.state = None;
                 record::enter(session, Phase::Resuming, "a message came", context);
                 record::lease_to_bring_up(session, context);
                 continue;
@@ -119,7 +119,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 continue;
             }
             (Phase::Destroying, _) => super::lease::delete(session, context),
-            (Phase::Active, _) if !session.observed.healthy => {
+            (Phase::Active, _) if !session.observed.agent.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
                     generation,
                     within_ms: limits.health_active_ms,
@@ -185,7 +185,7 @@ fn own_snapshot(session: &Session) -> Option<String> {
 /// Only now, because the provider's list lags behind, and every moment helps.
 fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let bound = context.delivery.limits.tenant_sandboxes;
-    match session.observed.tenant_sandboxes {
+    match session.observed.sandbox.of_tenant {
         None => act(Effect::Sandbox(SandboxEffect::Count {
             older_than: Some(session.sandbox.generation),
         })),
@@ -215,14 +215,14 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
         record::fail(session, &words::not_ready(limits.start_ms));
         return None;
     }
-    if session.observed.start_asked {
+    if session.observed.sandbox.start_asked {
         return act(Effect::Sandbox(SandboxEffect::Observe {
             generation,
             after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
             watch: watch(session),
         }));
     }
-    session.observed.start_asked = true;
+    session.observed.sandbox.start_asked = true;
     act(Effect::Sandbox(SandboxEffect::Start { generation }))
 }
 
@@ -231,8 +231,8 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.sandbox.repo.as_ref()?;
     if session.sandbox.works_elsewhere()
         || session.sandbox.phase != Phase::Creating
-        || session.observed.cloned
-        || session.observed.healthy
+        || session.observed.sandbox.cloned
+        || session.observed.agent.healthy
     {
         return None;
     }
@@ -265,7 +265,7 @@ pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
         return;
     }
     session.sandbox.without_secrets = count;
-    session.observed.sandbox = None;
+    session.observed.sandbox.state = None;
     record::enter(session, Phase::Destroying, REMADE, context);
     record::lease(session, context);
 }
@@ -277,8 +277,9 @@ pub(super) const fn is_made_anew(session: &Session) -> bool {
 }
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if !session.observed.healthy {
-        let (generation, restart) = (session.sandbox.generation, session.observed.restart_server);
+    if !session.observed.agent.healthy {
+        let (generation, restart) =
+            (session.sandbox.generation, session.observed.agent.restart_server);
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
             generation,
             is_new: session.sandbox.phase == Phase::Creating,
@@ -300,7 +301,7 @@ fn watch(session: &Session) -> Option<Watched> {
 /// What only a thread needs: a workspace of its own, where it has one, and its conversation with the agent. None is needed
 /// where no turn waits for it.
 fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if session.observed.agent_session || !session.thread.is_conversation() {
+    if session.observed.agent.session || !session.thread.is_conversation() {
         return None;
     }
     if session.workspace().is_none() {
@@ -311,8 +312,8 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
     }
     act(Effect::Agent(AgentEffect::FindAgentSession {
         generation: session.sandbox.generation,
-        known: session.agent_session.clone(),
-        since_ms: session.fresh_since_ms,
+        known: session.conversation.session.clone(),
+        since_ms: session.conversation.fresh_since_ms,
         agent: session.turn.as_ref().and_then(|turn| turn.selection.agent.clone()),
     }))
 }
@@ -322,7 +323,7 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
     record::fail(session, reason);
     outside::ends_half_made(session);
     session.sandbox.without_secrets = 0;
-    session.observed.sandbox = None;
+    session.observed.sandbox.state = None;
     record::enter(session, Phase::Destroying, "it could not be made ready", context);
     record::lease(session, context);
     None
@@ -341,8 +342,8 @@ fn vanished(session: &mut Session, context: &Context<'_>) {
         record::end_with(session, Outcome::Lost);
         return;
     }
-    turn.attempts += 1;
-    if turn.attempts > context.delivery.limits.attempts {
+    turn.tries.attempts += 1;
+    if turn.tries.attempts > context.delivery.limits.attempts {
         record::fail(session, &words::kept_failing(Some("the sandbox vanished")));
     }
 }

@@ -2,10 +2,11 @@
 
 use crate::base::ids::{PostRef, TurnId};
 use crate::base::limits::Limits;
+use crate::records::flags::{ControlFlags, Queued};
 use crate::records::ledger::Entry;
 use crate::records::message::{Announce, Prompt};
 use crate::records::outcome::Outcome;
-use crate::records::session::{ControlFlags, Queued, Session};
+use crate::records::session::Session;
 
 /// What becomes of an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -94,7 +95,7 @@ pub fn announced(
         let mut steered = running.steered.iter();
         let own = match steered.find(|one| one.turn == *turn) {
             Some(steered) => steered.card.as_ref(),
-            None => running.card.as_ref(),
+            None => running.card.at.as_ref(),
         };
         return of(own).unwrap_or(Announced::Begins);
     }
@@ -164,7 +165,8 @@ mod tests {
     use crate::base::ids::ThreadKey;
     use crate::base::person::Person;
     use crate::protocol::decide::prompt::new_turn;
-    use crate::records::session::{EndedTurn, StoppedAll};
+    use crate::records::flags::StoppedAll;
+    use crate::records::turn::EndedTurn;
     use crate::tenant::selection::Selection;
 
     fn announce(turn: &str) -> Announce {
@@ -240,7 +242,7 @@ mod tests {
             (Some(at.clone()), Announced::Right),
             (Some(own.clone()), Announced::Moved(own)),
         ] {
-            turn.card = card;
+            turn.card.at = card;
             session.turn = Some(turn.clone());
             assert_eq!(judged(&session), expected);
         }

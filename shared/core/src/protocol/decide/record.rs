@@ -4,11 +4,13 @@ use super::{Context, Next, aside, untold};
 use crate::base::ids::{Ms, TurnId};
 use crate::protocol::effect::Effect;
 use crate::records::ledger::{self, Entry};
+use crate::records::observations::{ChatObserved, Observations, SandboxObserved};
 use crate::records::outcome::Outcome;
 use crate::records::run::Answer;
 use crate::records::sandbox::{InUse, Lease, Phase, TimelineEntry, Vanished, Waiting};
-use crate::records::session::{EndedTurn, Observations, Session, Steered, Turn};
+use crate::records::session::Session;
 use crate::records::stage::Stage;
+use crate::records::turn::{EndedTurn, Steered, Turn};
 use crate::records::usage::Usage;
 
 /// The first look at something that has just begun comes after this.
@@ -130,7 +132,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         .any(|one| one.until_ms > context.now_ms);
     let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
     // Of one that was given up no next generation is made.
-    let is_lost = session.link.is_some() && !sandbox.takes_threads();
+    let is_lost = session.place.link.is_some() && !sandbox.takes_threads();
     if sandbox.closing.is_some() || is_lost || !is_free {
         return false;
     }
@@ -272,11 +274,11 @@ pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
 /// Puts the outcome of the turn on record; telling it comes next. What is on record stands, except an answer that
 /// cannot be read again.
 pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
-    let left = match session.observed.answer {
+    let left = match session.observed.agent.answer {
         Some(_) => None,
         None => session.left_running(),
     };
-    let answer = session.observed.answer.as_ref();
+    let answer = session.observed.agent.answer.as_ref();
     if let Some(turn) = &mut session.turn {
         match &turn.stage {
             Stage::Ending { outcome: Outcome::Answered, .. } if answer.is_none() => {}
@@ -285,11 +287,10 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
         }
         let usage = answer.map(|answer| answer.usage).unwrap_or_default();
         session.stray = session.stray.take().or(left);
-        let prompted = turn.stage.prompted().cloned();
-        turn.stage = Stage::Ending { outcome, usage, prompted };
-        turn.attempts = 0;
+        turn.stage.ended(outcome, usage);
+        turn.tries.attempts = 0;
         // What was not worth a wait while the run went on is, now that its end is told.
-        session.observed.asides_over.clear();
+        session.observed.chat.asides_over.clear();
     }
 }
 
@@ -319,19 +320,25 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
             close_steered(session, steered, aside::of_steered(&outcome, &turn.id), context);
         }
         let patch_bytes = context.delivery.limits.patch_bytes;
-        let changes = session.observed.changes.as_ref();
+        let changes = session.observed.agent.changes.as_ref();
         let patch = changes.and_then(|changes| changes.patch(patch_bytes));
-        let entry = entry(turn, patch, (outcome, usage), session.observed.answer.as_ref(), context);
-        session.observed.entries.push(entry);
+        let entry =
+            entry(turn, patch, (outcome, usage), session.observed.agent.answer.as_ref(), context);
+        session.observed.writes.entries.push(entry);
         remember(session, ended, context);
     }
     session.sandbox.last_activity_ms = context.now_ms;
     session.observed = Observations {
-        sandbox: session.observed.sandbox.take(),
-        entries: std::mem::take(&mut session.observed.entries),
-        names: std::mem::take(&mut session.observed.names),
+        sandbox: SandboxObserved {
+            state: session.observed.sandbox.state.take(),
+            ..SandboxObserved::default()
+        },
+        chat: ChatObserved {
+            untold: session.observed.chat.untold.take(),
+            ..ChatObserved::default()
+        },
+        writes: std::mem::take(&mut session.observed.writes),
         in_ledger: session.observed.in_ledger,
-        untold: session.observed.untold.take(),
         ..Observations::default()
     };
     arm(session, context);
@@ -347,7 +354,7 @@ fn close_steered(
     let ended =
         EndedTurn { id: steered.turn.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
-    session.observed.entries.push(Entry {
+    session.observed.writes.entries.push(Entry {
         turn: steered.turn.clone(),
         by: steered.prompt.by.clone(),
         accepted_at_ms: steered.accepted_at_ms,
@@ -375,6 +382,7 @@ fn entry(
     context: &Context<'_>,
 ) -> Entry {
     let prompt = context.delivery.message.prompt_of(&turn.id);
+    let posted = turn.stage.told().map(|told| told.posted.clone()).unwrap_or_default();
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
     Entry {
         turn: turn.id,
@@ -386,9 +394,9 @@ fn entry(
         selection: turn.selection,
         asked: prompt.map(|prompt| ledger::brief(&prompt.text)).unwrap_or_default(),
         answered: answer.map(|answer| ledger::brief(&answer.text)).unwrap_or_default(),
-        card: turn.card,
-        rolls: turn.rolls,
-        posted: turn.posted,
+        card: turn.card.at,
+        rolls: turn.card.rolls,
+        posted,
         again: prompt.filter(|_| again).and_then(ledger::kept),
         patch,
     }
@@ -422,11 +430,7 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
             Stage::Ending { usage, .. } => *usage,
             Stage::Received { .. } | Stage::Prompting(_) | Stage::Running(_) => Usage::default(),
         };
-        turn.stage = Stage::Ending {
-            outcome: Outcome::Failed { reason: reason.to_owned() },
-            usage,
-            prompted: turn.stage.prompted().cloned(),
-        };
+        turn.stage.ended(Outcome::Failed { reason: reason.to_owned() }, usage);
     }
     close_turn(session, context);
 }
@@ -445,18 +449,18 @@ pub(super) fn has_ended(session: &Session, id: &TurnId) -> bool {
 
 /// What the thread knew of the sandbox's present generation counts no more.
 pub(super) fn leave(session: &mut Session) {
-    session.agent_session = None;
-    session.agent_generation = None;
-    session.workspace = None;
+    session.conversation.session = None;
+    session.conversation.generation = None;
+    session.place.own = None;
     // Its runs went with it.
     session.stray = None;
-    session.checked_options = None;
+    session.conversation.options = None;
 }
 
 /// Others may have brought the shared sandbox into its next generation, or down, since the thread's record was written.
 pub(super) fn catch_up(session: &mut Session) {
     let present = session.sandbox.generation;
-    let is_past = session.agent_generation.is_some_and(|of| of != present);
+    let is_past = session.conversation.generation.is_some_and(|of| of != present);
     let is_down = !session.sandbox.is_alive() && session.sandbox.is_shared();
     if is_past || is_down {
         leave(session);

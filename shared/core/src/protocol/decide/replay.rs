@@ -90,7 +90,7 @@ mod tests {
     use crate::records::message::Reply;
     use crate::records::message::{Control, Open, Operation, Prompt, Want};
     use crate::records::outcome::Outcome;
-    use crate::records::session::EndedTurn;
+    use crate::records::turn::EndedTurn;
 
     const NOW_MS: Ms = 1_000_000_000;
 
@@ -121,8 +121,7 @@ mod tests {
         assert_eq!(judged(Some(&session), false), Replay::Send);
         assert_eq!(judged(Some(&session), true), Replay::Ended);
         session.turn = serde_json::from_value(serde_json::json!({
-            "id": "m1", "by": Person::default(), "accepted_at_ms": 1, "stage": {"stage": "running"},
-            "prompt_ids": {"message": "msg_1", "part": "prt_1"}, "prompted_generation": 1, "prompted_at_ms": 1,
+            "id": "m1", "by": Person::default(), "accepted_at_ms": 1, "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 1, "at_ms": 1},
         }))
         .expect("a turn");
         assert_eq!(judged(Some(&session), false), Replay::UnderWay);

@@ -12,7 +12,7 @@ use crate::records::card::Post;
 use crate::records::changes::Changes;
 use crate::records::outcome::Outcome;
 use crate::records::session::Session;
-use crate::records::stage::Stage;
+use crate::records::stage::{Stage, Told};
 
 /// The step that is missing until everything is read and shown; none once it is.
 pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
@@ -22,12 +22,12 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
     let prompted = turn.stage.prompted().filter(|prompted| prompted.generation == generation)?;
     let there = *outcome == Outcome::Answered
         || matches!(outcome, Outcome::Cancelled { .. })
-        || session.observed.answer.is_some();
+        || session.observed.agent.answer.is_some();
     if !there {
         return None;
     }
-    if session.observed.changes.is_none()
-        && let Some(agent_session) = session.agent_session.clone()
+    if session.observed.agent.changes.is_none()
+        && let Some(agent_session) = session.conversation.session.clone()
     {
         let message = prompted.ids.message.clone();
         return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges {
@@ -46,15 +46,16 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
 fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
-    let Some(files) = &turn.artifacts else {
-        if session.observed.nothing_to_show || context.delivery.limits.artifacts == 0 {
+    let told = turn.stage.told()?;
+    let Some(files) = &told.artifacts else {
+        if session.observed.chat.nothing_to_show || context.delivery.limits.artifacts == 0 {
             return None;
         }
         return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts { generation })));
     };
     let turn_id = turn.id.clone();
-    if let Some(file) = files.get(turn.artifacts_done) {
-        let index = u32::try_from(turn.artifacts_done).unwrap_or(u32::MAX);
+    if let Some(file) = files.get(told.artifacts_done) {
+        let index = u32::try_from(told.artifacts_done).unwrap_or(u32::MAX);
         let file = file.clone();
         return Some(Next::Do(Effect::Chat(ChatEffect::PostArtifact {
             generation,
@@ -63,10 +64,10 @@ fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
             file,
         })));
     }
-    if turn.unshown.is_empty() {
+    if told.unshown.is_empty() {
         return None;
     }
-    let word = words::unshown(&turn.unshown);
+    let word = words::unshown(&told.unshown);
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind: PostKind::Unshown,
@@ -82,23 +83,24 @@ pub(super) fn changed(session: &mut Session, changes: Changes) {
     {
         *usage = changes.counted(*usage);
     }
-    session.observed.changes = Some(changes);
+    session.observed.agent.changes = Some(changes);
 }
 
 /// The files are known: from here on they are this turn's to show, and nobody else's.
 pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let keys: Vec<String> = listed.iter().map(Artifact::key).collect();
-    let Some(turn) = &mut session.turn else {
-        return;
-    };
-    let (files, left_out) = artifacts::chosen(listed, &session.shown, limits);
-    if files.is_empty() && left_out.is_empty() {
-        session.observed.nothing_to_show = true;
+    if session.turn.as_ref().is_none_or(|turn| turn.stage.told().is_none()) {
         return;
     }
-    turn.artifacts = Some(files);
-    turn.unshown = left_out;
+    let (files, left_out) = artifacts::chosen(listed, &session.shown, limits);
+    if files.is_empty() && left_out.is_empty() {
+        session.observed.chat.nothing_to_show = true;
+        return;
+    }
+    if let Some(told) = told_mut(session) {
+        (told.artifacts, told.unshown) = (Some(files), left_out);
+    }
     // Those that lie there still are the newest: what is forgotten is gone from the folder, or has changed.
     session.shown.retain(|known| !keys.contains(known));
     session.shown.extend(keys);
@@ -108,29 +110,35 @@ pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Con
 
 /// The file that comes next cannot be shown: it is named instead.
 pub(super) fn unshown(session: &mut Session, why: &str) {
-    if let Some(turn) = &mut session.turn
-        && let Some(file) = turn.artifacts.iter().flatten().nth(turn.artifacts_done)
+    if let Some(told) = told_mut(session)
+        && let Some(file) = told.artifacts.iter().flatten().nth(told.artifacts_done)
     {
         let line = format!("{} {why}", file.words());
-        turn.unshown.push(line);
+        told.unshown.push(line);
     }
     dealt_with(session);
 }
 
 /// The file that came next stands in the thread, or will not.
 pub(super) fn dealt_with(session: &mut Session) {
-    if let Some(turn) = &mut session.turn {
-        turn.artifacts_done += 1;
+    if let Some(told) = told_mut(session) {
+        told.artifacts_done += 1;
     }
+}
+
+fn told_mut(session: &mut Session) -> Option<&mut Told> {
+    session.turn.as_mut()?.stage.told_mut()
 }
 
 /// A failure of something that is only read: it costs that and nothing else. False: it was something else.
 pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
     match of {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => {
-            session.observed.changes = Some(Changes::unread());
+            session.observed.agent.changes = Some(Changes::unread());
         }
-        Effect::Agent(AgentEffect::ListArtifacts { .. }) => session.observed.nothing_to_show = true,
+        Effect::Agent(AgentEffect::ListArtifacts { .. }) => {
+            session.observed.chat.nothing_to_show = true
+        }
         _ => return false,
     }
     true
@@ -153,7 +161,7 @@ pub(super) fn gives_up_showing(
         return false;
     }
     let worth_a_try = match failure {
-        Failure::Wait { .. } => turn.refusals < context.delivery.limits.refusals / 2,
+        Failure::Wait { .. } => turn.tries.refusals < context.delivery.limits.refusals / 2,
         // Of the chat, without which the end is not told either.
         Failure::Outage { .. } => true,
         _ => false,
@@ -162,7 +170,7 @@ pub(super) fn gives_up_showing(
         return false;
     }
     if posting == Some(&PostKind::Unshown) {
-        turn.unshown.clear();
+        turn.stage.told_mut().into_iter().for_each(|told| told.unshown.clear());
     } else {
         unshown(session, "could not be posted");
     }

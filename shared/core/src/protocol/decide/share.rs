@@ -6,10 +6,12 @@ use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::message::Prompt;
+use crate::records::observations::NameWrite;
 use crate::records::outcome::Outcome;
 use crate::records::outside;
 use crate::records::sandbox::Phase;
-use crate::records::session::{EndedTurn, NameWrite, Session};
+use crate::records::session::Session;
+use crate::records::turn::EndedTurn;
 
 /// Deliveries in which the common checkout is looked at often, and after that at least now and then.
 const OFTEN: u32 = 20;
@@ -27,14 +29,14 @@ pub(super) fn arrive(
     context: &Context<'_>,
 ) -> Option<Next> {
     let Some(name) = &prompt.wants.sandbox else {
-        let is_lost = session.link.is_some() && !session.sandbox.takes_threads();
+        let is_lost = session.place.link.is_some() && !session.sandbox.takes_threads();
         return is_lost.then(|| go_to(session, None, context));
     };
     if session.sandbox.name.as_ref() == Some(name) {
         join(session, context);
         return None;
     }
-    match session.observed.name_found.clone() {
+    match session.observed.sandbox.name_found.clone() {
         None => Some(Next::Do(Effect::FindName { name: name.clone() })),
         // An agent's second one is not for threads.
         Some(Some(key)) if !outside::is_seen_from(None, (name, &key)) => None,
@@ -61,7 +63,7 @@ pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
     if session.sandbox.name.as_ref() != Some(name) {
         return Some(words::no_sandbox(name, &session.thread));
     }
-    let is_in = session.link.is_none() || session.sandbox.threads.contains(&session.thread);
+    let is_in = session.place.link.is_none() || session.sandbox.threads.contains(&session.thread);
     (!is_in).then(|| words::too_many_threads(name, &session.thread))
 }
 
@@ -75,7 +77,7 @@ fn join(session: &mut Session, context: &Context<'_>) {
 
 /// The name goes on record in one piece with the records, on condition that nobody has it.
 pub(super) fn give_name(session: &mut Session, name: &SandboxName) {
-    session.observed.names.push(NameWrite {
+    session.observed.writes.names.push(NameWrite {
         name: name.clone(),
         sandbox: session.sandbox_key(),
         released: false,
@@ -86,7 +88,7 @@ pub(super) fn give_name(session: &mut Session, name: &SandboxName) {
 /// The sandbox gives its name up, in one piece with the records.
 pub(super) fn give_up_name(session: &mut Session) {
     if let Some(name) = session.sandbox.name.take() {
-        session.observed.names.push(NameWrite {
+        session.observed.writes.names.push(NameWrite {
             name,
             sandbox: session.sandbox_key(),
             released: true,
@@ -110,12 +112,12 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     record::leave_workspace(session);
     session.sandbox.threads.remove(&session.thread);
     session.sandbox.waiting.retain(|one| one.thread != session.thread);
-    session.observed.left = Some(session.sandbox_key());
-    session.link = to.filter(|key| *key != session.thread.sandbox());
+    session.observed.sandbox.left = Some(session.sandbox_key());
+    session.place.link = to.filter(|key| *key != session.thread.sandbox());
     record::leave(session);
     // What the agent of another sandbox was told, this one does not know.
-    session.briefed = None;
-    session.in_common = false;
+    session.conversation.briefed = None;
+    session.place.in_common = false;
     Next::Hold { delay_ms: 0, why: "the thread goes to another sandbox".to_owned() }
 }
 
@@ -131,7 +133,7 @@ pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
 
 /// The turn cannot have its workspace yet: it stands in line, and looks again.
 pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    if session.link.is_some() && !session.sandbox.takes_threads() {
+    if session.place.link.is_some() && !session.sandbox.takes_threads() {
         return Some(go_to(session, None, context));
     }
     let limits = context.delivery.limits;
@@ -189,7 +191,7 @@ pub(super) fn name(
         let word = words::named(name, &session.thread);
         return end(session, &word, context);
     }
-    match session.observed.name_found.clone() {
+    match session.observed.sandbox.name_found.clone() {
         None => return Next::Do(Effect::FindName { name: name.clone() }),
         Some(Some(key)) if key != session.sandbox_key() => {
             return end(session, &words::name_taken(name), context);
@@ -233,7 +235,7 @@ pub(super) fn connect(
         return go_to(session, Some(target.clone()), context);
     }
     let lost = !session.sandbox.takes_threads() || session.sandbox.closing.is_some();
-    if session.link.is_some() && lost {
+    if session.place.link.is_some() && lost {
         // On record first that it came to nothing, so that the next delivery only says so.
         remember(session, context);
         return go_to(session, None, context);
@@ -280,7 +282,7 @@ pub(super) fn tell(
     let key = session.sandbox_key();
     let of_its_own = (!session.sandbox.is_shared() && key.has_thread()).then(|| key.thread());
     let untold = |thread: &&ThreadKey| {
-        **thread != session.thread && !session.observed.told.contains(*thread)
+        **thread != session.thread && !session.observed.chat.told.contains(*thread)
     };
     let thread = session.sandbox.threads.iter().chain(of_its_own).find(untold)?;
     Some(Next::Do(Effect::Chat(ChatEffect::Tell {

@@ -8,7 +8,9 @@ use super::{Context, Next, record, words};
 use crate::base::ids::{PromptIds, TurnId};
 use crate::base::person::Person;
 use crate::protocol::effect::{AgentEffect, Effect, Sending};
-use crate::records::session::{Queued, Session, Steered, Turn};
+use crate::records::flags::Queued;
+use crate::records::session::Session;
+use crate::records::turn::{Steered, Turn};
 
 /// Somebody wants this waiting prompt sent now: the intent, unless it is too late for it.
 pub(super) fn take(
@@ -42,7 +44,7 @@ pub(super) fn take(
             sent: false,
             shown: false,
         }),
-        _ => session.observed.not_steered.push(id.to_owned()),
+        _ => session.observed.chat.not_steered.push(id.to_owned()),
     }
 }
 
@@ -50,7 +52,7 @@ pub(super) fn take(
 pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Option<Vec<TurnId>> {
     let room = turn.steered.len() < context.delivery.limits.steers;
     let steered = turn.steered.iter().map(|one| &one.turn);
-    let known = steered.chain(&session.observed.not_steered).cloned();
+    let known = steered.chain(&session.observed.chat.not_steered).cloned();
     (is_open(turn) && room).then(|| known.collect())
 }
 
@@ -67,7 +69,7 @@ pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
 pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let newest = session.turn.as_ref()?.steered.last()?.clone();
     // Another agent session knows nothing of what this turn was about.
-    if session.briefed != session.agent_session {
+    if session.conversation.briefed != session.conversation.session {
         record::fail(session, words::SESSION_VANISHED);
         return None;
     }
@@ -80,7 +82,7 @@ pub(super) fn sent(turn: &mut Turn) {
 }
 
 fn is_open(turn: &Turn) -> bool {
-    turn.stage.is_running() && turn.cancelled_by.is_none() && turn.aborting.is_none()
+    turn.stage.is_running() && turn.cancelled_by.is_none() && turn.aborting().is_none()
 }
 
 /// Within the run it goes to the model and the agent of the run.
@@ -90,7 +92,7 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
         turn: steered.turn.clone(),
         run_of: turn.id.clone(),
         generation: session.sandbox.generation,
-        agent_session: session.agent_session.clone()?,
+        agent_session: session.conversation.session.clone()?,
         ids: steered.ids.clone(),
         text: steered.prompt.text.clone(),
         images: Vec::new(),
@@ -104,13 +106,13 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
 /// new run, and one that has been answered begins none and hides its answer from who orders by time. Of several prompts
 /// it is the newest one that makes the run go on.
 pub(super) fn look_for(session: &Session) -> Option<Next> {
-    if session.observed.found.is_some() {
+    if session.observed.agent.found.is_some() {
         return None;
     }
     let message = session.turn.as_ref()?.messages().pop()?;
     Some(Next::Do(Effect::Agent(AgentEffect::FindPrompt {
         generation: session.sandbox.generation,
-        agent_session: session.agent_session.clone()?,
+        agent_session: session.conversation.session.clone()?,
         message,
     })))
 }

@@ -10,7 +10,7 @@ use crate::records::session::Session;
 
 /// Ends it, once in a delivery as long as that does not work.
 pub(super) fn end(session: &Session) -> Option<Next> {
-    let run = session.stray.clone().filter(|_| !session.observed.run_left)?;
+    let run = session.stray.clone().filter(|_| !session.observed.agent.run_left)?;
     Some(Next::Do(Effect::Agent(AgentEffect::EndRun(run))))
 }
 
@@ -27,12 +27,12 @@ pub(super) fn not_ended(session: &mut Session, failure: &Failure, context: &Cont
     }
     let waits = session.turn.as_mut().filter(|turn| turn.stage.is_received());
     let Some(turn) = waits else {
-        session.observed.run_left = true;
+        session.observed.agent.run_left = true;
         record::arm(session, context);
         return true;
     };
     if matches!(failure, Failure::SandboxDown { .. }) {
-        turn.server_restarts += 1;
+        turn.tries.server_restarts += 1;
     }
     false
 }

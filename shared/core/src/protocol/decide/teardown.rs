@@ -5,7 +5,8 @@ use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::{Phase, SandboxState};
-use crate::records::session::{EndedTurn, Session};
+use crate::records::session::Session;
+use crate::records::turn::EndedTurn;
 
 /// What a sweep needs next: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
@@ -21,7 +22,7 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
         && session.turn.is_none()
         && record::is_idle(session, context);
     let generation = session.sandbox.generation;
-    match &session.observed.sandbox {
+    match &session.observed.sandbox.state {
         _ if !idle => {}
         None => {
             return Next::Do(Effect::Sandbox(SandboxEffect::Observe {
@@ -101,7 +102,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             destroy(session, None, context)
         }
         Phase::Destroying => destroy(session, Some(expired(session)), context),
-        Phase::Destroyed if session.observed.sandbox.is_some() => {
+        Phase::Destroyed if session.observed.sandbox.state.is_some() => {
             destroy(session, Some(expired(session)), context)
         }
         Phase::Creating | Phase::Resuming => {
@@ -138,8 +139,8 @@ pub(super) fn begin_anew(
         return next;
     }
     if !record::has_ended(session, &message.id) {
-        session.agent_session = None;
-        session.fresh_since_ms = context.now_ms;
+        session.conversation.session = None;
+        session.conversation.fresh_since_ms = context.now_ms;
         let ended =
             EndedTurn { id: message.id.clone(), outcome: Outcome::Answered, at_ms: context.now_ms };
         record::remember(session, ended, context);
@@ -178,10 +179,10 @@ pub(super) fn reset(
     }
     match session.sandbox.phase {
         Phase::Destroyed | Phase::Error => {
-            session.agent_session = None;
+            session.conversation.session = None;
             session.sandbox.vanished = None;
             session.sandbox.repo = None;
-            session.fresh_since_ms = context.now_ms;
+            session.conversation.fresh_since_ms = context.now_ms;
             let ended = EndedTurn {
                 id: message.id.clone(),
                 outcome: Outcome::Answered,
@@ -215,7 +216,7 @@ pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> 
 }
 
 pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Context<'_>) {
-    session.observed.sandbox = None;
+    session.observed.sandbox.state = None;
     record::enter(session, Phase::Destroying, note, context);
     record::lease(session, context);
 }
@@ -225,7 +226,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let generation = session.sandbox.generation;
     lease::own(session, context);
-    match (&session.observed.sandbox, session.observed.stop_asked_ms) {
+    match (&session.observed.sandbox.state, session.observed.sandbox.stop_asked_ms) {
         (Some(SandboxState::Stopped), _) => {
             record::enter(session, Phase::Paused, "stopped, the disk is kept", context);
             Next::Done

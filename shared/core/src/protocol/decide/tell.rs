@@ -25,7 +25,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if let Some(next) = stray::end(session) {
         return Some(next);
     }
-    if session.observed.closed.is_some() {
+    if session.observed.chat.closed.is_some() {
         return untold::close(session, context);
     }
     if outcome == Outcome::Answered
@@ -39,7 +39,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if let Some(next) = aside::ending(session, &outcome, context) {
         return Some(next);
     }
-    if !session.observed.final_card {
+    if !session.observed.chat.final_card {
         return final_card(session, context);
     }
     if let Some(next) = aside::told(session, &outcome) {
@@ -51,11 +51,11 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
 
 /// The next part of the answer. After a crash the answer is read again from OpenCode, where it lies.
 fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let turn = session.turn.as_ref()?;
-    if turn.parts.is_some_and(|parts| turn.posted.len() >= parts) {
+    let told = session.turn.as_ref()?.stage.told()?;
+    if told.parts.is_some_and(|parts| told.posted.len() >= parts) {
         return None;
     }
-    let Some(answer) = session.observed.answer.clone() else {
+    let Some(answer) = session.observed.agent.answer.clone() else {
         if let Some(next) = provision::step(session, context) {
             return Some(next);
         }
@@ -63,13 +63,14 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     };
     let (parts, file) = parts(&answer, context);
     let turn = session.turn.as_mut()?;
-    turn.parts = Some(parts.len());
-    let index = turn.posted.len();
+    let told = turn.stage.told_mut()?;
+    told.parts = Some(parts.len());
+    let index = told.posted.len();
     let part = parts.get(index)?.clone();
     let last = index + 1 == parts.len();
     let kind = PostKind::Chunk(u32::try_from(index).unwrap_or(u32::MAX));
     let turn_id = turn.id.clone();
-    let card = turn.card.clone().filter(|_| index == 0);
+    let card = turn.card.at.clone().filter(|_| index == 0);
     let people = if last { aside::people(turn, &Outcome::Answered) } else { Vec::new() };
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
@@ -106,7 +107,8 @@ pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Opt
 
 fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    let (Some(prompted), Some(agent_session)) = (turn.stage.prompted(), &session.agent_session)
+    let (Some(prompted), Some(agent_session)) =
+        (turn.stage.prompted(), &session.conversation.session)
     else {
         record::fail(session, words::SESSION_VANISHED);
         return None;
@@ -142,12 +144,12 @@ fn final_card(session: &Session, context: &Context<'_>) -> Option<Next> {
     let state = CardState::Ended { outcome, usage };
     let (since_ms, model) = (turn.accepted_at_ms, turn.model(context.delivery.model));
     let mut card = Card::new(&turn.id, state, since_ms, context.now_ms, model);
-    if let Some(answer) = &session.observed.answer {
+    if let Some(answer) = &session.observed.agent.answer {
         card.plan.clone_from(&answer.plan);
         card.steps.clone_from(&answer.steps);
         card.earlier = answer.earlier;
     }
-    let (turn_id, at, kind) = (turn.id.clone(), turn.card.clone(), turn.card_kind());
+    let (turn_id, at, kind) = (turn.id.clone(), turn.card.at.clone(), turn.card_kind());
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,
         kind,

@@ -10,9 +10,11 @@ use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::artifacts::Artifact;
 use crate::records::card::{Post, card_kind};
+use crate::records::observations::Aside;
 use crate::records::outcome::Outcome;
-use crate::records::session::{Aside, Session, Turn};
+use crate::records::session::Session;
 use crate::records::stage::Stage;
+use crate::records::turn::Turn;
 use crate::records::untold::{Said, Untold};
 use crate::records::usage::Usage;
 
@@ -31,14 +33,14 @@ pub(super) fn refused(
                 && let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == *id)
             {
                 // It is settled, and no edit is worth the run.
-                if session.observed.closed_asks.contains_key(id) {
+                if session.observed.agent.closed_asks.contains_key(id) {
                     ask.settled = true;
                     return None;
                 }
                 // Until its time is over, and it counts as no: the run is not to blame, and is followed.
                 turn.trouble = Some(seen);
                 let ask = Aside::Ask(id.clone());
-                session.observed.asides_over.insert(ask);
+                session.observed.chat.asides_over.insert(ask);
                 return None;
             }
         }
@@ -61,20 +63,20 @@ pub(super) fn at_the_end(
 ) -> Option<Next> {
     let limits = context.delivery.limits;
     let turn = session.turn.as_mut()?;
-    turn.refusals += 1;
-    if turn.refusals <= limits.closed_tries {
-        return Some(Next::Hold { delay_ms: limits.backoff(turn.refusals), why: seen });
+    turn.tries.refusals += 1;
+    if turn.tries.refusals <= limits.closed_tries {
+        return Some(Next::Hold { delay_ms: limits.backoff(turn.tries.refusals), why: seen });
     }
-    session.observed.closed = Some(seen);
+    session.observed.chat.closed = Some(seen);
     None
 }
 
 /// Who asked is told beside the thread; then the turn is closed, with what is to be said of it kept.
 pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let seen = session.observed.closed.clone()?;
+    let seen = session.observed.chat.closed.clone()?;
     let turn = session.turn.as_ref()?;
     let people = aside::people(turn, &Outcome::Answered);
-    if !people.is_empty() && !session.observed.told.contains(&session.thread) {
+    if !people.is_empty() && !session.observed.chat.told.contains(&session.thread) {
         return Some(Next::Do(Effect::Chat(ChatEffect::TellBeside {
             turn: turn.id.clone(),
             people,
@@ -83,13 +85,13 @@ pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next
     }
     keep(session, context);
     record::close_turn(session, context);
-    session.observed.untold_tried = true;
+    session.observed.chat.untold_tried = true;
     None
 }
 
 fn keep(session: &mut Session, context: &Context<'_>) {
     let Some(turn) = &session.turn else { return };
-    let Stage::Ending { outcome, usage, .. } = &turn.stage else {
+    let Stage::Ending { outcome, usage, told, .. } = &turn.stage else {
         return;
     };
     let mut kept = Vec::new();
@@ -106,16 +108,16 @@ fn keep(session: &mut Session, context: &Context<'_>) {
         }
     }
     let model = turn.model(context.delivery.model);
-    if turn.old_card.is_some() {
-        let kind = card_kind(turn.rolls.saturating_sub(1));
-        let said = card(&turn.old_card, outcome, *usage, model, turn.accepted_at_ms);
+    if turn.card.old.is_some() {
+        let kind = card_kind(turn.card.rolls.saturating_sub(1));
+        let said = card(&turn.card.old, outcome, *usage, model, turn.accepted_at_ms);
         kept.push(untold(&turn.id, kind, said, context));
     }
-    if !session.observed.final_card {
-        let said = card(&turn.card, outcome, *usage, model, turn.accepted_at_ms);
+    if !session.observed.chat.final_card {
+        let said = card(&turn.card.at, outcome, *usage, model, turn.accepted_at_ms);
         kept.push(untold(&turn.id, turn.card_kind(), said, context));
     }
-    if let Some(word) = aside::call_word(outcome).filter(|_| !turn.called) {
+    if let Some(word) = aside::call_word(outcome).filter(|_| !told.called) {
         let text = word.to_owned();
         let word = untold(&turn.id, PostKind::Call, Said::Word { text }, context);
         let people = aside::people(turn, outcome);
@@ -124,7 +126,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
         }
     }
     // The next turn that is answered shows them.
-    let unshown = turn.artifacts.iter().flatten().skip(turn.artifacts_done);
+    let unshown = told.artifacts.iter().flatten().skip(told.artifacts_done);
     let unshown: Vec<String> = unshown.map(Artifact::key).collect();
     session.shown.retain(|key| !unshown.contains(key));
     session.untold.extend(kept);
@@ -133,11 +135,12 @@ fn keep(session: &mut Session, context: &Context<'_>) {
 
 /// The parts of an answer that do not stand in the thread yet, as far as there is room for them.
 fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> {
-    let Some(answer) = &session.observed.answer else {
+    let Some(answer) = &session.observed.agent.answer else {
         return Vec::new();
     };
     let (parts, file) = tell::parts(answer, context);
-    let missing = parts.iter().enumerate().skip(turn.posted.len());
+    let missing =
+        parts.iter().enumerate().skip(turn.stage.told().map_or(0, |told| told.posted.len()));
     // Half of the room: two answers in a row are kept.
     let most = context.delivery.limits.untold_bytes / 2;
     let mut bytes = 0;
@@ -192,8 +195,8 @@ fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
         bound(session, context);
         record::arm_thread(session, context);
     }
-    session.observed.noticed = true;
-    session.observed.untold_tried = true;
+    session.observed.chat.noticed = true;
+    session.observed.chat.untold_tried = true;
 }
 
 /// The oldest make room.
@@ -201,7 +204,7 @@ fn bound(session: &mut Session, context: &Context<'_>) {
     let most = context.delivery.limits.untold_bytes;
     while session.untold.iter().map(Untold::bytes).sum::<usize>() > most {
         let dropped = session.untold.remove(0);
-        session.observed.untold = Some(dropped.turn);
+        session.observed.chat.untold = Some(dropped.turn);
     }
 }
 
@@ -214,7 +217,7 @@ pub(super) fn due(session: &Session, context: &Context<'_>) -> Option<Ms> {
 
 /// The next post that the thread has not, tried while no turn is under way: what is said next comes after it.
 pub(super) fn next(session: &Session) -> Option<Next> {
-    if session.turn.is_some() || session.observed.untold_tried {
+    if session.turn.is_some() || session.observed.chat.untold_tried {
         return None;
     }
     let one = session.untold.first()?;
@@ -259,12 +262,12 @@ pub(super) fn failed(session: &mut Session, failure: &Failure, context: &Context
         Failure::ThreadClosed { .. } | Failure::Wait { .. } | Failure::Outage { .. }
     );
     if passes && context.now_ms < first.since_ms + limits.telling_ms {
-        session.observed.untold_tried = true;
+        session.observed.chat.untold_tried = true;
     } else if matches!(failure, Failure::ThreadGone { .. }) {
         session.untold.clear();
     } else {
         let dropped = session.untold.remove(0);
-        session.observed.untold = Some(dropped.turn);
+        session.observed.chat.untold = Some(dropped.turn);
     }
     record::arm_thread(session, context);
 }

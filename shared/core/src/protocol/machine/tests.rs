@@ -225,7 +225,7 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
             };
             assert_eq!(Some(known.session.version), expected.thread.map(|at| at + 1));
             assert_eq!(known.flags, flags);
-            assert!(known.session.observed.entries.is_empty());
+            assert!(known.session.observed.writes.entries.is_empty());
         }
         assert_eq!(written, 1, "the turn that ended");
     });

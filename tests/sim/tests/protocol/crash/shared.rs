@@ -120,7 +120,7 @@ fn name_of(place: &SimThread) -> Option<&str> {
 }
 
 fn is_linked(place: &SimThread) -> bool {
-    place.record.as_ref().is_some_and(|record| record.link.is_some())
+    place.record.as_ref().is_some_and(|record| record.place.link.is_some())
 }
 
 pub(super) const SCENARIOS: [Scenario; 9] = [

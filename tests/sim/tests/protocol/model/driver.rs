@@ -16,9 +16,10 @@ use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::{Cause, Event};
 use bobbin_core::protocol::machine::{Machine, Now, Outcome, Step};
 use bobbin_core::protocol::ports::{Loaded, Saved};
+use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::message::{DeadPrompt, Message, Operation, Prompt, Work};
 use bobbin_core::records::parked::{Parked, Seen};
-use bobbin_core::records::session::{ControlFlags, Queued, Session};
+use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::{Prompted, Stage};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::selection::Selection;
@@ -511,9 +512,9 @@ fn shift(session: &mut Session, by_ms: u64) {
     for one in &mut session.sandbox.waiting {
         back(&mut one.until_ms);
     }
-    session.observed.stop_asked_ms.as_mut().map(back);
+    session.observed.sandbox.stop_asked_ms.as_mut().map(back);
     if let Some(turn) = &mut session.turn {
-        turn.card_since_ms.as_mut().map(back);
+        turn.card.since_ms.as_mut().map(back);
         if let Some(prompted) = prompted_of(&mut turn.stage) {
             back(&mut prompted.at_ms);
         }
@@ -557,8 +558,8 @@ fn name_ids(session: &mut Session, next: &mut Next, mint: Option<String>) -> boo
     for one in &mut session.sandbox.in_use {
         one.since_ms = NOW;
     }
-    session.fresh_since_ms = 0;
-    session.observed.entries.clear();
+    session.conversation.fresh_since_ms = 0;
+    session.observed.writes.entries.clear();
     let own = session.turn.as_ref();
     let own = own.and_then(|turn| turn.stage.ids());
     let (Next::Do(effect) | Next::Together { work: effect, .. }) = next else {

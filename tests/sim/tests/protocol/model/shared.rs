@@ -217,7 +217,7 @@ impl Shared {
         home.sandbox.threads = [thread(0), thread(1)].into();
         s.homes[0] = self.driver.session_no(home);
         let mut beside = (*self.driver.session(s.threads[1])).clone();
-        beside.link = Some(thread(0).sandbox());
+        beside.place.link = Some(thread(0).sandbox());
         beside.version = PRESENT;
         s.threads[1] = self.driver.session_no(beside);
     }
@@ -475,7 +475,7 @@ impl Shared {
             Action::Relink => {
                 s.relinked = true;
                 let mut beside = (*self.record(&s, 1)).clone();
-                beside.link = None;
+                beside.place.link = None;
                 s.threads[1] = self.driver.session_no(beside);
                 self.outdate(&mut s, None, (Some(1), None));
             }
