@@ -4,7 +4,7 @@
 //!
 //! The doubt lives within a delivery. One that dies with it leaves the record as it was, and the next one looks anew.
 
-use super::{Context, Next, failed, stray};
+use super::{Context, Next, down, stray};
 use crate::base::failure::Failure;
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::observations::Missing;
@@ -40,12 +40,12 @@ fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
     match claim {
         Missing::Look => {}
         Missing::Call { first_sending } => {
-            failed::sandbox_down(session, &seen, first_sending, context);
+            down::sandbox_down(session, &seen, first_sending, context);
         }
         Missing::EndRun => {
             let failure = Failure::SandboxDown { seen: seen.clone() };
             if !stray::not_ended(session, &failure, context) {
-                failed::sandbox_down(session, &seen, false, context);
+                down::sandbox_down(session, &seen, false, context);
             }
         }
     }

@@ -4,9 +4,9 @@
 //! Each is repeated until it stands, and none of them can fail a turn: what the chat refuses for good, or too often
 //! while the end is told, is left as it is.
 
-use super::{Context, Next, outage, untold, words};
+use super::{Context, Next, outage, record, wait, words};
 use crate::base::failure::Failure;
-use crate::base::ids::{PostKind, PostRef, TurnId};
+use crate::base::ids::{PostKind, PostRef};
 use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::card::{Card, CardState, Post, card_kind};
 use crate::records::observations::Aside;
@@ -29,7 +29,7 @@ pub(super) fn under_way(session: &Session, context: &Context<'_>) -> Option<Next
 /// What is missing before the end of the turn is told.
 pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
-    let outcome = of_steered(outcome, &turn.id);
+    let outcome = record::of_steered(outcome, &turn.id);
     let joined = matches!(outcome, Outcome::Joined { .. });
     let told = |one: &Steered| (joined && one.shown) || is_over(session, &of(one));
     let untold = |one: &&Steered| !told(one);
@@ -40,14 +40,6 @@ pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>
 /// What is missing once its last card stands.
 pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
     old_card(session).or_else(|| call(session, outcome))
-}
-
-/// How a prompt that was sent into a turn ended, by how that turn did.
-pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
-    match outcome {
-        Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined { turn: turn.to_owned() },
-        other => other.clone(),
-    }
 }
 
 /// Who is to be called at the end of a turn: all who asked, except who stopped it. Platform ids, each once.
@@ -129,7 +121,7 @@ pub(super) fn refused(
     if is_ending(session)
         && let Failure::ThreadClosed { seen } = failure
     {
-        return untold::at_the_end(session, seen.clone(), context);
+        return wait::at_the_end(session, seen.clone(), context);
     }
     if is_ending(session)
         && let Failure::Outage { after_ms, seen } = failure

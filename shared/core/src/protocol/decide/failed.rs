@@ -1,18 +1,16 @@
 //! What a failure means: the failure table of the design, row by row (docs/PROTOCOL.md, "What a failure means").
 
 use super::{
-    Context, Next, absence, aside, lease, operate, outage, outside, record, results, stray, untold,
-    words,
+    Context, Next, absence, aside, down, lease, outage, outside, record, results, stray, untold,
+    wait, words,
 };
 use crate::base::failure::Failure;
 use crate::base::ids::{PostKind, ThreadKey};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
 use crate::records::message::Work;
 use crate::records::observations::Missing;
-use crate::records::outcome::Outcome;
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
-use crate::records::stage::Stage;
 
 /// The failure table: a step is returned only where the failure itself ends the delivery.
 pub(super) fn failed(
@@ -54,7 +52,9 @@ pub(super) fn failed(
         lease::release(session, of, context);
     }
     match failure {
-        Failure::Wait { after_ms, seen } => return wait(session, after_ms, seen, posting, context),
+        Failure::Wait { after_ms, seen } => {
+            return wait::wait(session, after_ms, seen, posting, context);
+        }
         Failure::Outage { after_ms, seen } => {
             return wait_out(session, after_ms, &seen, posting, context);
         }
@@ -72,7 +72,7 @@ pub(super) fn failed(
             session.observed.agent.session = false;
         }
         Failure::SandboxDown { seen } => {
-            sandbox_down(session, &seen, is_first_sending(of), context);
+            down::sandbox_down(session, &seen, is_first_sending(of), context);
         }
         Failure::SandboxGone => {
             let by = if ends_run {
@@ -85,21 +85,21 @@ pub(super) fn failed(
         }
         Failure::ResumeFailed { seen } => return resume_failed(session, seen, context),
         Failure::NonRecoverable { advice } => {
-            if posting_is_decoration(session, posting.as_ref(), context) {
+            if wait::posting_is_decoration(session, posting.as_ref(), context) {
                 return None;
             }
-            return give_up(session, &advice, posting.is_some(), context);
+            return wait::give_up(session, &advice, posting.is_some(), context);
         }
         Failure::ThreadClosed { seen } => return untold::refused(session, of, seen, context),
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
         // What it was to begin with is not there, or is not for it: the next try goes without.
         Failure::TurnFailed { reason } if is_create(of) && session.sandbox.snapshot.is_some() => {
             session.sandbox.snapshot = None;
-            return give_up(session, &reason, false, context);
+            return wait::give_up(session, &reason, false, context);
         }
         // Half made it is of no use to whoever wanted it like that.
         Failure::TurnFailed { reason } if session.sandbox.phase == Phase::Creating => {
-            return give_up(session, &reason, posting.is_some(), context);
+            return wait::give_up(session, &reason, posting.is_some(), context);
         }
         Failure::TurnFailed { reason } => {
             // What it lacks, others may not want of it: it is up.
@@ -141,48 +141,6 @@ fn not_told(
     }
 }
 
-/// It may work on a repeat: a bounded number of them.
-pub(super) fn wait(
-    session: &mut Session,
-    after_ms: u64,
-    seen: String,
-    posting: Option<PostKind>,
-    context: &Context<'_>,
-) -> Option<Next> {
-    let limits = context.delivery.limits;
-    if !is_owed(posting.as_ref(), context)
-        && posting_is_decoration(session, posting.as_ref(), context)
-    {
-        return None;
-    }
-    if session.turn.is_none() && context.delivery.is_given_up() {
-        return Some(Next::Done);
-    }
-    let (attempts, most) = session.turn.as_mut().map_or(
-        // What has no turn has no count on record: the queue's own ends it.
-        (context.delivery.receive, u32::MAX),
-        |turn| {
-            turn.trouble = Some(seen.clone());
-            match turn.stage {
-                // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again, must
-                // not use up what the telling of the end may take.
-                Stage::Ending { .. } if posting.is_some() => {
-                    turn.tries.refusals += 1;
-                    return (turn.tries.refusals, limits.refusals);
-                }
-                Stage::Running(_) => turn.tries.attempts += 1,
-                _ => {}
-            }
-            (turn.tries.attempts + 1, limits.attempts + 1)
-        },
-    );
-    if attempts > most {
-        let reason = words::kept_failing(Some(&seen));
-        return give_up(session, &reason, posting.is_some(), context);
-    }
-    Some(Next::Hold { delay_ms: limits.backoff_asked(attempts, after_ms), why: seen })
-}
-
 /// Something that Bobbin stands on is away: it is waited for by time.
 fn wait_out(
     session: &mut Session,
@@ -193,8 +151,8 @@ fn wait_out(
 ) -> Option<Next> {
     let waited = if posting.is_none() {
         outage::of_provider(session, after_ms, seen, context)
-    } else if !is_owed(posting.as_ref(), context)
-        && posting_is_decoration(session, posting.as_ref(), context)
+    } else if !wait::is_owed(posting.as_ref(), context)
+        && wait::posting_is_decoration(session, posting.as_ref(), context)
     {
         return None;
     } else {
@@ -202,14 +160,8 @@ fn wait_out(
     };
     match waited {
         Ok(hold) => Some(hold),
-        Err(words) => give_up(session, &words, posting.is_some(), context),
+        Err(words) => wait::give_up(session, &words, posting.is_some(), context),
     }
-}
-
-/// Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
-pub(super) fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
-    let swept = matches!(context.delivery.message.work, Work::Sweep);
-    matches!(posting, Some(PostKind::Notice)) && !swept
 }
 
 /// The server came up and never became healthy: it is ended and started anew, a bounded number of times.
@@ -223,7 +175,7 @@ fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> 
         turn.tries.server_restarts > limits.server_restarts
     });
     if spent {
-        return give_up(session, &words::server_unhealthy(&seen), false, context);
+        return wait::give_up(session, &words::server_unhealthy(&seen), false, context);
     }
     None
 }
@@ -243,123 +195,6 @@ fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
     }
     record::close_untold(session, &seen, context);
     session.observed.chat.noticed = true;
-}
-
-/// A card that only shows progress may fail: the next one, and the end, are posted all the same.
-pub(super) fn posting_is_decoration(
-    session: &mut Session,
-    posting: Option<&PostKind>,
-    context: &Context<'_>,
-) -> bool {
-    match (posting, &session.turn) {
-        // The run goes on without a new card for a while; the old one stands.
-        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
-            if turn.card.at.is_none() && turn.stage.is_running() =>
-        {
-            session.observed.chat.card_retry_ms =
-                Some(context.now_ms + context.delivery.limits.backoff_ms_max);
-            true
-        }
-        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
-            turn.card.at.is_some() && !turn.stage.is_ending()
-        }
-        (Some(PostKind::Notice), None) => {
-            session.observed.chat.noticed = true;
-            true
-        }
-        _ => false,
-    }
-}
-
-/// The server or its sandbox does not answer: look again from the sandbox up, a bounded number of times.
-pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Context<'_>) {
-    let limits = context.delivery.limits;
-    if let Some(turn) = &mut session.turn {
-        turn.trouble = Some(seen.to_owned());
-        let spent = match turn.stage {
-            // As good as a look at the server before it was sent: what the agent does not have by then is sent, not sent
-            // again.
-            Stage::Prompting(_) if unsent => false,
-            Stage::Prompting(_) | Stage::Running(_) => {
-                turn.stage.doubted();
-                turn.stage.prompted_mut().is_some_and(|prompted| {
-                    prompted.resends += 1;
-                    prompted.resends > limits.resends
-                })
-            }
-            Stage::Received { .. } if session.sandbox.phase == Phase::Active => {
-                turn.tries.server_restarts > limits.server_restarts
-            }
-            Stage::Received { .. } => {
-                turn.tries.server_restarts += 1;
-                turn.tries.server_restarts > limits.server_restarts
-            }
-            Stage::Ending { .. } => {
-                turn.tries.attempts += 1;
-                turn.tries.attempts > limits.attempts
-            }
-        };
-        if spent {
-            record::fail(session, &words::server_went_away(seen));
-        }
-    } else {
-        session.observed.agent.downs += 1;
-        session.observed.trouble = Some(seen.to_owned());
-    }
-    session.observed.agent.healthy = false;
-    session.observed.agent.session = false;
-    session.observed.agent.seen.doubt = None;
-    session.observed.agent.found = None;
-    session.observed.sandbox.state = None;
-    session.observed.sandbox.start_asked = false;
-    if session.sandbox.phase == Phase::Active {
-        record::enter(session, Phase::Resuming, "the server does not answer", context);
-        record::lease_to_bring_up(session, context);
-    }
-}
-
-/// A repeat cannot help: the turn fails with these words; what was half made is taken down.
-fn give_up(
-    session: &mut Session,
-    reason: &str,
-    posting: bool,
-    context: &Context<'_>,
-) -> Option<Next> {
-    match session.turn.as_ref().map(|turn| &turn.stage) {
-        // The chat works, but the answer cannot be read again: that is told instead.
-        Some(Stage::Ending { outcome: Outcome::Answered, .. })
-            if !posting && session.observed.agent.answer.is_none() =>
-        {
-            record::fail(session, reason);
-        }
-        // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
-        Some(Stage::Ending { .. }) => {
-            session.observed.chat.untold = session.turn.as_ref().map(|turn| turn.id.clone());
-            record::close_untold(session, reason, context);
-        }
-        Some(_) => record::fail(session, reason),
-        None => operate::refused(session, reason, context),
-    }
-    // Somebody else may be bringing it up, or down: that is theirs.
-    if record::foreign_lease_ms(session, context).is_some() {
-        return None;
-    }
-    match session.sandbox.phase {
-        Phase::Creating => {
-            outside::ends_half_made(session);
-            session.observed.sandbox.state = None;
-            record::enter(session, Phase::Destroying, "it could not be made ready", context);
-            record::lease(session, context);
-        }
-        // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
-        Phase::Destroying if session.turn.is_none() => {
-            record::enter(session, Phase::Error, reason, context);
-            session.observed.trouble = Some(reason.to_owned());
-        }
-        Phase::Pausing if session.turn.is_none() => return Some(Next::Done),
-        _ => {}
-    }
-    None
 }
 
 const fn is_create(of: &Effect) -> bool {

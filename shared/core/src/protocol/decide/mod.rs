@@ -5,14 +5,17 @@
 //! goes on from what it finds. Nothing outside this module branches on a phase.
 
 mod absence;
+mod answer;
 mod apply;
 mod aside;
 mod choose;
 mod dead_letter;
+mod down;
 mod failed;
 mod lease;
 mod notice;
 pub mod operate;
+mod operated;
 pub mod orphan;
 mod outage;
 mod outside;
@@ -28,6 +31,7 @@ mod stray;
 mod teardown;
 mod tell;
 mod untold;
+mod wait;
 pub mod words;
 
 use crate::base::ids::Ms;

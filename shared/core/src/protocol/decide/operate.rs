@@ -5,15 +5,14 @@
 //! goes on record. A sandbox that is not there is never made: that is for a prompt.
 
 use super::{
-    Context, Next, lease, notice, outside, provision, record, share, teardown, tell, words,
+    Context, Next, lease, notice, operated, outside, provision, record, share, teardown, tell,
+    words,
 };
 use crate::base::person::Person;
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::message::{NewSandbox, Operation, Work};
 use crate::records::outcome::Outcome;
-use crate::records::sandbox::{
-    KeptSnapshot, OPERATED_MAX, Operated, Phase, SandboxState, SnapshotSeen,
-};
+use crate::records::sandbox::{KeptSnapshot, Phase, SandboxState, SnapshotSeen};
 use crate::records::session::Session;
 use crate::tenant::runtime_mode::RuntimeMode;
 
@@ -29,7 +28,7 @@ pub(super) fn next(
     {
         return next;
     }
-    if known(session, context).is_some() {
+    if operated::known(session, context).is_some() {
         return over(session, want, by, context);
     }
     if let Some(wait) = wait_for_turns(session, want, by, context) {
@@ -95,7 +94,7 @@ fn wait_for_turns(
 /// What a sandbox needs that no thread was the first of.
 pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<'_>) -> Next {
     let want = Operation::Create;
-    if known(session, context).is_some() {
+    if operated::known(session, context).is_some() {
         return record::at_rest(session, Next::Done, context);
     }
     if context.delivery.receive > context.delivery.limits.attempts + 1 {
@@ -263,7 +262,7 @@ fn destroyed(session: &mut Session, by: Option<&Person>, context: &Context<'_>) 
     sandbox.in_use.clear();
     sandbox.waiting.clear();
     share::give_up_name(session);
-    remember(session, Operation::Destroy, None, context);
+    operated::remember(session, Operation::Destroy, None, context);
     over(session, Operation::Destroy, by, context)
 }
 
@@ -378,25 +377,13 @@ const NONE: &str = "the thread has no sandbox";
 const NO_AGENT: &str = "the sandbox of its agent is not there any more";
 const BUSY: &str = "a turn is still under way in it: stop that first";
 
-/// A repeat cannot help: the record says so.
-pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
-    let want = match context.delivery.message.work {
-        Work::Operate { want, .. } => want,
-        Work::Create(_) => Operation::Create,
-        _ => return,
-    };
-    if known(session, context).is_none() {
-        remember(session, want, Some(reason), context);
-    }
-}
-
 fn end(
     session: &mut Session,
     want: Operation,
     trouble: Option<&str>,
     context: &Context<'_>,
 ) -> Next {
-    remember(session, want, trouble, context);
+    operated::remember(session, want, trouble, context);
     over(session, want, None, context)
 }
 
@@ -407,7 +394,7 @@ fn over(
     by: Option<&Person>,
     context: &Context<'_>,
 ) -> Next {
-    let deleted = known(session, context).is_some_and(|known| known.trouble.is_none());
+    let deleted = operated::known(session, context).is_some_and(|known| known.trouble.is_none());
     if want == Operation::Destroy && deleted {
         session.observed.trouble = None;
         let word = words::destroyed_by(by.map_or("", |by| &by.name));
@@ -420,20 +407,4 @@ fn over(
         }
     }
     record::at_rest(session, Next::Done, context)
-}
-
-fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {
-    let id = &context.delivery.message.id;
-    session.sandbox.operated.iter().find(|one| one.id == *id)
-}
-
-fn remember(session: &mut Session, want: Operation, trouble: Option<&str>, context: &Context<'_>) {
-    session.sandbox.operated.push(Operated {
-        id: context.delivery.message.id.clone(),
-        want,
-        at_ms: context.now_ms,
-        trouble: trouble.map(str::to_owned),
-    });
-    let surplus = session.sandbox.operated.len().saturating_sub(OPERATED_MAX);
-    session.sandbox.operated.drain(..surplus);
 }

@@ -1,6 +1,6 @@
 //! Small changes of the record that several rules share.
 
-use super::{Context, Next, aside, untold};
+use super::{Context, Next};
 use crate::base::ids::{Ms, TurnId};
 use crate::protocol::effect::Effect;
 use crate::records::ledger::{self, Entry};
@@ -251,7 +251,7 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
         };
         let is_left = session.stray.is_some() && is_up;
         let left = is_left.then_some(now + limits.stop_ms);
-        left.into_iter().chain(untold::due(session, context)).min()
+        left.into_iter().chain(untold_due(session, context)).min()
     };
 }
 
@@ -317,7 +317,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
         let ended =
             EndedTurn { id: turn.id.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
         for steered in &turn.steered {
-            close_steered(session, steered, aside::of_steered(&outcome, &turn.id), context);
+            close_steered(session, steered, of_steered(&outcome, &turn.id), context);
         }
         let patch_bytes = context.delivery.limits.patch_bytes;
         let changes = session.observed.agent.changes.as_ref();
@@ -482,4 +482,19 @@ pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     leave(session);
     session.observed.forget_sandbox();
     enter(session, Phase::Destroyed, note, context);
+}
+
+/// How a prompt that was sent into a turn ended, by how that turn did.
+pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
+    match outcome {
+        Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined { turn: turn.to_owned() },
+        other => other.clone(),
+    }
+}
+
+/// When what is kept is tried again by itself: after a part of the time for which it is kept already.
+fn untold_due(session: &Session, context: &Context<'_>) -> Option<Ms> {
+    let limits = context.delivery.limits;
+    let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);
+    Some(context.now_ms + limits.outage_delay(kept_ms).max(limits.backoff_ms_max))
 }

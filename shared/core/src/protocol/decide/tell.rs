@@ -1,20 +1,13 @@
 //! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
 
-use std::borrow::Cow;
-
-use super::{Context, Next, aside, provision, record, results, stray, untold, words};
+use super::{Context, Next, answer, aside, provision, record, results, stray, untold, words};
 use crate::base::ids::{Ms, PostKind};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::outcome::Outcome;
 use crate::records::parked::Seen;
-use crate::records::run::{Answer, RunEnd};
 use crate::records::session::Session;
 use crate::records::stage::Stage;
-use crate::text::gist;
-
-/// Characters (UTF-16 units) of an answer that stand in the message beside its file.
-const FILE_GIST_UNITS_MAX: usize = 1_200;
 
 /// The step that is missing until the turn is closed; none once it is.
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
@@ -61,7 +54,7 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         }
         return read_again(session, context);
     };
-    let (parts, file) = parts(&answer, context);
+    let (parts, file) = answer::parts(&answer, context);
     let turn = session.turn.as_mut()?;
     let told = turn.stage.told_mut()?;
     told.parts = Some(parts.len());
@@ -81,28 +74,6 @@ fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             Post::Chunk { text: part, last, file: file.filter(|_| last), card },
         ),
     })))
-}
-
-/// The parts of an answer, and the whole of it as a file where it is too long for messages.
-pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Option<String>) {
-    let limits = context.delivery.limits;
-    let text = match (answer.text.trim(), &answer.end) {
-        ("", RunEnd::Rejected) => Cow::Borrowed(words::DECLINED),
-        ("", RunEnd::Cut) => Cow::Borrowed(words::CUT_OFF),
-        ("", _) => Cow::Borrowed(words::NO_TEXT),
-        (text, RunEnd::Cut) => Cow::Owned(format!("{text}\n\n{}", words::CUT_OFF)),
-        (text, RunEnd::Unexplained) => Cow::Owned(format!("{text}\n\n{}", words::MAYBE_INCOMPLETE)),
-        (text, _) => Cow::Borrowed(text),
-    };
-    let text = text.as_ref();
-    if text.chars().count() <= limits.answer_chars {
-        return ((context.delivery.split)(text), None);
-    }
-    // One message beside the file: it is read before anybody opens that.
-    let gist = gist(text, FILE_GIST_UNITS_MAX);
-    let mut parts = (context.delivery.split)(&gist);
-    parts.truncate(1);
-    (parts, Some(text.to_owned()))
 }
 
 fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {

@@ -4,7 +4,7 @@
 //! Promised: a thread that is closed for a while costs nobody an answer, and leaves no card that looks alive; and what is
 //! kept is bounded in bytes and in time.
 
-use super::{Context, Next, aside, failed, record, tell, words};
+use super::{Context, Next, answer, aside, record, wait, words};
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::{ChatEffect, Effect};
@@ -27,7 +27,7 @@ pub(super) fn refused(
 ) -> Option<Next> {
     let posting = of.posts();
     match &mut session.turn {
-        Some(turn) if turn.stage.is_ending() => return at_the_end(session, seen, context),
+        Some(turn) if turn.stage.is_ending() => return wait::at_the_end(session, seen, context),
         Some(turn) => {
             if let Some(PostKind::Ask(id)) = &posting
                 && let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == *id)
@@ -44,7 +44,7 @@ pub(super) fn refused(
                 return None;
             }
         }
-        None if failed::is_owed(posting.as_ref(), context)
+        None if wait::is_owed(posting.as_ref(), context)
             && context.delivery.receive > context.delivery.limits.closed_tries =>
         {
             keep_word(session, of, context);
@@ -52,23 +52,7 @@ pub(super) fn refused(
         }
         None => {}
     }
-    failed::wait(session, 0, seen, posting, context)
-}
-
-/// The same while the end of a turn is told.
-pub(super) fn at_the_end(
-    session: &mut Session,
-    seen: String,
-    context: &Context<'_>,
-) -> Option<Next> {
-    let limits = context.delivery.limits;
-    let turn = session.turn.as_mut()?;
-    turn.tries.refusals += 1;
-    if turn.tries.refusals <= limits.closed_tries {
-        return Some(Next::Hold { delay_ms: limits.backoff(turn.tries.refusals), why: seen });
-    }
-    session.observed.chat.closed = Some(seen);
-    None
+    wait::wait(session, 0, seen, posting, context)
 }
 
 /// Who asked is told beside the thread; then the turn is closed, with what is to be said of it kept.
@@ -98,7 +82,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
     if *outcome == Outcome::Answered {
         kept.extend(answer(session, turn, context));
     }
-    let of_steered = aside::of_steered(outcome, &turn.id);
+    let of_steered = record::of_steered(outcome, &turn.id);
     let is_joined = matches!(of_steered, Outcome::Joined { .. });
     for one in &turn.steered {
         let is_shown = is_joined && one.shown;
@@ -138,7 +122,7 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
     let Some(answer) = &session.observed.agent.answer else {
         return Vec::new();
     };
-    let (parts, file) = tell::parts(answer, context);
+    let (parts, file) = answer::parts(answer, context);
     let missing =
         parts.iter().enumerate().skip(turn.stage.told().map_or(0, |told| told.posted.len()));
     // Half of the room: two answers in a row are kept.
@@ -206,13 +190,6 @@ fn bound(session: &mut Session, context: &Context<'_>) {
         let dropped = session.untold.remove(0);
         session.observed.chat.untold = Some(dropped.turn);
     }
-}
-
-/// When what is kept is tried again by itself: after a part of the time for which it is kept already.
-pub(super) fn due(session: &Session, context: &Context<'_>) -> Option<Ms> {
-    let limits = context.delivery.limits;
-    let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);
-    Some(context.now_ms + limits.outage_delay(kept_ms).max(limits.backoff_ms_max))
 }
 
 /// The next post that the thread has not, tried while no turn is under way: what is said next comes after it.

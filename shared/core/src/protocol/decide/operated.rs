@@ -1,0 +1,39 @@
+//! What a sandbox's record says of the operations that people asked for: each is done once.
+
+use super::Context;
+use crate::records::message::{Operation, Work};
+use crate::records::sandbox::{OPERATED_MAX, Operated};
+use crate::records::session::Session;
+
+/// A repeat cannot help: the record says so.
+pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
+    let want = match context.delivery.message.work {
+        Work::Operate { want, .. } => want,
+        Work::Create(_) => Operation::Create,
+        _ => return,
+    };
+    if known(session, context).is_none() {
+        remember(session, want, Some(reason), context);
+    }
+}
+
+pub(super) fn known<'a>(session: &'a Session, context: &Context<'_>) -> Option<&'a Operated> {
+    let id = &context.delivery.message.id;
+    session.sandbox.operated.iter().find(|one| one.id == *id)
+}
+
+pub(super) fn remember(
+    session: &mut Session,
+    want: Operation,
+    trouble: Option<&str>,
+    context: &Context<'_>,
+) {
+    session.sandbox.operated.push(Operated {
+        id: context.delivery.message.id.clone(),
+        want,
+        at_ms: context.now_ms,
+        trouble: trouble.map(str::to_owned),
+    });
+    let surplus = session.sandbox.operated.len().saturating_sub(OPERATED_MAX);
+    session.sandbox.operated.drain(..surplus);
+}

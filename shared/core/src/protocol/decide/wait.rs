@@ -1,0 +1,143 @@
+//! What may work on a repeat waits for it a bounded number of times; then it is given up.
+
+use super::{Context, Next, operated, outside, record, words};
+use crate::base::ids::PostKind;
+use crate::records::message::Work;
+use crate::records::outcome::Outcome;
+use crate::records::sandbox::Phase;
+use crate::records::session::Session;
+use crate::records::stage::Stage;
+
+/// It may work on a repeat: a bounded number of them.
+pub(super) fn wait(
+    session: &mut Session,
+    after_ms: u64,
+    seen: String,
+    posting: Option<PostKind>,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    if !is_owed(posting.as_ref(), context)
+        && posting_is_decoration(session, posting.as_ref(), context)
+    {
+        return None;
+    }
+    if session.turn.is_none() && context.delivery.is_given_up() {
+        return Some(Next::Done);
+    }
+    let (attempts, most) = session.turn.as_mut().map_or(
+        // What has no turn has no count on record: the queue's own ends it.
+        (context.delivery.receive, u32::MAX),
+        |turn| {
+            turn.trouble = Some(seen.clone());
+            match turn.stage {
+                // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again, must
+                // not use up what the telling of the end may take.
+                Stage::Ending { .. } if posting.is_some() => {
+                    turn.tries.refusals += 1;
+                    return (turn.tries.refusals, limits.refusals);
+                }
+                Stage::Running(_) => turn.tries.attempts += 1,
+                _ => {}
+            }
+            (turn.tries.attempts + 1, limits.attempts + 1)
+        },
+    );
+    if attempts > most {
+        let reason = words::kept_failing(Some(&seen));
+        return give_up(session, &reason, posting.is_some(), context);
+    }
+    Some(Next::Hold { delay_ms: limits.backoff_asked(attempts, after_ms), why: seen })
+}
+
+/// Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
+pub(super) fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
+    let swept = matches!(context.delivery.message.work, Work::Sweep);
+    matches!(posting, Some(PostKind::Notice)) && !swept
+}
+
+/// A card that only shows progress may fail: the next one, and the end, are posted all the same.
+pub(super) fn posting_is_decoration(
+    session: &mut Session,
+    posting: Option<&PostKind>,
+    context: &Context<'_>,
+) -> bool {
+    match (posting, &session.turn) {
+        // The run goes on without a new card for a while; the old one stands.
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
+            if turn.card.at.is_none() && turn.stage.is_running() =>
+        {
+            session.observed.chat.card_retry_ms =
+                Some(context.now_ms + context.delivery.limits.backoff_ms_max);
+            true
+        }
+        (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
+            turn.card.at.is_some() && !turn.stage.is_ending()
+        }
+        (Some(PostKind::Notice), None) => {
+            session.observed.chat.noticed = true;
+            true
+        }
+        _ => false,
+    }
+}
+
+/// The same while the end of a turn is told.
+pub(super) fn at_the_end(
+    session: &mut Session,
+    seen: String,
+    context: &Context<'_>,
+) -> Option<Next> {
+    let limits = context.delivery.limits;
+    let turn = session.turn.as_mut()?;
+    turn.tries.refusals += 1;
+    if turn.tries.refusals <= limits.closed_tries {
+        return Some(Next::Hold { delay_ms: limits.backoff(turn.tries.refusals), why: seen });
+    }
+    session.observed.chat.closed = Some(seen);
+    None
+}
+
+/// A repeat cannot help: the turn fails with these words; what was half made is taken down.
+pub(super) fn give_up(
+    session: &mut Session,
+    reason: &str,
+    posting: bool,
+    context: &Context<'_>,
+) -> Option<Next> {
+    match session.turn.as_ref().map(|turn| &turn.stage) {
+        // The chat works, but the answer cannot be read again: that is told instead.
+        Some(Stage::Ending { outcome: Outcome::Answered, .. })
+            if !posting && session.observed.agent.answer.is_none() =>
+        {
+            record::fail(session, reason);
+        }
+        // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
+        Some(Stage::Ending { .. }) => {
+            session.observed.chat.untold = session.turn.as_ref().map(|turn| turn.id.clone());
+            record::close_untold(session, reason, context);
+        }
+        Some(_) => record::fail(session, reason),
+        None => operated::refused(session, reason, context),
+    }
+    // Somebody else may be bringing it up, or down: that is theirs.
+    if record::foreign_lease_ms(session, context).is_some() {
+        return None;
+    }
+    match session.sandbox.phase {
+        Phase::Creating => {
+            outside::ends_half_made(session);
+            session.observed.sandbox.state = None;
+            record::enter(session, Phase::Destroying, "it could not be made ready", context);
+            record::lease(session, context);
+        }
+        // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
+        Phase::Destroying if session.turn.is_none() => {
+            record::enter(session, Phase::Error, reason, context);
+            session.observed.trouble = Some(reason.to_owned());
+        }
+        Phase::Pausing if session.turn.is_none() => return Some(Next::Done),
+        _ => {}
+    }
+    None
+}
