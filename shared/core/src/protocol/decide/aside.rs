@@ -135,9 +135,9 @@ pub(super) fn refused(
         && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
     {
         turn.refusals += 1;
-        if turn.refusals <= limits.refusals {
+        if turn.refusals <= limits.retry.refusals {
             return Some(Next::Hold {
-                delay_ms: limits.backoff_asked(turn.refusals, *after_ms),
+                delay_ms: limits.retry.backoff_asked(turn.refusals, *after_ms),
                 why: seen.clone(),
             });
         }

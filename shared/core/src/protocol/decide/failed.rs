@@ -59,7 +59,10 @@ pub(super) fn failed(
         }
         // The loop gives its message back before it asks; said here too, so that the table is whole.
         Failure::Newer { seen } => {
-            return Some(Next::Hold { delay_ms: context.delivery.limits.newer_ms_max, why: seen });
+            return Some(Next::Hold {
+                delay_ms: context.delivery.limits.retry.newer_ms_max,
+                why: seen,
+            });
         }
         Failure::SessionMissing => {
             // First its end, which notes the run by the session's id.
@@ -125,12 +128,12 @@ fn not_told(
     let limits = context.delivery.limits;
     let message = context.delivery.message;
     let is_waited_for = match message.work {
-        Work::Sweep => context.delivery.receive <= limits.attempts,
-        _ => context.now_ms < message.accepted_at_ms + limits.telling_ms,
+        Work::Sweep => context.delivery.receive <= limits.retry.attempts,
+        _ => context.now_ms < message.accepted_at_ms + limits.retry.telling_ms,
     };
     match failure {
         Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } if is_waited_for => {
-            let delay_ms = limits.outage_backoff(context.delivery.receive);
+            let delay_ms = limits.retry.outage_backoff(context.delivery.receive);
             Some(Next::Hold { delay_ms: delay_ms.max(*after_ms), why: seen.clone() })
         }
         _ => {
@@ -167,19 +170,19 @@ pub(super) fn wait(
                 // not use up what the telling of the end may take.
                 Stage::Ending { .. } if posting.is_some() => {
                     turn.refusals += 1;
-                    return (turn.refusals, limits.refusals);
+                    return (turn.refusals, limits.retry.refusals);
                 }
                 Stage::Running(_) => turn.attempts += 1,
                 _ => {}
             }
-            (turn.attempts + 1, limits.attempts + 1)
+            (turn.attempts + 1, limits.retry.attempts + 1)
         },
     );
     if attempts > most {
         let reason = words::kept_failing(Some(&seen));
         return give_up(session, &reason, posting.is_some(), context);
     }
-    Some(Next::Hold { delay_ms: limits.backoff_asked(attempts, after_ms), why: seen })
+    Some(Next::Hold { delay_ms: limits.retry.backoff_asked(attempts, after_ms), why: seen })
 }
 
 /// Something that Bobbin stands on is away: it is waited for by time.
@@ -219,7 +222,7 @@ fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> 
     let spent = session.turn.as_mut().is_none_or(|turn| {
         turn.server_restarts += 1;
         turn.trouble = Some(seen.clone());
-        turn.server_restarts > limits.server_restarts
+        turn.server_restarts > limits.turn.server_restarts
     });
     if spent {
         return give_up(session, &words::server_unhealthy(&seen), false, context);
@@ -236,7 +239,8 @@ fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
         && !session.observed.abort_sent
     {
         turn.aborting = Some(seen);
-        session.observed.card_retry_ms = Some(context.now_ms + context.delivery.limits.stop_ms);
+        session.observed.card_retry_ms =
+            Some(context.now_ms + context.delivery.limits.sandbox.stop_ms);
         return;
     }
     record::close_untold(session, &seen, context);
@@ -255,7 +259,7 @@ pub(super) fn posting_is_decoration(
             if turn.card.is_none() && turn.stage.is_running() =>
         {
             session.observed.card_retry_ms =
-                Some(context.now_ms + context.delivery.limits.backoff_ms_max);
+                Some(context.now_ms + context.delivery.limits.retry.backoff_ms_max);
             true
         }
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
@@ -281,18 +285,18 @@ pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, cont
             Stage::Prompting(_) | Stage::Running(_) => {
                 turn.stage.doubted();
                 turn.resends += 1;
-                turn.resends > limits.resends
+                turn.resends > limits.turn.resends
             }
             Stage::Received { .. } if session.sandbox.phase == Phase::Active => {
-                turn.server_restarts > limits.server_restarts
+                turn.server_restarts > limits.turn.server_restarts
             }
             Stage::Received { .. } => {
                 turn.server_restarts += 1;
-                turn.server_restarts > limits.server_restarts
+                turn.server_restarts > limits.turn.server_restarts
             }
             Stage::Ending { .. } => {
                 turn.attempts += 1;
-                turn.attempts > limits.attempts
+                turn.attempts > limits.retry.attempts
             }
         };
         if spent {

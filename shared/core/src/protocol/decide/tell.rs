@@ -94,7 +94,7 @@ pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Opt
         (text, _) => Cow::Borrowed(text),
     };
     let text = text.as_ref();
-    if text.chars().count() <= limits.answer_chars {
+    if text.chars().count() <= limits.chat.answer_chars {
         return ((context.delivery.split)(text), None);
     }
     // One message beside the file: it is read before anybody opens that.
@@ -125,12 +125,12 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         asks: turn.asks.clone(),
         cancel_known: true,
         steers: None,
-        until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        until_ms: context.now_ms + context.delivery.limits.turn.health_active_ms,
         ends_ms: Ms::MAX,
         gives_way: false,
         seen: Seen::default(),
         seen_at_ms: None,
-        messages_max: context.delivery.limits.turn_messages,
+        messages_max: context.delivery.limits.turn.turn_messages,
     }))))
 }
 

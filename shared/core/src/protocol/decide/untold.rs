@@ -43,7 +43,7 @@ pub(super) fn refused(
             }
         }
         None if failed::is_owed(posting.as_ref(), context)
-            && context.delivery.receive > context.delivery.limits.closed_tries =>
+            && context.delivery.receive > context.delivery.limits.retry.closed_tries =>
         {
             keep_word(session, of, context);
             return None;
@@ -62,8 +62,8 @@ pub(super) fn at_the_end(
     let limits = context.delivery.limits;
     let turn = session.turn.as_mut()?;
     turn.refusals += 1;
-    if turn.refusals <= limits.closed_tries {
-        return Some(Next::Hold { delay_ms: limits.backoff(turn.refusals), why: seen });
+    if turn.refusals <= limits.retry.closed_tries {
+        return Some(Next::Hold { delay_ms: limits.retry.backoff(turn.refusals), why: seen });
     }
     session.observed.closed = Some(seen);
     None
@@ -139,7 +139,7 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
     let (parts, file) = tell::parts(answer, context);
     let missing = parts.iter().enumerate().skip(turn.posted.len());
     // Half of the room: two answers in a row are kept.
-    let most = context.delivery.limits.untold_bytes / 2;
+    let most = context.delivery.limits.record.untold_bytes / 2;
     let mut bytes = 0;
     let fits = |(_, text): &(usize, &String)| {
         bytes += text.len();
@@ -198,7 +198,7 @@ fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
 
 /// The oldest make room.
 fn bound(session: &mut Session, context: &Context<'_>) {
-    let most = context.delivery.limits.untold_bytes;
+    let most = context.delivery.limits.record.untold_bytes;
     while session.untold.iter().map(Untold::bytes).sum::<usize>() > most {
         let dropped = session.untold.remove(0);
         session.observed.untold = Some(dropped.turn);
@@ -209,7 +209,7 @@ fn bound(session: &mut Session, context: &Context<'_>) {
 pub(super) fn due(session: &Session, context: &Context<'_>) -> Option<Ms> {
     let limits = context.delivery.limits;
     let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);
-    Some(context.now_ms + limits.outage_delay(kept_ms).max(limits.backoff_ms_max))
+    Some(context.now_ms + limits.retry.outage_delay(kept_ms).max(limits.retry.backoff_ms_max))
 }
 
 /// The next post that the thread has not, tried while no turn is under way: what is said next comes after it.
@@ -258,7 +258,7 @@ pub(super) fn failed(session: &mut Session, failure: &Failure, context: &Context
         failure,
         Failure::ThreadClosed { .. } | Failure::Wait { .. } | Failure::Outage { .. }
     );
-    if passes && context.now_ms < first.since_ms + limits.telling_ms {
+    if passes && context.now_ms < first.since_ms + limits.retry.telling_ms {
         session.observed.untold_tried = true;
     } else if matches!(failure, Failure::ThreadGone { .. }) {
         session.untold.clear();
