@@ -192,11 +192,11 @@ fn bills() {
 
     // What a held minute takes, and how many looks come after it, stands in the bounds themselves.
     let limits = Limits::DEFAULT;
-    assert_eq!(limits.hold_ms, 60_000);
+    assert_eq!(limits.poll.hold_ms, 60_000);
     let looks_until = |limits: &Limits, end_ms: u64| {
-        let (mut age_ms, mut looks) = (limits.hold_ms, 0);
+        let (mut age_ms, mut looks) = (limits.poll.hold_ms, 0);
         while age_ms < end_ms {
-            age_ms += limits.look_after(age_ms, 1);
+            age_ms += limits.poll.look_after(age_ms, 1);
             looks += 1;
         }
         looks
@@ -206,12 +206,15 @@ fn bills() {
     assert!(text.contains(&format!("`{LOOKED_AT_LESS}`")));
     let less: Limits = serde_json::from_str(LOOKED_AT_LESS).unwrap();
     assert_eq!(less.check(), Ok(()));
-    assert_eq!((less.hold_ms, looks_until(&less, 300_000)), (5_000, 10));
+    assert_eq!((less.poll.hold_ms, looks_until(&less, 300_000)), (5_000, 10));
     assert!(number(&bills, "**together**", "the same, looked at less") <= MINUTES_MAX);
     let a_minute = |ms: u64| 60_000.0 / ms as f64;
     let followed = |row: &str| number(&counts, row, "minute held");
-    assert_eq!(followed("queue requests"), a_minute(limits.heartbeat_ms) + a_minute(OTHERS_MS));
-    assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll_ms));
+    assert_eq!(
+        followed("queue requests"),
+        a_minute(limits.poll.heartbeat_ms) + a_minute(OTHERS_MS)
+    );
+    assert_eq!(followed("table reads"), 2.0 * a_minute(limits.poll.poll_ms));
     assert!(template.contains("\n    MemorySize: 128\n"));
     assert_eq!(followed("function GB-seconds"), 60.0 * 0.125);
 }

@@ -102,7 +102,7 @@ async fn found(world: World, platform: Platform) {
     // The last look before saw it go on, and had the next one come within the bound of looks.
     let last = world.parked(&talk.thread.key).await.unwrap();
     let waited_ms = last.until_ms - last.at_ms;
-    assert!(last.turn == turn && waited_ms <= Limits::DEFAULT.look_ms_max, "{last:?}");
+    assert!(last.turn == turn && waited_ms <= Limits::DEFAULT.poll.look_ms_max, "{last:?}");
     talk.finish().await;
 }
 

@@ -43,7 +43,7 @@ async fn conversation() {
     // Its time is over while the agent is at work: the turn goes on in another session of it.
     let second = talk.say("slow: 40 one two three four five six").await;
     talk.running(&second).await;
-    let time_ms = u64::from(Limits::DEFAULT.auto_stop_min) * 60_000;
+    let time_ms = u64::from(Limits::DEFAULT.sandbox.auto_stop_min) * 60_000;
     world.provider.advance(time_ms).await.unwrap();
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let answer = talk.answer(&second).await;

@@ -81,7 +81,7 @@ impl Sweeper {
             providers: KeyedProviders::new(
                 &aws,
                 &config,
-                config.limits.secrets_ms.saturating_mul(AGES),
+                config.limits.tenant.secrets_ms.saturating_mul(AGES),
             )?,
             store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),

@@ -68,7 +68,7 @@ pub async fn reap(
     let (mut deleted, mut trouble) = (0_usize, None);
     let (mut orphans, mut back) = (Vec::new(), Vec::new());
     for some in listed.chunks(RECORDS_MAX) {
-        let graces = (&config.limits).into();
+        let graces = (&config.limits.sandbox).into();
         let judged = judge_all(store, &config.stack_id, some, now_ms(), graces).await;
         for (sandbox, judged) in some.iter().zip(judged) {
             if let Ok(Judged::TakenBack) = judged

@@ -39,7 +39,7 @@ pub async fn reconcile<'a>(
     (listed, is_whole): (impl Iterator<Item = &'a Sandbox>, bool),
     now_ms: Ms,
 ) -> Result<Value, String> {
-    if now_ms % config.limits.reconcile_ms.max(TICK_MS) >= TICK_MS {
+    if now_ms % config.limits.sandbox.reconcile_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
     // Of a list that is not whole it cannot be told what is missing from it.

@@ -199,7 +199,7 @@ impl Recorded<'_> {
 
     /// Its idle time begins anew, now and then: else it would be stopped under whoever uses its tools.
     async fn used(&self, name: &str, provider: &dyn Provider) {
-        let idle_pause_ms = self.config.limits.idle_pause_ms;
+        let idle_pause_ms = self.config.limits.sandbox.idle_pause_ms;
         let Some(message) = self.site().used(now_ms(), idle_pause_ms) else {
             return;
         };

@@ -47,7 +47,7 @@ impl Router {
         Ok(Self {
             store: Store::new(aws, &config.table),
             queues: Queues::new(aws, &config),
-            providers: KeyedProviders::new(aws, &config, config.limits.secrets_ms)?,
+            providers: KeyedProviders::new(aws, &config, config.limits.tenant.secrets_ms)?,
             key: CachedSecret::named_by("STACK_KEY_ID", aws, &config, READ_MS_MAX)?,
             config,
         })

@@ -88,8 +88,8 @@ impl Worker {
             Arrival { receive: letter.receive, sent_ms: letter.dead_since_ms, now_ms: now_ms() };
         match &letter.body {
             Ok(body) => dead::tell(&lane, body, arrival).await,
-            Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.attempts => {
-                Verdict::newer(newer.to_string(), letter.receive, limits)
+            Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.retry.attempts => {
+                Verdict::newer(newer.to_string(), letter.receive, &limits.retry)
             }
             // Its group still says whose it was, and that thread is told. What its own id was nobody knows any more: among
             // the dead letters its deduplication id is SQS's.

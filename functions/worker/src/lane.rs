@@ -176,8 +176,8 @@ impl Worker {
             tenants,
             metrics: self.metrics.clone(),
             spans: self.spans.clone(),
-            ledger_ms: config.limits.ledger_ms,
-            account_ms: config.limits.secrets_ms,
+            ledger_ms: config.limits.record.ledger_ms,
+            account_ms: config.limits.tenant.secrets_ms,
         })
     }
 
@@ -194,7 +194,7 @@ impl Worker {
             return None;
         }
         let visibility = Visibility::default();
-        let hidden_ms = self.config.limits.visibility_ms;
+        let hidden_ms = self.config.limits.poll.visibility_ms;
         let claimed = receipt.claim(&visibility, hidden_ms).await;
         let seen = self.parts(receipt).await.err()?;
         tracing::error!(event = "start.without_keys", claimed, "{seen}");
@@ -205,8 +205,8 @@ impl Worker {
         self.metrics.count(Alarm::ServiceAway, now_ms());
         let failure = Failure::Outage { after_ms: 0, seen };
         let (arrival, limits) = (receipt.arrival(), &self.config.limits);
-        let held = arrival.given_back(&failure, limits);
-        held.within(limits.within_age(arrival.age_ms()))
+        let held = arrival.given_back(&failure, &limits.retry);
+        held.within(limits.retry.within_age(arrival.age_ms()))
     }
 
     /// Works on one record. True: it may be deleted.
@@ -223,7 +223,7 @@ impl Worker {
             Err(newer @ Unreadable::Newer { .. }) => {
                 let id = record.message_id.as_deref().unwrap_or_default();
                 let verdict =
-                    Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits);
+                    Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits.retry);
                 return receipt.conclude(verdict).instrument(within(id, "")).await;
             }
             // A repeat cannot make it readable: it goes to the dead letters by its count.
@@ -259,9 +259,9 @@ impl Worker {
             Err(error) => {
                 world::count_failure(&self.metrics, &error);
                 let (arrival, limits) = (receipt.arrival(), &self.config.limits);
-                let given_back = arrival.given_back(&error.failure(), limits);
+                let given_back = arrival.given_back(&error.failure(), &limits.retry);
                 // Its deliveries may have been looks at a run.
-                Err(given_back.within(limits.within_age(arrival.age_ms())))
+                Err(given_back.within(limits.retry.within_age(arrival.age_ms())))
             }
         }
     }
@@ -276,7 +276,7 @@ impl Worker {
         let visibility = Visibility::default();
         let hidden_ms = match body {
             Body::Message(message) => receipt.hidden_ms(message.accepted_at_ms),
-            _ => self.config.limits.visibility_ms,
+            _ => self.config.limits.poll.visibility_ms,
         };
         // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
         // meanwhile, what is decided on it cannot be written.
@@ -292,7 +292,7 @@ impl Worker {
                 return receipt.conclude(held).await;
             }
         };
-        let is_short = hidden_ms < self.config.limits.visibility_ms;
+        let is_short = hidden_ms < self.config.limits.poll.visibility_ms;
         if !claimed
             || is_short
                 && !self.is_looked_at(body, found.as_ref())
@@ -310,7 +310,9 @@ impl Worker {
             // Nobody is let in because they could not be asked about.
             Err(failure) => {
                 let limits = &self.config.limits;
-                if let Some(held) = receipt.arrival().held(&failure, limits.telling_ms, limits) {
+                if let Some(held) =
+                    receipt.arrival().held(&failure, limits.retry.telling_ms, &limits.retry)
+                {
                     return receipt.conclude(held).await;
                 }
                 if let Some(membership) = body.membership_mut() {
@@ -351,7 +353,7 @@ impl Worker {
         };
         let turn = found.session.as_ref().and_then(|it| it.turn.as_ref());
         turn.is_some_and(|turn| {
-            turn.id == message.id && turn.is_only_looked_at(&self.config.limits, now_ms())
+            turn.id == message.id && turn.is_only_looked_at(&self.config.limits.poll, now_ms())
         })
     }
 

@@ -11,7 +11,7 @@ use bobbin_app::world::Visibility;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::base::ids::Ms;
-use bobbin_core::base::limits::{HOLD_MS_MAX, Limits};
+use bobbin_core::base::limits::{HOLD_MS_MAX, Limits, PollLimits};
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::schema::NEWER;
 
@@ -130,13 +130,13 @@ impl<'w> Receipt<'w> {
     /// probably looked at only, until about the next look. Then it is given back with the claim, and a look that dies costs
     /// the thread no more than its interval.
     pub(crate) fn hidden_ms(&self, accepted_at_ms: Ms) -> u64 {
-        let Limits { hold_ms, visibility_ms, .. } = *self.limits;
+        let PollLimits { hold_ms, visibility_ms, .. } = self.limits.poll;
         let age_ms = now_ms().saturating_sub(accepted_at_ms);
         if self.receive == 1 || hold_ms >= HOLD_MS_MAX || age_ms < hold_ms {
             return visibility_ms;
         }
         // The queue counts whole seconds.
-        let next_ms = self.limits.look_after(age_ms, self.receive).div_ceil(1_000) * 1_000;
+        let next_ms = self.limits.poll.look_after(age_ms, self.receive).div_ceil(1_000) * 1_000;
         if (LOOK_HIDDEN_MS_MIN..visibility_ms).contains(&next_ms) { next_ms } else { visibility_ms }
     }
 
@@ -145,7 +145,7 @@ impl<'w> Receipt<'w> {
     pub(crate) async fn claim(&self, visibility: &Visibility, hidden_ms: u64) -> bool {
         for _ in 0..CLAIMS_MAX {
             if self.hide(visibility, hidden_ms).await {
-                if hidden_ms < self.limits.visibility_ms {
+                if hidden_ms < self.limits.poll.visibility_ms {
                     self.comes_ms.store(visibility.get(), Ordering::Relaxed);
                 }
                 return true;
@@ -157,7 +157,7 @@ impl<'w> Receipt<'w> {
 
     /// Keeps the message invisible for as long as it is worked on. Ends never.
     pub(crate) async fn heartbeat(&self, visibility: &Visibility) -> Infallible {
-        let beat_ms = self.limits.heartbeat_ms;
+        let beat_ms = self.limits.poll.heartbeat_ms;
         let left_ms = visibility.get().saturating_sub(now_ms());
         let mut next_ms = beat_ms.min(left_ms / 2);
         loop {
@@ -172,7 +172,7 @@ impl<'w> Receipt<'w> {
     pub(crate) async fn renew(&self, visibility: &Visibility) -> bool {
         // It may be heard by the queue alone.
         self.comes_ms.store(UNKNOWN, Ordering::Relaxed);
-        self.hide(visibility, self.limits.visibility_ms).await
+        self.hide(visibility, self.limits.poll.visibility_ms).await
     }
 
     async fn hide(&self, visibility: &Visibility, hidden_ms: u64) -> bool {

@@ -41,8 +41,8 @@ impl Unfit {
         };
         let failure = Failure::Outage { after_ms: 0, seen: why.to_owned() };
         let arrival = receipt.arrival();
-        let held = arrival.given_back(&failure, &self.limits);
-        let held = held.within(self.limits.within_age(arrival.age_ms()));
+        let held = arrival.given_back(&failure, &self.limits.retry);
+        let held = held.within(self.limits.retry.within_age(arrival.age_ms()));
         receipt.conclude(held).await;
     }
 }

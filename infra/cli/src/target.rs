@@ -250,7 +250,7 @@ impl Target {
     #[must_use]
     pub fn discord_api(&self) -> String {
         let given = self.options.discord_api.clone();
-        let base = given.unwrap_or_else(|| self.overrides().discord_api);
+        let base = given.unwrap_or_else(|| self.overrides().chats.discord_api);
         base.trim_end_matches('/').to_owned()
     }
 
@@ -281,7 +281,7 @@ impl Target {
     /// Why the address cannot be used.
     pub fn slack(&self, token: &Secret) -> Result<Slack, String> {
         let given = self.options.slack_api.clone();
-        let base = given.unwrap_or_else(|| self.overrides().slack_api);
+        let base = given.unwrap_or_else(|| self.overrides().chats.slack_api);
         Slack::new(&base, token.expose()).map_err(|e| format!("--slack-api: {e}"))
     }
 
@@ -297,7 +297,7 @@ impl Target {
     #[must_use]
     pub fn daytona_api(&self) -> String {
         let given = self.options.daytona_api.clone();
-        given.unwrap_or_else(|| self.overrides().daytona_api)
+        given.unwrap_or_else(|| self.overrides().providers.daytona_api)
     }
 
     /// Says that Daytona's address cannot be used, and whose it is.

@@ -178,11 +178,11 @@ mod tests {
         let made = Deployment::new(&ready(), &options, &RealServices::default(), AT);
         let text = made.expect("valid").parameters["Overrides"].clone();
         let read = Overrides::parse(&text).expect("valid");
-        assert!(read.slack_stream_answers);
-        assert_eq!(read.limits.poll_ms, 300);
-        assert_eq!(read.slack_api, "http://127.0.0.1:1/slack");
-        assert_eq!(read.model_base_url, "http://m/v1");
-        assert_eq!(read.nudge_url, "http://127.0.0.1:4/nudge");
+        assert!(read.chats.slack_stream_answers);
+        assert_eq!(read.limits.poll.poll_ms, 300);
+        assert_eq!(read.chats.slack_api, "http://127.0.0.1:1/slack");
+        assert_eq!(read.agents.model_base_url, "http://m/v1");
+        assert_eq!(read.providers.nudge_url, "http://127.0.0.1:4/nudge");
 
         let options = Options {
             parameters: BTreeMap::from([("Overrides".to_owned(), r#"{"x": 1}"#.to_owned())]),

@@ -7,7 +7,7 @@ use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::{Agent, Refresh, Runtime};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::sandbox_password;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::FileLimits;
 use bobbin_http::Http;
 use bobbin_sandbox::Provider;
 
@@ -31,7 +31,7 @@ pub fn listening(
     };
     // Who only listens needs none of them.
     let tools = ToolServer { url: String::new(), ask: Vec::new() };
-    let limits = &Limits::DEFAULT;
+    let limits = &FileLimits::DEFAULT;
     runtimes::runtime(configured, recorded, &models, limits, Some(&tools))
 }
 

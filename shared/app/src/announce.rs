@@ -41,8 +41,8 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
     };
     // A picture is tried a few times only: behind it, in the same group, a Stop may wait.
     let is_newer = matches!(failure, Failure::Newer { .. });
-    let tried = is_newer || arrival.receive <= lane.limits.attempts;
-    let held = arrival.held(&failure, lane.limits.control_ms, lane.limits);
+    let tried = is_newer || arrival.receive <= lane.limits.retry.attempts;
+    let held = arrival.held(&failure, lane.limits.retry.control_ms, &lane.limits.retry);
     match held.filter(|_| tried) {
         Some(held) => held,
         // The prompt itself is in its group and is worked on all the same.
@@ -69,8 +69,13 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             }
             return Ok(settled);
         }
-        let judged =
-            admit(found.session.as_ref(), &found.flags, found.in_ledger, announce, lane.limits);
+        let judged = admit(
+            found.session.as_ref(),
+            &found.flags,
+            found.in_ledger,
+            announce,
+            &lane.limits.record,
+        );
         let (refused, ahead) = match judged {
             Admission::Over => return Ok(true),
             // A redelivery: the flag stands, its card may not.
@@ -83,7 +88,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
             accepted_at_ms: announce.accepted_at_ms,
             card: None,
             refused,
-            prompt: kept(&found.flags, announce, lane.limits).filter(|_| !refused),
+            prompt: kept(&found.flags, announce, &lane.limits.record).filter(|_| !refused),
         };
         if !mark(lane, announce, &queued, version).await? {
             continue;

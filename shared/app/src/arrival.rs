@@ -2,7 +2,7 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::RetryLimits;
 use bobbin_core::protocol::drive::Verdict;
 
 /// By how much the clocks of functions and queue may differ.
@@ -42,7 +42,7 @@ impl Arrival {
     /// Gives the message back for what passes, by time and not by count: until it is older than `within_ms`. None: the
     /// failure is for good, or has lasted too long.
     #[must_use]
-    pub fn held(&self, failure: &Failure, within_ms: u64, limits: &Limits) -> Option<Verdict> {
+    pub fn held(&self, failure: &Failure, within_ms: u64, limits: &RetryLimits) -> Option<Verdict> {
         let passes = match failure {
             Failure::Newer { .. } => true,
             Failure::Wait { .. } | Failure::Outage { .. } => !self.is_older_than(within_ms),
@@ -53,7 +53,7 @@ impl Arrival {
 
     /// The same for what is tried until the queue gives it up.
     #[must_use]
-    pub fn given_back(&self, failure: &Failure, limits: &Limits) -> Verdict {
+    pub fn given_back(&self, failure: &Failure, limits: &RetryLimits) -> Verdict {
         Verdict::given_back(failure, failure.to_string(), self.receive, limits)
     }
 }
@@ -72,7 +72,7 @@ mod tests {
 
     #[test]
     fn what_passes_is_waited_out_by_time_however_often_it_was_tried() {
-        let limits = Limits::DEFAULT;
+        let limits = RetryLimits::DEFAULT;
         let within_ms = limits.control_ms;
         for (receive, age_ms) in [(1, 0), (9, 60_000), (40, within_ms - 1)] {
             let held = arrival(receive, age_ms).held(&outage(), within_ms, &limits);
@@ -91,7 +91,7 @@ mod tests {
 
     #[test]
     fn what_the_service_asks_for_is_waited_and_what_is_for_good_is_not() {
-        let limits = Limits::DEFAULT;
+        let limits = RetryLimits::DEFAULT;
         let wait = Failure::Wait { after_ms: 90_000, seen: "429".to_owned() };
         let held = arrival(1, 0).held(&wait, limits.control_ms, &limits);
         let expected = Verdict::Hold { delay_ms: 90_000, why: "429".to_owned() };

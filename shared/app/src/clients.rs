@@ -49,7 +49,7 @@ pub(crate) fn sandboxes_with(
         url: format!("{}/mcp", config.tools_url.trim_end_matches('/')),
         ask: config.tools_ask.clone(),
     });
-    let (mode, limits) = (&config.runtime_mode, &config.limits);
+    let (mode, limits) = (&config.runtime_mode, &config.limits.files);
     let runtime = runtimes::runtime(mode, recorded, &models, limits, tools.as_ref())?;
     Sandboxes::new(settings, provider, runtime).map_err(|e| e.to_string())
 }

@@ -80,7 +80,8 @@ impl Lane<'_> {
         let Err(failure) = self.carry(control, arrival).await else {
             return Verdict::Done;
         };
-        if let Some(held) = arrival.held(&failure, self.limits.control_ms, self.limits) {
+        if let Some(held) = arrival.held(&failure, self.limits.retry.control_ms, &self.limits.retry)
+        {
             return held;
         }
         tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
@@ -130,7 +131,7 @@ impl Lane<'_> {
         let Err(failure) = told.await else {
             return Verdict::Done;
         };
-        let held = arrival.held(&failure, self.limits.owed_ms, self.limits);
+        let held = arrival.held(&failure, self.limits.retry.owed_ms, &self.limits.retry);
         held.unwrap_or_else(|| {
             tracing::error!(event = "control.untold", %thread, control.id = %id, ?failure, "who said it could not be told that nothing came of it");
             Verdict::Done
@@ -426,7 +427,7 @@ impl Lane<'_> {
             .into_iter()
             .filter(|(turn, _)| !running.is_some_and(|running| running.covers(turn)))
             .filter(|(_, queued)| arrival.may_mean(queued.accepted_at_ms))
-            .take(self.limits.thread_queue)
+            .take(self.limits.record.thread_queue)
             .collect();
         let id = control.id.as_str().into();
         let all = StoppedAll { by: control.by.clone(), until_ms: arrival.sent_ms };

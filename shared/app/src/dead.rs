@@ -19,7 +19,7 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
         Body::Message(Message { id, thread, work: Work::Sweep, .. }) => {
             match lane.store.sweep_is_done(thread, id).await {
                 Ok(()) => Verdict::Done,
-                Err(error) => arrival.given_back(&error.failure(), lane.limits),
+                Err(error) => arrival.given_back(&error.failure(), &lane.limits.retry),
             }
         }
         // The letter of the message that it buries is still there, and sends it again. Who runs the stack reads the record.
@@ -74,8 +74,10 @@ pub async fn tell_in_thread(
     if !thread.is_conversation() {
         return Verdict::Done;
     }
-    let hold =
-        |why: String| Verdict::Hold { delay_ms: lane.limits.outage_backoff(arrival.receive), why };
+    let hold = |why: String| Verdict::Hold {
+        delay_ms: lane.limits.retry.outage_backoff(arrival.receive),
+        why,
+    };
     match lane.store.load(&thread, turn).await {
         Ok(found) => {
             let record = found.session.as_ref();
@@ -85,7 +87,7 @@ pub async fn tell_in_thread(
                 return Verdict::Done;
             }
         }
-        Err(error) => return arrival.given_back(&error.failure(), lane.limits),
+        Err(error) => return arrival.given_back(&error.failure(), &lane.limits.retry),
     }
     let notice = Message {
         id: format!("bury-{}", &digest(&["bury", turn])[..24]).into(),
@@ -103,7 +105,7 @@ async fn answer(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
     let Err(failure) = lane.chat.tell(reply, words::NOT_DONE).await else {
         return Verdict::Done;
     };
-    let held = arrival.held(&failure, lane.limits.owed_ms, lane.limits);
+    let held = arrival.held(&failure, lane.limits.retry.owed_ms, &lane.limits.retry);
     held.unwrap_or_else(|| {
         tracing::error!(
             event = "message.bury.failed",

@@ -17,10 +17,12 @@ use crate::control::{Lane, dropped};
 pub async fn open(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Verdict {
     match step(lane, open, arrival).await {
         Ok(()) => Verdict::Done,
-        Err(failure) => match arrival.held(&failure, lane.limits.telling_ms, lane.limits) {
-            Some(held) => held,
-            None => refused(lane, open, failure, arrival).await,
-        },
+        Err(failure) => {
+            match arrival.held(&failure, lane.limits.retry.telling_ms, &lane.limits.retry) {
+                Some(held) => held,
+                None => refused(lane, open, failure, arrival).await,
+            }
+        }
     }
 }
 
@@ -76,7 +78,11 @@ pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -
     let Err(failure) = told else {
         return Verdict::Done;
     };
-    let held = arrival.held(&failure, lane.limits.telling_ms + lane.limits.owed_ms, lane.limits);
+    let held = arrival.held(
+        &failure,
+        lane.limits.retry.telling_ms + lane.limits.retry.owed_ms,
+        &lane.limits.retry,
+    );
     held.unwrap_or_else(|| {
         tracing::error!(event = "thread.open.untold", interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
         Verdict::Done

@@ -28,7 +28,7 @@ pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Ver
     let Err(failure) = step(lane, overview, arrival.now_ms).await else {
         return Verdict::Done;
     };
-    let held = arrival.held(&failure, lane.limits.control_ms, lane.limits);
+    let held = arrival.held(&failure, lane.limits.retry.control_ms, &lane.limits.retry);
     held.unwrap_or_else(|| {
         dropped(lane.metrics);
         tracing::warn!(event = "overview.failed", overview.id = %overview.id, ?failure, "an overview could not be shown");

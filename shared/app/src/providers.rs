@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::ProviderSecret;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::overrides::Overrides;
@@ -78,7 +78,7 @@ pub struct ProviderSettings<'a> {
     /// The hosts that run sandboxes over SSH.
     pub ssh_hosts: &'a [serde_json::Value],
     /// The bounds of every wait, retry and size.
-    pub limits: &'a Limits,
+    pub limits: &'a SandboxLimits,
 }
 
 impl<'a> From<&'a Config> for ProviderSettings<'a> {
@@ -94,7 +94,7 @@ impl<'a> From<&'a Config> for ProviderSettings<'a> {
             vercel_project_id: &config.vercel_project_id,
             vercel_image: &config.vercel_image,
             ssh_hosts: &config.ssh_hosts,
-            limits: &config.limits,
+            limits: &config.limits.sandbox,
         }
     }
 }
@@ -104,17 +104,17 @@ impl<'a> ProviderSettings<'a> {
     #[must_use]
     pub fn of(stack: &'a str, stack_id: &'a str, overrides: &'a Overrides) -> Self {
         Self {
-            provider: &overrides.provider,
+            provider: &overrides.providers.provider,
             stack,
             stack_id,
-            daytona_api: &overrides.daytona_api,
+            daytona_api: &overrides.providers.daytona_api,
             daytona_snapshot: "",
-            vercel_api: &overrides.vercel_api,
-            vercel_team_id: &overrides.vercel_team_id,
-            vercel_project_id: &overrides.vercel_project_id,
-            vercel_image: &overrides.vercel_image,
-            ssh_hosts: &overrides.ssh_hosts,
-            limits: &overrides.limits,
+            vercel_api: &overrides.providers.vercel_api,
+            vercel_team_id: &overrides.providers.vercel_team_id,
+            vercel_project_id: &overrides.providers.vercel_project_id,
+            vercel_image: &overrides.providers.vercel_image,
+            ssh_hosts: &overrides.providers.ssh_hosts,
+            limits: &overrides.limits.sandbox,
         }
     }
 

@@ -6,7 +6,7 @@ use bobbin_agent::opencode::models::ModelSettings;
 use bobbin_agent::opencode::{OpenCodeRuntime, ToolServer, Via};
 use bobbin_agent::{Bare, Runtime};
 use bobbin_agent_native::NativeRuntime;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::FileLimits;
 use bobbin_core::records::artifacts::told_to_agent;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
@@ -32,7 +32,7 @@ pub(crate) fn runtime(
     of_stack: &str,
     recorded: Option<&str>,
     models: &ModelSettings,
-    limits: &Limits,
+    limits: &FileLimits,
     tools: Option<&ToolServer>,
 ) -> Result<Arc<dyn Runtime>, String> {
     let mode = RuntimeMode::of(configured(of_stack)?, recorded).map_err(|e| e.to_string())?;

@@ -270,7 +270,7 @@ impl Sandboxes {
                     ids,
                     model,
                     agent: agent.as_deref(),
-                    system: &told_to_agent(&self.settings.limits),
+                    system: &told_to_agent(&self.settings.limits.files),
                     text,
                     images: &images,
                     sending: *sending,
@@ -333,7 +333,7 @@ impl Sandboxes {
         if ended.map_err(|e| e.failure)? {
             return Ok(());
         }
-        let within_ms = self.settings.limits.health_start_ms;
+        let within_ms = self.settings.limits.turn.health_start_ms;
         self.ensure_server(target.sandbox, run.generation, (false, true), within_ms).await.map(drop)
     }
 

@@ -210,7 +210,7 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
     let world = outside().await;
     let sandboxes =
         Sandboxes::new(settings(&world.base), provider(&world.base), runtime()).unwrap();
-    let files: Vec<Attachment> = (0..Limits::DEFAULT.attachments)
+    let files: Vec<Attachment> = (0..Limits::DEFAULT.files.attachments)
         .map(|at| Attachment {
             name: format!("{at}.bin"),
             url: format!("{}/files/{at}", world.base),

@@ -18,7 +18,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
     AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
 };
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{ChatLimits, Limits, PollLimits, SandboxLimits};
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
@@ -454,7 +454,12 @@ fn settings(discord: &str) -> SandboxSettings {
         discord_api: format!("{discord}/api"),
         slack_api: "https://slack.com/api".to_owned(),
         slack_bot_token: Some("xoxb-test".to_owned()),
-        limits: Limits { card_edit_ms: 200, poll_ms: 200, put_in_ms: 5_000, ..Limits::DEFAULT },
+        limits: Limits {
+            chat: ChatLimits { card_edit_ms: 200, ..ChatLimits::DEFAULT },
+            poll: PollLimits { poll_ms: 200, ..PollLimits::DEFAULT },
+            sandbox: SandboxLimits { put_in_ms: 5_000, ..SandboxLimits::DEFAULT },
+            ..Limits::DEFAULT
+        },
     }
 }
 

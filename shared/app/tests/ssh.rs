@@ -11,7 +11,7 @@ use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, PromptIds, ThreadKey};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, PollLimits};
 use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::{Card, CardState};
@@ -203,7 +203,10 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         discord_api: "https://discord.com/api/v10".to_owned(),
         slack_api: "https://slack.com/api".to_owned(),
         slack_bot_token: None,
-        limits: Limits { poll_ms: 200, ..Limits::DEFAULT },
+        limits: Limits {
+            poll: PollLimits { poll_ms: 200, ..PollLimits::DEFAULT },
+            ..Limits::DEFAULT
+        },
     };
     let sandboxes =
         Sandboxes::new(settings, Arc::new(provider.unwrap()), Arc::new(runtime.unwrap()));

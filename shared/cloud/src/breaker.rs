@@ -1,8 +1,8 @@
 //! The breakers of providers, shared by all workers through the table.
 //!
 //! One item a provider (`thread = "provider:<name>"`, `item = "breaker"`): `breaker` (JSON) and `version`, written by
-//! condition only. Promised: a process looks at most once every [`Limits::breaker_cache_ms`] while the provider is well,
-//! and writes nothing then; a table that does not answer counts as a closed breaker, within 2 s a call.
+//! condition only. Promised: a process looks at most once every `breaker_cache_ms` while the provider is well, and writes
+//! nothing then; a table that does not answer counts as a closed breaker, within 2 s a call.
 //! Deliberately absent: what an outage is (the caller says) and when a breaker opens (`bobbin_core::base::breaker`).
 
 use std::collections::HashMap;
@@ -69,7 +69,7 @@ impl Breakers {
             if admission != Admission::Probe {
                 return admission;
             }
-            let claimed = known.breaker.claimed(now_ms, &self.limits);
+            let claimed = known.breaker.claimed(now_ms, &self.limits.breaker);
             match self.write(provider, &claimed, &known, now_ms).await {
                 Written::Yes => {
                     tracing::info!(
@@ -87,13 +87,13 @@ impl Breakers {
                 },
             }
         }
-        Admission::No { retry_in_ms: self.limits.backoff_ms.max(1) }
+        Admission::No { retry_in_ms: self.limits.retry.backoff_ms.max(1) }
     }
 
     /// A call found the provider out of order; `seen` goes into the log, and holds no secret. True: that has opened the
     /// breaker.
     pub async fn failed(&self, provider: &str, seen: &str, now_ms: Ms) -> bool {
-        let limits = &self.limits;
+        let limits = &self.limits.breaker;
         let changed = self.change(provider, now_ms, |breaker| breaker.failed(now_ms, limits)).await;
         if let Some((before, after)) = changed
             && let Some(until_ms) = after.open_until_ms
@@ -166,7 +166,7 @@ impl Breakers {
 
     fn is_fresh(&self, known: &Known, now_ms: Ms) -> bool {
         // A clock that went back makes it stale.
-        now_ms.checked_sub(known.at_ms).is_some_and(|age_ms| age_ms < self.limits.breaker_cache_ms)
+        now_ms.checked_sub(known.at_ms).is_some_and(|age_ms| age_ms < self.limits.breaker.cache_ms)
     }
 
     fn keep(&self, provider: &str, known: Known) -> Known {

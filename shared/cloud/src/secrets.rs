@@ -132,7 +132,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
         config: &Config,
         read_ms: u64,
     ) -> Result<Self, String> {
-        let age_ms = config.limits.secrets_ms;
+        let age_ms = config.limits.tenant.secrets_ms;
         Ok(Self::new(aws, required(variable)?, age_ms, read_ms))
     }
 

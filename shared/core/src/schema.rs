@@ -14,7 +14,7 @@ use serde_json::Value;
 
 pub use unknown_fields::UnknownFields;
 
-use crate::base::limits::Limits;
+use crate::base::limits::RetryLimits;
 
 /// The name of the field, and of the table's attribute where a thing is no JSON.
 pub const FIELD: &str = "schema";
@@ -266,7 +266,7 @@ fn write_by<T: Serialize>(
 /// How long a message is held that this worker is too old for, by its deliveries (from 1). Longer each time, so that the
 /// queue's own count of deliveries lasts for hours: a deployment takes minutes.
 #[must_use]
-pub fn wait_ms(limits: &Limits, receive: u32) -> u64 {
+pub fn wait_ms(limits: &RetryLimits, receive: u32) -> u64 {
     limits.newer_ms.saturating_mul(1 << receive.saturating_sub(1).min(16)).min(limits.newer_ms_max)
 }
 

@@ -2,7 +2,7 @@
 //! steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
 
 use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::RecordLimits;
 use bobbin_core::protocol::decide::queue::{Admission, Announced, admit, announced};
 use bobbin_core::records::card::{Card, CardState, Post};
 use bobbin_core::records::flags::Queued;
@@ -90,7 +90,7 @@ impl Inner {
         };
         let in_ledger = here.ledger.contains_key(&turn);
         let session = here.record.as_ref();
-        let judged = admit(session, &here.flags, in_ledger, &announce, &Limits::DEFAULT);
+        let judged = admit(session, &here.flags, in_ledger, &announce, &RecordLimits::DEFAULT);
         let (Admission::Waits { ahead } | Admission::Known { ahead, .. }) = judged else {
             return None;
         };

@@ -1,7 +1,7 @@
 //! Very many turns that all run at the same time on few executions, in virtual time.
 
 use bobbin_core::base::ids::Ms;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, TenantLimits};
 use bobbin_core::records::outcome::Outcome;
 
 use super::plan::{Deed, START_MS, Trouble, prompt};
@@ -49,11 +49,9 @@ impl Crowd {
     /// # Errors
     /// What is broken: a promise, a look that came later by more than its own interval, a turn that was lost, a Stop that waited.
     pub fn run(&self) -> Result<Came, String> {
-        let limits = Limits {
-            // All are of two tenants.
-            tenant_sandboxes: 0,
-            ..Limits::DEFAULT
-        };
+        // All are of two tenants.
+        let tenant = TenantLimits { sandboxes: 0, ..TenantLimits::DEFAULT };
+        let limits = Limits { tenant, ..Limits::DEFAULT };
         let world = World::new(self.turns, self.seed, Trouble::None, limits);
         let mut dice = Dice::new(self.seed);
         {

@@ -138,7 +138,7 @@ impl World {
                 Deed::Idle(for_ms) => inner.idle_until_ms = now_ms + for_ms,
                 Deed::Out(what, for_ms) => inner.goes_out(what, for_ms),
                 Deed::Mode(mode) => inner.runtime = mode,
-                Deed::Tools => inner.tools(place, Use::Calls, self.limits.idle_pause_ms),
+                Deed::Tools => inner.tools(place, Use::Calls, self.limits.sandbox.idle_pause_ms),
                 Deed::Chooses(mode) => {
                     let name = mode.map(|mode| mode.name().to_owned());
                     inner.places[place].settings.defaults.runtime = name;

@@ -451,8 +451,8 @@ impl Inner {
             return 0;
         }
         let now_ms = receipt.frozen_ms.unwrap_or(self.now_ms);
-        let beats = (now_ms - receipt.began_ms) / limits.heartbeat_ms;
-        receipt.began_ms + beats * limits.heartbeat_ms + limits.visibility_ms
+        let beats = (now_ms - receipt.began_ms) / limits.poll.heartbeat_ms;
+        receipt.began_ms + beats * limits.poll.heartbeat_ms + limits.poll.visibility_ms
     }
 
     /// When a sandbox was made, among all; one that the provider does not list yet comes last.

@@ -79,7 +79,7 @@ impl World {
     fn look(&self, inner: &mut Inner, place: usize) {
         let now_ms = inner.now_ms;
         let armed = inner.places[place].home.due.says(now_ms).is_some();
-        if !inner.sweeps || !armed || now_ms % self.limits.reconcile_ms >= TICK_MS {
+        if !inner.sweeps || !armed || now_ms % self.limits.sandbox.reconcile_ms >= TICK_MS {
             return;
         }
         inner.met.insert("look");
@@ -141,7 +141,7 @@ impl World {
             }
             inner.tokens += 1;
             let (token, wait_ms) = (inner.tokens, inner.dice.below(20_000));
-            let (world, graces) = (self.clone(), Graces::from(&*self.limits));
+            let (world, graces) = (self.clone(), Graces::from(&self.limits.sandbox));
             let work = Box::pin(async move {
                 // List first; what is read afterwards is at least as new.
                 world.hunts(token, false).await;

@@ -132,7 +132,7 @@ impl World {
         inner.places.iter_mut().for_each(SimThread::close);
         let places = inner.places.iter();
         let tenants: BTreeSet<Tenant> = places.map(|place| place.thread.tenant()).collect();
-        for tenant in tenants.iter().filter(|_| self.limits.tenant_sandboxes > 0) {
+        for tenant in tenants.iter().filter(|_| self.limits.tenant.sandboxes > 0) {
             let places = inner.places.iter_mut();
             let mut of_tenant: Vec<_> =
                 places.filter(|place| place.thread.tenant() == *tenant).collect();
@@ -140,7 +140,7 @@ impl World {
             of_tenant[0].history.facts.push(Fact::Spent {
                 what: "sandboxes of a tenant",
                 times,
-                bound: u64::from(self.limits.tenant_sandboxes),
+                bound: u64::from(self.limits.tenant.sandboxes),
             });
         }
     }

@@ -32,9 +32,9 @@ pub(super) fn inbound(input: &[u8]) {
     if let Some(prompt) = signed.enqueue.as_ref().and_then(prompt_of) {
         let limits = Limits::DEFAULT;
         assert!(!prompt.text.trim().is_empty(), "an empty prompt");
-        assert!(prompt.text.chars().count() <= limits.prompt_chars);
-        assert!(prompt.attachments.len() <= limits.attachments);
-        assert!(prompt.attachments.iter().all(|file| file.size <= limits.attachment_bytes));
+        assert!(prompt.text.chars().count() <= limits.chat.prompt_chars);
+        assert!(prompt.attachments.len() <= limits.files.attachments);
+        assert!(prompt.attachments.iter().all(|file| file.size <= limits.files.attachment_bytes));
     }
     let closed = App { policy: Policy::default(), ..app.clone() };
     let elsewhere = self::app(&nowhere(input), "");

@@ -73,7 +73,7 @@ fn entered(endpoint: Endpoint, raw: &[u8]) -> Inbound {
             !prompt.text.trim().is_empty() || !prompt.attachments.is_empty(),
             "an empty prompt"
         );
-        assert!(prompt.text.chars().count() <= Limits::DEFAULT.prompt_chars);
+        assert!(prompt.text.chars().count() <= Limits::DEFAULT.chat.prompt_chars);
     }
     assert_eq!(at(&signature, &self::app("", "", "")).enqueue, None, "work of a stranger");
     let elsewhere = nowhere(raw);

@@ -66,7 +66,8 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
 /// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
 async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
     let judged =
-        judge(&stack.store, &stack.id, &one.sandbox, now_ms(), (&stack.limits).into()).await;
+        judge(&stack.store, &stack.id, &one.sandbox, now_ms(), (&stack.limits.sandbox).into())
+            .await;
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {
         return Ok(false);
     }

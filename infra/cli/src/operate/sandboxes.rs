@@ -141,7 +141,7 @@ fn judge(
     let judged = match &record {
         Err(()) => Judged::Unknown,
         Ok(record) => {
-            let graces = (&stack.limits).into();
+            let graces = (&stack.limits.sandbox).into();
             judged(&sandbox, &stack.id, record.as_ref(), now_ms(), graces)
         }
     };

@@ -104,10 +104,10 @@ fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
     if text.is_empty() {
         return Err("The prompt is empty: say what is to be done.".into());
     }
-    if length > stack.limits.prompt_chars {
+    if length > stack.limits.chat.prompt_chars {
         return Err(format!(
             "The prompt has {length} characters, and {} are taken: put the long part into a file of the repository.",
-            stack.limits.prompt_chars
+            stack.limits.chat.prompt_chars
         )
         .into());
     }

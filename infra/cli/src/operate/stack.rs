@@ -16,7 +16,6 @@ use bobbin_core::base::limits::Limits;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::tenant::access::Policy;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::overrides::Overrides;
 use bobbin_sandbox::{Provider, labels};
 
 use crate::output::CommandError;
@@ -53,7 +52,7 @@ impl Stack {
             id: deployed.id().to_owned(),
             store: deployed.store()?,
             limits: overrides.limits,
-            page_url: overrides.page_url,
+            page_url: overrides.chats.page_url,
             said: target.said(),
             target,
             deployed,
@@ -96,7 +95,7 @@ impl Stack {
     /// # Errors
     /// That the keys cannot be read.
     pub async fn provider_names(&self) -> Result<Vec<String>, CommandError> {
-        let configured = self.target.overrides().provider;
+        let configured = self.target.overrides().providers.provider;
         let mut names = vec![configured.clone()];
         for name in PROVIDERS.into_iter().filter(|name| *name != configured) {
             let key = providers::key_of(name)?;
@@ -147,12 +146,10 @@ impl Stack {
         &self,
         name: Option<&str>,
     ) -> Result<Arc<dyn Provider>, CommandError> {
-        let overrides = Overrides {
-            daytona_api: self.target.daytona_api(),
-            limits: self.limits.clone(),
-            ..self.target.overrides()
-        };
-        let name = name.unwrap_or(&overrides.provider);
+        let mut overrides = self.target.overrides();
+        overrides.providers.daytona_api = self.target.daytona_api();
+        overrides.limits = self.limits.clone();
+        let name = name.unwrap_or(&overrides.providers.provider);
         let key = self.key(providers::key_of(name)?).await?;
         let settings = ProviderSettings::of(&self.name, &self.id, &overrides);
         Ok(settings.made(name, key.expose())?)

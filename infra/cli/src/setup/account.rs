@@ -9,7 +9,6 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::secrets::Secret;
 use bobbin_core::records::account::{Account, Standing};
-use bobbin_core::tenant::overrides::Overrides;
 
 use super::report::Report;
 use crate::target::Target;
@@ -111,7 +110,8 @@ async fn compared(
     let Some(kept) = store.account(name).await.map_err(|e| e.to_string())? else {
         return Ok(None);
     };
-    let overrides = Overrides { daytona_api: target.daytona_api(), ..target.overrides() };
+    let mut overrides = target.overrides();
+    overrides.providers.daytona_api = target.daytona_api();
     let settings = ProviderSettings::of(stack.name(), stack.id(), &overrides);
     let present = settings.made(name, key.expose())?.account().await;
     let Some(present) = present.map_err(|e| e.to_string())? else {
@@ -120,7 +120,7 @@ async fn compared(
     if Standing::of(&present, Some(&kept.record)) != Standing::Other {
         return Ok(None);
     }
-    let there = accounts::sandboxes_at(&store, name, &overrides.provider).await;
+    let there = accounts::sandboxes_at(&store, name, &overrides.providers.provider).await;
     let count = there.map_err(|e| e.to_string())?.len();
     Ok(Some(Other { present, count }))
 }

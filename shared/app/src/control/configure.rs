@@ -62,7 +62,7 @@ impl Lane<'_> {
         for _ in 0..RACES_MAX {
             // The time of this very write: what is sent a while after it is judged by it.
             let write_ms = now_ms_of_clock();
-            let switch_ms = self.limits.direct_switch_ms;
+            let switch_ms = self.limits.tenant.direct_switch_ms;
             let changed = settings.changed(
                 &control.id,
                 change,

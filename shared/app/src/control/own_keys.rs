@@ -90,7 +90,7 @@ impl Lane<'_> {
         let Some((address, token)) = made else {
             return Ok("The address of the page for keys is not known: the operator deploys template.yaml again, or sets page_url of the parameter Overrides.".to_owned());
         };
-        let within_ms = self.limits.setup_link_ms;
+        let within_ms = self.limits.tenant.setup_link_ms;
         let place = self.place(&control.thread).await;
         let link = SetupLink {
             provider: key.provider().unwrap_or_default().to_owned(),

@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use base64::Engine as _;
 use bobbin_agent::InlineImage;
 use bobbin_core::base::ids::{SandboxKey, TurnId, digest};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::FileLimits;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::images::{Image, is_image, media_type};
 use bobbin_core::records::message::Attachment;
@@ -45,7 +45,8 @@ impl FileSources {
             .filter(|api| is_loopback(api))
             .filter_map(|api| origin(api))
             .collect();
-        let bytes_max = usize::try_from(settings.limits.attachment_bytes).unwrap_or(usize::MAX);
+        let bytes_max =
+            usize::try_from(settings.limits.files.attachment_bytes).unwrap_or(usize::MAX);
         Self {
             http: Http::guarded(Guard::new(Hosts::Named(hosts), !local.is_empty()))
                 .with_body_bytes_max(bytes_max),
@@ -124,7 +125,7 @@ impl Sandboxes {
         turn: &TurnId,
         files: &[Attachment],
     ) -> Event {
-        let limits = &self.settings.limits;
+        let limits = &self.settings.limits.files;
         let folder = format!("{ATTACHMENTS_FOLDER}/{}", &digest(&["attachments", turn])[..12]);
         let there = self.there(target, generation, &folder).await;
         let mut taken = BTreeSet::new();
@@ -227,7 +228,7 @@ impl Sandboxes {
             };
             // The agent may have put something larger in its place.
             all += bytes.len() as u64;
-            if all > self.settings.limits.prompt_images_bytes {
+            if all > self.settings.limits.files.prompt_images_bytes {
                 tracing::warn!(
                     event = "attachment.unread",
                     "an image is larger by now than images may be, and stays a file"
@@ -274,13 +275,13 @@ struct Load {
 
 /// The images that go to the model, within their bounds.
 struct Images<'a> {
-    limits: &'a Limits,
+    limits: &'a FileLimits,
     bytes: u64,
     taken: Vec<Image>,
 }
 
 impl<'a> Images<'a> {
-    fn new(limits: &'a Limits) -> Self {
+    fn new(limits: &'a FileLimits) -> Self {
         Self { limits, bytes: 0, taken: Vec::new() }
     }
 
@@ -376,6 +377,7 @@ mod tests {
     use axum::extract::Path;
     use axum::http::HeaderMap;
     use axum::response::IntoResponse;
+    use bobbin_core::base::limits::Limits;
 
     use super::*;
 
@@ -400,7 +402,10 @@ mod tests {
             discord_api: "https://discord.com/api/v10".to_owned(),
             slack_api: slack_api.to_owned(),
             slack_bot_token: Some(TOKEN.to_owned()),
-            limits: Limits { attachment_bytes, ..Limits::DEFAULT },
+            limits: Limits {
+                files: FileLimits { attachment_bytes, ..FileLimits::DEFAULT },
+                ..Limits::DEFAULT
+            },
         })
     }
 

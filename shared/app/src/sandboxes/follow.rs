@@ -287,7 +287,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
 
     /// What people have said, where it is time to ask for that.
     async fn said(&mut self) -> Option<Event> {
-        let poll_ms = self.sandboxes.settings.limits.poll_ms;
+        let poll_ms = self.sandboxes.settings.limits.poll.poll_ms;
         let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
         if self.what.cancel_known || !due {
             return None;
@@ -411,7 +411,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     async fn never_began(&mut self) -> Event {
         let trouble = self.run.trouble().map(str::to_owned);
         if trouble.is_none() && !self.what.cancel_known {
-            let within_ms = self.sandboxes.settings.limits.health_start_ms;
+            let within_ms = self.sandboxes.settings.limits.turn.health_start_ms;
             let restarted = self.sandboxes.ensure_server(
                 self.target.sandbox,
                 self.what.generation,
@@ -447,7 +447,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if self.context.now_ms() >= self.context.visible_until_ms() {
             return;
         }
-        let pace_ms = self.sandboxes.settings.limits.card_edit_ms;
+        let pace_ms = self.sandboxes.settings.limits.chat.card_edit_ms;
         if self.shown_at.is_some_and(|at| elapsed_ms(at) < pace_ms) {
             return;
         }

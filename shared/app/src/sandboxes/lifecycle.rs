@@ -128,7 +128,7 @@ impl Sandboxes {
         let name = self.name(sandbox, generation);
         let ends = self.ends.lock().unwrap_or_else(PoisonError::into_inner);
         let ends_ms = ends.get(&name).copied();
-        ends_ms.filter(|at| *at <= now_ms + self.settings.limits.turn_ms)
+        ends_ms.filter(|at| *at <= now_ms + self.settings.limits.turn.turn_ms)
     }
 
     pub(super) async fn start(&self, sandbox: &SandboxKey, generation: u32) -> Done {
@@ -146,7 +146,7 @@ impl Sandboxes {
     ) -> Done {
         // A stop that arrives after the message became visible again could hit somebody else's run.
         let left_ms = context.visible_until_ms().saturating_sub(context.now_ms());
-        let spare_ms = left_ms.saturating_sub(self.settings.limits.lifecycle_call_ms);
+        let spare_ms = left_ms.saturating_sub(self.settings.limits.sandbox.lifecycle_call_ms);
         let latest = Instant::now() + Duration::from_millis(spare_ms);
         let name = self.name(sandbox, generation);
         let stopped = self.provider.stop(&name, latest).await;

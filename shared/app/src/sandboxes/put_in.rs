@@ -35,7 +35,7 @@ impl Sandboxes {
         keys: &[ModelKey],
         held: &BTreeMap<String, String>,
     ) -> bool {
-        let until = Instant::now() + Duration::from_millis(self.settings.limits.put_in_ms);
+        let until = Instant::now() + Duration::from_millis(self.settings.limits.sandbox.put_in_ms);
         let asked = keys.iter().find_map(|key| {
             let placeholder = held.get(key.variable).filter(|text| **text != key.value)?;
             Some((key, placeholder, Question::about(key)?))

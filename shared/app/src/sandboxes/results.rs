@@ -45,7 +45,7 @@ impl Sandboxes {
         generation: u32,
     ) -> Result<Event, Failure> {
         let sandbox = self.find(target.sandbox, generation).await?;
-        let script = format!("bytes={}\n{LIST_SCRIPT}", self.settings.limits.artifact_bytes);
+        let script = format!("bytes={}\n{LIST_SCRIPT}", self.settings.limits.files.artifact_bytes);
         let timeout = Duration::from_millis(LIST_MS_MAX);
         let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();
         let ran = self
@@ -79,7 +79,7 @@ impl Sandboxes {
         let path = format!("{at}/{folder}/{}", file.path);
         let bytes = self.provider.get_file(&sandbox, &path).await.map_err(unread)?;
         // It may have grown since it was listed.
-        if bytes.len() as u64 > self.settings.limits.artifact_bytes {
+        if bytes.len() as u64 > self.settings.limits.files.artifact_bytes {
             return Err("has become too large".to_owned());
         }
         if bytes.is_empty() {

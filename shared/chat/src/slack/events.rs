@@ -225,7 +225,7 @@ pub(super) struct Task {
 /// A prompt for the agent, within the product's bound.
 pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
     let quoted: usize = task.quotes.iter().map(|quote| quote.text.chars().count()).sum();
-    if task.text.chars().count() + quoted > Limits::DEFAULT.prompt_chars {
+    if task.text.chars().count() + quoted > Limits::DEFAULT.chat.prompt_chars {
         return take(
             asked.say("That is too long for one message. Put it into a file and attach it."),
             "prompt too long",

@@ -32,8 +32,9 @@ pub(crate) const CALL_MS_MAX: u64 = 10_000;
 /// By how much the clocks of a chat and of the functions may differ.
 const CLOCKS_MS: u64 = 10_000;
 // A switch of the settings is stored before the first message is sent that it counts for.
-const _: () =
-    assert!(CALL_MS_MAX + CLOCKS_MS <= bobbin_core::base::limits::Limits::DEFAULT.direct_switch_ms);
+const _: () = assert!(
+    CALL_MS_MAX + CLOCKS_MS <= bobbin_core::base::limits::Limits::DEFAULT.tenant.direct_switch_ms
+);
 /// Times that a batch is asked for. What is left out of an answer for its length, of 16 MB, fits into three; what is left
 /// out because the table has too much to do may come later.
 const ROUNDS_MAX: u32 = 4;

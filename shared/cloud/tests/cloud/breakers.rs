@@ -36,19 +36,19 @@ async fn outages_of_many_workers_open_it_for_all_and_one_probe_closes_it() {
     assert!(admitted(&workers, NOW_MS).await.iter().all(|one| *one == Admission::Yes));
     // All at once: each write that is lost to another is made again.
     join_all(workers.iter().map(|one| one.failed(PROVIDER, "503", NOW_MS))).await;
-    let cached_ms = NOW_MS + limits.breaker_cache_ms;
+    let cached_ms = NOW_MS + limits.breaker.cache_ms;
     for admission in admitted(&workers, cached_ms).await {
-        let retry_in_ms = limits.breaker_open_ms - limits.breaker_cache_ms;
+        let retry_in_ms = limits.breaker.open_ms - limits.breaker.cache_ms;
         assert_eq!(admission, Admission::No { retry_in_ms });
     }
 
-    let over_ms = NOW_MS + limits.breaker_open_ms;
+    let over_ms = NOW_MS + limits.breaker.open_ms;
     let admissions = admitted(&workers, over_ms).await;
     assert_eq!(probes(&admissions), 1, "{admissions:?}");
     assert!(!admissions.contains(&Admission::Yes), "{admissions:?}");
     let prober = admissions.iter().position(|one| *one == Admission::Probe);
     workers[prober.unwrap()].succeeded(PROVIDER, over_ms + 1).await;
-    let closed_ms = over_ms + limits.breaker_cache_ms;
+    let closed_ms = over_ms + limits.breaker.cache_ms;
     for admission in admitted(&workers, closed_ms).await {
         assert_eq!(admission, Admission::Yes);
     }
@@ -60,20 +60,20 @@ async fn a_failed_probe_opens_it_longer_and_a_lost_one_is_replaced() {
     let cloud = Cloud::start().await;
     let workers = workers(&cloud, 3);
     let limits = Limits::DEFAULT;
-    for _ in 0..limits.breaker_failures {
+    for _ in 0..limits.breaker.failures {
         workers[0].failed(PROVIDER, "no answer", NOW_MS).await;
     }
-    let first_ms = NOW_MS + limits.breaker_open_ms;
+    let first_ms = NOW_MS + limits.breaker.open_ms;
     assert_eq!(workers[1].admit(PROVIDER, first_ms).await, Admission::Probe);
     workers[1].failed(PROVIDER, "no answer", first_ms).await;
-    let longer_ms = first_ms + 2 * limits.breaker_open_ms;
+    let longer_ms = first_ms + 2 * limits.breaker.open_ms;
     let before = workers[2].admit(PROVIDER, longer_ms - 1).await;
     assert_eq!(before, Admission::No { retry_in_ms: 1 });
 
     // The one that probes now never says how it went.
     let second = admitted(&workers, longer_ms).await;
     assert_eq!(probes(&second), 1, "{second:?}");
-    let lost_ms = longer_ms + limits.breaker_probe_ms;
+    let lost_ms = longer_ms + limits.breaker.probe_ms;
     let third = admitted(&workers, lost_ms).await;
     assert_eq!(probes(&third), 1, "{third:?}");
 }
@@ -83,13 +83,13 @@ async fn while_the_provider_is_well_one_look_serves_the_whole_time_and_nothing_i
     let (endpoint, calls) = answering(200, "{}").await;
     let limits = Limits::DEFAULT;
     let breakers = Breakers::new(&aws(&endpoint), "table", &limits);
-    for at_ms in 0..limits.breaker_cache_ms {
+    for at_ms in 0..limits.breaker.cache_ms {
         let now_ms = NOW_MS + at_ms;
         assert_eq!(breakers.admit(PROVIDER, now_ms).await, Admission::Yes);
         breakers.succeeded(PROVIDER, now_ms).await;
     }
     assert_eq!(calls.load(Ordering::SeqCst), 1);
-    let next_ms = NOW_MS + limits.breaker_cache_ms;
+    let next_ms = NOW_MS + limits.breaker.cache_ms;
     assert_eq!(breakers.admit(PROVIDER, next_ms).await, Admission::Yes);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }

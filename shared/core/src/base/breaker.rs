@@ -1,16 +1,16 @@
 //! The breaker of a provider: when many calls find it out of order, everybody leaves it alone for a while, and then one
 //! caller looks whether it is back.
 //!
-//! Promised: it opens only after [`Limits::breaker_failures`] outages within [`Limits::breaker_window_ms`], whoever saw
+//! Promised: it opens only after [`BreakerLimits::failures`] outages within [`BreakerLimits::window_ms`], whoever saw
 //! them; while it is open nobody is admitted; after that exactly one caller at a time probes, provided that the claim
 //! ([`Breaker::claimed`]) is written by condition; a probe that never says how it ended costs
-//! [`Limits::breaker_probe_ms`] and nothing else. Deliberately absent: where the state is kept, and which failures are
+//! [`BreakerLimits::probe_ms`] and nothing else. Deliberately absent: where the state is kept, and which failures are
 //! outages (both are the shell's).
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Ms;
-use crate::base::limits::Limits;
+use crate::base::limits::BreakerLimits;
 
 /// The state of one provider's breaker. The default is closed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -65,13 +65,13 @@ impl Breaker {
 
     /// The state in which the caller that was told [`Admission::Probe`] is the only one that probes.
     #[must_use]
-    pub fn claimed(&self, now_ms: Ms, limits: &Limits) -> Self {
-        Self { probing: Some(now_ms.saturating_add(limits.breaker_probe_ms)), ..self.clone() }
+    pub fn claimed(&self, now_ms: Ms, limits: &BreakerLimits) -> Self {
+        Self { probing: Some(now_ms.saturating_add(limits.probe_ms)), ..self.clone() }
     }
 
     /// A call found the provider out of order.
     #[must_use]
-    pub fn failed(&self, now_ms: Ms, limits: &Limits) -> Self {
+    pub fn failed(&self, now_ms: Ms, limits: &BreakerLimits) -> Self {
         match self.open_until_ms {
             // A call that began before it opened: nothing new.
             Some(until_ms) if now_ms < until_ms => self.clone(),
@@ -81,15 +81,15 @@ impl Breaker {
                 ..Self::opened(now_ms, self.open_ms.saturating_mul(2), limits)
             },
             None => {
-                let adds_up = self.failures > 0
-                    && now_ms.saturating_sub(self.since_ms) <= limits.breaker_window_ms;
+                let adds_up =
+                    self.failures > 0 && now_ms.saturating_sub(self.since_ms) <= limits.window_ms;
                 let (failures, since_ms) = if adds_up {
                     (self.failures.saturating_add(1), self.since_ms)
                 } else {
                     (1, now_ms)
                 };
-                if failures >= limits.breaker_failures {
-                    return Self::opened(now_ms, limits.breaker_open_ms, limits);
+                if failures >= limits.failures {
+                    return Self::opened(now_ms, limits.open_ms, limits);
                 }
                 Self { failures, since_ms, ..Self::default() }
             }
@@ -105,8 +105,8 @@ impl Breaker {
         }
     }
 
-    fn opened(now_ms: Ms, for_ms: u64, limits: &Limits) -> Self {
-        let open_ms = for_ms.min(limits.breaker_open_ms_max);
+    fn opened(now_ms: Ms, for_ms: u64, limits: &BreakerLimits) -> Self {
+        let open_ms = for_ms.min(limits.open_ms_max);
         Self { open_until_ms: Some(now_ms.saturating_add(open_ms)), open_ms, ..Self::default() }
     }
 }
@@ -117,13 +117,13 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits = Limits {
-        breaker_failures: 3,
-        breaker_window_ms: 4,
-        breaker_open_ms: 2,
-        breaker_open_ms_max: 7,
-        breaker_probe_ms: 3,
-        ..Limits::DEFAULT
+    const LIMITS: BreakerLimits = BreakerLimits {
+        failures: 3,
+        window_ms: 4,
+        open_ms: 2,
+        open_ms_max: 7,
+        probe_ms: 3,
+        ..BreakerLimits::DEFAULT
     };
 
     fn failed(breaker: &Breaker, times: &[Ms]) -> Breaker {
@@ -220,7 +220,7 @@ mod tests {
                 let mut later = self.clone();
                 later.now_ms += 1;
                 let now_ms = later.now_ms;
-                later.outages.retain(|at| now_ms - at <= LIMITS.breaker_window_ms);
+                later.outages.retain(|at| now_ms - at <= LIMITS.window_ms);
                 later.probes.retain(|until| *until > now_ms);
                 next.push(later);
             }
@@ -233,7 +233,7 @@ mod tests {
                 Admission::Yes | Admission::No { .. } => {}
                 Admission::Probe => {
                     let mut claimed = self.with(self.breaker.claimed(self.now_ms, &LIMITS));
-                    claimed.probes.insert(self.now_ms + LIMITS.breaker_probe_ms);
+                    claimed.probes.insert(self.now_ms + LIMITS.probe_ms);
                     next.push(claimed);
                 }
             }
@@ -283,9 +283,9 @@ mod tests {
                 if breaker.is_closed() {
                     let seen = self.outages.len() + 1;
                     assert!(seen >= 3, "opened after {seen} outages");
-                    assert_eq!(length, LIMITS.breaker_open_ms);
+                    assert_eq!(length, LIMITS.open_ms);
                 } else {
-                    let doubled = (breaker.open_ms * 2).min(LIMITS.breaker_open_ms_max);
+                    let doubled = (breaker.open_ms * 2).min(LIMITS.open_ms_max);
                     assert_eq!(length, doubled);
                 }
             }
@@ -298,7 +298,7 @@ mod tests {
                 assert!(retry_in_ms >= until - after.now_ms);
             }
             // Left alone, it lets somebody in within its longest time, and one answer closes it.
-            let later = after.now_ms + LIMITS.breaker_open_ms_max.max(LIMITS.breaker_probe_ms);
+            let later = after.now_ms + LIMITS.open_ms_max.max(LIMITS.probe_ms);
             assert!(!matches!(after.breaker.admits(later), Admission::No { .. }));
             assert!(after.breaker.succeeded(later).is_closed());
             let text = serde_json::to_string(&after.breaker).expect("always JSON");
@@ -333,7 +333,7 @@ mod tests {
         }
         println!("{} states", seen.len());
         assert!(seen.len() > 10_000, "only {} states", seen.len());
-        assert_eq!(longest, LIMITS.breaker_open_ms_max);
+        assert_eq!(longest, LIMITS.open_ms_max);
         assert!(reclosed && reprobed);
     }
 }

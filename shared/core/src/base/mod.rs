@@ -4,6 +4,7 @@ pub mod breaker;
 pub mod credentials;
 pub mod endpoint;
 pub mod failure;
+pub mod flat;
 pub mod ids;
 pub mod limits;
 pub mod person;

@@ -2,7 +2,7 @@
 
 use crate::base::failure::Failure;
 use crate::base::ids::Ms;
-use crate::base::limits::Limits;
+use crate::base::limits::{Limits, RetryLimits};
 use crate::records::message::Message;
 use crate::schema::wait_ms;
 use crate::tenant::runtime_mode::RuntimeMode;
@@ -31,14 +31,14 @@ pub enum Verdict {
 impl Verdict {
     /// What becomes of a message that this worker is too old for; `receive` counts its deliveries, from 1.
     #[must_use]
-    pub fn newer(seen: String, receive: u32, limits: &Limits) -> Self {
+    pub fn newer(seen: String, receive: u32, limits: &RetryLimits) -> Self {
         Self::Newer { delay_ms: wait_ms(limits, receive), seen }
     }
 
     /// What becomes of a message when what it needs was not to be had: what passes is waited out for as long as that takes,
     /// a shape of a newer worker is left to that one, and what is refused comes to its end by the queue's count.
     #[must_use]
-    pub fn given_back(failure: &Failure, why: String, receive: u32, limits: &Limits) -> Self {
+    pub fn given_back(failure: &Failure, why: String, receive: u32, limits: &RetryLimits) -> Self {
         let delay_ms = match failure {
             Failure::Newer { seen } => return Self::newer(seen.clone(), receive, limits),
             Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => {
@@ -93,6 +93,6 @@ impl Delivery<'_> {
     /// Whether it is given up where it cannot be done now: what nobody said, after some deliveries.
     #[must_use]
     pub const fn is_given_up(&self) -> bool {
-        self.message.work.is_by_itself() && self.receive > self.limits.attempts
+        self.message.work.is_by_itself() && self.receive > self.limits.retry.attempts
     }
 }

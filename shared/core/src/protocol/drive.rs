@@ -51,7 +51,7 @@ async fn swept<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
         Ok(()) => Verdict::Done,
         Err(failure) => {
             let why = format!("that it is done could not be written: {failure:?}");
-            Verdict::given_back(&failure, why, delivery.receive, delivery.limits)
+            Verdict::given_back(&failure, why, delivery.receive, &delivery.limits.retry)
         }
     }
 }

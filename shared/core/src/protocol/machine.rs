@@ -163,7 +163,7 @@ impl Machine {
             // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
             // now, an edit of the card above all, could undo what they did.
             Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => Step::End(
-                hold(delivery.limits.backoff_ms, "the message has become visible to others"),
+                hold(delivery.limits.retry.backoff_ms, "the message has become visible to others"),
             ),
             Next::Do(effect) => Step::Perform(effect),
             Next::Together { work, card } => Step::PerformBoth { work, card },
@@ -296,7 +296,7 @@ impl Machine {
         }
         if known.decisions >= DECISIONS_MAX {
             return Self::End(hold(
-                delivery.limits.backoff_ms_max,
+                delivery.limits.retry.backoff_ms_max,
                 "the delivery took too many steps",
             ));
         }
@@ -335,7 +335,7 @@ impl Machine {
 
 /// Never at once: two losers that retry immediately can undo each other for ever.
 fn conflict(delivery: &Delivery<'_>) -> Verdict {
-    hold(delivery.limits.backoff_ms, "another worker wrote the record")
+    hold(delivery.limits.retry.backoff_ms, "another worker wrote the record")
 }
 
 fn hold(delay_ms: u64, why: &str) -> Verdict {
@@ -356,8 +356,8 @@ fn too_new(cause: &Cause) -> Option<String> {
 
 /// Of a turn's deliveries most may have been looks: no longer than its age allows.
 fn newer(delivery: &Delivery<'_>, seen: String, now: Now) -> Machine {
-    let most_ms = delivery.limits.within_age(delivery.age_ms(now.ms));
-    let verdict = Verdict::newer(seen, delivery.receive, delivery.limits);
+    let most_ms = delivery.limits.retry.within_age(delivery.age_ms(now.ms));
+    let verdict = Verdict::newer(seen, delivery.receive, &delivery.limits.retry);
     Machine::End(verdict.within(most_ms))
 }
 
@@ -370,8 +370,8 @@ fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str, now: Now) 
         Failure::Outage { after_ms, .. } | Failure::Wait { after_ms, .. } => *after_ms,
         _ => 0,
     };
-    let most_ms = limits.within_age(delivery.age_ms(now.ms)).max(asked_ms);
-    Machine::End(Verdict::given_back(failure, why, *receive, limits).within(most_ms))
+    let most_ms = limits.retry.within_age(delivery.age_ms(now.ms)).max(asked_ms);
+    Machine::End(Verdict::given_back(failure, why, *receive, &limits.retry).within(most_ms))
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::digest;
-use crate::base::limits::Limits;
+use crate::base::limits::FileLimits;
 use crate::text::{one_line, shorten};
 
 /// The folder, below the agent's working directory.
@@ -94,7 +94,7 @@ pub fn listed(printed: &str) -> Vec<Artifact> {
 pub fn chosen(
     listed: Vec<Artifact>,
     shown: &[String],
-    limits: &Limits,
+    limits: &FileLimits,
 ) -> (Vec<Artifact>, Vec<String>) {
     let (mut files, mut left_out) = (Vec::new(), Vec::new());
     let mut bytes = 0_u64;
@@ -132,7 +132,7 @@ pub fn chosen(
 
 /// What the agent is told about the folder.
 #[must_use]
-pub fn told_to_agent(limits: &Limits) -> String {
+pub fn told_to_agent(limits: &FileLimits) -> String {
     format!(
         "You work for a person in a chat thread. Files that you put into `{FOLDER}/` of the working directory (screenshots, \
 charts, documents) are shown to them in the thread after your turn, each once: at most {} files of {} MiB. Put nothing else there.",
@@ -141,7 +141,7 @@ charts, documents) are shown to them in the thread after your turn, each once: a
     )
 }
 
-const _: () = assert!(Limits::DEFAULT.artifacts_known >= LISTED_MAX);
+const _: () = assert!(FileLimits::DEFAULT.artifacts_known >= LISTED_MAX);
 
 #[cfg(test)]
 mod tests {
@@ -162,7 +162,7 @@ mod tests {
 
     #[test]
     fn a_file_is_shown_once_until_its_content_changes() {
-        let limits = Limits::DEFAULT;
+        let limits = FileLimits::DEFAULT;
         let first = file("a.png", 3);
         let known = vec![first.key()];
         assert_eq!(chosen(vec![first.clone()], &known, &limits).0, []);
@@ -172,11 +172,11 @@ mod tests {
 
     #[test]
     fn what_is_too_much_is_named_and_not_shown() {
-        let limits = Limits {
+        let limits = FileLimits {
             artifacts: 2,
             artifact_bytes: 2 * 1024 * 1024,
             artifacts_bytes: 3 * 1024 * 1024,
-            ..Limits::DEFAULT
+            ..FileLimits::DEFAULT
         };
         let mib = 1024 * 1024;
         let all = vec![

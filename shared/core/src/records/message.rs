@@ -171,7 +171,7 @@ pub struct Announce {
     pub prompt: Option<Prompt>,
 }
 
-/// Bytes (as JSON) of a prompt that an announcement carries; what of it is kept is for `Limits::steer_bytes` to say.
+/// Bytes (as JSON) of a prompt that an announcement carries; what of it is kept is for `RecordLimits::steer_bytes` to say.
 const ANNOUNCED_BYTES_MAX: usize = 64 * 1024;
 
 impl Announce {

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, PostRef, PromptIds, TurnId};
-use crate::base::limits::Limits;
+use crate::base::limits::PollLimits;
 use crate::base::person::Person;
 use crate::records::ask::Ask;
 use crate::records::card::card_kind;
@@ -101,13 +101,13 @@ pub struct Outages {
 impl Turn {
     /// Whether its run has gone on for so long that nobody holds it any more, or was let go of.
     #[must_use]
-    pub fn is_only_looked_at(&self, limits: &Limits, now_ms: Ms) -> bool {
+    pub fn is_only_looked_at(&self, limits: &PollLimits, now_ms: Ms) -> bool {
         self.stage.is_running() && !self.is_wanted_over() && !self.is_held(limits, now_ms)
     }
 
     /// Whether the time for which its run is held goes on, and nobody has let go of it.
     #[must_use]
-    pub fn is_held(&self, limits: &Limits, now_ms: Ms) -> bool {
+    pub fn is_held(&self, limits: &PollLimits, now_ms: Ms) -> bool {
         let held =
             |prompted: &Prompted| !prompted.let_go && now_ms < limits.held_until(prompted.at_ms);
         self.stage.prompted().is_some_and(held)

@@ -171,7 +171,7 @@ fn what_is_kept_is_never_shown() {
 
 #[test]
 fn the_waits_for_a_newer_worker_grow_and_together_outlast_a_deployment() {
-    let limits = Limits::DEFAULT;
+    let limits = RetryLimits::DEFAULT;
     assert_eq!(
         [1, 2, 3, 50].map(|receive| wait_ms(&limits, receive)),
         [2_000, 4_000, 8_000, 300_000]

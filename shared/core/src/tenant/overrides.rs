@@ -5,41 +5,63 @@
 //! that comes later needs no new parameter. What gets lost, a check of each value by CloudFormation, is made up for here:
 //! an unknown name or a wrong kind of value is one line when a function starts.
 
-use serde::{Deserialize, Serialize};
+use serde::de::MapAccess;
+use serde::{Deserialize, Deserializer, Serialize};
 
+use crate::base::flat::{self, Entry, Flat};
 use crate::base::limits::Limits;
 use crate::tenant::runtime_mode::TOOLS;
 
 /// The parameter `Overrides` of the template; whatever it leaves out has its default.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Overrides {
     /// The bounds that differ from the built-in ones.
     pub limits: Limits,
+    /// Agents and their models.
+    #[serde(flatten)]
+    pub agents: AgentOverrides,
+    /// Chats and the pages that they link to.
+    #[serde(flatten)]
+    pub chats: ChatOverrides,
+    /// Where sandboxes run.
+    #[serde(flatten)]
+    pub providers: ProviderOverrides,
+}
+
+/// What the parameter says of agents and their models.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AgentOverrides {
     /// Address of an OpenAI-compatible endpoint that serves the models; empty uses the provider's own.
     pub model_base_url: String,
     /// Further models of that endpoint that can be chosen, as provider/model.
     pub models: Vec<String>,
+    /// Model keys go into the environment of each sandbox's server, also where the provider could keep them.
+    pub model_keys_inside: bool,
     /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: what lies in them configures the agent, and its
     /// plugins, commands and MCP servers run beside the model keys. Nobody's are by default.
     pub project_config_of: Vec<String>,
-    /// Model keys go into the environment of each sandbox's server, also where the provider could keep them.
-    pub model_keys_inside: bool,
     /// Tools of which each use needs a person's leave, where an agent works in another sandbox than its own.
     pub tools_ask: Vec<String>,
+}
+
+/// What the parameter says of chats.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatOverrides {
+    /// Base of Discord's HTTP API.
+    pub discord_api: String,
+    /// Base of Slack's Web API.
+    pub slack_api: String,
     /// Short answers on Slack are shown while they are written, where the workspace takes streams.
     pub slack_stream_answers: bool,
     /// Keys of tenants' own are entered in a form of Discord's, which Discord sees, and not on a page of ingress.
     pub keys_by_form: bool,
     /// Where the page for keys is, for ingress behind a domain; empty is the function's own address.
     pub page_url: String,
-    /// Where daemons in sandboxes say that something has happened, as they reach it; empty is the path `/nudge` of the
-    /// function's own address.
-    pub nudge_url: String,
-    /// Base of Discord's HTTP API.
-    pub discord_api: String,
-    /// Base of Slack's Web API.
-    pub slack_api: String,
+}
+
+/// What the parameter says of the providers of sandboxes.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProviderOverrides {
     /// The provider that runs the sandboxes, by its name (`daytona`, `vercel`, `ssh`).
     pub provider: String,
     /// Base of Daytona's control API.
@@ -54,23 +76,26 @@ pub struct Overrides {
     pub vercel_image: String,
     /// The hosts that run sandboxes over SSH, as their provider reads them.
     pub ssh_hosts: Vec<serde_json::Value>,
+    /// Where daemons in sandboxes say that something has happened, as they reach it; empty is the path `/nudge` of the
+    /// function's own address.
+    pub nudge_url: String,
 }
 
-impl Default for Overrides {
+impl Default for ChatOverrides {
     fn default() -> Self {
         Self {
-            limits: Limits::DEFAULT,
-            model_base_url: String::new(),
-            models: Vec::new(),
-            project_config_of: Vec::new(),
-            model_keys_inside: false,
-            tools_ask: Vec::new(),
+            discord_api: "https://discord.com/api/v10".to_owned(),
+            slack_api: "https://slack.com/api".to_owned(),
             slack_stream_answers: false,
             keys_by_form: false,
             page_url: String::new(),
-            nudge_url: String::new(),
-            discord_api: "https://discord.com/api/v10".to_owned(),
-            slack_api: "https://slack.com/api".to_owned(),
+        }
+    }
+}
+
+impl Default for ProviderOverrides {
+    fn default() -> Self {
+        Self {
             provider: "daytona".to_owned(),
             daytona_api: "https://app.daytona.io/api".to_owned(),
             vercel_api: "https://vercel.com/api".to_owned(),
@@ -78,7 +103,25 @@ impl Default for Overrides {
             vercel_project_id: String::new(),
             vercel_image: String::new(),
             ssh_hosts: Vec::new(),
+            nudge_url: String::new(),
         }
+    }
+}
+
+impl Flat for Overrides {
+    const EXPECTED: &'static str = "struct Overrides";
+
+    fn take<'de, A: MapAccess<'de>>(&mut self, entry: &mut Entry<'_, A>) -> Result<bool, A::Error> {
+        Ok(entry.into_field("limits", &mut self.limits)?
+            || entry.into_group(&mut self.agents)?
+            || entry.into_group(&mut self.chats)?
+            || entry.into_group(&mut self.providers)?)
+    }
+}
+
+impl<'de> Deserialize<'de> for Overrides {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        flat::deserialize(deserializer)
     }
 }
 
@@ -91,24 +134,25 @@ impl Overrides {
         let wrong = |why: String| format!("The parameter Overrides cannot be used: {why}");
         let read: Self = match text.trim() {
             "" => Self::default(),
-            // An empty list would be taken for nothing at all.
             list if list.starts_with('[') => {
                 return Err(wrong("it is a list, not a JSON object".to_owned()));
             }
             text => serde_json::from_str(text).map_err(|e| wrong(e.to_string()))?,
         };
         read.limits.check().map_err(wrong)?;
-        if let Some(unknown) = read.tools_ask.iter().find(|one| !TOOLS.contains(&one.as_str())) {
+        if let Some(unknown) =
+            read.agents.tools_ask.iter().find(|one| !TOOLS.contains(&one.as_str()))
+        {
             return Err(wrong(format!(
                 "tools_ask names {unknown:?}; the tools are {}",
                 TOOLS.join(", ")
             )));
         }
         for (name, address) in [
-            ("discord_api", &read.discord_api),
-            ("slack_api", &read.slack_api),
-            ("daytona_api", &read.daytona_api),
-            ("vercel_api", &read.vercel_api),
+            ("discord_api", &read.chats.discord_api),
+            ("slack_api", &read.chats.slack_api),
+            ("daytona_api", &read.providers.daytona_api),
+            ("vercel_api", &read.providers.vercel_api),
         ] {
             if address.is_empty() {
                 return Err(wrong(format!(
@@ -132,9 +176,9 @@ mod tests {
             r#"{"limits": {"idle_pause_ms": 1000}, "slack_stream_answers": true}"#,
         )
         .expect("valid");
-        assert_eq!(read.limits.idle_pause_ms, 1_000);
-        assert!(read.slack_stream_answers);
-        assert_eq!(read.daytona_api, "https://app.daytona.io/api");
+        assert_eq!(read.limits.sandbox.idle_pause_ms, 1_000);
+        assert!(read.chats.slack_stream_answers);
+        assert_eq!(read.providers.daytona_api, "https://app.daytona.io/api");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::account::Account;
 use bobbin_http::HttpError;
 use tokio::sync::OnceCell;
@@ -38,7 +38,7 @@ pub struct DaytonaSettings {
     /// What a sandbox is made from.
     pub image: Image,
     /// The bounds: Daytona's own nets under a sandbox are among them.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
 }
 
 impl DaytonaSettings {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{Ms, SandboxKey, sandbox_name};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
@@ -167,7 +167,7 @@ impl CreateSandbox {
         key: &SandboxKey,
         generation: u32,
         image: &Image,
-        limits: &Limits,
+        limits: &SandboxLimits,
     ) -> Self {
         let (snapshot, build_info) = match image {
             Image::Snapshot(name) => (Some(name.clone()), None),

@@ -22,7 +22,7 @@ pub(super) const COMMANDS_AT_ONCE: usize = 8;
 
 /// A script of the life cycle, on the host.
 pub(super) const SCRIPT_MS_MAX: u64 = 20_000;
-/// A whole call of the life cycle: shorter than [`bobbin_core::base::limits::Limits::lifecycle_call_ms`].
+/// A whole call of the life cycle: shorter than [`bobbin_core::base::limits::SandboxLimits::lifecycle_call_ms`].
 pub(super) const LIFECYCLE_MS_MAX: u64 = 40_000;
 /// What an exec may take beyond its own time.
 pub(super) const EXEC_MARGIN_MS: u64 = 15_000;

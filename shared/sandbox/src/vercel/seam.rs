@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant, digest};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::account::Account;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::HttpError;
@@ -43,7 +43,7 @@ pub struct VercelSettings {
     /// Ports that get a route.
     pub ports: Vec<u16>,
     /// The bounds: how long a session lives without work is among them.
-    pub limits: Limits,
+    pub limits: SandboxLimits,
 }
 
 impl VercelSettings {

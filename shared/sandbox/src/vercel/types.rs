@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{Ms, SandboxKey, sandbox_name};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
 use serde::{Deserialize, Serialize};
 
@@ -249,7 +249,7 @@ pub(super) struct Made<'a> {
     pub(super) project: &'a str,
     pub(super) image: &'a str,
     pub(super) ports: &'a [u16],
-    pub(super) limits: &'a Limits,
+    pub(super) limits: &'a SandboxLimits,
 }
 
 impl CreateSandbox {
@@ -304,7 +304,7 @@ impl CreateSandbox {
 }
 
 /// How long a session lives without work.
-pub(super) fn session_ms(limits: &Limits) -> u64 {
+pub(super) fn session_ms(limits: &SandboxLimits) -> u64 {
     (u64::from(limits.auto_stop_min) * MINUTE_MS).min(SESSION_MS_MAX)
 }
 

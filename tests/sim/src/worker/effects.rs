@@ -182,7 +182,7 @@ impl Worker {
         let mut inner = self.world.lock();
         let limits = &self.world.limits;
         let left_ms = inner.visible_until_ms(self.token, limits).saturating_sub(inner.now_ms);
-        let after_ms = inner.dice.below(limits.lifecycle_call_ms);
+        let after_ms = inner.dice.below(limits.sandbox.lifecycle_call_ms);
         if let Effect::EndTools { generation } = effect {
             let end = self.end_of_tools(&mut inner, *generation);
             let late_ms = 1 + after_ms % SEND_MS_MAX;
@@ -194,7 +194,7 @@ impl Worker {
         let call = match effect {
             Effect::Sandbox(SandboxEffect::Create { generation, .. }) => Late::Create(*generation),
             Effect::Sandbox(SandboxEffect::Stop { generation })
-                if left_ms > limits.lifecycle_call_ms =>
+                if left_ms > limits.sandbox.lifecycle_call_ms =>
             {
                 Late::Stop(*generation)
             }
@@ -308,7 +308,7 @@ impl Services for Here<'_> {
     fn may_stop(&mut self, _: u32) -> bool {
         let limits = &self.worker.world.limits;
         let visible_ms = self.inner.visible_until_ms(self.worker.token, limits);
-        visible_ms > self.inner.now_ms + limits.lifecycle_call_ms
+        visible_ms > self.inner.now_ms + limits.sandbox.lifecycle_call_ms
     }
 
     fn stop(&mut self, generation: u32) {
@@ -341,7 +341,7 @@ impl Services for Here<'_> {
             self.inner.met.insert("without secrets");
             return Serving::WithoutSecrets;
         }
-        self.inner.tools(self.at, Use::Comes, self.worker.world.limits.idle_pause_ms);
+        self.inner.tools(self.at, Use::Comes, self.worker.world.limits.sandbox.idle_pause_ms);
         Serving::Healthy
     }
 
@@ -409,7 +409,7 @@ impl Services for Here<'_> {
             self.inner.met.insert("native");
         }
         self.inner.note_work(self.at, generation, &workspace);
-        self.inner.tools(self.at, Use::Calls, self.worker.world.limits.idle_pause_ms);
+        self.inner.tools(self.at, Use::Calls, self.worker.world.limits.sandbox.idle_pause_ms);
         Ok(())
     }
 

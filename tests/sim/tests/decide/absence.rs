@@ -14,7 +14,7 @@ fn confirmed(world: &Fake) -> usize {
 fn paused() -> Fake {
     let world = active();
     world.with(|s| {
-        s.now_ms += Limits::DEFAULT.idle_pause_ms;
+        s.now_ms += Limits::DEFAULT.sandbox.idle_pause_ms;
     });
     deliver_until_done(&world, &work("w1", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
@@ -32,7 +32,7 @@ fn one_look_does_not_end_a_sandbox() {
         assert_eq!(record(&world).sandbox.generation, 1);
         assert_ne!(record(&world).sandbox.phase, Phase::Destroyed);
         assert_eq!(confirmed(&world), 1);
-        assert!(took_ms >= Limits::DEFAULT.gone_apart_ms, "{took_ms}");
+        assert!(took_ms >= Limits::DEFAULT.sandbox.gone_apart_ms, "{took_ms}");
     }
 }
 
@@ -105,8 +105,8 @@ fn what_vanished_and_is_seen_alive_is_taken_back() {
         deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
         let lost = record(&world).sandbox;
         assert_eq!(lost.phase, Phase::Destroyed);
-        let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.stale_grace_ms;
-        let graces = Graces::from(&Limits::DEFAULT);
+        let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.sandbox.stale_grace_ms;
+        let graces = Graces::from(&Limits::DEFAULT.sandbox);
         assert_eq!(fate(Some(&lost), 1, 0, now_ms, graces), Fate::TakenBack);
         world.with(|s| s.sandboxes.insert(1, state));
         deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
@@ -126,8 +126,9 @@ fn a_person_who_begins_anew_does_not_get_the_old_one_back() {
     deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
     deliver_until_done(&world, &reset(), 1);
     deliver_until_done(&world, &work("l2", Work::Reconcile), 1);
-    let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.stale_grace_ms;
-    let fate = fate(Some(&record(&world).sandbox), 1, 0, now_ms, Graces::from(&Limits::DEFAULT));
+    let now_ms = world.with(|s| s.now_ms) + Limits::DEFAULT.sandbox.stale_grace_ms;
+    let fate =
+        fate(Some(&record(&world).sandbox), 1, 0, now_ms, Graces::from(&Limits::DEFAULT.sandbox));
     assert_eq!(fate, Fate::Orphan);
 }
 
@@ -139,7 +140,7 @@ fn beside_a_newer_generation_what_vanished_is_kept_for_a_day() {
     let next = record(&world).sandbox;
     assert_eq!(next.generation, 2);
     let lost_ms = next.vanished.unwrap().at_ms;
-    let at = |now_ms| fate(Some(&next), 1, 0, now_ms, Graces::from(&Limits::DEFAULT));
-    assert_eq!(at(lost_ms + Limits::DEFAULT.vanished_grace_ms - 1), Fate::Kept);
-    assert_eq!(at(lost_ms + Limits::DEFAULT.vanished_grace_ms), Fate::Orphan);
+    let at = |now_ms| fate(Some(&next), 1, 0, now_ms, Graces::from(&Limits::DEFAULT.sandbox));
+    assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms - 1), Fate::Kept);
+    assert_eq!(at(lost_ms + Limits::DEFAULT.sandbox.vanished_grace_ms), Fate::Orphan);
 }

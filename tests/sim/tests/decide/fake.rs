@@ -667,7 +667,7 @@ impl World for Fake {
     }
 
     fn visible_until_ms(&self) -> Ms {
-        self.with(|s| if s.lapsed { s.now_ms } else { s.now_ms + s.limits.visibility_ms })
+        self.with(|s| if s.lapsed { s.now_ms } else { s.now_ms + s.limits.poll.visibility_ms })
     }
 
     async fn load(&self, of: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {

@@ -23,7 +23,7 @@ fn down() -> Failure {
 
 /// How a prompt is sent on the word of the record.
 fn at_once() -> Sending {
-    Sending::First { within_ms: Some(Limits::DEFAULT.health_active_ms) }
+    Sending::First { within_ms: Some(Limits::DEFAULT.turn.health_active_ms) }
 }
 
 fn names(world: &Fake) -> Vec<&'static str> {

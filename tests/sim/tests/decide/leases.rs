@@ -11,7 +11,7 @@ fn a_reset_whose_delete_fails_is_over_with_the_next_try() {
         world.with(|s| s.fail.insert("delete", vec![failure.clone()]));
         assert_eq!(deliver_until_done(&world, &reset(), 1), 2, "{failure:?}");
         let took_ms = world.now_ms() - since_ms;
-        assert_eq!(took_ms, Limits::DEFAULT.backoff_ms, "{failure:?}");
+        assert_eq!(took_ms, Limits::DEFAULT.retry.backoff_ms, "{failure:?}");
         assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     }
 }
@@ -45,7 +45,7 @@ fn a_delete_that_outlasts_its_lease_takes_it_anew() {
 #[test]
 fn a_reset_looks_again_soon_while_a_stop_may_still_come() {
     let world = active();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     dies(&world, &work("s1", Work::Sweep), 3, false);
     let until_ms = record(&world).sandbox.lease.unwrap().until_ms;
     let mut waits_ms = Vec::new();
@@ -68,7 +68,7 @@ fn nobody_waits_for_a_stop_that_was_refused() {
     let refused = Failure::NonRecoverable { advice: "Daytona does not allow this.".to_owned() };
     for failure in [busy(), refused] {
         let world = active();
-        later(&world, Limits::DEFAULT.idle_pause_ms);
+        later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
         world.with(|s| s.fail.insert("stop", vec![failure.clone()]));
         deliver(&world, &work("s1", Work::Sweep), 1);
         let (asked, due) = {
@@ -85,11 +85,11 @@ fn nobody_waits_for_a_stop_that_was_refused() {
 #[test]
 fn a_sweep_whose_stop_is_refused_again_and_again_holds_back_nobody_for_long() {
     let world = active();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     let since_ms = world.now_ms();
     world.with(|s| s.fail.insert("stop", (0..40).map(|_| busy()).collect()));
     let receives = deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    assert_eq!(receives, Limits::DEFAULT.attempts + 1);
+    assert_eq!(receives, Limits::DEFAULT.retry.attempts + 1);
     assert_eq!(world.now_ms() - since_ms, 62_000);
     assert_eq!(record(&world).sandbox.phase, Phase::Pausing);
     assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);

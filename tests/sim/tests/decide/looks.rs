@@ -72,7 +72,7 @@ fn where_every_delivery_follows_and_where_a_run_is_wanted_over_nobody_lets_go_of
     let world = active();
     world.with(|s| {
         (s.silent_agent, s.others_wait) = (true, true);
-        s.limits.hold_ms = HOLD_MS_MAX;
+        s.limits.poll.hold_ms = HOLD_MS_MAX;
     });
     deliver(&world, &prompt("m2"), 1);
     assert!(!record(&world).turn.unwrap().stage.prompted().unwrap().let_go);
@@ -198,7 +198,7 @@ fn looks_that_die_are_counted_one_by_one_and_fail_the_turn_after_a_few() {
     world.with(|s| s.kills_followers = true);
     let died = deaths(&world, "m2", 2);
     // The first of them began with what the delivery before had left.
-    assert_eq!(died, Limits::DEFAULT.attempts + 1);
+    assert_eq!(died, Limits::DEFAULT.retry.attempts + 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
     world.with(|s| assert_eq!(s.ended_runs.len(), 1));
 }
@@ -207,7 +207,7 @@ fn looks_that_die_are_counted_one_by_one_and_fail_the_turn_after_a_few() {
 fn a_look_that_comes_to_its_end_forgives_those_that_died_before() {
     let world = looked_at();
     let mut receive = 1;
-    for _ in 0..3 * Limits::DEFAULT.attempts {
+    for _ in 0..3 * Limits::DEFAULT.retry.attempts {
         receive += 1;
         world.with(|s| s.kills_followers = true);
         let died = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), receive)));
@@ -302,7 +302,7 @@ fn wherever_a_look_or_its_giving_back_dies_the_turn_is_answered_once() {
         assert!(died.is_err(), "call {call}");
         world.with(|s| {
             s.crash_at = None;
-            s.now_ms += Limits::DEFAULT.visibility_ms;
+            s.now_ms += Limits::DEFAULT.poll.visibility_ms;
         });
         assert!(look(&world, 4).is_some());
         assert_eq!(record(&world).turn.unwrap().tries.attempts, 0);

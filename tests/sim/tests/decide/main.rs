@@ -90,7 +90,7 @@ fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
     let world = active();
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active, "not idle for long enough");
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     deliver_until_done(&world, &work("s2", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -102,9 +102,9 @@ fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
 #[test]
 fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
     let world = active();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    later(&world, Limits::DEFAULT.sandbox.paused_ttl_ms);
     deliver_until_done(&world, &work("s2", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     world.with(|s| {
@@ -295,7 +295,7 @@ fn an_end_that_nobody_explains_is_told_so() {
 #[test]
 fn with_the_longest_hold_a_run_is_followed_in_windows_and_prompted_once() {
     let world = active();
-    world.with(|s| (s.silent_agent, s.limits.hold_ms) = (true, HOLD_MS_MAX));
+    world.with(|s| (s.silent_agent, s.limits.poll.hold_ms) = (true, HOLD_MS_MAX));
     let message = prompt("m2");
     assert_eq!(
         deliver(&world, &message, 1),
@@ -421,7 +421,7 @@ fn crashes_do_not_use_up_what_the_telling_of_the_end_may_take() {
     deliver_until_done(&world, &prompt("m2"), 1);
     let calls = world.with(|s| s.calls) - before;
     world.with(|s| s.stop_in_follow = true);
-    for receive in 1..=Limits::DEFAULT.attempts + 1 {
+    for receive in 1..=Limits::DEFAULT.retry.attempts + 1 {
         let call = if receive == 1 { calls } else { 3 };
         world.with(|s| s.crash_at = Some((s.calls + call, false)));
         let crash = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m3"), receive)));
@@ -475,7 +475,7 @@ fn who_has_outlived_its_visibility_does_nothing_more() {
 #[test]
 fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
     let world = active();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     // Crash right after the flag was saved: load, save, then the stop.
     dies(&world, &work("s1", Work::Sweep), 3, false);
     assert_eq!(record(&world).sandbox.phase, Phase::Pausing);
@@ -566,7 +566,7 @@ fn an_outage_is_waited_for_by_time_and_costs_no_tries() {
         s.fail.insert("create", many);
     });
     let receives = deliver_until_done(&world, &prompt("m1"), 1);
-    assert!(receives > Limits::DEFAULT.attempts + 2, "{receives} deliveries");
+    assert!(receives > Limits::DEFAULT.retry.attempts + 2, "{receives} deliveries");
     assert_eq!(outcomes(&world), [Outcome::Answered]);
 
     let world = Fake::new();
@@ -602,7 +602,7 @@ fn while_the_provider_does_not_answer_the_card_says_so() {
 #[test]
 fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
     let world = Fake::new();
-    world.with(|s| s.tenant_sandboxes = Limits::DEFAULT.tenant_sandboxes);
+    world.with(|s| s.tenant_sandboxes = Limits::DEFAULT.tenant.sandboxes);
     deliver_until_done(&world, &prompt("m1"), 1);
     let [Outcome::Failed { reason }] = &outcomes(&world)[..] else {
         panic!("{:?}", outcomes(&world));
@@ -618,8 +618,8 @@ fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
 fn of_threads_that_counted_at_the_same_time_the_last_gives_way_and_leaves_nothing() {
     let world = Fake::new();
     world.with(|s| {
-        s.tenant_sandboxes = Limits::DEFAULT.tenant_sandboxes - 1;
-        s.older_sandboxes = Limits::DEFAULT.tenant_sandboxes;
+        s.tenant_sandboxes = Limits::DEFAULT.tenant.sandboxes - 1;
+        s.older_sandboxes = Limits::DEFAULT.tenant.sandboxes;
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert!(
@@ -635,7 +635,7 @@ fn of_threads_that_counted_at_the_same_time_the_last_gives_way_and_leaves_nothin
 fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
     let limits = Limits::DEFAULT;
     let world = active();
-    let first = world.with(|s| s.now_ms) + limits.idle_pause_ms;
+    let first = world.with(|s| s.now_ms) + limits.sandbox.idle_pause_ms;
     assert_eq!(world.with(|s| s.wakes.clone()), [first]);
     later(&world, 60_000);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -644,11 +644,11 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
     deliver_until_done(&world, &work("w1", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
     let second = world.with(|s| s.wakes[1]);
-    assert_eq!(second, record(&world).sandbox.last_activity_ms + limits.idle_pause_ms);
+    assert_eq!(second, record(&world).sandbox.last_activity_ms + limits.sandbox.idle_pause_ms);
     world.with(|s| s.now_ms = second);
     deliver_until_done(&world, &work("w2", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
-    assert_eq!(world.with(|s| s.wakes[2]), second + limits.paused_ttl_ms);
+    assert_eq!(world.with(|s| s.wakes[2]), second + limits.sandbox.paused_ttl_ms);
 }
 
 #[test]
@@ -763,7 +763,7 @@ fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
     });
     assert_eq!(deliver(&world, &prompt("m1"), 1), Verdict::Done);
     assert_eq!(outcomes(&world), [Outcome::Cancelled { by: "bob".into() }]);
-    assert!(world.with(|s| s.now_ms) < 1_000_000 + 2 * Limits::DEFAULT.poll_ms);
+    assert!(world.with(|s| s.now_ms) < 1_000_000 + 2 * Limits::DEFAULT.poll.poll_ms);
     assert_eq!(record(&world).sandbox.phase, Phase::Creating);
 }
 
@@ -866,7 +866,7 @@ fn a_chat_that_refuses_files_for_long_is_told_the_end_without_them() {
         s.fail.insert("post_artifact", vec![busy(); 100]);
     });
     let deliveries = deliver_until_done(&world, &prompt("m2"), 1);
-    assert!(deliveries <= Limits::DEFAULT.refusals, "{deliveries}");
+    assert!(deliveries <= Limits::DEFAULT.retry.refusals, "{deliveries}");
     assert_eq!(outcomes(&world)[1], Outcome::Answered);
     assert_eq!(shown(&world).0, Vec::<String>::new());
     assert_eq!(shown(&world).1[0].lines().count(), 10);

@@ -37,11 +37,11 @@ fn a_pause_stops_an_active_sandbox_before_its_idle_time_and_a_message_brings_it_
 #[test]
 fn a_resume_brings_a_paused_sandbox_back_and_its_idle_time_begins_anew() {
     let world = paused();
-    later(&world, Limits::DEFAULT.idle_pause_ms + 1);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms + 1);
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
     let session = record(&world);
     assert_eq!(session.sandbox.phase, Phase::Active);
-    assert_eq!(session.due_at_ms(), Some(world.now_ms() + Limits::DEFAULT.idle_pause_ms));
+    assert_eq!(session.due_at_ms(), Some(world.now_ms() + Limits::DEFAULT.sandbox.idle_pause_ms));
     assert_eq!(came_of(&world)[1], (Operation::Resume, None));
 }
 
@@ -142,7 +142,7 @@ fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_o
     let world = active();
     world.with(|s| s.fail.insert("stop", (0..20).map(|_| busy()).collect()));
     let receives = deliver_until_done(&world, &operation("o1", Operation::Pause), 1);
-    assert!(receives <= 2 * (Limits::DEFAULT.attempts + 2), "{receives}");
+    assert!(receives <= 2 * (Limits::DEFAULT.retry.attempts + 2), "{receives}");
     assert_eq!(came_of(&world)[0].1.as_deref(), Some("it kept failing"));
 }
 
@@ -150,7 +150,7 @@ fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_o
 #[test]
 fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
     let world = active();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     // Dead right after its lease was saved: load, save, then the stop.
     dies(&world, &work("s1", Work::Sweep), 3, false);
     let lease = record(&world).sandbox.lease.unwrap();
@@ -163,7 +163,7 @@ fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
         later(&world, delay_ms);
         receive += 1;
     }
-    let receive = receive.max(Limits::DEFAULT.attempts + 2);
+    let receive = receive.max(Limits::DEFAULT.retry.attempts + 2);
     deliver_until_done(&world, &resume, receive);
     assert_eq!(came_of(&world), [(Operation::Resume, None)]);
 }

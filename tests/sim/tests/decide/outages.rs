@@ -98,10 +98,10 @@ fn an_hour_without_provider_fails_what_was_not_begun_and_nothing_else() {
 #[test]
 fn what_nobody_said_does_not_wait_out_an_outage_in_front_of_what_people_say() {
     let world = active();
-    later(&world, Limits::DEFAULT.idle_pause_ms + 1);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms + 1);
     out(&world, Out::Provider, HOUR_MS);
     let receives = deliver_until_done(&world, &work("s1", Work::Sweep), 1);
-    assert!(receives <= Limits::DEFAULT.attempts + 2, "{receives}");
+    assert!(receives <= Limits::DEFAULT.retry.attempts + 2, "{receives}");
     later(&world, HOUR_MS);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1], Outcome::Answered);

@@ -59,10 +59,10 @@ fn a_reset_an_operators_destroy_and_its_time_end_both() {
     ends_both(&outside(), &reset());
     ends_both(&outside(), &operation(Operation::Destroy));
     let world = outside();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
-    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    later(&world, Limits::DEFAULT.sandbox.paused_ttl_ms);
     ends_both(&world, &work("s2", Work::Sweep));
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
 }
@@ -217,7 +217,7 @@ fn the_end_of_the_second_one_is_not_given_up_after_some_deliveries() {
     let key: SandboxKey = thread().sandbox();
     let end = ended((&key, 1), &second(&world).unwrap(), world.now_ms()).unwrap();
     // The table was away for so many of them.
-    let first = Limits::DEFAULT.attempts + 20;
+    let first = Limits::DEFAULT.retry.attempts + 20;
     deliver_until_done(&world, &end, first);
     let second = second(&world).unwrap();
     assert_eq!((second.phase, second.name), (Phase::Destroyed, None));
@@ -301,7 +301,7 @@ fn swept(phase: Phase, after_ms: u64, turn_since_ms: Option<u64>) -> SandboxReco
 #[test]
 fn a_turn_of_its_agent_is_use_of_the_second_one() {
     let limits = Limits::DEFAULT;
-    let (idle_ms, ttl_ms) = (limits.idle_pause_ms, limits.named_ttl_ms);
+    let (idle_ms, ttl_ms) = (limits.sandbox.idle_pause_ms, limits.sandbox.named_ttl_ms);
     for (phase, after_ms, otherwise) in [
         (Phase::Active, idle_ms, Phase::Paused),
         (Phase::Resuming, idle_ms, Phase::Paused),
@@ -312,7 +312,7 @@ fn a_turn_of_its_agent_is_use_of_the_second_one() {
         assert!(kept.due_at_ms.is_some());
         assert_eq!(swept(phase, after_ms, None).phase, otherwise);
         // A record that was lost keeps nothing alive.
-        let longest_ms = 2 * (limits.turn_ms + limits.telling_ms);
+        let longest_ms = 2 * (limits.turn.turn_ms + limits.retry.telling_ms);
         assert_eq!(swept(phase, longest_ms.max(after_ms), Some(longest_ms)).phase, otherwise);
     }
 }

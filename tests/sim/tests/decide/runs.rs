@@ -132,7 +132,7 @@ fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended
     let world = active();
     world.with(|s| s.kills_followers = true);
     let died = deaths(&world, "m2", 1);
-    assert_eq!(died, Limits::DEFAULT.attempts + 1);
+    assert_eq!(died, Limits::DEFAULT.retry.attempts + 1);
     assert!(matches!(outcomes(&world)[1], Outcome::Failed { .. }));
     world.with(|s| assert_eq!((s.prompted.len(), s.ended_runs.len()), (2, 1)));
 }
@@ -140,8 +140,8 @@ fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended
 #[test]
 fn where_every_delivery_follows_its_windows_are_no_failures_however_many() {
     let world = active();
-    world.with(|s| (s.silent_agent, s.limits.hold_ms) = (true, HOLD_MS_MAX));
-    for receive in 1..=Limits::DEFAULT.attempts + 1 {
+    world.with(|s| (s.silent_agent, s.limits.poll.hold_ms) = (true, HOLD_MS_MAX));
+    for receive in 1..=Limits::DEFAULT.retry.attempts + 1 {
         let verdict = deliver(&world, &prompt("m2"), receive);
         assert!(matches!(verdict, Verdict::Hold { delay_ms: 0, .. }));
         let turn = record(&world).turn.unwrap();

@@ -100,7 +100,7 @@ fn a_sandbox_is_in_use_from_the_beginning_of_a_turn_to_its_end() {
     let sandbox = record(&world).sandbox;
     assert!(sandbox.is_in_use_by(&thread(), &"m2".into()) && sandbox.due_at_ms.is_none());
     // In its own group a sweep comes beside the turn, however long that has gone on.
-    later(&world, 10 * Limits::DEFAULT.idle_pause_ms);
+    later(&world, 10 * Limits::DEFAULT.sandbox.idle_pause_ms);
     let group = thread().sandbox().group();
     let sweep = in_thread(&group, work("s1", Work::Sweep));
     deliver_until_done(&world, &sweep, 1);
@@ -115,10 +115,10 @@ fn a_sandbox_is_in_use_from_the_beginning_of_a_turn_to_its_end() {
 fn a_private_sandbox_is_paused_and_deleted_in_its_own_group_and_its_thread_is_told() {
     let world = active();
     let group = thread().sandbox().group();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
-    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    later(&world, Limits::DEFAULT.sandbox.paused_ttl_ms);
     deliver_until_done(&world, &in_thread(&group, work("s2", Work::Sweep)), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
     let told = world.with(|s| s.told_threads.clone());
@@ -204,9 +204,9 @@ fn who_waits_and_dies_holds_nobody_up_and_who_waits_for_too_long_is_told() {
     assert_eq!(outcome_of(&world, &patient), Outcome::Answered);
 
     leave_running(&world, &prompt("m3"));
-    later(&world, Limits::DEFAULT.workspace_wait_ms);
+    later(&world, Limits::DEFAULT.share.workspace_wait_ms);
     deliver_until_done(&world, &prompt_in("p2", &patient, "front"), 1);
-    let reason = words::waited_for_workspace(Limits::DEFAULT.workspace_wait_ms);
+    let reason = words::waited_for_workspace(Limits::DEFAULT.share.workspace_wait_ms);
     assert_eq!(outcome_of(&world, &patient), Outcome::Failed { reason });
 }
 
@@ -215,7 +215,7 @@ fn only_one_thread_brings_a_paused_sandbox_up_and_the_other_waits_for_it() {
     let world = shared(Some("acme/api"));
     let beside = other("9");
     deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     let group = thread().sandbox().group();
     deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
@@ -406,7 +406,7 @@ fn what_is_made_once_more_under_its_name_is_made_as_it_is_wanted_then() {
 fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
     let world = shared(None);
     let key = thread().sandbox();
-    for n in 0..=Limits::DEFAULT.snapshots {
+    for n in 0..=Limits::DEFAULT.share.snapshots {
         world.with(|s| s.snapshots = vec![SnapshotSeen::UnderWay]);
         later(&world, 1_000);
         let id = format!("k{n}");
@@ -414,7 +414,7 @@ fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
         deliver_until_done(&world, &snapshot, 1);
     }
     let sandbox = record(&world).sandbox;
-    assert_eq!(sandbox.snapshots.len(), Limits::DEFAULT.snapshots);
+    assert_eq!(sandbox.snapshots.len(), Limits::DEFAULT.share.snapshots);
     assert_eq!(world.with(|s| s.deleted_snapshots.len()), 1);
     assert!(sandbox.lease.is_none() && sandbox.phase == Phase::Active);
     // One that is not made is told, and holds nobody up.
@@ -432,12 +432,12 @@ fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
 fn a_sandbox_with_a_name_is_kept_for_days_and_its_name_for_longer() {
     let world = shared(None);
     let group = thread().sandbox().group();
-    later(&world, Limits::DEFAULT.idle_pause_ms);
+    later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     deliver_until_done(&world, &in_thread(&group, work("s1", Work::Sweep)), 1);
-    later(&world, Limits::DEFAULT.paused_ttl_ms);
+    later(&world, Limits::DEFAULT.sandbox.paused_ttl_ms);
     deliver_until_done(&world, &in_thread(&group, work("s2", Work::Sweep)), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
-    later(&world, Limits::DEFAULT.named_ttl_ms);
+    later(&world, Limits::DEFAULT.sandbox.named_ttl_ms);
     deliver_until_done(&world, &in_thread(&group, work("s3", Work::Sweep)), 1);
     let sandbox = record(&world).sandbox;
     assert_eq!((sandbox.phase, sandbox.name), (Phase::Destroyed, Some(name("front"))));
@@ -549,12 +549,12 @@ fn a_run_that_is_left_in_a_sandbox_on_its_way_up_does_not_put_off_the_sandboxs_o
     assert!(record(&world).stray.is_some());
     // Somebody brought it up again, and is gone since.
     world.with(|s| {
-        let due_at_ms = s.now_ms + Limits::DEFAULT.create_ms;
+        let due_at_ms = s.now_ms + Limits::DEFAULT.sandbox.create_ms;
         let sandbox = &mut s.record.as_mut().unwrap().sandbox;
         (sandbox.phase, sandbox.due_at_ms) = (Phase::Resuming, Some(due_at_ms));
     });
-    for look in 0..=Limits::DEFAULT.create_ms / Limits::DEFAULT.stop_ms {
-        later(&world, Limits::DEFAULT.stop_ms);
+    for look in 0..=Limits::DEFAULT.sandbox.create_ms / Limits::DEFAULT.sandbox.stop_ms {
+        later(&world, Limits::DEFAULT.sandbox.stop_ms);
         let sweep = work(&format!("s{look}"), Work::Sweep);
         deliver_until_done(&world, &sweep, 1);
     }

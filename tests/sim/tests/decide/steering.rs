@@ -112,7 +112,7 @@ fn a_stopped_run_stops_what_was_sent_into_it() {
 #[test]
 fn no_more_are_sent_into_one_run_than_may_be() {
     let world = active();
-    let most = Limits::DEFAULT.steers;
+    let most = Limits::DEFAULT.record.steers;
     for n in 0..=most {
         wants_now(&world, &format!("w{n}"));
     }
@@ -225,7 +225,7 @@ fn a_crash_at_any_call_of_a_long_run_leaves_no_live_card_behind() {
         let world = active();
         world.with(|s| {
             s.silent_agent = true;
-            (s.limits.look_ms_min, s.limits.look_ms_max) = (480_000, 480_000);
+            (s.limits.poll.look_ms_min, s.limits.poll.look_ms_max) = (480_000, 480_000);
         });
         world
     };
@@ -304,7 +304,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
 #[test]
 fn the_last_state_is_repeated_until_the_chat_takes_it() {
     let world = active();
-    let most = usize::try_from(Limits::DEFAULT.refusals).unwrap();
+    let most = usize::try_from(Limits::DEFAULT.retry.refusals).unwrap();
     let limited = || Failure::Wait { after_ms: 30_000, seen: "429".into() };
     // The first two posts of the turn get through: its card, and the answer.
     world.with(|s| {
@@ -326,7 +326,7 @@ fn an_end_that_the_chat_never_takes_is_told_to_the_operator_once_and_a_deleted_t
         let is_untold = |name: &&&str| **name == "turn.untold";
         world.with(|s| s.signalled.iter().filter(is_untold).count())
     };
-    let most = usize::try_from(Limits::DEFAULT.refusals).unwrap();
+    let most = usize::try_from(Limits::DEFAULT.retry.refusals).unwrap();
     let limited = Failure::Wait { after_ms: 30_000, seen: "429".into() };
     let forbidden = Failure::NonRecoverable { advice: "may not write here".into() };
     let gone = Failure::ThreadGone { seen: "deleted".into() };

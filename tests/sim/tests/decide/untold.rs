@@ -37,7 +37,7 @@ fn sweep(world: &Fake, id: &str) {
 
 #[test]
 fn a_moment_in_which_the_thread_is_closed_costs_nobody_the_answer() {
-    for times in 1..=Limits::DEFAULT.closed_tries {
+    for times in 1..=Limits::DEFAULT.retry.closed_tries {
         let world = active();
         let began_ms = world.now_ms();
         world.with(|s| s.closed = times);
@@ -119,7 +119,7 @@ fn what_is_kept_is_bounded_in_bytes_and_in_time_and_given_up_with_a_word_to_the_
     let world = active();
     world.with(|s| {
         s.closed = ALL;
-        s.limits.untold_bytes = 1_500;
+        s.limits.record.untold_bytes = 1_500;
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!((record(&world).untold.len(), given_up(&world)), (2, 0));
@@ -128,7 +128,7 @@ fn what_is_kept_is_bounded_in_bytes_and_in_time_and_given_up_with_a_word_to_the_
     assert!(kept.iter().map(|one| one.bytes()).sum::<usize>() <= 1_500);
     assert!(kept.iter().any(|one| one.turn == "m3"));
     assert_eq!(given_up(&world), 1);
-    later(&world, Limits::DEFAULT.telling_ms);
+    later(&world, Limits::DEFAULT.retry.telling_ms);
     sweep(&world, "s1");
     assert!(record(&world).untold.is_empty());
     assert!(given_up(&world) >= 2);
@@ -139,7 +139,7 @@ fn of_a_long_answer_as_much_is_kept_as_there_is_room_for_and_that_is_said() {
     let world = active();
     world.with(|s| {
         s.closed = ALL;
-        s.limits.answer_chars = 3;
+        s.limits.chat.answer_chars = 3;
     });
     deliver_until_done(&world, &prompt("m2"), 1);
     let kept = record(&world).untold;
@@ -154,7 +154,7 @@ fn who_asked_for_a_fresh_start_hears_of_it_once_the_thread_is_open() {
     let world = active();
     world.with(|s| s.closed = ALL);
     let deliveries = deliver_until_done(&world, &reset(), 1);
-    assert_eq!(deliveries, Limits::DEFAULT.closed_tries + 1);
+    assert_eq!(deliveries, Limits::DEFAULT.retry.closed_tries + 1);
     let is_told = |world: &Fake| {
         let word = Post::Notice(words::RESET.to_owned());
         world.with(|s| s.posts.values().any(|post| *post == word))

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use bobbin_core::base::ids::PostKind;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, SandboxLimits};
 use bobbin_core::records::message::{Operation, Work};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
@@ -214,7 +214,8 @@ fn begun(seed: u64, logs: bool) -> World {
     let mut dice = Dice::new(seed);
     let threads = 1 + usize::try_from(dice.below(4)).unwrap_or(0);
     let trouble = Trouble::Dice { until_ms: plan::START_MS + TROUBLE_MS };
-    let limits = Limits { vanished_grace_ms: 20 * 60_000, ..Limits::DEFAULT };
+    let sandbox = SandboxLimits { vanished_grace_ms: 20 * 60_000, ..SandboxLimits::DEFAULT };
+    let limits = Limits { sandbox, ..Limits::DEFAULT };
     let world = World::new(threads, dice.next(), trouble, limits);
     world.lock().logs = logs;
     planned(&world, &mut dice, threads);

@@ -82,7 +82,7 @@ fn answered_at_once(world: &World) -> Result<(), String> {
 
 fn idle(world: &World) -> Result<(), String> {
     answered(world)?;
-    after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
+    after(world, Limits::DEFAULT.sandbox.idle_pause_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -90,7 +90,7 @@ fn idle(world: &World) -> Result<(), String> {
 fn named_idle(world: &World) -> Result<(), String> {
     answered(world)?;
     send(world, "n1", plan::name("front"));
-    after(world, Limits::DEFAULT.idle_pause_ms, Deed::Rest);
+    after(world, Limits::DEFAULT.sandbox.idle_pause_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -102,7 +102,7 @@ fn paused(world: &World) -> Result<(), String> {
 
 fn expired(world: &World) -> Result<(), String> {
     paused(world)?;
-    after(world, Limits::DEFAULT.paused_ttl_ms, Deed::Rest);
+    after(world, Limits::DEFAULT.sandbox.paused_ttl_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -255,7 +255,7 @@ fn destroyed_meanwhile(world: &World) {
     let (want, by) = (Operation::Destroy, None);
     let message = world.message(0, "o1", Work::Operate { want, by });
     // It has waited for turns for as long as it does, and comes after the last write of the sandbox's record.
-    let accepted_at_ms = START_MS - Limits::DEFAULT.busy_ms;
+    let accepted_at_ms = START_MS - Limits::DEFAULT.share.busy_ms;
     let message = Message { accepted_at_ms, ..message };
     after(world, 15_500, Deed::Send(message));
 }
@@ -388,7 +388,7 @@ const ALONE: [Scenario; 26] = [
         before: answered,
         then: kills,
         proves: |places| {
-            let deliveries = u64::from(Limits::DEFAULT.attempts) + 2;
+            let deliveries = u64::from(Limits::DEFAULT.retry.attempts) + 2;
             ended(&places[0], 1, Ending::Failed)
                 && ended(&places[0], 2, Ending::Answered)
                 && places[0].deliveries_most == deliveries

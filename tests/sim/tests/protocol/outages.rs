@@ -1,7 +1,7 @@
 //! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a conversation: nothing is lost and nothing
 //! done twice, and what the agent has begun is answered.
 
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, RetryLimits};
 use libtest_mimic::{Failed, Trial};
 
 use super::plan::{Deed, Out, Trouble, prompt};
@@ -14,6 +14,9 @@ use crate::proof;
 const HOUR_MS: u64 = 60 * 60_000;
 /// Three prompts: a first one, one that follows at once, and one that finds the sandbox paused.
 const PROMPTS: usize = 3;
+/// A hold that is constant, as it once was.
+const CONSTANT: RetryLimits =
+    RetryLimits { backoff_ms_max: 2_000, outage_backoff_ms_max: 2_000, ..RetryLimits::DEFAULT };
 
 /// What is planted.
 type Fault = fn(&mut Inner);
@@ -89,8 +92,8 @@ fn hold(of: Out) -> Result<(), Failed> {
 fn given_up(letters_go_unread: bool) -> Result<(), String> {
     let plant: Fault =
         if letters_go_unread { |inner| inner.letters_go_unread = true } else { |_| {} };
-    // A hold that is constant, as it once was: the deliveries are used up within half an hour, those of the notice too.
-    let limits = Limits { backoff_ms_max: 2_000, outage_backoff_ms_max: 2_000, ..Limits::DEFAULT };
+    // The deliveries are used up within half an hour, those of the notice too.
+    let limits = Limits { retry: CONSTANT, ..Limits::DEFAULT };
     let trouble = Trouble::Outage { at: 1, of: Out::Table, for_ms: 3 * HOUR_MS };
     let (_, world) = conversation(trouble, limits, plant)?;
     let inner = world.lock();
@@ -201,8 +204,7 @@ pub fn trials() -> Vec<Trial> {
             },
         ),
         proof("protocol::outages::a_constant_hold_is_caught", || {
-            let limits =
-                Limits { backoff_ms_max: 2_000, outage_backoff_ms_max: 2_000, ..Limits::DEFAULT };
+            let limits = Limits { retry: CONSTANT, ..Limits::DEFAULT };
             caught(every_call(Out::Writes, HOUR_MS, &limits, |_| {}))
         }),
         proof("protocol::outages::a_token_that_is_given_up_is_caught", || {
@@ -218,7 +220,8 @@ pub fn trials() -> Vec<Trial> {
             caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
         }),
         proof("protocol::outages::a_chat_that_is_given_up_after_minutes_is_caught", || {
-            let limits = Limits { telling_ms: 11 * 60_000, ..Limits::DEFAULT };
+            let retry = RetryLimits { telling_ms: 11 * 60_000, ..RetryLimits::DEFAULT };
+            let limits = Limits { retry, ..Limits::DEFAULT };
             caught(every_call(Out::Chat, HOUR_MS, &limits, |_| {}))
         }),
     ]);

@@ -1,6 +1,6 @@
 //! The bound of a tenant's sandboxes, with threads that all ask for one at the same moment.
 
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, TenantLimits};
 use libtest_mimic::{Failed, Trial};
 
 use super::plan::{Deed, Trouble, prompt};
@@ -17,7 +17,8 @@ const SEEDS: u64 = 50;
 
 /// All threads ask at once, where each tenant may have two sandboxes. How many were answered, of all.
 fn crowd(seed: u64, counts_once: bool) -> Result<usize, String> {
-    let limits = Limits { tenant_sandboxes: 2, ..Limits::DEFAULT };
+    let tenant = TenantLimits { sandboxes: 2, ..TenantLimits::DEFAULT };
+    let limits = Limits { tenant, ..Limits::DEFAULT };
     let world = World::new(THREADS, seed, Trouble::None, limits);
     {
         let mut inner = world.lock();

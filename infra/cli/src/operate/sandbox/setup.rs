@@ -105,7 +105,7 @@ async fn enter(
         by,
         membership,
         reply: Reply::Nobody,
-        until_ms: began_ms + stack.limits.setup_link_ms,
+        until_ms: began_ms + stack.limits.tenant.setup_link_ms,
     };
     let stored = stack.store.make_link(&id, &link, None).await;
     stored.map_err(|e| unread(&e))?;
@@ -113,7 +113,7 @@ async fn enter(
     tell!(
         "Enter the {} key on this page, within {}. The link works once, and for whoever has it: pass it on to nobody.\n{address}",
         key.brand(),
-        span(stack.limits.setup_link_ms)
+        span(stack.limits.tenant.setup_link_ms)
     );
     let until = Instant::now() + Duration::from_millis(what.wait_ms);
     loop {

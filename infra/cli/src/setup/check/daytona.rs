@@ -11,7 +11,7 @@ use crate::target::Target;
 
 pub async fn check(target: &Target, report: &mut Report) {
     let Some(found) = target.key("daytona_api_key").await else {
-        if target.overrides().provider != "daytona" {
+        if target.overrides().providers.provider != "daytona" {
             return;
         }
         report.wrong(

@@ -12,7 +12,7 @@ pub async fn check(target: &Target, report: &mut Report) {
             keyed.push(provider.prefix());
         }
     }
-    let base = target.overrides().model_base_url;
+    let base = target.overrides().agents.model_base_url;
     match target.parameter("Model") {
         Some(model) if !base.is_empty() => endpoint(target, report, model, &base).await,
         Some(model) => {

@@ -11,7 +11,7 @@ const PREFIX: &str = "bobbin-";
 pub async fn check(target: &Target, report: &mut Report) {
     let overrides = target.overrides();
     let Some(found) = target.key("vercel_token").await else {
-        if overrides.provider == "vercel" {
+        if overrides.providers.provider == "vercel" {
             report.wrong(
                 "Vercel: no access token, so there can be no sandbox",
                 "Set VERCEL_TOKEN: https://vercel.com/account/settings/tokens, with the team as its scope.",
@@ -21,10 +21,10 @@ pub async fn check(target: &Target, report: &mut Report) {
     };
     let source = found.source;
     let account = VercelAccount {
-        api: overrides.vercel_api,
+        api: overrides.providers.vercel_api,
         token: found.value.expose().to_owned(),
-        team: overrides.vercel_team_id,
-        project: overrides.vercel_project_id,
+        team: overrides.providers.vercel_team_id,
+        project: overrides.providers.vercel_project_id,
     };
     let vercel = match Vercel::new(account) {
         Ok(vercel) => vercel,

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use bobbin_sandbox::labels::Stack;
@@ -23,7 +23,7 @@ pub(crate) fn client(world: &World, stack_id: &str) -> DaytonaSandboxes {
         stack: DEV.name.to_owned(),
         stack_id: stack_id.to_owned(),
         image: Image::Dockerfile("FROM x\n".to_owned()),
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     };
     DaytonaSandboxes::new(settings, KEY).unwrap()
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bobbin_agent::opencode::OpenCode;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::labels::Stack;
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
@@ -33,7 +33,7 @@ fn client_of(world: &World, stack: Stack<'_>) -> VercelSandboxes {
         stack_id: stack.id.to_owned(),
         image: String::new(),
         ports: vec![4096],
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     })
     .unwrap()
 }
@@ -221,7 +221,7 @@ async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_d
         wait_for("the command's file", async || client.get_file(&sandbox, "file").await.is_ok())
             .await;
         // As long as a session lives without work.
-        world.advance(u64::from(Limits::DEFAULT.auto_stop_min)).await;
+        world.advance(u64::from(SandboxLimits::DEFAULT.auto_stop_min)).await;
     };
     let (broken, ()) = tokio::join!(running, ending);
     let broken = broken.unwrap_err();
@@ -249,7 +249,7 @@ async fn work_that_goes_on_keeps_its_session_alive() {
     let world = World::start("alive").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
-    let most = u64::from(Limits::DEFAULT.auto_stop_min);
+    let most = u64::from(SandboxLimits::DEFAULT.auto_stop_min);
     client.keep_alive(&name(1)).await.unwrap();
     world.advance(most / 2).await;
     assert_eq!(client.observe(&name(1)).await, Ok(SandboxState::Running));
@@ -483,7 +483,7 @@ async fn without_a_token_or_a_project_nothing_is_asked() {
             stack_id: DEV.id.to_owned(),
             image: String::new(),
             ports: Vec::new(),
-            limits: Limits::DEFAULT,
+            limits: SandboxLimits::DEFAULT,
         })
         .unwrap();
         let failure = begin(&client, 1, None).await.unwrap_err();

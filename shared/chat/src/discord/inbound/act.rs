@@ -137,9 +137,10 @@ impl Request<'_> {
                 answer::deferred_word(),
                 "discord: diff",
             )),
-            Some(CustomId::Reply) => {
-                Ok(Inbound::only(answer::form(self.app.limits.attachments), "discord: form opened"))
-            }
+            Some(CustomId::Reply) => Ok(Inbound::only(
+                answer::form(self.app.limits.files.attachments),
+                "discord: form opened",
+            )),
             Some(CustomId::Ask { ask, press }) => self.settle(ask, press.choice()),
             Some(CustomId::Pick { ask }) => match Input::Select(0).filled(&component.values, "") {
                 Some(field) if !component.values.is_empty() => {

@@ -64,7 +64,7 @@ impl Request<'_> {
             by: self.by.clone(),
             membership: self.membership.clone(),
             reply: self.reply(),
-            until_ms: self.now_ms + self.app.limits.setup_link_ms,
+            until_ms: self.now_ms + self.app.limits.tenant.setup_link_ms,
         };
         let want = Want::OwnKey { key: KeyWish::Check { link: link.clone() } };
         let accepted = self.control(thread, want, answer::deferred_word(), "discord: key entered");

@@ -58,25 +58,27 @@ impl Request<'_> {
             );
         }
         let length = text.chars().count();
-        if length > limits.prompt_chars {
+        if length > limits.chat.prompt_chars {
             let words = format!(
                 "This prompt has {length} characters, and {} are taken. Put the long part into a file.",
-                limits.prompt_chars
+                limits.chat.prompt_chars
             );
             return refuse(words, "discord: prompt too long");
         }
-        if attachments.len() > limits.attachments {
+        if attachments.len() > limits.files.attachments {
             return refuse(
-                format!("At most {} files are taken with one prompt.", limits.attachments),
+                format!("At most {} files are taken with one prompt.", limits.files.attachments),
                 "discord: too many files",
             );
         }
-        if let Some(large) = attachments.iter().find(|file| file.size > limits.attachment_bytes) {
+        if let Some(large) =
+            attachments.iter().find(|file| file.size > limits.files.attachment_bytes)
+        {
             let name = inline(&large.name, 100);
             return refuse(
                 format!(
                     "The file {name} is too large: {} MiB are taken.",
-                    limits.attachment_bytes / (1024 * 1024)
+                    limits.files.attachment_bytes / (1024 * 1024)
                 ),
                 "discord: file too large",
             );

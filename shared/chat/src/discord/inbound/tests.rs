@@ -1,7 +1,7 @@
 use bobbin_core::base::ids::Tenant;
 use std::path::PathBuf;
 
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{ChatLimits, FileLimits, Limits};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{
     Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work,
@@ -554,23 +554,20 @@ fn what_is_not_known_or_missing_gets_a_word_what_to_do() {
 
 #[test]
 fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
-    let app = App {
+    let with = |prompt_chars, attachments, attachment_bytes| App {
         limits: Limits {
-            prompt_chars: 10,
-            attachments: 0,
-            attachment_bytes: 1024 * 1024,
+            chat: ChatLimits { prompt_chars, ..ChatLimits::DEFAULT },
+            files: FileLimits { attachments, attachment_bytes, ..FileLimits::DEFAULT },
             ..Limits::DEFAULT
         },
         ..open_app()
     };
+    let app = with(10, 0, 1024 * 1024);
     let words = |app: &App, event: &Value| refusal(&given(event.to_string().as_bytes(), app));
     assert!(words(&app, &event("sandbox-in-channel")).contains("33 characters, and 10 are taken"));
-    let app = App { limits: Limits { prompt_chars: 100, ..app.limits.clone() }, ..app };
+    let app = with(100, 0, 1024 * 1024);
     assert!(words(&app, &event("sandbox-with-file")).contains("At most 0 files"));
-    let app = App {
-        limits: Limits { attachments: 1, attachment_bytes: 1000, ..app.limits.clone() },
-        ..app
-    };
+    let app = with(100, 1, 1000);
     assert!(words(&app, &event("sandbox-with-file")).contains("notes.txt is too large"));
 }
 

@@ -53,7 +53,7 @@ fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
 
 /// Somebody did not find the sandbox. What we have just made may take a while to be found.
 pub(super) fn claimed(session: &mut Session, by: Missing, context: &Context<'_>) {
-    let appears_ms = context.delivery.limits.appear_ms;
+    let appears_ms = context.delivery.limits.sandbox.appear_ms;
     let is_new = |made: u64| context.now_ms < made + appears_ms;
     if session.sandbox.phase == Phase::Creating
         && session.observed.sandbox.created_ms.is_some_and(is_new)
@@ -69,7 +69,7 @@ pub(super) fn next(session: &Session, context: &Context<'_>) -> Option<Next> {
     session.observed.sandbox.missing?;
     Some(Next::Do(Effect::Sandbox(SandboxEffect::Confirm {
         generation: session.sandbox.generation,
-        after_ms: context.delivery.limits.gone_apart_ms,
+        after_ms: context.delivery.limits.sandbox.gone_apart_ms,
     })))
 }
 

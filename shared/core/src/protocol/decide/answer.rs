@@ -21,7 +21,7 @@ pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Opt
         (text, _) => Cow::Borrowed(text),
     };
     let text = text.as_ref();
-    if text.chars().count() <= limits.answer_chars {
+    if text.chars().count() <= limits.chat.answer_chars {
         return ((context.delivery.split)(text), None);
     }
     // One message beside the file: it is read before anybody opens that.

@@ -130,7 +130,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             }
         }
         Event::Asked { id, about } => {
-            let expires_at_ms = context.now_ms + context.delivery.limits.ask_ms;
+            let expires_at_ms = context.now_ms + context.delivery.limits.chat.ask_ms;
             if let Some(turn) = &mut session.turn
                 && !turn.asks.iter().any(|ask| ask.id == id)
             {
@@ -200,7 +200,7 @@ fn prompt_found(session: &mut Session, state: PromptState, context: &Context<'_>
     }
     match state {
         PromptState::Taken
-            if session.observed.agent.downs > context.delivery.limits.server_restarts => {}
+            if session.observed.agent.downs > context.delivery.limits.turn.server_restarts => {}
         // It was only out of sight: nothing is sent again, and nothing counted.
         PromptState::Taken => {
             if let Some(prompted) = turn.stage.prompted_mut() {
@@ -256,7 +256,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     let ours = session.turn.as_ref().is_some_and(|turn| turn.id == context.delivery.message.id);
     // A sign of life: what has none for longer than a delivery and a look take is found by the sweeper. Not every look is a
     // write for it.
-    let is_armed = |due: Ms| due >= context.now_ms + context.delivery.limits.out_of_sight_ms();
+    let is_armed = |due: Ms| due >= context.now_ms + context.delivery.limits.poll.out_of_sight_ms();
     if ours && !session.due_at_ms.is_some_and(is_armed) {
         record::arm(session, context);
     }
@@ -272,7 +272,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
         && turn.outages.chat_since_ms.is_none()
     {
         turn.tries.attempts += 1;
-        if turn.tries.attempts > context.delivery.limits.attempts && !turn.stage.is_ending() {
+        if turn.tries.attempts > context.delivery.limits.retry.attempts && !turn.stage.is_ending() {
             let reason = words::kept_failing(turn.trouble.as_deref());
             record::fail(session, &reason);
         }
@@ -321,11 +321,11 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
         return None;
     }
     let prompted = turn.stage.prompted();
-    if prompted.is_some_and(|prompted| context.now_ms >= prompted.at_ms + limits.turn_ms) {
-        turn.abort(words::ran_too_long(limits.turn_ms));
+    if prompted.is_some_and(|prompted| context.now_ms >= prompted.at_ms + limits.turn.turn_ms) {
+        turn.abort(words::ran_too_long(limits.turn.turn_ms));
         return None;
     }
-    if turn.is_only_looked_at(limits, context.now_ms) {
+    if turn.is_only_looked_at(&limits.poll, context.now_ms) {
         // Who has seen it can see it: only failures in a row count.
         turn.tries.attempts = 0;
         return Some(Next::Hold {
@@ -354,13 +354,13 @@ fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
     let limits = context.delivery.limits;
     let sent_at_ms = turn.stage.prompted().map_or(turn.accepted_at_ms, |sent| sent.at_ms);
     let open = turn.asks.iter().filter(|ask| !ask.settled);
-    let asked_at_ms = open.map(|ask| ask.expires_at_ms.saturating_sub(limits.ask_ms)).max();
+    let asked_at_ms = open.map(|ask| ask.expires_at_ms.saturating_sub(limits.chat.ask_ms)).max();
     let since_ms = match seen.doubt {
         Some(_) => context.now_ms,
         None => sent_at_ms.max(asked_at_ms.unwrap_or(0)),
     };
     let age_ms = context.now_ms.saturating_sub(since_ms);
-    limits.look_after(age_ms, context.delivery.receive)
+    limits.poll.look_after(age_ms, context.delivery.receive)
 }
 
 fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {

@@ -133,9 +133,9 @@ pub(super) fn refused(
         && let (Failure::Wait { after_ms, seen }, Some(turn)) = (failure, &mut session.turn)
     {
         turn.tries.refusals += 1;
-        if turn.tries.refusals <= limits.refusals {
+        if turn.tries.refusals <= limits.retry.refusals {
             return Some(Next::Hold {
-                delay_ms: limits.backoff_asked(turn.tries.refusals, *after_ms),
+                delay_ms: limits.retry.backoff_asked(turn.tries.refusals, *after_ms),
                 why: seen.clone(),
             });
         }

@@ -18,19 +18,19 @@ pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, cont
                 turn.stage.doubted();
                 turn.stage.prompted_mut().is_some_and(|prompted| {
                     prompted.resends += 1;
-                    prompted.resends > limits.resends
+                    prompted.resends > limits.turn.resends
                 })
             }
             Stage::Received { .. } if session.sandbox.phase == Phase::Active => {
-                turn.tries.server_restarts > limits.server_restarts
+                turn.tries.server_restarts > limits.turn.server_restarts
             }
             Stage::Received { .. } => {
                 turn.tries.server_restarts += 1;
-                turn.tries.server_restarts > limits.server_restarts
+                turn.tries.server_restarts > limits.turn.server_restarts
             }
             Stage::Ending { .. } => {
                 turn.tries.attempts += 1;
-                turn.tries.attempts > limits.attempts
+                turn.tries.attempts > limits.retry.attempts
             }
         };
         if spent {

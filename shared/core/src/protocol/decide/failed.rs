@@ -60,7 +60,10 @@ pub(super) fn failed(
         }
         // The loop gives its message back before it asks; said here too, so that the table is whole.
         Failure::Newer { seen } => {
-            return Some(Next::Hold { delay_ms: context.delivery.limits.newer_ms_max, why: seen });
+            return Some(Next::Hold {
+                delay_ms: context.delivery.limits.retry.newer_ms_max,
+                why: seen,
+            });
         }
         Failure::SessionMissing => {
             // First its end, which notes the run by the session's id.
@@ -126,12 +129,12 @@ fn not_told(
     let limits = context.delivery.limits;
     let message = context.delivery.message;
     let is_waited_for = match message.work {
-        Work::Sweep => context.delivery.receive <= limits.attempts,
-        _ => context.now_ms < message.accepted_at_ms + limits.telling_ms,
+        Work::Sweep => context.delivery.receive <= limits.retry.attempts,
+        _ => context.now_ms < message.accepted_at_ms + limits.retry.telling_ms,
     };
     match failure {
         Failure::Wait { after_ms, seen } | Failure::Outage { after_ms, seen } if is_waited_for => {
-            let delay_ms = limits.outage_backoff(context.delivery.receive);
+            let delay_ms = limits.retry.outage_backoff(context.delivery.receive);
             Some(Next::Hold { delay_ms: delay_ms.max(*after_ms), why: seen.clone() })
         }
         _ => {
@@ -172,7 +175,7 @@ fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> 
     let spent = session.turn.as_mut().is_none_or(|turn| {
         turn.tries.server_restarts += 1;
         turn.trouble = Some(seen.clone());
-        turn.tries.server_restarts > limits.server_restarts
+        turn.tries.server_restarts > limits.turn.server_restarts
     });
     if spent {
         return wait::give_up(session, &words::server_unhealthy(&seen), false, context);
@@ -190,7 +193,7 @@ fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
     {
         turn.abort(seen);
         session.observed.chat.card_retry_ms =
-            Some(context.now_ms + context.delivery.limits.stop_ms);
+            Some(context.now_ms + context.delivery.limits.sandbox.stop_ms);
         return;
     }
     record::close_untold(session, &seen, context);

@@ -24,8 +24,8 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
         (_, None) => {
             guarded(session, Effect::Sandbox(SandboxEffect::Delete { generation }), context)
         }
-        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
-            delay_ms: limits.backoff_ms_max,
+        (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
+            delay_ms: limits.retry.backoff_ms_max,
             why: "the sandbox has not been deleted within its bound".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
@@ -58,9 +58,9 @@ pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>)
 /// recalled, and nobody else may act meanwhile.
 pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
-    if context.visible_until_ms < context.now_ms + limits.lifecycle_call_ms {
+    if context.visible_until_ms < context.now_ms + limits.sandbox.lifecycle_call_ms {
         return Next::Hold {
-            delay_ms: limits.backoff_ms,
+            delay_ms: limits.retry.backoff_ms,
             why: "too little visibility is left for the call".to_owned(),
         };
     }

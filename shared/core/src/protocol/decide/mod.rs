@@ -114,7 +114,7 @@ pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Deci
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
         && (turn.stage.is_running() || turn.waits)
-        && !turn.is_only_looked_at(context.delivery.limits, context.now_ms)
+        && !turn.is_only_looked_at(&context.delivery.limits.poll, context.now_ms)
     {
         turn.in_hand = false;
     }

@@ -40,13 +40,13 @@ pub(super) fn next(
     // What is half done then is for the sweeper to finish.
     let limits = context.delivery.limits;
     let waits_for_turns = session.sandbox.is_shared()
-        && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.busy_ms;
+        && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.share.busy_ms;
     session.observed.sandbox.after_lease |= record::is_anothers_lease(session, context);
     let has_waited = waits_for_turns || session.observed.sandbox.after_lease;
     // Nobody would hear that a second sandbox has not ended with its agent's: the queue's own count ends that.
     let is_second = want == Operation::Destroy
         && RuntimeMode::recorded_as(session.sandbox.runtime.as_deref()) == Some(RuntimeMode::Bare);
-    if context.delivery.receive > limits.attempts + 1 && !has_waited && !is_second {
+    if context.delivery.receive > limits.retry.attempts + 1 && !has_waited && !is_second {
         session.sandbox.closing = None;
         if matches!(session.sandbox.phase, Phase::Active | Phase::Paused) {
             session.sandbox.lease = None;
@@ -82,9 +82,9 @@ fn wait_for_turns(
     if record::is_idle(session, context) {
         return None;
     }
-    if context.now_ms < context.delivery.message.accepted_at_ms + limits.busy_ms {
+    if context.now_ms < context.delivery.message.accepted_at_ms + limits.share.busy_ms {
         return Some(Next::Hold {
-            delay_ms: limits.backoff(context.delivery.receive),
+            delay_ms: limits.retry.backoff(context.delivery.receive),
             why: "a turn works in the sandbox".to_owned(),
         });
     }
@@ -97,7 +97,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     if operated::known(session, context).is_some() {
         return record::at_rest(session, Next::Done, context);
     }
-    if context.delivery.receive > context.delivery.limits.attempts + 1 {
+    if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
         return end(session, want, Some("it kept failing"), context);
     }
     // Its agent's may have ended since it was asked for: then nobody would end this one.
@@ -171,7 +171,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
             return end(session, want, Some(&why), context);
         }
         Some(SnapshotSeen::Ready) => {
-            if session.sandbox.snapshots.len() > limits.snapshots
+            if session.sandbox.snapshots.len() > limits.share.snapshots
                 && let Some(oldest) = session.sandbox.snapshots.first()
             {
                 return Next::Do(Effect::Sandbox(SandboxEffect::DeleteSnapshot {
@@ -181,7 +181,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
             session.sandbox.lease = None;
             return end(session, want, None, context);
         }
-        _ if context.now_ms >= asked_at_ms + limits.snapshot_ms => {
+        _ if context.now_ms >= asked_at_ms + limits.share.snapshot_ms => {
             session.sandbox.lease = None;
             return end(session, want, Some("it was not made in time"), context);
         }
@@ -190,7 +190,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
     // Nothing begins in it meanwhile, so that the disk is that of one moment.
     let ends_soon = session.sandbox.lease.as_ref().is_none_or(|lease| {
         lease.holder != context.delivery.id
-            || lease.until_ms < context.now_ms + limits.visibility_ms
+            || lease.until_ms < context.now_ms + limits.poll.visibility_ms
     });
     if ends_soon {
         record::lease(session, context);
@@ -297,7 +297,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
         }
         _ => {}
     }
-    if session.observed.agent.downs > limits.server_restarts + 1 {
+    if session.observed.agent.downs > limits.turn.server_restarts + 1 {
         let seen = session.observed.trouble.take().unwrap_or_default();
         let trouble = format!("its server does not answer: {seen}");
         return end(session, want, Some(&trouble), context);
@@ -307,7 +307,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
         // Every way on but being ready is a turn's; without one it is that the sandbox took too long.
         None if session.sandbox.phase == Phase::Active => resume(session, want, context),
         None => {
-            let trouble = words::not_ready(limits.start_ms);
+            let trouble = words::not_ready(limits.sandbox.start_ms);
             end(session, want, Some(&trouble), context)
         }
     }

@@ -2,7 +2,7 @@
 //! moves forward, so what it says is judged by what is at least as new as the listing.
 
 use crate::base::ids::Ms;
-use crate::base::limits::Limits;
+use crate::base::limits::SandboxLimits;
 use crate::records::sandbox::SandboxRecord;
 
 /// What is to become of a listed sandbox.
@@ -28,8 +28,8 @@ pub struct Graces {
     pub vanished_ms: u64,
 }
 
-impl From<&Limits> for Graces {
-    fn from(limits: &Limits) -> Self {
+impl From<&SandboxLimits> for Graces {
+    fn from(limits: &SandboxLimits) -> Self {
         Self { young_ms: limits.stale_grace_ms, vanished_ms: limits.vanished_grace_ms }
     }
 }

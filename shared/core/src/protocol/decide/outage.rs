@@ -15,7 +15,7 @@ pub(super) fn of_chat(
     if let Some(turn) = &mut session.turn {
         let since_ms = *turn.outages.chat_since_ms.get_or_insert(context.now_ms);
         turn.trouble = Some(seen.to_owned());
-        if context.now_ms >= since_ms + context.delivery.limits.telling_ms {
+        if context.now_ms >= since_ms + context.delivery.limits.retry.telling_ms {
             return None;
         }
         return Some(hold_since(since_ms, after_ms, seen, context));
@@ -51,16 +51,16 @@ pub(super) fn of_provider(
     if message.work.is_by_itself() {
         return Ok(hold(after_ms, seen, context));
     }
-    if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.outage_ms {
-        return Err(words::outage(seen, limits.outage_ms, false));
+    if session.turn.is_none() && context.now_ms >= message.accepted_at_ms + limits.retry.outage_ms {
+        return Err(words::outage(seen, limits.retry.outage_ms, false));
     }
     if let Some(turn) = &mut session.turn {
         let since_ms = *turn.outages.provider_since_ms.get_or_insert(context.now_ms);
         turn.trouble = Some(seen.to_owned());
         let (bound_ms, begun) = match turn.stage {
-            Stage::Received { .. } => (limits.outage_ms, false),
-            Stage::Prompting(_) | Stage::Running(_) => (limits.turn_ms, true),
-            Stage::Ending { .. } => (limits.telling_ms, true),
+            Stage::Received { .. } => (limits.retry.outage_ms, false),
+            Stage::Prompting(_) | Stage::Running(_) => (limits.turn.turn_ms, true),
+            Stage::Ending { .. } => (limits.retry.telling_ms, true),
         };
         if context.now_ms >= since_ms + bound_ms {
             turn.outages.provider_since_ms = None;
@@ -83,9 +83,9 @@ pub(super) fn provider_answered(session: &mut Session) {
 /// By the time that it has lasted: of a turn's deliveries most may have been looks at its run.
 fn hold_since(since_ms: Ms, after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
-    let delay_ms = limits.outage_delay(context.now_ms.saturating_sub(since_ms));
+    let delay_ms = limits.retry.outage_delay(context.now_ms.saturating_sub(since_ms));
     Next::Hold {
-        delay_ms: delay_ms.max(after_ms).min(limits.outage_backoff_ms_max),
+        delay_ms: delay_ms.max(after_ms).min(limits.retry.outage_backoff_ms_max),
         why: seen.to_owned(),
     }
 }
@@ -93,9 +93,9 @@ fn hold_since(since_ms: Ms, after_ms: u64, seen: &str, context: &Context<'_>) ->
 /// What has no turn is never looked at: its deliveries are its tries.
 fn hold(after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
-    let delay_ms = limits.outage_backoff(context.delivery.receive);
+    let delay_ms = limits.retry.outage_backoff(context.delivery.receive);
     Next::Hold {
-        delay_ms: delay_ms.max(after_ms).min(limits.outage_backoff_ms_max),
+        delay_ms: delay_ms.max(after_ms).min(limits.retry.outage_backoff_ms_max),
         why: seen.to_owned(),
     }
 }

@@ -63,7 +63,8 @@ pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) 
     }
     session.sandbox.last_activity_ms = context.now_ms;
     record::arm(session, context);
-    session.sandbox.due_at_ms = Some(context.now_ms + context.delivery.limits.idle_pause_ms);
+    session.sandbox.due_at_ms =
+        Some(context.now_ms + context.delivery.limits.sandbox.idle_pause_ms);
     Some(Next::Done)
 }
 
@@ -81,7 +82,7 @@ pub(super) fn not_ended(failure: &Failure, context: &Context<'_>) -> Next {
         _ => 0,
     };
     Next::Hold {
-        delay_ms: limits.outage_backoff(context.delivery.receive).max(after_ms),
+        delay_ms: limits.retry.outage_backoff(context.delivery.receive).max(after_ms),
         why: "the end of the second sandbox could not be asked for".to_owned(),
     }
 }

@@ -44,7 +44,10 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
             }
         }
     }
-    Next::Hold { delay_ms: context.delivery.limits.backoff_ms, why: "no step was found".to_owned() }
+    Next::Hold {
+        delay_ms: context.delivery.limits.retry.backoff_ms,
+        why: "no step was found".to_owned(),
+    }
 }
 
 /// Puts the turn on record, with the card that it may have had while it waited.
@@ -221,14 +224,14 @@ fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompte
         && turn.outages.provider_since_ms.is_none()
         && record::foreign_lease_ms(session, context).is_none();
     let limits = context.delivery.limits;
-    let is_looked_at = turn.stage.is_running() && !turn.is_held(limits, context.now_ms);
+    let is_looked_at = turn.stage.is_running() && !turn.is_held(&limits.poll, context.now_ms);
     (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
 }
 
 /// A card that has become too old to be edited for much longer makes room for a new one. Only while the agent works: before
 /// that it is young, and at the end it is edited once more.
 fn roll(session: &mut Session, context: &Context<'_>) {
-    let after_ms = context.delivery.limits.card_roll_ms;
+    let after_ms = context.delivery.limits.chat.card_roll_ms;
     if let Some(turn) = &mut session.turn
         && turn.stage.is_running()
         && turn.card.old.is_none()
@@ -367,7 +370,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     session.conversation.briefed.clone_from(&session.conversation.session);
     let sending = Sending::First {
         within_ms: (!session.observed.agent.healthy)
-            .then_some(context.delivery.limits.health_active_ms),
+            .then_some(context.delivery.limits.turn.health_active_ms),
     };
     Some(send(session, (&ids, sending), prompt, context))
 }
@@ -456,14 +459,17 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     }
     let turn = session.turn.as_ref()?;
     let open = || turn.asks.iter().filter(|ask| !ask.settled);
-    let deadline = prompted.at_ms + limits.turn_ms;
+    let deadline = prompted.at_ms + limits.turn.turn_ms;
     let expiry = open().map(|ask| ask.expires_at_ms).min().unwrap_or(u64::MAX);
-    let aborted =
-        if session.observed.agent.abort_sent { context.now_ms + limits.stop_ms } else { u64::MAX };
+    let aborted = if session.observed.agent.abort_sent {
+        context.now_ms + limits.sandbox.stop_ms
+    } else {
+        u64::MAX
+    };
     // A wait for the bound of an abort is not cut short by a card.
     let card = match (turn.card.since_ms, session.observed.chat.card_retry_ms) {
         _ if session.observed.agent.abort_sent => u64::MAX,
-        (Some(at), _) if turn.card.old.is_none() => at + limits.card_roll_ms,
+        (Some(at), _) if turn.card.old.is_none() => at + limits.chat.card_roll_ms,
         (None, Some(retry)) => retry,
         _ => u64::MAX,
     };
@@ -473,7 +479,8 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         (false, false) => CardState::Working,
     };
     // Nor by the end of the time for which a run is held.
-    let held = if turn.is_wanted_over() { u64::MAX } else { limits.held_until(prompted.at_ms) };
+    let held =
+        if turn.is_wanted_over() { u64::MAX } else { limits.poll.held_until(prompted.at_ms) };
     let parked = session.observed.parked.as_ref();
     let follow = Follow {
         generation,
@@ -498,12 +505,12 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
             .min(aborted)
             .min(card),
         ends_ms: deadline,
-        gives_way: limits.gives_way() && !turn.is_wanted_over(),
+        gives_way: limits.poll.gives_way() && !turn.is_wanted_over(),
         seen: session.observed.agent.seen.clone(),
         seen_at_ms: parked.map(|parked| parked.at_ms),
-        messages_max: limits.turn_messages,
+        messages_max: limits.turn.turn_messages,
     };
-    Some(Next::Do(Effect::Agent(if turn.is_only_looked_at(limits, context.now_ms) {
+    Some(Next::Do(Effect::Agent(if turn.is_only_looked_at(&limits.poll, context.now_ms) {
         AgentEffect::Look(follow)
     } else {
         AgentEffect::Follow(follow)

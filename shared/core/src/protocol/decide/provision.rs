@@ -33,15 +33,15 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
         let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
         return match (session.sandbox.phase, session.observed.sandbox.state.clone()) {
             (Phase::Destroyed | Phase::Error, _)
-                if limits.tenant_sandboxes > 0 && session.observed.sandbox.of_tenant.is_none() =>
+                if limits.tenant.sandboxes > 0 && session.observed.sandbox.of_tenant.is_none() =>
             {
                 act(Effect::Sandbox(SandboxEffect::Count { older_than: None }))
             }
             (Phase::Destroyed | Phase::Error, _)
-                if limits.tenant_sandboxes > 0
-                    && session.observed.sandbox.of_tenant >= Some(limits.tenant_sandboxes) =>
+                if limits.tenant.sandboxes > 0
+                    && session.observed.sandbox.of_tenant >= Some(limits.tenant.sandboxes) =>
             {
-                record::fail(session, &words::too_many_sandboxes(limits.tenant_sandboxes));
+                record::fail(session, &words::too_many_sandboxes(limits.tenant.sandboxes));
                 None
             }
             (Phase::Destroyed | Phase::Error, _) => {
@@ -53,9 +53,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 snapshot: own_snapshot(session),
             })),
             (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
-                if late(limits.create_ms) =>
+                if late(limits.sandbox.create_ms) =>
             {
-                abandon(session, &words::not_ready(limits.create_ms), context)
+                abandon(session, &words::not_ready(limits.sandbox.create_ms), context)
             }
             (Phase::Creating, Some(SandboxState::Broken { reason, .. })) => {
                 abandon(session, &words::broken(&reason), context)
@@ -66,9 +66,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 watch: None,
             })),
             (Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy))
-                if late(limits.start_ms) =>
+                if late(limits.sandbox.start_ms) =>
             {
-                record::fail(session, &words::not_ready(limits.start_ms));
+                record::fail(session, &words::not_ready(limits.sandbox.start_ms));
                 None
             }
             (Phase::Resuming, Some(SandboxState::Broken { reason, .. })) => {
@@ -84,13 +84,13 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 watch: watch(session),
             })),
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Stopped)) => {
-                start(session, late(limits.start_ms), context)
+                start(session, late(limits.sandbox.start_ms), context)
             }
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Running)) => {
                 match repository(session, context).or_else(|| server(session, context)) {
                     Some(next) => Some(next),
                     None if session.sandbox.phase == Phase::Creating
-                        && limits.tenant_sandboxes > 0 =>
+                        && limits.tenant.sandboxes > 0 =>
                     {
                         within_quota(session, context)
                     }
@@ -122,7 +122,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Active, _) if !session.observed.agent.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
                     generation,
-                    within_ms: limits.health_active_ms,
+                    within_ms: limits.turn.health_active_ms,
                 }))
             }
             (Phase::Active, _) => find_agent_session(session, context),
@@ -184,7 +184,7 @@ fn own_snapshot(session: &Session) -> Option<String> {
 /// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
 /// Only now, because the provider's list lags behind, and every moment helps.
 fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
-    let bound = context.delivery.limits.tenant_sandboxes;
+    let bound = context.delivery.limits.tenant.sandboxes;
     match session.observed.sandbox.of_tenant {
         None => act(Effect::Sandbox(SandboxEffect::Count {
             older_than: Some(session.sandbox.generation),
@@ -212,7 +212,7 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     let generation = session.sandbox.generation;
     let limits = context.delivery.limits;
     if late {
-        record::fail(session, &words::not_ready(limits.start_ms));
+        record::fail(session, &words::not_ready(limits.sandbox.start_ms));
         return None;
     }
     if session.observed.sandbox.start_asked {
@@ -239,7 +239,7 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     act(Effect::Sandbox(SandboxEffect::Clone {
         generation: session.sandbox.generation,
         repo: repo.clone(),
-        within_ms: context.delivery.limits.clone_ms,
+        within_ms: context.delivery.limits.turn.clone_ms,
         watch: watch(session),
     }))
 }
@@ -251,7 +251,7 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
         return;
     }
     let repo = session.sandbox.repo.take().unwrap_or_default();
-    let reason = words::not_cloned(&repo, why, context.delivery.limits.clone_ms);
+    let reason = words::not_cloned(&repo, why, context.delivery.limits.turn.clone_ms);
     abandon(session, &reason, context);
 }
 
@@ -284,7 +284,7 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
             generation,
             is_new: session.sandbox.phase == Phase::Creating,
             restart,
-            within_ms: context.delivery.limits.health_start_ms,
+            within_ms: context.delivery.limits.turn.health_start_ms,
             watch: watch(session),
         }));
     }
@@ -307,7 +307,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
     if session.workspace().is_none() {
         return act(Effect::Sandbox(SandboxEffect::MakeWorkspace {
             generation: session.sandbox.generation,
-            within_ms: context.delivery.limits.workspace_ms,
+            within_ms: context.delivery.limits.share.workspace_ms,
         }));
     }
     act(Effect::Agent(AgentEffect::FindAgentSession {
@@ -343,7 +343,7 @@ fn vanished(session: &mut Session, context: &Context<'_>) {
         return;
     }
     turn.tries.attempts += 1;
-    if turn.tries.attempts > context.delivery.limits.attempts {
+    if turn.tries.attempts > context.delivery.limits.retry.attempts {
         record::fail(session, &words::kept_failing(Some("the sandbox vanished")));
     }
 }

@@ -56,7 +56,7 @@ pub fn admit(
         return Admission::Over;
     }
     let waiting = flags.queued.values().filter(|one| !one.refused).count();
-    if waiting >= limits.thread_queue {
+    if waiting >= limits.record.thread_queue {
         return Admission::Full;
     }
     Admission::Waits { ahead: waiting + running }
@@ -119,7 +119,8 @@ pub fn kept(flags: &ControlFlags, announce: &Announce, limits: &Limits) -> Optio
     let others = flags.queued.iter().filter(|(turn, _)| **turn != announce.turn);
     let before: usize =
         others.filter_map(|(_, queued)| Some(queued.prompt.as_ref()?.bytes())).sum();
-    let fits = bytes <= limits.steer_bytes && before.saturating_add(bytes) <= limits.queued_bytes;
+    let fits = bytes <= limits.record.steer_bytes
+        && before.saturating_add(bytes) <= limits.record.queued_bytes;
     fits.then(|| Box::new(prompt.clone()))
 }
 
@@ -202,7 +203,7 @@ mod tests {
         assert_eq!(judged(&flags(0), "a"), Admission::Waits { ahead: 0 });
         assert_eq!(judged(&flags(3), "a"), Admission::Waits { ahead: 3 });
         assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
-        assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
+        assert_eq!(judged(&flags(limits.record.thread_queue), "a"), Admission::Full);
         assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
     }
 

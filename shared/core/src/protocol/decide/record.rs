@@ -2,6 +2,7 @@
 
 use super::{Context, Next};
 use crate::base::ids::{Ms, TurnId};
+use crate::base::limits::SandboxLimits;
 use crate::protocol::effect::Effect;
 use crate::records::ledger::{self, Entry};
 use crate::records::observations::{ChatObserved, Observations, SandboxObserved};
@@ -26,7 +27,7 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
         phase,
         note: note.to_owned(),
     });
-    let surplus = session.sandbox.timeline.len().saturating_sub(limits.timeline);
+    let surplus = session.sandbox.timeline.len().saturating_sub(limits.record.timeline);
     session.sandbox.timeline.drain(..surplus);
     if !is_on_its_way(phase) {
         session.sandbox.lease = None;
@@ -46,7 +47,7 @@ const fn is_on_its_way(phase: Phase) -> bool {
 /// Takes the lease under which this delivery may stop, or this message delete: nobody else acts until it is over.
 pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
-    let until_ms = context.now_ms + limits.visibility_ms + limits.lifecycle_call_ms;
+    let until_ms = context.now_ms + limits.poll.visibility_ms + limits.sandbox.lifecycle_call_ms;
     session.sandbox.lease = Some(Lease { holder: lease_holder(session, context), until_ms });
     arm(session, context);
 }
@@ -66,10 +67,10 @@ pub(super) fn lease_holder(session: &Session, context: &Context<'_>) -> String {
 /// delivery of the same message goes on at once.
 pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
-    let longest_ms = limits.create_ms.max(limits.start_ms) + limits.clone_ms;
+    let longest_ms = limits.sandbox.create_ms.max(limits.sandbox.start_ms) + limits.turn.clone_ms;
     session.sandbox.lease = Some(Lease {
         holder: context.delivery.message.id.to_string(),
-        until_ms: context.now_ms + longest_ms + limits.health_start_ms,
+        until_ms: context.now_ms + longest_ms + limits.turn.health_start_ms,
     });
     arm(session, context);
 }
@@ -103,7 +104,7 @@ pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Op
     }
     let lasted_ms = context.now_ms.saturating_sub(session.sandbox.phase_since_ms);
     Some(Next::Hold {
-        delay_ms: limits.lease_delay(context.delivery.receive, lasted_ms).min(left_ms),
+        delay_ms: limits.retry.lease_delay(context.delivery.receive, lasted_ms).min(left_ms),
         why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
     })
 }
@@ -160,7 +161,7 @@ fn forget_the_lost(sandbox: &mut crate::records::sandbox::SandboxRecord, context
 /// No turn has its workspace for so long.
 pub(super) const fn longest_use_ms(context: &Context<'_>) -> u64 {
     let limits = context.delivery.limits;
-    2 * (limits.turn_ms + limits.telling_ms)
+    2 * (limits.turn.turn_ms + limits.retry.telling_ms)
 }
 
 /// Whether no turn works in the sandbox.
@@ -210,7 +211,7 @@ fn release(session: &mut Session, id: &TurnId) {
 }
 
 /// How long the sandbox is kept while it is paused.
-pub(super) const fn paused_ttl_ms(session: &Session, limits: &crate::base::limits::Limits) -> u64 {
+pub(super) const fn paused_ttl_ms(session: &Session, limits: &SandboxLimits) -> u64 {
     if session.sandbox.is_shared() { limits.named_ttl_ms } else { limits.paused_ttl_ms }
 }
 
@@ -223,14 +224,18 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     let sandbox = &session.sandbox;
     session.sandbox.due_at_ms = match sandbox.phase {
         _ if sandbox.is_in_use() => None,
-        Phase::Active => Some(sandbox.last_activity_ms + limits.idle_pause_ms),
-        Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, limits)),
-        Phase::Creating | Phase::Resuming => Some(now + limits.create_ms + limits.stale_grace_ms),
+        Phase::Active => Some(sandbox.last_activity_ms + limits.sandbox.idle_pause_ms),
+        Phase::Paused => Some(sandbox.phase_since_ms + paused_ttl_ms(session, &limits.sandbox)),
+        Phase::Creating | Phase::Resuming => {
+            Some(now + limits.sandbox.create_ms + limits.sandbox.stale_grace_ms)
+        }
         Phase::Pausing | Phase::Destroying => {
             Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
         }
         // Nothing but the end of its second one is left to be asked for.
-        Phase::Destroyed | Phase::Error => sandbox.ends_tools().then_some(now + limits.stop_ms),
+        Phase::Destroyed | Phase::Error => {
+            sandbox.ends_tools().then_some(now + limits.sandbox.stop_ms)
+        }
     };
 }
 
@@ -240,7 +245,7 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
     let now = context.now_ms;
     let sandbox = &session.sandbox;
     session.due_at_ms = if session.turn.is_some() {
-        Some(now + limits.out_of_sight_ms() + limits.stale_grace_ms)
+        Some(now + limits.poll.out_of_sight_ms() + limits.sandbox.stale_grace_ms)
     } else {
         // What nobody answers for is not left at work until the sandbox is paused.
         // Others may bring a shared one up again, and the run with it.
@@ -250,7 +255,7 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
             _ => false,
         };
         let is_left = session.stray.is_some() && is_up;
-        let left = is_left.then_some(now + limits.stop_ms);
+        let left = is_left.then_some(now + limits.sandbox.stop_ms);
         left.into_iter().chain(untold_due(session, context)).min()
     };
 }
@@ -302,7 +307,7 @@ pub(super) fn fail(session: &mut Session, reason: &str) {
 /// How long to wait before the next look at something that began then: half of what it took so far, so that a quick
 /// provider is met quickly and a slow one is not asked too often.
 pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
-    let poll_ms = context.delivery.limits.poll_ms;
+    let poll_ms = context.delivery.limits.poll.poll_ms;
     (context.now_ms.saturating_sub(since_ms) / 2).max(FIRST_LOOK_MS).min(poll_ms)
 }
 
@@ -319,7 +324,7 @@ pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
         for steered in &turn.steered {
             close_steered(session, steered, of_steered(&outcome, &turn.id), context);
         }
-        let patch_bytes = context.delivery.limits.patch_bytes;
+        let patch_bytes = context.delivery.limits.record.patch_bytes;
         let changes = session.observed.agent.changes.as_ref();
         let patch = changes.and_then(|changes| changes.patch(patch_bytes));
         let entry =
@@ -438,7 +443,7 @@ pub(super) fn close_untold(session: &mut Session, reason: &str, context: &Contex
 /// Remembers an ended turn for deduplication.
 pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Context<'_>) {
     session.ended.push(ended);
-    let surplus = session.ended.len().saturating_sub(context.delivery.limits.ended_turns);
+    let surplus = session.ended.len().saturating_sub(context.delivery.limits.record.ended_turns);
     session.ended.drain(..surplus);
 }
 
@@ -496,5 +501,5 @@ pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
 fn untold_due(session: &Session, context: &Context<'_>) -> Option<Ms> {
     let limits = context.delivery.limits;
     let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);
-    Some(context.now_ms + limits.outage_delay(kept_ms).max(limits.backoff_ms_max))
+    Some(context.now_ms + limits.retry.outage_delay(kept_ms).max(limits.retry.backoff_ms_max))
 }

@@ -48,7 +48,7 @@ fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let told = turn.stage.told()?;
     let Some(files) = &told.artifacts else {
-        if session.observed.chat.nothing_to_show || context.delivery.limits.artifacts == 0 {
+        if session.observed.chat.nothing_to_show || context.delivery.limits.files.artifacts == 0 {
             return None;
         }
         return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts { generation })));
@@ -93,7 +93,7 @@ pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Con
     if session.turn.as_ref().is_none_or(|turn| turn.stage.told().is_none()) {
         return;
     }
-    let (files, left_out) = artifacts::chosen(listed, &session.shown, limits);
+    let (files, left_out) = artifacts::chosen(listed, &session.shown, &limits.files);
     if files.is_empty() && left_out.is_empty() {
         session.observed.chat.nothing_to_show = true;
         return;
@@ -104,7 +104,7 @@ pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Con
     // Those that lie there still are the newest: what is forgotten is gone from the folder, or has changed.
     session.shown.retain(|known| !keys.contains(known));
     session.shown.extend(keys);
-    let surplus = session.shown.len().saturating_sub(limits.artifacts_known);
+    let surplus = session.shown.len().saturating_sub(limits.files.artifacts_known);
     session.shown.drain(..surplus);
 }
 
@@ -161,7 +161,7 @@ pub(super) fn gives_up_showing(
         return false;
     }
     let worth_a_try = match failure {
-        Failure::Wait { .. } => turn.tries.refusals < context.delivery.limits.refusals / 2,
+        Failure::Wait { .. } => turn.tries.refusals < context.delivery.limits.retry.refusals / 2,
         // Of the chat, without which the end is not told either.
         Failure::Outage { .. } => true,
         _ => false,

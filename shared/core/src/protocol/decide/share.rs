@@ -70,7 +70,7 @@ pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
 /// The thread is one of those that work here, if there is room.
 fn join(session: &mut Session, context: &Context<'_>) {
     let threads = &mut session.sandbox.threads;
-    if threads.len() < context.delivery.limits.sandbox_threads {
+    if threads.len() < context.delivery.limits.share.sandbox_threads {
         threads.insert(session.thread.clone());
     }
 }
@@ -105,7 +105,7 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     }
     if session.sandbox.phase == Phase::Active && session.stray.is_some() {
         return Next::Hold {
-            delay_ms: context.delivery.limits.backoff_ms_max,
+            delay_ms: context.delivery.limits.retry.backoff_ms_max,
             why: "a run of the thread may still go on in the sandbox that it leaves".to_owned(),
         };
     }
@@ -138,19 +138,19 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     }
     let limits = context.delivery.limits;
     let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
-    if context.now_ms >= accepted_at_ms + limits.workspace_wait_ms {
-        record::fail(session, &words::waited_for_workspace(limits.workspace_wait_ms));
+    if context.now_ms >= accepted_at_ms + limits.share.workspace_wait_ms {
+        record::fail(session, &words::waited_for_workspace(limits.share.workspace_wait_ms));
         return tell::step(session, context);
     }
     let delay_ms = match context.delivery.receive {
-        few if few <= OFTEN => 2 * limits.backoff_ms,
-        some if some <= NOW_AND_THEN => limits.backoff_ms_max,
+        few if few <= OFTEN => 2 * limits.retry.backoff_ms,
+        some if some <= NOW_AND_THEN => limits.retry.backoff_ms_max,
         _ => SELDOM_MS,
     };
     if let Some(turn) = &mut session.turn {
         turn.waits = true;
     }
-    record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.backoff_ms_max), context);
+    record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.retry.backoff_ms_max), context);
     Some(Next::Hold { delay_ms, why: "another thread works where this one would".to_owned() })
 }
 

@@ -27,7 +27,7 @@ pub(super) fn take(
         .turn
         .as_mut()
         .filter(|turn| !ended && is_open(turn) && !turn.covers(id))
-        .filter(|turn| turn.steered.len() < limits.steers && !queued.refused);
+        .filter(|turn| turn.steered.len() < limits.record.steers && !queued.refused);
     // Who may not ask here is told so when the message comes to its turn.
     let prompt = queued.prompt.filter(|prompt| {
         let settings = context.settings;
@@ -50,7 +50,7 @@ pub(super) fn take(
 
 /// What following is told: whose wish is known, or that none is heard now.
 pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Option<Vec<TurnId>> {
-    let room = turn.steered.len() < context.delivery.limits.steers;
+    let room = turn.steered.len() < context.delivery.limits.record.steers;
     let steered = turn.steered.iter().map(|one| &one.turn);
     let known = steered.chain(&session.observed.chat.not_steered).cloned();
     (is_open(turn) && room).then(|| known.collect())

@@ -67,9 +67,9 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         return Next::Done;
     }
     let due = session.sandbox.due_at_ms.is_none_or(|due| context.now_ms >= due);
-    let is_idle = context.now_ms >= session.sandbox.last_activity_ms + limits.idle_pause_ms;
-    let is_old =
-        context.now_ms >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, limits);
+    let is_idle = context.now_ms >= session.sandbox.last_activity_ms + limits.sandbox.idle_pause_ms;
+    let is_old = context.now_ms
+        >= session.sandbox.phase_since_ms + record::paused_ttl_ms(session, &limits.sandbox);
     let would_end = match session.sandbox.phase {
         Phase::Active => is_idle,
         Phase::Resuming => due,
@@ -244,8 +244,8 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         (_, None) => {
             lease::guarded(session, Effect::Sandbox(SandboxEffect::Stop { generation }), context)
         }
-        (_, Some(asked)) if context.now_ms >= asked + limits.stop_ms => Next::Hold {
-            delay_ms: limits.backoff_ms_max,
+        (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
+            delay_ms: limits.retry.backoff_ms_max,
             why: "the sandbox has not stopped within its bound".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {

@@ -98,12 +98,12 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         asks: turn.asks.clone(),
         cancel_known: true,
         steers: None,
-        until_ms: context.now_ms + context.delivery.limits.health_active_ms,
+        until_ms: context.now_ms + context.delivery.limits.turn.health_active_ms,
         ends_ms: Ms::MAX,
         gives_way: false,
         seen: Seen::default(),
         seen_at_ms: None,
-        messages_max: context.delivery.limits.turn_messages,
+        messages_max: context.delivery.limits.turn.turn_messages,
     }))))
 }
 

@@ -45,7 +45,7 @@ pub(super) fn refused(
             }
         }
         None if wait::is_owed(posting.as_ref(), context)
-            && context.delivery.receive > context.delivery.limits.closed_tries =>
+            && context.delivery.receive > context.delivery.limits.retry.closed_tries =>
         {
             keep_word(session, of, context);
             return None;
@@ -126,7 +126,7 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
     let missing =
         parts.iter().enumerate().skip(turn.stage.told().map_or(0, |told| told.posted.len()));
     // Half of the room: two answers in a row are kept.
-    let most = context.delivery.limits.untold_bytes / 2;
+    let most = context.delivery.limits.record.untold_bytes / 2;
     let mut bytes = 0;
     let fits = |(_, text): &(usize, &String)| {
         bytes += text.len();
@@ -185,7 +185,7 @@ fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
 
 /// The oldest make room.
 fn bound(session: &mut Session, context: &Context<'_>) {
-    let most = context.delivery.limits.untold_bytes;
+    let most = context.delivery.limits.record.untold_bytes;
     while session.untold.iter().map(Untold::bytes).sum::<usize>() > most {
         let dropped = session.untold.remove(0);
         session.observed.chat.untold = Some(dropped.turn);
@@ -238,7 +238,7 @@ pub(super) fn failed(session: &mut Session, failure: &Failure, context: &Context
         failure,
         Failure::ThreadClosed { .. } | Failure::Wait { .. } | Failure::Outage { .. }
     );
-    if passes && context.now_ms < first.since_ms + limits.telling_ms {
+    if passes && context.now_ms < first.since_ms + limits.retry.telling_ms {
         session.observed.chat.untold_tried = true;
     } else if matches!(failure, Failure::ThreadGone { .. }) {
         session.untold.clear();

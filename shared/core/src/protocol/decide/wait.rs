@@ -35,19 +35,19 @@ pub(super) fn wait(
                 // not use up what the telling of the end may take.
                 Stage::Ending { .. } if posting.is_some() => {
                     turn.tries.refusals += 1;
-                    return (turn.tries.refusals, limits.refusals);
+                    return (turn.tries.refusals, limits.retry.refusals);
                 }
                 Stage::Running(_) => turn.tries.attempts += 1,
                 _ => {}
             }
-            (turn.tries.attempts + 1, limits.attempts + 1)
+            (turn.tries.attempts + 1, limits.retry.attempts + 1)
         },
     );
     if attempts > most {
         let reason = words::kept_failing(Some(&seen));
         return give_up(session, &reason, posting.is_some(), context);
     }
-    Some(Next::Hold { delay_ms: limits.backoff_asked(attempts, after_ms), why: seen })
+    Some(Next::Hold { delay_ms: limits.retry.backoff_asked(attempts, after_ms), why: seen })
 }
 
 /// Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
@@ -68,7 +68,7 @@ pub(super) fn posting_is_decoration(
             if turn.card.at.is_none() && turn.stage.is_running() =>
         {
             session.observed.chat.card_retry_ms =
-                Some(context.now_ms + context.delivery.limits.backoff_ms_max);
+                Some(context.now_ms + context.delivery.limits.retry.backoff_ms_max);
             true
         }
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
@@ -91,8 +91,8 @@ pub(super) fn at_the_end(
     let limits = context.delivery.limits;
     let turn = session.turn.as_mut()?;
     turn.tries.refusals += 1;
-    if turn.tries.refusals <= limits.closed_tries {
-        return Some(Next::Hold { delay_ms: limits.backoff(turn.tries.refusals), why: seen });
+    if turn.tries.refusals <= limits.retry.closed_tries {
+        return Some(Next::Hold { delay_ms: limits.retry.backoff(turn.tries.refusals), why: seen });
     }
     session.observed.chat.closed = Some(seen);
     None

@@ -246,7 +246,7 @@ fn a_conflict_over_the_threads_record_ends_the_delivery_with_a_delay() {
     with(|delivery| {
         let write = before_write(delivery, |expected| expected.sandbox.is_none());
         let after = write.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
-        assert_eq!(delay_ms(&after, delivery), Limits::DEFAULT.backoff_ms);
+        assert_eq!(delay_ms(&after, delivery), Limits::DEFAULT.retry.backoff_ms);
     });
 }
 
@@ -272,7 +272,7 @@ fn what_another_thread_wrote_of_the_sandbox_is_read_and_the_same_decided_on_it()
         stored.version += 1;
         for stored in [other, stored] {
             let lost = overtaken.clone().after(loaded(stored), NOW, delivery);
-            assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.backoff_ms);
+            assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.retry.backoff_ms);
         }
     });
 }
@@ -292,7 +292,7 @@ fn nobody_is_overtaken_without_end() {
             );
         }
         let lost = machine.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
-        assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.backoff_ms);
+        assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.retry.backoff_ms);
     });
 }
 
@@ -306,7 +306,7 @@ fn nothing_is_performed_after_visibility_has_ended() {
                 let Step::End(Verdict::Hold { delay_ms, .. }) = too_late else {
                     panic!("{too_late:?}")
                 };
-                assert_eq!(delay_ms, Limits::DEFAULT.backoff_ms);
+                assert_eq!(delay_ms, Limits::DEFAULT.retry.backoff_ms);
             } else {
                 assert_eq!(in_time, too_late);
             }
@@ -322,9 +322,9 @@ fn a_table_that_does_not_answer_is_waited_for_as_long_as_it_says_or_longer() {
             let after = Machine::Start.after(Outcome::Loaded(Err(failure)), NOW, delivery);
             delay_ms(&after, delivery)
         };
-        assert_eq!(held(outage(0)), limits.outage_backoff(RECEIVE));
+        assert_eq!(held(outage(0)), limits.retry.outage_backoff(RECEIVE));
         assert_eq!(held(outage(86_400_000)), 86_400_000);
-        assert_eq!(held(Failure::SandboxGone), limits.backoff(RECEIVE));
+        assert_eq!(held(Failure::SandboxGone), limits.retry.backoff(RECEIVE));
     });
 }
 
@@ -395,7 +395,7 @@ fn no_delivery_spins() {
         };
         assert!(!matches!(after(DECISIONS_MAX - 1), Machine::End(_)));
         let spun = after(DECISIONS_MAX);
-        assert_eq!(delay_ms(&spun, delivery), Limits::DEFAULT.backoff_ms_max);
+        assert_eq!(delay_ms(&spun, delivery), Limits::DEFAULT.retry.backoff_ms_max);
     });
 }
 

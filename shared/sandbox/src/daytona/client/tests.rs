@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState as State;
 use bobbin_test_server::{Reply, Server};
 
@@ -212,8 +212,13 @@ fn request_bodies_fit_daytonas_own_description() {
     };
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     for image in [Image::Snapshot("s".into()), Image::Dockerfile("FROM x\n".into())] {
-        let body =
-            CreateSandbox::new(Stack { name: "dev", id: "a" }, &key, 1, &image, &Limits::DEFAULT);
+        let body = CreateSandbox::new(
+            Stack { name: "dev", id: "a" },
+            &key,
+            1,
+            &image,
+            &SandboxLimits::DEFAULT,
+        );
         bobbin_rules::conforms(&spec, "/components/schemas/CreateSandbox", &json!(body));
     }
     let kept =
@@ -258,7 +263,7 @@ async fn sandboxes(replies: Vec<Reply>) -> (Server, DaytonaSandboxes) {
         stack: "dev".to_owned(),
         stack_id: "a".to_owned(),
         image: Image::Snapshot("s".to_owned()),
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     };
     let sandboxes = DaytonaSandboxes::new(settings, "dtn_test").unwrap();
     (server, sandboxes)

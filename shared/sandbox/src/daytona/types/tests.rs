@@ -45,7 +45,7 @@ fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
             &key,
             1,
             &image,
-            &Limits::DEFAULT,
+            &SandboxLimits::DEFAULT,
         ))
         .unwrap()
     };

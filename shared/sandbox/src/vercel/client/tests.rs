@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_test_server::{Reply, Server};
 use serde_json::json;
@@ -39,7 +39,7 @@ fn sandboxes(server: &Server) -> VercelSandboxes {
         stack_id: "a".to_owned(),
         image: String::new(),
         ports: vec![4096],
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     })
     .unwrap()
 }

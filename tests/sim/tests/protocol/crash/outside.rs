@@ -39,7 +39,7 @@ fn begun(world: &World) -> Result<(), String> {
 /// Both are paused.
 fn paused(world: &World) -> Result<(), String> {
     begun(world)?;
-    after(world, Limits::DEFAULT.idle_pause_ms + MINUTE_MS, Deed::Rest);
+    after(world, Limits::DEFAULT.sandbox.idle_pause_ms + MINUTE_MS, Deed::Rest);
     world.run(settled)?;
     for place in [0, SECOND] {
         let message = world.message(place, "s1", Work::Sweep);
@@ -50,7 +50,7 @@ fn paused(world: &World) -> Result<(), String> {
 
 fn expired(world: &World) -> Result<(), String> {
     paused(world)?;
-    after(world, Limits::DEFAULT.paused_ttl_ms, Deed::Rest);
+    after(world, Limits::DEFAULT.sandbox.paused_ttl_ms, Deed::Rest);
     world.run(settled)
 }
 
@@ -82,7 +82,7 @@ fn resets(world: &World) {
 
 /// A call has read that the agent's sandbox is there, and asks for the second one when that is not so any more.
 fn wishes_too_late(world: &World) {
-    let wish = world.lock().wish(0, 1, Use::Calls, Limits::DEFAULT.idle_pause_ms);
+    let wish = world.lock().wish(0, 1, Use::Calls, Limits::DEFAULT.sandbox.idle_pause_ms);
     resets(world);
     if let Some(wish) = wish {
         after(world, 5 * MINUTE_MS, Deed::Send(wish));
@@ -233,7 +233,7 @@ pub(super) fn fault_is_caught() -> Result<(), String> {
 /// The agent works for longer than a sandbox may be idle, and calls no tool; the second one's sweep comes meanwhile.
 fn works_quietly(world: &World) -> Result<(), String> {
     begun(world)?;
-    let idle_ms = Limits::DEFAULT.idle_pause_ms;
+    let idle_ms = Limits::DEFAULT.sandbox.idle_pause_ms;
     world.lock().places[0].next_run_takes_ms = Some(idle_ms + 10 * MINUTE_MS);
     send(world, "m2", prompt("m2"));
     let message = world.message(SECOND, "s1", Work::Sweep);

@@ -216,7 +216,7 @@ pub(super) const SCENARIOS: [Scenario; 9] = [
         then: |world| {
             send(world, 0, "o1", plan::operate(Operation::Pause), 0);
             send(world, 0, "o2", plan::operate(Operation::Resume), 0);
-            let idle_ms = Limits::DEFAULT.idle_pause_ms;
+            let idle_ms = Limits::DEFAULT.sandbox.idle_pause_ms;
             send(world, BESIDE, "b2", prompt("b2"), idle_ms / 2);
         },
         proves: |places| {

@@ -8,7 +8,10 @@ use std::hash::Hash;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bobbin_core::base::ids::{Ms, PromptIds, ThreadKey};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{
+    Limits, PollLimits, RecordLimits, RetryLimits, SandboxLimits, ShareLimits, TenantLimits,
+    TurnLimits,
+};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::Next;
 use bobbin_core::protocol::drive::Delivery;
@@ -37,31 +40,39 @@ const PAST_MS: u64 = 1_000;
 
 /// Small bounds, so that every one of them can be met.
 pub const LIMITS: Limits = Limits {
-    idle_pause_ms: 100,
-    stale_grace_ms: 10,
-    paused_ttl_ms: 100,
-    create_ms: 50,
-    start_ms: 50,
-    turn_ms: 300,
-    hold_ms: 10,
-    look_ms_min: 1,
-    look_ms_max: 5,
-    visibility_ms: 20,
-    heartbeat_ms: 10,
-    lifecycle_call_ms: 5,
-    stop_ms: 30,
-    poll_ms: 1,
-    attempts: 3,
-    clone_ms: 10,
-    health_start_ms: 10,
-    backoff_ms_max: 20,
-    // Looks at who works in a sandbox have their bound by the age of a message ([`Item::Aged`]).
-    busy_ms: 100_000,
-    // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories do it.
-    tenant_sandboxes: 0,
-    timeline: 0,
-    // A new sandbox is there at once or not at all.
-    appear_ms: 0,
+    sandbox: SandboxLimits {
+        idle_pause_ms: 100,
+        stale_grace_ms: 10,
+        paused_ttl_ms: 100,
+        create_ms: 50,
+        start_ms: 50,
+        stop_ms: 30,
+        lifecycle_call_ms: 5,
+        // A new sandbox is there at once or not at all.
+        appear_ms: 0,
+        ..SandboxLimits::DEFAULT
+    },
+    share: ShareLimits {
+        // Looks at who works in a sandbox have their bound by the age of a message ([`Item::Aged`]).
+        busy_ms: 100_000,
+        ..ShareLimits::DEFAULT
+    },
+    turn: TurnLimits { turn_ms: 300, clone_ms: 10, health_start_ms: 10, ..TurnLimits::DEFAULT },
+    poll: PollLimits {
+        poll_ms: 1,
+        hold_ms: 10,
+        look_ms_min: 1,
+        look_ms_max: 5,
+        visibility_ms: 20,
+        heartbeat_ms: 10,
+    },
+    retry: RetryLimits { attempts: 3, backoff_ms_max: 20, ..RetryLimits::DEFAULT },
+    record: RecordLimits { timeline: 0, ..RecordLimits::DEFAULT },
+    tenant: TenantLimits {
+        // Counting a tenant's sandboxes changes nothing here and would double the states: the seeded histories do it.
+        sandboxes: 0,
+        ..TenantLimits::DEFAULT
+    },
     ..Limits::DEFAULT
 };
 
@@ -222,9 +233,10 @@ impl Driver {
             .enumerate()
             .map(|(at, (thread, work))| Message { thread, ..message(format!("m{at}"), work) });
         let messages: Vec<Message> = messages.collect();
-        let aged = messages
-            .iter()
-            .map(|message| Message { accepted_at_ms: NOW - 2 * LIMITS.busy_ms, ..message.clone() });
+        let aged = messages.iter().map(|message| Message {
+            accepted_at_ms: NOW - 2 * LIMITS.share.busy_ms,
+            ..message.clone()
+        });
         let notices = messages.iter().map(|dead| {
             let prompt = dead
                 .prompt_of(&dead.id)
@@ -496,7 +508,7 @@ impl Driver {
 }
 
 fn now(lapsed: bool) -> Now {
-    Now { ms: NOW, visible_until_ms: NOW + if lapsed { 0 } else { LIMITS.visibility_ms } }
+    Now { ms: NOW, visible_until_ms: NOW + if lapsed { 0 } else { LIMITS.poll.visibility_ms } }
 }
 
 fn shift(session: &mut Session, by_ms: u64) {

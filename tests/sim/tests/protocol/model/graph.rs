@@ -80,7 +80,7 @@ impl Explored for System {
             Property::always(ANSWERED, |w: &Walk<Self>, s: &State| !w.system.hides_an_answer(s)),
             Property::always(GIVEN_UP, |w: &Walk<Self>, s: &State| {
                 let killed = usize::from(w.system.budget.kills - s.left.kills);
-                killed <= (LIMITS.attempts as usize + 1) * w.system.kinds.len()
+                killed <= (LIMITS.retry.attempts as usize + 1) * w.system.kinds.len()
             }),
             // Against a pass for want of an occasion.
             Property::sometimes("answered", |w, s| ended(w, s, Ending::Answered)),

@@ -552,9 +552,9 @@ impl System {
         let later = [
             record.due_at_ms(),
             (record.sandbox.phase == Phase::Active)
-                .then_some(record.sandbox.last_activity_ms + LIMITS.idle_pause_ms),
+                .then_some(record.sandbox.last_activity_ms + LIMITS.sandbox.idle_pause_ms),
             (record.sandbox.phase == Phase::Paused)
-                .then_some(record.sandbox.phase_since_ms + LIMITS.paused_ttl_ms),
+                .then_some(record.sandbox.phase_since_ms + LIMITS.sandbox.paused_ttl_ms),
         ];
         let all = lease.into_iter().chain(later.into_iter().flatten().filter(|_| !waits));
         all.filter(|at| *at > NOW).min().map(|at| at - NOW)
@@ -809,7 +809,7 @@ impl System {
             }
             Action::HoldEnds(slot) => {
                 s.left.windows -= 1;
-                self.pass(&mut s, LIMITS.hold_ms);
+                self.pass(&mut s, LIMITS.poll.hold_ms);
                 self.still_running(&mut s, slot);
             }
             Action::GiveWay(slot) => {
@@ -818,7 +818,7 @@ impl System {
             }
             Action::NeverEnds(slot) => {
                 s.left.windows -= 1;
-                self.pass(&mut s, LIMITS.turn_ms);
+                self.pass(&mut s, LIMITS.turn.turn_ms);
                 self.still_running(&mut s, slot);
             }
             Action::Crash(slot) => {

@@ -1,0 +1,64 @@
+//! Files: what comes with a prompt, and what a turn shows.
+
+use serde::{Deserialize, Serialize};
+
+use super::all_hold;
+
+/// The bounds of files.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FileLimits {
+    /// Attachments of one prompt.
+    pub attachments: usize,
+    /// Bytes of one attachment.
+    pub attachment_bytes: u64,
+    /// Images of one prompt that go to the model as images.
+    pub prompt_images: usize,
+    /// Bytes of those images together: they stay in the agent's history, which is read again and again.
+    pub prompt_images_bytes: u64,
+    /// Files of one turn that are shown in the thread.
+    pub artifacts: usize,
+    /// Bytes of one of them; Discord takes 10 MiB.
+    pub artifact_bytes: u64,
+    /// Bytes of all of one turn together.
+    pub artifacts_bytes: u64,
+    /// Files that the session remembers as shown, so that each is shown once.
+    pub artifacts_known: usize,
+}
+
+/// An answer of the agent holds a prompt with its images in base64, and 16 MiB at most.
+const PROMPT_IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
+/// A file that is passed on is held while it is sent.
+const HELD_BYTES_MAX: u64 = 20 * 1024 * 1024;
+
+impl FileLimits {
+    /// The defaults of the design.
+    pub const DEFAULT: Self = Self {
+        attachments: 10,
+        attachment_bytes: 10 * 1024 * 1024,
+        prompt_images: 5,
+        prompt_images_bytes: 5 * 1024 * 1024,
+        artifacts: 10,
+        artifact_bytes: 10 * 1024 * 1024,
+        artifacts_bytes: 50 * 1024 * 1024,
+        artifacts_known: 200,
+    };
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        all_hold(&[
+            (
+                self.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX,
+                "prompt_images_bytes must be at most 8388608: an answer of the agent holds them",
+            ),
+            (
+                self.attachment_bytes <= HELD_BYTES_MAX && self.artifact_bytes <= HELD_BYTES_MAX,
+                "attachment_bytes and artifact_bytes must be at most 20971520: a worker holds a file twice in its 128 MB",
+            ),
+        ])
+    }
+}
+
+const _: () = {
+    let l = FileLimits::DEFAULT;
+    assert!(l.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX);
+    assert!(l.attachment_bytes <= HELD_BYTES_MAX && l.artifact_bytes <= HELD_BYTES_MAX);
+};

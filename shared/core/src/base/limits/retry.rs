@@ -1,0 +1,226 @@
+//! How often and how long something is tried: deliveries that fail, outages, the end of a turn that cannot be told.
+
+use serde::{Deserialize, Serialize};
+
+use super::{MINUTE_MS, all_hold};
+
+/// The bounds of trying again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RetryLimits {
+    /// Deliveries of one message that may fail before its turn is reported as failed.
+    pub attempts: u32,
+    /// First delay of a message that is given back; doubled each time.
+    pub backoff_ms: u64,
+    /// Longest delay of a message that is given back.
+    pub backoff_ms_max: u64,
+    /// Longest delay of a message that is given back for an outage of the table or the chat.
+    pub outage_backoff_ms_max: u64,
+    /// First delay of a message that only a newer worker can read, or whose record only that one can; doubled each time.
+    pub newer_ms: u64,
+    /// The longest of those delays.
+    pub newer_ms_max: u64,
+    /// A provider that does not answer at all is waited for this long before a turn is reported as failed that the agent
+    /// has not been given; one that it has been given waits as long as a turn may take.
+    pub outage_ms: u64,
+    /// The chat is waited for this long: to tell the end of a turn (the provider too, where the answer is still to be read),
+    /// before the record alone says how it ended, and to open a task's thread.
+    pub telling_ms: u64,
+    /// A word of the control lane is tried for this long, before whoever said it is told that it had no effect.
+    pub control_ms: u64,
+    /// For this long it is tried to tell people that what they said had no effect.
+    pub owed_ms: u64,
+    /// Times that the chat may ask to wait before it is told the end of a turn.
+    pub refusals: u32,
+    /// Times that a thread may be found closed, when it is told the end of a turn, before the end is kept for later.
+    pub closed_tries: u32,
+}
+
+/// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`. SQS takes no more.
+pub const DELIVERIES_MAX: u32 = 1_000;
+/// The same of the control queue, whose messages never look at a run.
+pub const CONTROL_DELIVERIES_MAX: u32 = 150;
+/// In an outage a message is tried again after this part of its age at the latest: its deliveries say little, because most
+/// of them may have been looks.
+const AGE_SHARE: u64 = 20;
+/// Deliveries whose delay in an outage grows to `backoff_ms_max` at most: what only stumbles is not waited for long.
+const OUTAGE_QUICK: u32 = 20;
+/// Deliveries in an outage until its delay has grown to the longest: each is a fifth longer than the one before.
+pub(super) const OUTAGE_DELAYS_GROWING: u64 = 60;
+/// Beyond those the delay doubles in so many deliveries: who waits out an outage waits a fifth longer than it lasts.
+const OUTAGE_DOUBLING: u32 = 4;
+/// An outage of a weekend, Friday evening to Tuesday morning: nothing that was accepted is given up for less.
+pub(super) const WEEKEND_MS: u64 = 80 * 60 * MINUTE_MS;
+/// SQS holds a message back for twelve hours from its delivery at most; an hour of them may have passed.
+const QUEUE_HOLD_MS_MAX: u64 = 11 * 60 * MINUTE_MS;
+/// Longest wait that another side may ask for before the next try: it counts as a failed delivery, and people wait.
+const ASKED_MS_MAX: u64 = 15 * MINUTE_MS;
+
+impl RetryLimits {
+    /// The defaults of the design.
+    pub const DEFAULT: Self = Self {
+        attempts: 5,
+        backoff_ms: 2_000,
+        backoff_ms_max: 60_000,
+        outage_backoff_ms_max: 120 * MINUTE_MS,
+        newer_ms: 2_000,
+        newer_ms_max: 5 * MINUTE_MS,
+        outage_ms: 15 * MINUTE_MS,
+        telling_ms: WEEKEND_MS,
+        control_ms: super::DISCORD_TOKEN_MS,
+        owed_ms: 12 * 60 * MINUTE_MS,
+        refusals: 15,
+        closed_tries: 4,
+    };
+
+    /// The delay before attempt `n` (counted from 1) of a message that is given back.
+    #[must_use]
+    pub fn backoff(&self, attempt: u32) -> u64 {
+        self.backoff_ms
+            .saturating_mul(1 << attempt.saturating_sub(1).min(16))
+            .min(self.backoff_ms_max)
+    }
+
+    /// The same where the other side asked for so many milliseconds: as long as it asked, within a bound.
+    #[must_use]
+    pub fn backoff_asked(&self, attempt: u32, after_ms: u64) -> u64 {
+        let most_ms = self.backoff_ms_max.max(after_ms.min(ASKED_MS_MAX));
+        self.backoff(attempt).max(after_ms).min(most_ms)
+    }
+
+    /// The same in an outage of what Bobbin stands on, by the deliveries of the message: it grows for as long as the outage
+    /// lasts, so that the deliveries that the queue allows outlast it.
+    #[must_use]
+    pub fn outage_backoff(&self, receive: u32) -> u64 {
+        /// The fourth roots of 2, in thousandths.
+        const ROOTS: [u64; OUTAGE_DOUBLING as usize] = [1_000, 1_189, 1_414, 1_682];
+        let Some(beyond) = receive.checked_sub(OUTAGE_QUICK) else {
+            return self.backoff(receive);
+        };
+        let root = ROOTS[(beyond % OUTAGE_DOUBLING) as usize];
+        let doubled = (self.backoff_ms_max / 1_000)
+            .saturating_mul(root)
+            .saturating_mul(1 << (beyond / OUTAGE_DOUBLING).min(32));
+        doubled.max(self.backoff_ms_max).min(self.outage_backoff_ms_max)
+    }
+
+    /// How long a message of this age waits for what only stands in its way, at most.
+    #[must_use]
+    pub fn within_age(&self, age_ms: u64) -> u64 {
+        (age_ms / AGE_SHARE).max(self.backoff_ms).min(self.outage_backoff_ms_max)
+    }
+
+    /// The delay in an outage that is known to have lasted so long: a fifth of that, within the bounds of any other.
+    #[must_use]
+    pub fn outage_delay(&self, lasted_ms: u64) -> u64 {
+        (lasted_ms / 5).max(self.backoff_ms).min(self.outage_backoff_ms_max)
+    }
+
+    /// The delay of a message that waits for somebody else who works with its sandbox: of a turn's deliveries most may have
+    /// been looks at its run, so no longer than what the other does can have lasted.
+    #[must_use]
+    pub fn lease_delay(&self, receive: u32, lasted_ms: u64) -> u64 {
+        self.backoff(receive).min(lasted_ms.max(self.backoff_ms))
+    }
+
+    pub(super) fn check(&self) -> Result<(), String> {
+        all_hold(&[
+            (
+                self.backoff_ms_max > 0 && self.outage_backoff_ms_max > 0,
+                "backoff_ms_max and outage_backoff_ms_max must be above 0",
+            ),
+            (self.attempts > 0, "attempts must be at least 1"),
+            (
+                self.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX,
+                "outage_backoff_ms_max must be at most 39600000: SQS holds a message for twelve hours at most",
+            ),
+        ])
+    }
+}
+
+const _: () = {
+    let l = RetryLimits::DEFAULT;
+    assert!(l.outage_backoff_ms_max <= QUEUE_HOLD_MS_MAX);
+    assert!(l.closed_tries <= l.refusals);
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lease_of_somebody_else_is_waited_for_by_deliveries_and_by_what_it_has_lasted_and_never_longer_than_the_bound()
+     {
+        let limits = RetryLimits::DEFAULT;
+        let delay = |(receive, lasted_ms)| limits.lease_delay(receive, lasted_ms);
+        assert_eq!(
+            [(1, 3_600_000), (3, 3_600_000), (300, 0), (300, 7_000), (300, 3_600_000)].map(delay),
+            [2_000, 8_000, 2_000, 7_000, 60_000]
+        );
+        let crossed = RetryLimits { backoff_ms_max: 20, ..RetryLimits::DEFAULT };
+        assert_eq!(crossed.lease_delay(1, 0), 20);
+    }
+
+    #[test]
+    fn an_outage_of_a_weekend_takes_fewer_deliveries_than_the_queue_allows_wherever_it_begins() {
+        let limits = RetryLimits::DEFAULT;
+        for before in [0, 7, 15, 40, 100] {
+            let (mut waited_ms, mut receive) = (0, before);
+            while waited_ms < WEEKEND_MS {
+                receive += 1;
+                waited_ms += limits.outage_backoff(receive);
+            }
+            assert!(receive < CONTROL_DELIVERIES_MAX, "{receive} from {before}");
+        }
+    }
+
+    #[test]
+    fn who_waits_out_an_outage_waits_little_longer_than_it_lasts() {
+        let limits = RetryLimits::DEFAULT;
+        let minutes = |n| limits.outage_backoff(n) / MINUTE_MS;
+        assert_eq!(limits.outage_backoff(1), 2_000);
+        assert_eq!([10, 20, 24, 32, 40, 47, 48, 149].map(minutes), [1, 1, 2, 8, 32, 107, 120, 120]);
+        let mut lasted_ms = 0;
+        for receive in 1..CONTROL_DELIVERIES_MAX {
+            let delay_ms = limits.outage_backoff(receive);
+            assert!(receive <= 20 || delay_ms * 5 <= lasted_ms + MINUTE_MS, "{receive}");
+            lasted_ms += delay_ms;
+        }
+    }
+
+    #[test]
+    fn a_turn_that_has_been_looked_at_often_is_tried_again_soon_and_outlasts_a_weekend() {
+        let limits = RetryLimits::DEFAULT;
+        let delay = |receive, age_ms| limits.outage_backoff(receive).min(limits.within_age(age_ms));
+        let ten_minutes_old = delay(60, 10 * MINUTE_MS);
+        assert_eq!(ten_minutes_old, 30_000, "not the two hours of a sixtieth try");
+        for (before, age_ms) in [(0, 0), (40, 10 * MINUTE_MS), (300, 80 * MINUTE_MS)] {
+            let (mut waited_ms, mut receive) = (0, before);
+            while waited_ms < WEEKEND_MS {
+                receive += 1;
+                waited_ms += delay(receive, age_ms + waited_ms);
+            }
+            assert!(receive - before < 250, "{receive} from {before}");
+            assert!(receive < DELIVERIES_MAX);
+        }
+    }
+
+    #[test]
+    fn an_outage_whose_beginning_is_known_is_waited_out_by_that() {
+        let limits = RetryLimits::DEFAULT;
+        let (mut lasted_ms, mut tries) = (0, 0);
+        while lasted_ms < limits.telling_ms {
+            lasted_ms += limits.outage_delay(lasted_ms);
+            tries += 1;
+        }
+        let bound = limits.telling_ms / limits.outage_backoff_ms_max + OUTAGE_DELAYS_GROWING;
+        assert!(tries <= bound, "{tries} of {bound}");
+        assert_eq!(limits.outage_delay(0), 2_000);
+        assert_eq!(limits.outage_delay(50 * MINUTE_MS), 10 * MINUTE_MS);
+    }
+
+    #[test]
+    fn backoff_doubles_up_to_its_cap() {
+        let limits = RetryLimits::DEFAULT;
+        assert_eq!([1, 2, 3, 40].map(|n| limits.backoff(n)), [2_000, 4_000, 8_000, 60_000]);
+    }
+}

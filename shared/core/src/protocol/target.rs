@@ -1,0 +1,67 @@
+//! Where an effect is done: the world is told with each effect, and keeps nothing of it.
+
+use crate::base::ids::{SandboxKey, ThreadKey, TurnId};
+use crate::protocol::effect::{Effect, SandboxEffect};
+use crate::records::flags::ControlFlags;
+use crate::records::session::Session;
+use crate::records::workspace::Workspace;
+use crate::tenant::settings::Settings;
+
+/// Where an effect is done, by the record as it stands when the effect is due.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Target {
+    /// The thread whose message is in hand.
+    pub thread: ThreadKey,
+    /// The turn that is under way.
+    pub turn: Option<TurnId>,
+    /// The sandbox.
+    pub sandbox: SandboxKey,
+    /// Its generation.
+    pub generation: u32,
+    /// Where in it the thread's turns work.
+    pub workspace: Workspace,
+    /// The provider by name; `None`: the stack's.
+    pub provider: Option<String>,
+    /// The way to run agents by name; `None`: the stack's.
+    pub runtime: Option<String>,
+    /// The tenant's own credentials count, not the stack's.
+    pub own_credentials: bool,
+}
+
+impl Target {
+    /// The target of this effect.
+    #[must_use]
+    pub fn of(session: &Session, settings: &Settings, effect: &Effect) -> Self {
+        let sandbox = &session.sandbox;
+        // The sandbox is not made yet: it is counted at the provider and with the credentials that it is to have, and
+        // the runtime of the generation before says nothing of the next.
+        let is_new = matches!(effect, Effect::Sandbox(SandboxEffect::Count { older_than: None }));
+        let wanted = || session.turn.as_ref()?.selection.provider.clone();
+        Self {
+            thread: session.thread.clone(),
+            turn: session.turn.as_ref().map(|turn| turn.id.clone()),
+            sandbox: session.sandbox_key(),
+            generation: sandbox.generation,
+            workspace: session.workspace().unwrap_or_default(),
+            provider: sandbox.provider.clone().or_else(|| wanted().filter(|_| is_new)),
+            runtime: sandbox.runtime.clone().filter(|_| !is_new),
+            own_credentials: match is_new {
+                true => settings.sandbox_credentials().is_some(),
+                false => sandbox.credentials.is_some(),
+            },
+        }
+    }
+}
+
+/// An effect as the world is asked to perform it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Addressed<'a> {
+    /// Where.
+    pub at: Target,
+    /// What.
+    pub effect: &'a Effect,
+    /// The control flags that are known.
+    pub flags: &'a ControlFlags,
+    /// The tenant's settings.
+    pub settings: &'a Settings,
+}
