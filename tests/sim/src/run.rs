@@ -251,7 +251,7 @@ impl World {
                     limits: &limits,
                     split: |text| text.split(' ').map(str::to_owned).collect(),
                 };
-                drive(&hand, &delivery).await
+                drive(&hand, &delivery, None).await.verdict
             });
             let dies_at_ms = now_ms + FUNCTION_MS;
             inner.wakes.push(Reverse((dies_at_ms, token)));

@@ -13,6 +13,7 @@ use bobbin_core::protocol::effect::{
     AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending, Watched,
 };
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::changes::Changes;
@@ -178,7 +179,7 @@ pub trait Services {
     fn prompt_state(&mut self, generation: u32, message: &str) -> Result<PromptState, Failure>;
 
     /// A run is held, or looked at once.
-    fn follow(&mut self, follow: &Follow, is_held: bool) -> Event;
+    fn follow(&mut self, generation: u32, follow: &Follow, is_held: bool) -> Event;
 
     fn abort(&mut self, generation: u32, messages: &[String]);
 
@@ -248,15 +249,16 @@ pub trait Services {
 }
 
 /// Performs an effect, at once.
-pub fn perform(on: &mut impl Services, effect: &Effect) -> Event {
+pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<'_>) -> Event {
+    let generation = at.generation;
     match effect {
-        Effect::Sandbox(effect) => of_sandbox(on, effect),
-        Effect::Agent(effect) => of_agent(on, effect).unwrap_or_else(Event::Failed),
-        Effect::Chat(effect) => of_chat(on, effect).unwrap_or_else(Event::Failed),
+        Effect::Sandbox(effect) => of_sandbox(on, generation, effect),
+        Effect::Agent(effect) => of_agent(on, generation, effect).unwrap_or_else(Event::Failed),
+        Effect::Chat(effect) => of_chat(on, generation, effect).unwrap_or_else(Event::Failed),
         Effect::Recall { turns } => Event::Recalled(on.recalled(turns)),
         Effect::FindName { name } => Event::NameFound(on.named(name)),
-        Effect::EndTools { generation } => {
-            on.end_tools(*generation);
+        Effect::EndTools => {
+            on.end_tools(generation);
             Event::ToolsEnded
         }
         Effect::FindAgent { of } => Event::AgentFound(on.agent_seen(of)),
@@ -268,7 +270,7 @@ pub fn perform(on: &mut impl Services, effect: &Effect) -> Event {
     }
 }
 
-fn of_sandbox(on: &mut impl Services, effect: &SandboxEffect) -> Event {
+fn of_sandbox(on: &mut impl Services, generation: u32, effect: &SandboxEffect) -> Event {
     let watched = match effect {
         SandboxEffect::Observe { watch, .. }
         | SandboxEffect::Clone { watch, .. }
@@ -286,54 +288,52 @@ fn of_sandbox(on: &mut impl Services, effect: &SandboxEffect) -> Event {
     }
     match effect {
         SandboxEffect::Count { older_than } => Event::Counted(on.count(*older_than)),
-        SandboxEffect::Create { generation, .. } => {
-            on.create(*generation);
-            Event::Observed(on.stands(*generation))
+        SandboxEffect::Create { .. } => {
+            on.create(generation);
+            Event::Observed(on.stands(generation))
         }
-        SandboxEffect::Observe { generation, .. } => Event::Observed(on.look(*generation)),
-        SandboxEffect::Confirm { generation, .. } => Event::Observed(on.confirmed(*generation)),
-        SandboxEffect::Start { generation } => {
-            on.start(*generation);
-            Event::Observed(on.seen(*generation))
+        SandboxEffect::Observe { .. } => Event::Observed(on.look(generation)),
+        SandboxEffect::Confirm { .. } => Event::Observed(on.confirmed(generation)),
+        SandboxEffect::Start => {
+            on.start(generation);
+            Event::Observed(on.seen(generation))
         }
-        SandboxEffect::Stop { generation } if !on.may_stop(*generation) => {
+        SandboxEffect::Stop if !on.may_stop(generation) => {
             let seen = "too little time is left for a stop".to_owned();
             Event::Failed(Failure::Wait { after_ms: 0, seen })
         }
-        SandboxEffect::Stop { generation } => {
-            on.stop(*generation);
-            Event::Observed(on.seen(*generation))
+        SandboxEffect::Stop => {
+            on.stop(generation);
+            Event::Observed(on.seen(generation))
         }
-        SandboxEffect::Delete { generation } => {
-            on.delete(*generation);
-            Event::Observed(on.seen(*generation))
+        SandboxEffect::Delete => {
+            on.delete(generation);
+            Event::Observed(on.seen(generation))
         }
-        SandboxEffect::Clone { generation, repo, .. } => match on.stands(*generation) {
+        SandboxEffect::Clone { repo, .. } => match on.stands(generation) {
             SandboxState::Gone => Event::Failed(Failure::SandboxGone),
-            SandboxState::Running => match on.clone_into(*generation, repo) {
+            SandboxState::Running => match on.clone_into(generation, repo) {
                 Ok(left_out) => Event::Cloned { left_out },
                 Err(why) => Event::NotCloned { why },
             },
             _ => Event::Failed(silent()),
         },
-        SandboxEffect::EnsureServer { generation, is_new, .. } => match on.stands(*generation) {
+        SandboxEffect::EnsureServer { is_new, .. } => match on.stands(generation) {
             SandboxState::Gone => Event::Failed(Failure::SandboxGone),
-            SandboxState::Running => match on.serve(*generation, *is_new) {
+            SandboxState::Running => match on.serve(generation, *is_new) {
                 Serving::Healthy => Event::Healthy,
                 Serving::WithoutSecrets => Event::SecretsNotPutIn,
                 Serving::Down => Event::Failed(silent()),
             },
             _ => Event::Failed(silent()),
         },
-        SandboxEffect::MakeWorkspace { generation, .. } => {
-            on.workspace(*generation).unwrap_or_else(Event::Failed)
+        SandboxEffect::MakeWorkspace { .. } => {
+            on.workspace(generation).unwrap_or_else(Event::Failed)
         }
-        SandboxEffect::Snapshot { generation, at_ms, .. } => {
-            match on.snapshot(*generation, *at_ms) {
-                Ok((name, seen)) => Event::SnapshotSeen { name, seen },
-                Err(failure) => Event::Failed(failure),
-            }
-        }
+        SandboxEffect::Snapshot { at_ms, .. } => match on.snapshot(generation, *at_ms) {
+            Ok((name, seen)) => Event::SnapshotSeen { name, seen },
+            Err(failure) => Event::Failed(failure),
+        },
         SandboxEffect::DeleteSnapshot { name } => match on.delete_snapshot(name) {
             Ok(()) => Event::SnapshotDeleted { name: name.clone() },
             Err(failure) => Event::Failed(failure),
@@ -341,36 +341,38 @@ fn of_sandbox(on: &mut impl Services, effect: &SandboxEffect) -> Event {
     }
 }
 
-fn of_agent(on: &mut impl Services, effect: &AgentEffect) -> Result<Event, Failure> {
+fn of_agent(
+    on: &mut impl Services,
+    generation: u32,
+    effect: &AgentEffect,
+) -> Result<Event, Failure> {
     Ok(match effect {
-        AgentEffect::CheckServer { generation, .. } => {
-            on.check(*generation)?;
+        AgentEffect::CheckServer { .. } => {
+            on.check(generation)?;
             Event::Healthy
         }
-        AgentEffect::FindAgentSession { generation, since_ms, .. } => {
-            on.reached(*generation)?;
-            Event::AgentSession { id: on.agent_session(*generation, *since_ms)? }
+        AgentEffect::FindAgentSession { since_ms, .. } => {
+            on.reached(generation)?;
+            Event::AgentSession { id: on.agent_session(generation, *since_ms)? }
         }
         AgentEffect::Attach { files, .. } => {
             let (note, missed, images) = on.attach(files);
             Event::Attached { note, missed, images }
         }
-        AgentEffect::SendPrompt {
-            generation, ids, text, images, model, agent, sending, ..
-        } => {
-            let (generation, agent) = (*generation, agent.as_deref());
+        AgentEffect::SendPrompt { ids, text, images, model, agent, sending, .. } => {
+            let agent = agent.as_deref();
             let sent = Sent { generation, ids, text, images, model, agent, sending: *sending };
             send(on, &sent)
         }
-        AgentEffect::FindPrompt { generation, message, .. } => {
-            on.reached(*generation)?;
-            Event::PromptFound(on.prompt_state(*generation, message)?)
+        AgentEffect::FindPrompt { message, .. } => {
+            on.reached(generation)?;
+            Event::PromptFound(on.prompt_state(generation, message)?)
         }
-        AgentEffect::Follow(follow) => on.follow(follow, true),
-        AgentEffect::Look(follow) => on.follow(follow, false),
-        AgentEffect::Abort { generation, messages, .. } => {
-            on.reached(*generation)?;
-            on.abort(*generation, messages);
+        AgentEffect::Follow(follow) => on.follow(generation, follow, true),
+        AgentEffect::Look(follow) => on.follow(generation, follow, false),
+        AgentEffect::Abort { messages, .. } => {
+            on.reached(generation)?;
+            on.abort(generation, messages);
             Event::Aborted
         }
         AgentEffect::EndRun(run) => {
@@ -378,13 +380,13 @@ fn of_agent(on: &mut impl Services, effect: &AgentEffect) -> Result<Event, Failu
             on.end_run(run);
             Event::RunEnded
         }
-        AgentEffect::Decline { generation, ask, .. } => {
-            on.reached(*generation)?;
-            on.decline(*generation, ask);
+        AgentEffect::Decline { ask, .. } => {
+            on.reached(generation)?;
+            on.decline(generation, ask);
             Event::Declined { id: ask.clone() }
         }
-        AgentEffect::ReadChanges { generation, .. } => Event::Changed(on.changes(*generation)?),
-        AgentEffect::ListArtifacts { generation } => Event::Listed(on.artifacts(*generation)?),
+        AgentEffect::ReadChanges { .. } => Event::Changed(on.changes(generation)?),
+        AgentEffect::ListArtifacts => Event::Listed(on.artifacts(generation)?),
     })
 }
 
@@ -399,13 +401,13 @@ fn send(on: &mut impl Services, sent: &Sent<'_>) -> Event {
     }
 }
 
-fn of_chat(on: &mut impl Services, effect: &ChatEffect) -> Result<Event, Failure> {
+fn of_chat(on: &mut impl Services, generation: u32, effect: &ChatEffect) -> Result<Event, Failure> {
     Ok(match effect {
         ChatEffect::Post { turn, kind, at, post } => {
             Event::Posted(on.post(turn, kind, at.as_ref(), post)?)
         }
-        ChatEffect::PostArtifact { generation, turn, index, file } => {
-            match on.show(*generation, turn, *index, file) {
+        ChatEffect::PostArtifact { turn, index, file } => {
+            match on.show(generation, turn, *index, file) {
                 Ok(at) => Event::Posted(at),
                 Err(why) => Event::Unshown { why },
             }

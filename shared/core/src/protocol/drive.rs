@@ -7,32 +7,63 @@ use std::future::{Future, poll_fn};
 use std::pin::pin;
 use std::task::Poll;
 
+use crate::base::failure::Failure;
 pub use crate::protocol::delivery::{Delivery, Verdict};
 use crate::protocol::machine::{Machine, Now, Outcome, Step};
-use crate::protocol::ports::World;
+use crate::protocol::ports::{Loaded, Saved, World};
+use crate::records::session::Session;
 
-/// Drives one delivery to its verdict.
-pub async fn drive<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
+/// How a delivery ended.
+#[derive(Debug)]
+pub struct Ended {
+    /// What becomes of the message.
+    pub verdict: Verdict,
+    /// The records as they were last written; `None`: nothing was.
+    pub written: Option<Session>,
+}
+
+/// Drives one delivery to its verdict. `found` is the first read, where it was begun before.
+pub async fn drive<W: World>(
+    world: &W,
+    delivery: &Delivery<'_>,
+    mut found: Option<Result<Loaded, Failure>>,
+) -> Ended {
+    let mut written = None;
+    let verdict = to_verdict(world, delivery, &mut found, &mut written).await;
+    Ended { verdict, written }
+}
+
+async fn to_verdict<W: World>(
+    world: &W,
+    delivery: &Delivery<'_>,
+    found: &mut Option<Result<Loaded, Failure>>,
+    written: &mut Option<Session>,
+) -> Verdict {
     let thread = &delivery.message.thread;
     let now = || Now { ms: world.now_ms(), visible_until_ms: world.visible_until_ms() };
     let mut machine = Machine::Start;
     loop {
         let outcome = match machine.step(now(), delivery) {
-            Step::Read => Outcome::Loaded(world.load(thread, delivery.message.about()).await),
-            Step::Write { session, expected, entries, prepare } => {
-                let written = world.save(session, expected, entries);
+            Step::Read => Outcome::Loaded(match found.take() {
+                Some(found) => found,
+                None => world.load(thread, delivery.message.about()).await,
+            }),
+            Step::Write { write, prepare } => {
                 let ready = async {
-                    if let Some(effect) = prepare {
-                        world.prepare(thread, effect).await;
+                    if let Some(effect) = &prepare {
+                        world.prepare(effect).await;
                     }
                 };
-                Outcome::Saved(both(written, ready).await.0)
+                let saved = both(world.save(write), ready).await.0;
+                if let Ok(Saved::Written(_)) = saved {
+                    *written = Some(write.session.clone());
+                }
+                Outcome::Saved(saved)
             }
             Step::Park(parked) => Outcome::Parked(world.park(thread, &parked).await),
-            Step::Perform(effect) => Outcome::Done(world.perform(thread, effect).await),
+            Step::Perform(effect) => Outcome::Done(world.perform(&effect).await),
             Step::PerformBoth { work, card } => {
-                let work = world.perform(thread, work);
-                let (work, card) = both(work, world.perform(thread, card)).await;
+                let (work, card) = both(world.perform(&work), world.perform(&card)).await;
                 Outcome::BothDone { work, card }
             }
             Step::End(Verdict::Done) if delivery.message.is_marked() => {

@@ -27,8 +27,6 @@ pub enum Effect {
     /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `OptionsListed`,
     /// whatever became of it.
     ListOptions {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// What the turn runs with.
         used: Selection,
     },
@@ -43,10 +41,7 @@ pub enum Effect {
         name: SandboxName,
     },
     /// Ask in its own group that the second sandbox, which the agent of this one works in by tools, ends. Answers `ToolsEnded`.
-    EndTools {
-        /// The generation that it ends with: part of the message's name.
-        generation: u32,
-    },
+    EndTools,
     /// Look whether the sandbox of an agent still wants the second one, which is about to be made, or works in it, before it is
     /// stopped. Answers `AgentFound`.
     FindAgent {
@@ -71,22 +66,16 @@ pub enum SandboxEffect {
     },
     /// Create the sandbox of this generation; a taken name is adopted. Answers `Observed`.
     Create {
-        /// Generation: with stack and thread it is the name.
-        generation: u32,
         /// The snapshot that it begins with; none: the stack's image.
         snapshot: Option<String>,
     },
     /// Make the workspace of the thread's own ready. Answers `WorkspaceReady` or `NoWorkspace`.
     MakeWorkspace {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// How long it may take.
         within_ms: u64,
     },
     /// See to it that there is a snapshot of what the sandbox's disk holds, and look how far it is. Answers `SnapshotSeen`.
     Snapshot {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// When it was asked for: part of its name.
         at_ms: Ms,
         /// Milliseconds to wait before the look.
@@ -99,8 +88,6 @@ pub enum SandboxEffect {
     },
     /// Look at the sandbox after a pause. Answers `Observed`, or `CancelSeen`.
     Observe {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// Milliseconds to wait first.
         after_ms: u64,
         /// A cancel flag of this turn ends the wait.
@@ -109,30 +96,17 @@ pub enum SandboxEffect {
     /// Look again for what was not found, after a pause, and in the provider's list where it is still not found. Answers
     /// `Observed`, which is `Gone` only where neither shows it; `Failed(Wait)` where they contradict each other.
     Confirm {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// Milliseconds to wait first.
         after_ms: u64,
     },
     /// Look, start if it is stopped, look again. Answers `Observed`.
-    Start {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
-    },
+    Start,
     /// Look, stop if it runs, look again. Answers `Observed`. Refused (`Wait`) unless enough visibility is left.
-    Stop {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
-    },
+    Stop,
     /// Delete; gone is success. Answers `Observed`.
-    Delete {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
-    },
+    Delete,
     /// Clone a repository to where the agent works, unless it is there. Answers `Cloned`, `NotCloned` or `CancelSeen`.
     Clone {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The repository, as it was chosen.
         repo: String,
         /// How long it may take.
@@ -143,8 +117,6 @@ pub enum SandboxEffect {
     /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `SecretsNotPutIn`, `CancelSeen`
     /// or `Failed`.
     EnsureServer {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// It was just made: whether secrets are put into its requests is looked at, where they are kept outside.
         is_new: bool,
         /// End a server that runs but does not answer first.
@@ -178,15 +150,11 @@ impl Watched {
 pub enum AgentEffect {
     /// Ask the server that should already run. Answers `Healthy` or `Failed(SandboxDown)`.
     CheckServer {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// How long it may take.
         within_ms: u64,
     },
     /// The thread's session with the agent: the known id, else by title, else a new one. Answers `AgentSession`.
     FindAgentSession {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The id on record.
         known: Option<AgentSessionId>,
         /// When the thread's conversation was begun anew; 0: never. One from before that is another one's.
@@ -196,8 +164,6 @@ pub enum AgentEffect {
     },
     /// Bring attachments into the sandbox. Answers `Attached`.
     Attach {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// Turn id: names the folder.
         turn: TurnId,
         /// The files, with the addresses to fetch them from.
@@ -205,8 +171,6 @@ pub enum AgentEffect {
     },
     /// Ask the agent what has become of a prompt that may have been sent. Answers `PromptFound`.
     FindPrompt {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// The prompt's message id at the agent.
@@ -218,8 +182,6 @@ pub enum AgentEffect {
         turn: TurnId,
         /// The turn whose run it begins, or is sent into: whose message waits for the end.
         run_of: TurnId,
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Our ids: the same ids are deduplicated.
@@ -242,8 +204,6 @@ pub enum AgentEffect {
     Look(Follow),
     /// End the run, unless the agent has been given a prompt of another turn since. Answers `Aborted`.
     Abort {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Message id of the newest prompt of the run: accepted is not yet stored, and before that nothing can be ended.
@@ -255,8 +215,6 @@ pub enum AgentEffect {
     EndRun(StrayRun),
     /// Answer a permission or question with no. Answers `Declined`.
     Decline {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The ask's id at OpenCode.
         ask: AskId,
         /// What it was about.
@@ -264,18 +222,13 @@ pub enum AgentEffect {
     },
     /// Read what the turn changed in the files. Answers `Changed`; a failure costs only the numbers.
     ReadChanges {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The agent's session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Message id of the prompt.
         message: String,
     },
     /// List the files that the agent left to be shown. Answers `Listed`; a failure leaves them to the next turn.
-    ListArtifacts {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
-    },
+    ListArtifacts,
 }
 
 /// What is shown in the thread.
@@ -284,8 +237,6 @@ pub enum AgentEffect {
 pub enum ChatEffect {
     /// Show a file that the agent left to be shown. Answers `Posted` or `Unshown`.
     PostArtifact {
-        /// Which of the provider's sandboxes that ours has had.
-        generation: u32,
         /// The turn that it belongs to.
         turn: TurnId,
         /// Its place among those of the turn: with thread and turn it is the nonce.
@@ -342,8 +293,6 @@ pub enum Sending {
 /// What following a run needs.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Follow {
-    /// Which of the provider's sandboxes that ours has had.
-    pub generation: u32,
     /// The agent's session that the prompt was given to.
     pub agent_session: AgentSessionId,
     /// Message id of the prompt.
@@ -352,14 +301,8 @@ pub struct Follow {
     pub further: Vec<String>,
     /// The turn whose run is followed.
     pub turn: TurnId,
-    /// Card to keep alive.
-    pub card: Option<PostRef>,
-    /// What that card is called.
-    pub card_kind: PostKind,
-    /// What the card says while nothing else is known.
-    pub card_state: CardState,
-    /// Model that the turn runs with, for the card.
-    pub model: String,
+    /// The card to keep alive.
+    pub card: KeptCard,
     /// When the turn was accepted.
     pub since_ms: Ms,
     /// Asks that are already in the thread: only others are news.
@@ -382,6 +325,19 @@ pub struct Follow {
     pub messages_max: u32,
 }
 
+/// The card that is kept alive while a run is followed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct KeptCard {
+    /// Where it stands.
+    pub at: Option<PostRef>,
+    /// What it is called.
+    pub kind: PostKind,
+    /// What it says while nothing else is known.
+    pub state: CardState,
+    /// Model that the turn runs with.
+    pub model: String,
+}
+
 impl Follow {
     /// Who has cancelled its turn, where that is news.
     #[must_use]
@@ -398,10 +354,7 @@ impl SandboxEffect {
     pub const fn rests_on_account(&self) -> bool {
         matches!(
             self,
-            Self::Create { .. }
-                | Self::Delete { .. }
-                | Self::Confirm { .. }
-                | Self::DeleteSnapshot { .. }
+            Self::Create { .. } | Self::Delete | Self::Confirm { .. } | Self::DeleteSnapshot { .. }
         )
     }
 }
@@ -424,8 +377,8 @@ impl Effect {
         match self {
             Self::Sandbox(effect) => !matches!(
                 effect,
-                SandboxEffect::Stop { .. }
-                    | SandboxEffect::Delete { .. }
+                SandboxEffect::Stop
+                    | SandboxEffect::Delete
                     | SandboxEffect::Snapshot { .. }
                     | SandboxEffect::DeleteSnapshot { .. }
             ),
@@ -439,7 +392,7 @@ impl Effect {
             ),
             Self::Recall { .. } | Self::ListOptions { .. } => true,
             Self::FindName { .. }
-            | Self::EndTools { .. }
+            | Self::EndTools
             | Self::FindAgent { .. }
             | Self::Chat(_)
             | Self::Wake { .. } => false,
@@ -457,7 +410,7 @@ impl Effect {
             Self::Chat(ChatEffect::Tell { .. }) => "tell",
             Self::Chat(ChatEffect::TellBeside { .. }) => "tell_beside",
             Self::FindName { .. } => "find_name",
-            Self::EndTools { .. } => "end_tools",
+            Self::EndTools => "end_tools",
             Self::FindAgent { .. } => "find_agent",
             Self::Recall { .. } => "recall",
             Self::ListOptions { .. } => "survey",
@@ -473,9 +426,9 @@ impl SandboxEffect {
             Self::Create { .. } => "create",
             Self::Observe { .. } => "observe",
             Self::Confirm { .. } => "confirm",
-            Self::Start { .. } => "start",
-            Self::Stop { .. } => "stop",
-            Self::Delete { .. } => "delete",
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Delete => "delete",
             Self::Clone { .. } => "clone",
             Self::MakeWorkspace { .. } => "make_workspace",
             Self::Snapshot { .. } => "snapshot",
@@ -499,7 +452,7 @@ impl AgentEffect {
             Self::EndRun(_) => "end_run",
             Self::Decline { .. } => "decline",
             Self::ReadChanges { .. } => "read_changes",
-            Self::ListArtifacts { .. } => "list_artifacts",
+            Self::ListArtifacts => "list_artifacts",
         }
     }
 }

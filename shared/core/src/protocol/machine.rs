@@ -10,9 +10,9 @@ use crate::protocol::decide::{Context, Decision, Next, decide};
 use crate::protocol::delivery::{Delivery, Verdict};
 use crate::protocol::effect::Effect;
 use crate::protocol::event::{Cause, Event};
-use crate::protocol::ports::{Loaded, Saved, Versions};
+use crate::protocol::ports::{Loaded, Performed, Saved, Versions, Write};
+use crate::protocol::target::{Addressed, Target};
 use crate::records::flags::ControlFlags;
-use crate::records::ledger::Entry;
 use crate::records::parked::Parked;
 use crate::records::run::RunEnd;
 use crate::records::session::Session;
@@ -40,25 +40,21 @@ pub enum Step<'a> {
     Read,
     /// Write what has changed, in one piece. Answered with [`Outcome::Saved`].
     Write {
-        /// The record as it shall be stored, and that of its sandbox.
-        session: &'a Session,
-        /// The versions that have to be the stored ones.
-        expected: Versions,
-        /// Entries of the ledger that are written with it, in one piece.
-        entries: &'a [Entry],
+        /// What is written.
+        write: Write<'a>,
         /// What can be got ready for meanwhile: it is asked for once the write has succeeded.
-        prepare: Option<&'a Effect>,
+        prepare: Option<Addressed<'a>>,
     },
     /// Leave this for the next delivery of the message. Answered with [`Outcome::Parked`].
     Park(Parked),
     /// Perform this. Answered with [`Outcome::Done`].
-    Perform(&'a Effect),
+    Perform(Addressed<'a>),
     /// Perform both at the same time. Answered with [`Outcome::BothDone`].
     PerformBoth {
         /// What the thread waits for.
-        work: &'a Effect,
+        work: Addressed<'a>,
         /// The card that is posted or edited meanwhile.
-        card: &'a Effect,
+        card: Addressed<'a>,
     },
     /// Nothing more: the delivery is over.
     End(Verdict),
@@ -78,13 +74,13 @@ pub enum Outcome {
     /// The control flags as they stand since; none where nothing was left.
     Parked(Option<ControlFlags>),
     /// What came of the one effect.
-    Done(Event),
+    Done(Performed),
     /// What came of two effects.
     BothDone {
         /// Of what the thread waited for.
-        work: Event,
+        work: Performed,
         /// Of the card beside it.
-        card: Event,
+        card: Performed,
     },
 }
 
@@ -101,6 +97,20 @@ pub struct Known {
     pub decisions: u32,
     /// How often somebody else wrote the sandbox's record first.
     pub conflicts: u32,
+}
+
+impl Known {
+    /// The effect with its target, by this record.
+    fn address<'a>(&'a self, session: &Session, effect: &'a Effect) -> Addressed<'a> {
+        let at = Target::of(session, &self.settings, effect);
+        Addressed { at, effect, flags: &self.flags, settings: &self.settings }
+    }
+
+    /// The same with the control flags as they were read since.
+    fn with(mut self: Box<Self>, flags: Option<ControlFlags>) -> Box<Self> {
+        self.flags = flags.unwrap_or(self.flags);
+        self
+    }
 }
 
 /// Where a delivery stands.
@@ -146,27 +156,31 @@ impl Machine {
     /// What is to be done, at this moment.
     #[must_use]
     pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
-        let next = match self {
+        let (known, next) = match self {
             Self::Start | Self::Reread { .. } | Self::Overtaken { .. } => return Step::Read,
             Self::Write { known, decision, .. } => {
-                return Step::Write {
+                let write = Write {
                     session: &decision.session,
+                    before: Some(&known.session).filter(|before| before.is_stored()),
                     expected: Versions::to_change(&known.session, &decision.session),
                     entries: &decision.session.observed.writes.entries,
-                    prepare: decision.next.work(),
+                    flags: &known.flags,
                 };
+                let to = |effect| known.address(&decision.session, effect);
+                return Step::Write { write, prepare: decision.next.work().map(to) };
             }
             Self::End(verdict) => return Step::End(verdict.clone()),
-            Self::Act { next, .. } => &**next,
+            Self::Act { known, next } => (known, &**next),
         };
+        let to = |effect| known.address(&known.session, effect);
         match next {
             // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
             // now, an edit of the card above all, could undo what they did.
             Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => Step::End(
                 hold(delivery.limits.retry.backoff_ms, "the message has become visible to others"),
             ),
-            Next::Do(effect) => Step::Perform(effect),
-            Next::Together { work, card } => Step::PerformBoth { work, card },
+            Next::Do(effect) => Step::Perform(to(effect)),
+            Next::Together { work, card } => Step::PerformBoth { work: to(work), card: to(card) },
             Next::Done => Step::End(Verdict::Done),
             Next::Hold { delay_ms, why } => match self.parked(now, *delay_ms, delivery) {
                 Some(parked) if now.ms < now.visible_until_ms => Step::Park(parked),
@@ -272,13 +286,16 @@ impl Machine {
                 next => Self::Act { known, next: Box::new(next) },
             },
             (Self::Act { known, next }, came) => match (*next, came) {
-                (Next::Do(effect), Outcome::Done(event)) => {
-                    Self::heard(known, Cause::Done(effect, event), now, delivery)
+                (Next::Do(effect), Outcome::Done(performed)) => {
+                    let known = known.with(performed.flags);
+                    Self::heard(known, Cause::Done(effect, performed.event), now, delivery)
                 }
                 (
                     Next::Together { work, card },
                     Outcome::BothDone { work: of_work, card: of_card },
                 ) => {
+                    let known = known.with(of_work.flags);
+                    let (of_work, of_card) = (of_work.event, of_card.event);
                     let cause = Cause::Both { work: (work, of_work), card: (card, of_card) };
                     Self::heard(known, cause, now, delivery)
                 }

@@ -8,3 +8,4 @@ pub mod event;
 pub mod machine;
 pub mod ports;
 pub mod signals;
+pub mod target;

@@ -1,11 +1,11 @@
-//! The one door between the core and the world.
+//! Everything that the core needs from outside.
 
 use std::future::Future;
 
 use crate::base::failure::Failure;
 use crate::base::ids::{Ms, ThreadKey, TurnId};
-use crate::protocol::effect::Effect;
 use crate::protocol::event::Event;
+use crate::protocol::target::Addressed;
 use crate::records::flags::ControlFlags;
 use crate::records::ledger::Entry;
 use crate::records::parked::Parked;
@@ -63,6 +63,36 @@ impl Versions {
     }
 }
 
+/// A write of a thread's record, and of its sandbox's where that has changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Write<'a> {
+    /// The record as it shall be stored, and that of its sandbox.
+    pub session: &'a Session,
+    /// The record as it is stored; `None`: there is none.
+    pub before: Option<&'a Session>,
+    /// The versions that have to be the stored ones.
+    pub expected: Versions,
+    /// Entries of the ledger that are written with it, in one piece.
+    pub entries: &'a [Entry],
+    /// The control flags that are known: those that the write makes superfluous go with it.
+    pub flags: &'a ControlFlags,
+}
+
+/// What an effect came to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Performed {
+    /// What happened.
+    pub event: Event,
+    /// The control flags, where they were read meanwhile.
+    pub flags: Option<ControlFlags>,
+}
+
+impl From<Event> for Performed {
+    fn from(event: Event) -> Self {
+        Self { event, flags: None }
+    }
+}
+
 /// What was read of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Loaded {
@@ -78,7 +108,7 @@ pub struct Loaded {
     pub parked: Option<Parked>,
 }
 
-/// Everything that the protocol needs of the outside. One implementation for real, one for tests; decorators crash it.
+/// Everything that the core needs from outside. It keeps nothing between two calls: each is told all that it needs.
 pub trait World: Sync {
     /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
@@ -94,18 +124,12 @@ pub trait World: Sync {
         turn: &TurnId,
     ) -> impl Future<Output = Result<Loaded, Failure>> + Send;
 
-    /// Writes the thread's record, and its sandbox's where that has changed, if the stored versions are still the
-    /// `expected` ones, each as the version after it, and with them, in one piece, these entries of the ledger.
-    fn save(
-        &self,
-        session: &Session,
-        expected: Versions,
-        entries: &[Entry],
-    ) -> impl Future<Output = Result<Saved, Failure>> + Send;
+    /// Writes if the stored versions are still the expected ones, each as the version after it, all in one piece.
+    fn save(&self, write: Write<'_>) -> impl Future<Output = Result<Saved, Failure>> + Send;
 
     /// Gets ready for an effect while its intent is being written. Nothing outside may be changed by it, because the write
     /// may fail; what it cannot get, the effect gets by itself.
-    fn prepare(&self, _: &ThreadKey, _: &Effect) -> impl Future<Output = ()> + Send {
+    fn prepare(&self, _: &Addressed<'_>) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
@@ -128,5 +152,5 @@ pub trait World: Sync {
 
     /// Performs one effect and says what happened. Never panics; every failure is an event. Two may be under way at the
     /// same time.
-    fn perform(&self, thread: &ThreadKey, effect: &Effect) -> impl Future<Output = Event> + Send;
+    fn perform(&self, effect: &Addressed<'_>) -> impl Future<Output = Performed> + Send;
 }

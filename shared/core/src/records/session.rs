@@ -200,6 +200,12 @@ impl Session {
         }
     }
 
+    /// Whether a record of the thread, or of its sandbox, is stored.
+    #[must_use]
+    pub const fn is_stored(&self) -> bool {
+        self.version > 0 || self.sandbox.version > 0
+    }
+
     /// When the sweeper should look next, at the thread or at its sandbox.
     #[must_use]
     pub fn due_at_ms(&self) -> Option<Ms> {

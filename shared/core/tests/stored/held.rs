@@ -8,14 +8,12 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
-use bobbin_core::protocol::effect::Effect;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::protocol::ports::{Loaded, Performed, Saved, World, Write};
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
 use bobbin_core::records::message::{Message, Prompt, Work};
 use bobbin_core::records::parked::Parked;
-use bobbin_core::records::session::Session;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// Where the newer thing is met.
@@ -55,7 +53,7 @@ impl World for Scene {
         }
     }
 
-    async fn save(&self, _: &Session, _: Versions, _: &[Entry]) -> Result<Saved, Failure> {
+    async fn save(&self, _: Write<'_>) -> Result<Saved, Failure> {
         if self.met == Met::Saving {
             return Err(newer());
         }
@@ -71,9 +69,9 @@ impl World for Scene {
         Ok(())
     }
 
-    async fn perform(&self, _: &ThreadKey, _: &Effect) -> Event {
+    async fn perform(&self, _: &Addressed<'_>) -> Performed {
         *self.performed.lock().unwrap() += 1;
-        Event::Failed(newer())
+        Event::Failed(newer()).into()
     }
 }
 
@@ -97,13 +95,13 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     };
-    let mut driving = pin!(drive(&place, &delivery));
+    let mut driving = pin!(drive(&place, &delivery, None));
     let mut context = Context::from_waker(Waker::noop());
-    let Poll::Ready(verdict) = driving.as_mut().poll(&mut context) else {
+    let Poll::Ready(ended) = driving.as_mut().poll(&mut context) else {
         panic!("nothing is waited for here")
     };
     let (saved, performed) = (*place.saved.lock().unwrap(), *place.performed.lock().unwrap());
-    (verdict, saved, performed)
+    (ended.verdict, saved, performed)
 }
 
 #[test]

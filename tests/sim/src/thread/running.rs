@@ -157,7 +157,7 @@ impl SimThread {
     pub fn follow(
         &mut self,
         home: &mut Home,
-        follow: &Follow,
+        (generation, follow): (u32, &Follow),
         now_ms: Ms,
         dice: &mut Dice,
     ) -> Option<Event> {
@@ -177,7 +177,7 @@ impl SimThread {
         }
         let ask_id = AskId::from(format!("per_{}", follow.turn));
         let settlement = self.flags.settled.get(&ask_id).cloned();
-        let sandbox = match home.server(follow.generation, now_ms) {
+        let sandbox = match home.server(generation, now_ms) {
             Ok(sandbox) => sandbox,
             Err(failed) => return Some(Event::Failed(failed)),
         };

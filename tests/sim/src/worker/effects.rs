@@ -7,6 +7,7 @@ use bobbin_core::base::ids::{
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::changes::Changes;
@@ -42,13 +43,14 @@ const LEFT_EVERY: u64 = 15;
 const LOOK_MS: u64 = 5_000;
 
 impl Worker {
-    pub(super) async fn done(&self, effect: &Effect) -> Event {
+    pub(super) async fn done(&self, addressed: &Addressed<'_>) -> Event {
+        let (effect, generation) = (addressed.effect, addressed.at.generation);
         if let Effect::Agent(AgentEffect::Follow(follow)) = effect {
-            return self.follow(follow).await;
+            return self.follow(generation, follow).await;
         }
         if let Effect::Agent(AgentEffect::Look(follow)) = effect {
             self.world.lock().met.insert("looked");
-            return self.seen(follow).await.unwrap_or_else(still_running);
+            return self.seen(generation, follow).await.unwrap_or_else(still_running);
         }
         if let Effect::Sandbox(
             SandboxEffect::Observe { after_ms, .. }
@@ -65,13 +67,11 @@ impl Worker {
             inner.places[self.at()].home.cut_ms(inner.now_ms)
         };
         match effect {
-            Effect::Sandbox(SandboxEffect::EnsureServer {
-                generation, restart, within_ms, ..
-            }) => {
+            Effect::Sandbox(SandboxEffect::EnsureServer { restart, within_ms, .. }) => {
                 if *restart {
                     let mut inner = self.world.lock();
                     let now_ms = inner.now_ms;
-                    inner.places[self.at()].home.restart(*generation, now_ms);
+                    inner.places[self.at()].home.restart(generation, now_ms);
                 }
                 self.world.pause(cut_ms.min(*within_ms)).await;
                 if cut_ms > *within_ms {
@@ -92,21 +92,19 @@ impl Worker {
         }
         // A server that hangs holds its caller for as long as that waits.
         if let Effect::Agent(AgentEffect::SendPrompt {
-            generation,
-            sending: Sending::First { within_ms },
-            ..
+            sending: Sending::First { within_ms }, ..
         }) = effect
-            && self.world.lock().places[self.at()].home.is_hanging(*generation)
+            && self.world.lock().places[self.at()].home.is_hanging(generation)
         {
             self.world.pause(within_ms.unwrap_or(REQUEST_MS)).await;
         }
-        self.act(effect)
+        self.act(addressed)
     }
 
     /// What it does, at once.
-    fn act(&self, effect: &Effect) -> Event {
+    fn act(&self, addressed: &Addressed<'_>) -> Event {
         let mut guard = self.world.lock();
-        perform(&mut self.here(&mut guard), effect)
+        perform(&mut self.here(&mut guard), addressed)
     }
 
     fn here<'a>(&'a self, inner: &'a mut Inner) -> Here<'a> {
@@ -135,13 +133,13 @@ impl Worker {
         Late::Delete { generation, by_person: self.is_asked_to_delete() }
     }
 
-    async fn follow(&self, follow: &Follow) -> Event {
+    async fn follow(&self, generation: u32, follow: &Follow) -> Event {
         loop {
             let is_over = |now_ms: u64| now_ms + self.skew_ms >= follow.until_ms;
             if is_over(self.world.lock().now_ms) {
                 return still_running();
             }
-            if let Some(event) = self.seen(follow).await {
+            if let Some(event) = self.seen(generation, follow).await {
                 return event;
             }
             if follow.gives_way && self.world.lock().is_crowded() {
@@ -153,14 +151,14 @@ impl Worker {
     }
 
     /// Looks at a run once. `None` while it goes on.
-    async fn seen(&self, follow: &Follow) -> Option<Event> {
+    async fn seen(&self, generation: u32, follow: &Follow) -> Option<Event> {
         // Who follows tries a few times before it says that nobody is there.
         let cut_ms = {
             let mut inner = self.world.lock();
             let home = &inner.places[self.at()].home;
             let cut_ms = home.cut_ms(inner.now_ms);
             // It is over with this worker when the call ends.
-            if inner.places[self.place].kills(home, follow.generation, &follow.message) {
+            if inner.places[self.place].kills(home, generation, &follow.message) {
                 inner.met.insert("killed");
                 inner.kill(self.token);
                 return Some(still_running());
@@ -174,17 +172,18 @@ impl Worker {
             }));
         }
         let mut guard = self.world.lock();
-        self.here(&mut guard).look_at_run(follow)
+        self.here(&mut guard).look_at_run(generation, follow)
     }
 
     /// Sends a lifecycle call on its way, to arrive within its bound. False: this effect is none.
-    pub(super) fn late(&self, effect: &Effect) -> bool {
+    pub(super) fn late(&self, addressed: &Addressed<'_>) -> bool {
+        let (effect, generation) = (addressed.effect, addressed.at.generation);
         let mut inner = self.world.lock();
         let limits = &self.world.limits;
         let left_ms = inner.visible_until_ms(self.token, limits).saturating_sub(inner.now_ms);
         let after_ms = inner.dice.below(limits.sandbox.lifecycle_call_ms);
-        if let Effect::EndTools { generation } = effect {
-            let end = self.end_of_tools(&mut inner, *generation);
+        if matches!(effect, Effect::EndTools) {
+            let end = self.end_of_tools(&mut inner, generation);
             let late_ms = 1 + after_ms % SEND_MS_MAX;
             if let Some(message) = end {
                 inner.say_later(self.at(), message, late_ms);
@@ -192,15 +191,13 @@ impl Worker {
             return true;
         }
         let call = match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation, .. }) => Late::Create(*generation),
-            Effect::Sandbox(SandboxEffect::Stop { generation })
-                if left_ms > limits.sandbox.lifecycle_call_ms =>
-            {
-                Late::Stop(*generation)
+            Effect::Sandbox(SandboxEffect::Create { .. }) => Late::Create(generation),
+            Effect::Sandbox(SandboxEffect::Stop) if left_ms > limits.sandbox.lifecycle_call_ms => {
+                Late::Stop(generation)
             }
-            Effect::Sandbox(SandboxEffect::Delete { generation }) => self.delete(*generation),
-            Effect::Agent(AgentEffect::Abort { generation, messages, .. }) => {
-                Late::Abort(*generation, messages.clone())
+            Effect::Sandbox(SandboxEffect::Delete) => self.delete(generation),
+            Effect::Agent(AgentEffect::Abort { messages, .. }) => {
+                Late::Abort(generation, messages.clone())
             }
             Effect::Agent(AgentEffect::EndRun(run)) => {
                 Late::Abort(run.generation, run.messages.clone())
@@ -235,10 +232,10 @@ impl Here<'_> {
     }
 
     /// Looks at a run once. `None` while it goes on.
-    fn look_at_run(&mut self, follow: &Follow) -> Option<Event> {
+    fn look_at_run(&mut self, generation: u32, follow: &Follow) -> Option<Event> {
         self.with(|here, home, dice, now_ms| {
-            home.extend(follow.generation, now_ms);
-            here.follow(home, follow, now_ms, dice)
+            home.extend(generation, now_ms);
+            here.follow(home, (generation, follow), now_ms, dice)
         })
     }
 
@@ -417,8 +414,8 @@ impl Services for Here<'_> {
         self.with(|here, home, _, now_ms| here.find_prompt(home, generation, message, now_ms))
     }
 
-    fn follow(&mut self, follow: &Follow, _: bool) -> Event {
-        self.look_at_run(follow).unwrap_or_else(still_running)
+    fn follow(&mut self, generation: u32, follow: &Follow, _: bool) -> Event {
+        self.look_at_run(generation, follow).unwrap_or_else(still_running)
     }
 
     fn abort(&mut self, generation: u32, messages: &[String]) {

@@ -9,9 +9,9 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{ChatEffect, Effect};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{self, Loaded, Saved, Versions};
+use bobbin_core::protocol::ports::{self, Loaded, Performed, Saved, Versions, Write};
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry as LedgerEntry;
 use bobbin_core::records::message::Work;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::sandbox::Phase;
@@ -242,9 +242,7 @@ impl ports::World for Worker {
 
     async fn save(
         &self,
-        session: &Session,
-        expected: Versions,
-        entries: &[LedgerEntry],
+        Write { session, expected, entries, .. }: Write<'_>,
     ) -> Result<Saved, Failure> {
         let (call, luck) = self.begin("save").await;
         let away = {
@@ -376,7 +374,8 @@ impl ports::World for Worker {
         flags.filter(|_| luck != Luck::ReplyLost)
     }
 
-    async fn perform(&self, _: &ThreadKey, effect: &Effect) -> Event {
+    async fn perform(&self, addressed: &Addressed<'_>) -> Performed {
+        let effect = addressed.effect;
         self.together.lock().expect("nobody panics here").0 += 1;
         self.world.aside().await;
         let is_pair = self.together.lock().expect("nobody panics here").0 > 1;
@@ -403,18 +402,18 @@ impl ports::World for Worker {
         let is_away = away.is_some();
         let event = match (away.map(Event::Failed).or(elsewhere), luck) {
             (Some(event), _) => event,
-            (None, Luck::Good) => self.done(effect).await,
+            (None, Luck::Good) => self.done(addressed).await,
             (None, Luck::Fails) => failed,
             (None, Luck::ReplyLost) => {
                 self.world.lock().met.insert("reply lost");
-                self.done(effect).await;
+                self.done(addressed).await;
                 failed
             }
             (None, Luck::Late) => {
-                if self.late(effect) {
+                if self.late(addressed) {
                     failed
                 } else {
-                    self.done(effect).await
+                    self.done(addressed).await
                 }
             }
         };
@@ -452,6 +451,6 @@ impl ports::World for Worker {
         if together.0 == together.1 {
             *together = (0, 0);
         }
-        event
+        event.into()
     }
 }

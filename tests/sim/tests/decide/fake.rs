@@ -3,7 +3,9 @@
 use super::*;
 use bobbin_core::base::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, Follow, Watched};
+use bobbin_core::protocol::ports::{Performed, Write};
 use bobbin_core::protocol::signals::signals;
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
@@ -286,7 +288,8 @@ impl Fake {
         panic!("crash point");
     }
 
-    pub(super) fn effect(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+    pub(super) fn effect(&self, addressed: &Addressed<'_>) -> Event {
+        let (thread, effect) = (&addressed.at.thread, addressed.effect);
         self.with(|s| {
             s.names.push(effect.name());
             if let Some((out, until_ms)) = s.out
@@ -306,7 +309,7 @@ impl Fake {
                 }
                 return Event::Failed(failure);
             }
-            perform(&mut Here { s, thread }, effect)
+            perform(&mut Here { s, thread }, addressed)
         })
     }
 }
@@ -469,7 +472,7 @@ impl Services for Here<'_> {
         })
     }
 
-    fn follow(&mut self, follow: &Follow, is_held: bool) -> Event {
+    fn follow(&mut self, _: u32, follow: &Follow, is_held: bool) -> Event {
         let s = &mut *self.s;
         let turn = follow.turn.clone();
         if !follow.further.is_empty() {
@@ -692,9 +695,7 @@ impl World for Fake {
 
     async fn save(
         &self,
-        session: &Session,
-        expected: Versions,
-        entries: &[Entry],
+        Write { session, expected, entries, .. }: Write<'_>,
     ) -> Result<Saved, Failure> {
         let after = self.call();
         if self.is_out(&[Out::Table, Out::Writes]) {
@@ -765,16 +766,17 @@ impl World for Fake {
         Ok(())
     }
 
-    async fn perform(&self, thread: &ThreadKey, effect: &Effect) -> Event {
+    async fn perform(&self, addressed: &Addressed<'_>) -> Performed {
+        let effect = addressed.effect;
         let after = self.call();
         let follows =
             matches!(effect, Effect::Agent(AgentEffect::Follow(_) | AgentEffect::Look(_)));
         let kills = follows && self.with(|s| s.kills_followers);
-        let event = self.effect(thread, effect);
+        let event = self.effect(addressed);
         if after || kills {
             self.crash();
         }
-        event
+        event.into()
     }
 }
 
@@ -871,7 +873,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
         limits: &limits,
         split: |text| vec![text.to_owned()],
     };
-    now(drive(world, &delivery))
+    now(drive(world, &delivery, None)).verdict
 }
 
 pub(super) fn outage(of: Out) -> Failure {

@@ -68,7 +68,6 @@ pub(super) fn claimed(session: &mut Session, by: Missing, context: &Context<'_>)
 pub(super) fn next(session: &Session, context: &Context<'_>) -> Option<Next> {
     session.observed.sandbox.missing?;
     Some(Next::Do(Effect::Sandbox(SandboxEffect::Confirm {
-        generation: session.sandbox.generation,
         after_ms: context.delivery.limits.sandbox.gone_apart_ms,
     })))
 }

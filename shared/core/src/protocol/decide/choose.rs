@@ -142,10 +142,7 @@ pub(super) fn list_options(session: &Session) -> Option<Effect> {
     if known || session.observed.agent.options.is_some() {
         return None;
     }
-    Some(Effect::ListOptions {
-        generation: session.sandbox.generation,
-        used: turn.selection.clone(),
-    })
+    Some(Effect::ListOptions { used: turn.selection.clone() })
 }
 
 /// The agent has said what it offers, or nothing.

@@ -8,7 +8,6 @@ use crate::records::session::Session;
 /// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
 pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    let generation = session.sandbox.generation;
     own(session, context);
     if let Some(next) = outside::next(session) {
         return Some(next);
@@ -21,15 +20,12 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
             session.observed.sandbox.state = Some(SandboxState::Gone);
             return None;
         }
-        (_, None) => {
-            guarded(session, Effect::Sandbox(SandboxEffect::Delete { generation }), context)
-        }
+        (_, None) => guarded(session, Effect::Sandbox(SandboxEffect::Delete), context),
         (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
             delay_ms: limits.retry.backoff_ms_max,
             why: "the sandbox has not been deleted within its bound".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
-            generation,
             after_ms: record::pause_ms(asked, context),
             watch: None,
         })),

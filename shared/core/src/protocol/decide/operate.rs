@@ -199,11 +199,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         None => 0,
         Some(_) => record::pause_ms(asked_at_ms, context),
     };
-    Next::Do(Effect::Sandbox(SandboxEffect::Snapshot {
-        generation: session.sandbox.generation,
-        at_ms: asked_at_ms,
-        after_ms,
-    }))
+    Next::Do(Effect::Sandbox(SandboxEffect::Snapshot { at_ms: asked_at_ms, after_ms }))
 }
 
 /// What the timeline says of it.

@@ -44,9 +44,8 @@ pub(super) fn ends_half_made(session: &mut Session) {
 
 /// What comes before everything else where the second one is to end.
 pub(super) fn next(session: &Session) -> Option<Next> {
-    let generation = session.sandbox.generation;
     let ends = session.sandbox.ends_tools();
-    ends.then_some(Next::Do(Effect::EndTools { generation }))
+    ends.then_some(Next::Do(Effect::EndTools))
 }
 
 /// What comes before the second one is stopped or deleted for want of use: a turn of its agent's is use of it, though it calls

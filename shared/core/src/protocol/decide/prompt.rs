@@ -2,7 +2,7 @@
 
 use super::{Context, Next, aside, choose, provision, record, share, steer, stray, tell, words};
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
-use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, Sending};
+use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::message::Prompt;
 use crate::records::observations::Aside;
@@ -289,7 +289,6 @@ fn gather(
 ) -> Option<Next> {
     if !prompt.attachments.is_empty() && session.observed.agent.attached.is_none() {
         return Some(Next::Do(Effect::Agent(AgentEffect::Attach {
-            generation: session.sandbox.generation,
             turn: context.delivery.message.id.clone(),
             files: prompt.attachments.clone(),
         })));
@@ -419,7 +418,6 @@ fn send(
     Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: turn.id.clone(),
         run_of: turn.id.clone(),
-        generation: session.sandbox.generation,
         agent_session: agent_session.clone(),
         ids: ids.clone(),
         text,
@@ -433,7 +431,6 @@ fn send(
 /// While the agent works: abort if that is wanted, keep asks in the thread, follow.
 fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    let generation = session.sandbox.generation;
     let Some(agent_session) = session.conversation.session.clone() else {
         record::fail(session, words::SESSION_VANISHED);
         return tell::step(session, context);
@@ -445,7 +442,6 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         let newest = turn.steered.iter().rfind(|one| one.sent);
         let ids = newest.map_or(&prompted.ids, |one| &one.ids);
         return Some(Next::Do(Effect::Agent(AgentEffect::Abort {
-            generation,
             agent_session,
             message: ids.message.clone(),
             messages: turn.messages(),
@@ -483,15 +479,16 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         if turn.is_wanted_over() { u64::MAX } else { limits.poll.held_until(prompted.at_ms) };
     let parked = session.observed.parked.as_ref();
     let follow = Follow {
-        generation,
         agent_session,
         message: prompted.ids.message.clone(),
         further: turn.further(),
         turn: turn.id.clone(),
-        card: turn.card.at.clone(),
-        card_kind: turn.card_kind(),
-        card_state,
-        model: turn.model(context.delivery.model).to_owned(),
+        card: KeptCard {
+            at: turn.card.at.clone(),
+            kind: turn.card_kind(),
+            state: card_state,
+            model: turn.model(context.delivery.model).to_owned(),
+        },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: turn.is_wanted_over(),
@@ -529,7 +526,6 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
         }
         if !closed && context.now_ms >= ask.expires_at_ms {
             return Some(Next::Do(Effect::Agent(AgentEffect::Decline {
-                generation: session.sandbox.generation,
                 ask: ask.id.clone(),
                 about: ask.about.clone(),
             })));

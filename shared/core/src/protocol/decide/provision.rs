@@ -29,7 +29,6 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
         return Some(wait);
     }
     loop {
-        let generation = session.sandbox.generation;
         let late = |bound_ms: u64| context.now_ms >= session.sandbox.phase_since_ms + bound_ms;
         return match (session.sandbox.phase, session.observed.sandbox.state.clone()) {
             (Phase::Destroyed | Phase::Error, _)
@@ -48,10 +47,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 begin_generation(session, context);
                 continue;
             }
-            (Phase::Creating, None) => act(Effect::Sandbox(SandboxEffect::Create {
-                generation,
-                snapshot: own_snapshot(session),
-            })),
+            (Phase::Creating, None) => {
+                act(Effect::Sandbox(SandboxEffect::Create { snapshot: own_snapshot(session) }))
+            }
             (Phase::Creating, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.sandbox.create_ms) =>
             {
@@ -60,11 +58,9 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Creating, Some(SandboxState::Broken { reason, .. })) => {
                 abandon(session, &words::broken(&reason), context)
             }
-            (Phase::Resuming, None) => act(Effect::Sandbox(SandboxEffect::Observe {
-                generation,
-                after_ms: 0,
-                watch: None,
-            })),
+            (Phase::Resuming, None) => {
+                act(Effect::Sandbox(SandboxEffect::Observe { after_ms: 0, watch: None }))
+            }
             (Phase::Resuming, Some(SandboxState::Provisioning | SandboxState::Busy))
                 if late(limits.sandbox.start_ms) =>
             {
@@ -79,7 +75,6 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 Phase::Creating | Phase::Resuming,
                 Some(SandboxState::Provisioning | SandboxState::Busy),
             ) => act(Effect::Sandbox(SandboxEffect::Observe {
-                generation,
                 after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
                 watch: watch(session),
             })),
@@ -121,7 +116,6 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
             (Phase::Destroying, _) => super::lease::delete(session, context),
             (Phase::Active, _) if !session.observed.agent.healthy => {
                 act(Effect::Agent(AgentEffect::CheckServer {
-                    generation,
                     within_ms: limits.turn.health_active_ms,
                 }))
             }
@@ -209,7 +203,6 @@ fn act(effect: Effect) -> Option<Next> {
 }
 
 fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Next> {
-    let generation = session.sandbox.generation;
     let limits = context.delivery.limits;
     if late {
         record::fail(session, &words::not_ready(limits.sandbox.start_ms));
@@ -217,13 +210,12 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     }
     if session.observed.sandbox.start_asked {
         return act(Effect::Sandbox(SandboxEffect::Observe {
-            generation,
             after_ms: record::pause_ms(session.sandbox.phase_since_ms, context),
             watch: watch(session),
         }));
     }
     session.observed.sandbox.start_asked = true;
-    act(Effect::Sandbox(SandboxEffect::Start { generation }))
+    act(Effect::Sandbox(SandboxEffect::Start))
 }
 
 /// A new sandbox gets its repository before its server starts in it. What was active once has it.
@@ -237,7 +229,6 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
         return None;
     }
     act(Effect::Sandbox(SandboxEffect::Clone {
-        generation: session.sandbox.generation,
         repo: repo.clone(),
         within_ms: context.delivery.limits.turn.clone_ms,
         watch: watch(session),
@@ -278,10 +269,8 @@ pub(super) const fn is_made_anew(session: &Session) -> bool {
 
 fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if !session.observed.agent.healthy {
-        let (generation, restart) =
-            (session.sandbox.generation, session.observed.agent.restart_server);
+        let restart = session.observed.agent.restart_server;
         return act(Effect::Sandbox(SandboxEffect::EnsureServer {
-            generation,
             is_new: session.sandbox.phase == Phase::Creating,
             restart,
             within_ms: context.delivery.limits.turn.health_start_ms,
@@ -306,12 +295,10 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
     }
     if session.workspace().is_none() {
         return act(Effect::Sandbox(SandboxEffect::MakeWorkspace {
-            generation: session.sandbox.generation,
             within_ms: context.delivery.limits.share.workspace_ms,
         }));
     }
     act(Effect::Agent(AgentEffect::FindAgentSession {
-        generation: session.sandbox.generation,
         known: session.conversation.session.clone(),
         since_ms: session.conversation.fresh_since_ms,
         agent: session.turn.as_ref().and_then(|turn| turn.selection.agent.clone()),

@@ -1,7 +1,7 @@
 //! A prompt that has been put behind others: whether it is shown as waiting, and when too many wait.
 
 use crate::base::ids::{PostRef, TurnId};
-use crate::base::limits::Limits;
+use crate::base::limits::RecordLimits;
 use crate::records::flags::{ControlFlags, Queued};
 use crate::records::ledger::Entry;
 use crate::records::message::{Announce, Prompt};
@@ -36,7 +36,7 @@ pub fn admit(
     flags: &ControlFlags,
     in_ledger: bool,
     announce: &Announce,
-    limits: &Limits,
+    limits: &RecordLimits,
 ) -> Admission {
     let turn = session.and_then(|session| session.turn.as_ref());
     let running = usize::from(turn.is_some());
@@ -56,7 +56,7 @@ pub fn admit(
         return Admission::Over;
     }
     let waiting = flags.queued.values().filter(|one| !one.refused).count();
-    if waiting >= limits.record.thread_queue {
+    if waiting >= limits.thread_queue {
         return Admission::Full;
     }
     Admission::Waits { ahead: waiting + running }
@@ -113,14 +113,17 @@ pub fn announced(
 /// What of the prompt is kept beside the record while it waits, so that it can be sent at once: all of it or nothing. None
 /// where it is too large, alone or together with what is kept already, or where its message did not fit its announcement.
 #[must_use]
-pub fn kept(flags: &ControlFlags, announce: &Announce, limits: &Limits) -> Option<Box<Prompt>> {
+pub fn kept(
+    flags: &ControlFlags,
+    announce: &Announce,
+    limits: &RecordLimits,
+) -> Option<Box<Prompt>> {
     let prompt = announce.prompt.as_ref().filter(|prompt| prompt.is_plain())?;
     let bytes = prompt.bytes();
     let others = flags.queued.iter().filter(|(turn, _)| **turn != announce.turn);
     let before: usize =
         others.filter_map(|(_, queued)| Some(queued.prompt.as_ref()?.bytes())).sum();
-    let fits = bytes <= limits.record.steer_bytes
-        && before.saturating_add(bytes) <= limits.record.queued_bytes;
+    let fits = bytes <= limits.steer_bytes && before.saturating_add(bytes) <= limits.queued_bytes;
     fits.then(|| Box::new(prompt.clone()))
 }
 
@@ -197,13 +200,13 @@ mod tests {
 
     #[test]
     fn a_prompt_is_counted_behind_those_before_it_and_once() {
-        let limits = Limits::DEFAULT;
+        let limits = RecordLimits::DEFAULT;
         let judged =
             |flags: &ControlFlags, turn: &str| admit(None, flags, false, &announce(turn), &limits);
         assert_eq!(judged(&flags(0), "a"), Admission::Waits { ahead: 0 });
         assert_eq!(judged(&flags(3), "a"), Admission::Waits { ahead: 3 });
         assert!(matches!(judged(&flags(3), "w1"), Admission::Known { ahead: 1, .. }));
-        assert_eq!(judged(&flags(limits.record.thread_queue), "a"), Admission::Full);
+        assert_eq!(judged(&flags(limits.thread_queue), "a"), Admission::Full);
         assert_eq!(admit(None, &flags(0), true, &announce("a"), &limits), Admission::Over);
     }
 

@@ -30,11 +30,7 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
         && let Some(agent_session) = session.conversation.session.clone()
     {
         let message = prompted.ids.message.clone();
-        return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges {
-            generation,
-            agent_session,
-            message,
-        })));
+        return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges { agent_session, message })));
     }
     // What a stopped or failed turn left is shown by the next one that is answered.
     if *outcome == Outcome::Answered {
@@ -44,21 +40,19 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
 }
 
 fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
-    let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
     let told = turn.stage.told()?;
     let Some(files) = &told.artifacts else {
         if session.observed.chat.nothing_to_show || context.delivery.limits.files.artifacts == 0 {
             return None;
         }
-        return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts { generation })));
+        return Some(Next::Do(Effect::Agent(AgentEffect::ListArtifacts)));
     };
     let turn_id = turn.id.clone();
     if let Some(file) = files.get(told.artifacts_done) {
         let index = u32::try_from(told.artifacts_done).unwrap_or(u32::MAX);
         let file = file.clone();
         return Some(Next::Do(Effect::Chat(ChatEffect::PostArtifact {
-            generation,
             turn: turn_id,
             index,
             file,

@@ -91,7 +91,6 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
     Some(Next::Do(Effect::Agent(AgentEffect::SendPrompt {
         turn: steered.turn.clone(),
         run_of: turn.id.clone(),
-        generation: session.sandbox.generation,
         agent_session: session.conversation.session.clone()?,
         ids: steered.ids.clone(),
         text: steered.prompt.text.clone(),
@@ -111,7 +110,6 @@ pub(super) fn look_for(session: &Session) -> Option<Next> {
     }
     let message = session.turn.as_ref()?.messages().pop()?;
     Some(Next::Do(Effect::Agent(AgentEffect::FindPrompt {
-        generation: session.sandbox.generation,
         agent_session: session.conversation.session.clone()?,
         message,
     })))

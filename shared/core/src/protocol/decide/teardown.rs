@@ -21,15 +21,10 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
     let idle = (is_lost || matches!(session.sandbox.phase, Phase::Active | Phase::Paused))
         && session.turn.is_none()
         && record::is_idle(session, context);
-    let generation = session.sandbox.generation;
     match &session.observed.sandbox.state {
         _ if !idle => {}
         None => {
-            return Next::Do(Effect::Sandbox(SandboxEffect::Observe {
-                generation,
-                after_ms: 0,
-                watch: None,
-            }));
+            return Next::Do(Effect::Sandbox(SandboxEffect::Observe { after_ms: 0, watch: None }));
         }
         Some(SandboxState::Running) if is_lost => take_back(session, Phase::Active, context),
         Some(SandboxState::Stopped) if is_lost => take_back(session, Phase::Paused, context),
@@ -224,7 +219,6 @@ pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Cont
 /// The next step of a pause; the phase has changed once it is over.
 pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
-    let generation = session.sandbox.generation;
     lease::own(session, context);
     match (&session.observed.sandbox.state, session.observed.sandbox.stop_asked_ms) {
         (Some(SandboxState::Stopped), _) => {
@@ -241,15 +235,12 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             record::vanished(session, context);
             Next::Done
         }
-        (_, None) => {
-            lease::guarded(session, Effect::Sandbox(SandboxEffect::Stop { generation }), context)
-        }
+        (_, None) => lease::guarded(session, Effect::Sandbox(SandboxEffect::Stop), context),
         (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
             delay_ms: limits.retry.backoff_ms_max,
             why: "the sandbox has not stopped within its bound".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
-            generation,
             after_ms: record::pause_ms(asked, context),
             watch: None,
         })),

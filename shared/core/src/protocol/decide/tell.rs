@@ -2,7 +2,7 @@
 
 use super::{Context, Next, answer, aside, provision, record, results, stray, untold, words};
 use crate::base::ids::{Ms, PostKind};
-use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow};
+use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard};
 use crate::records::card::{Card, CardState, Post};
 use crate::records::outcome::Outcome;
 use crate::records::parked::Seen;
@@ -85,15 +85,16 @@ fn read_again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
         return None;
     };
     Some(Next::Do(Effect::Agent(AgentEffect::Follow(Follow {
-        generation: session.sandbox.generation,
         agent_session: agent_session.clone(),
         message: prompted.ids.message.clone(),
         further: turn.further(),
         turn: turn.id.clone(),
-        card: None,
-        card_kind: turn.card_kind(),
-        card_state: CardState::Working,
-        model: turn.model(context.delivery.model).to_owned(),
+        card: KeptCard {
+            at: None,
+            kind: turn.card_kind(),
+            state: CardState::Working,
+            model: turn.model(context.delivery.model).to_owned(),
+        },
         since_ms: turn.accepted_at_ms,
         asks: turn.asks.clone(),
         cancel_known: true,

@@ -85,9 +85,9 @@ fn outcome(step: &Step<'_>) -> Option<Outcome> {
         Step::Read => Outcome::Loaded(Ok(Loaded::default())),
         Step::Write { .. } => Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
         Step::Park(_) => Outcome::Parked(Some(ControlFlags::default())),
-        Step::Perform(effect) => Outcome::Done(answer(effect)),
+        Step::Perform(asked) => Outcome::Done(answer(asked.effect).into()),
         Step::PerformBoth { work, card } => {
-            let [work, card] = [work, card].map(|effect| answer(effect));
+            let [work, card] = [work, card].map(|asked| answer(asked.effect).into());
             Outcome::BothDone { work, card }
         }
         Step::End(_) => return None,
@@ -156,7 +156,7 @@ fn an_effect_is_never_asked_for_before_the_write_of_its_intent_succeeded() {
         let (mut writes, mut effects) = (0, 0);
         for machine in places(delivery) {
             match machine.step(NOW, delivery) {
-                Step::Write { session, expected, .. } => {
+                Step::Write { write: Write { session, expected, .. }, .. } => {
                     writes += 1;
                     assert_eq!(expected.thread, Some(session.version));
                     stored = Some(expected.followed_by(session.clone()));
@@ -215,7 +215,9 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
         flags.cancelled.insert("m2".into(), ann());
         let mut written = 0;
         for machine in places(delivery) {
-            let Step::Write { expected, entries, .. } = machine.step(NOW, delivery) else {
+            let Step::Write { write: Write { expected, entries, .. }, .. } =
+                machine.step(NOW, delivery)
+            else {
                 continue;
             };
             written += entries.len();
@@ -235,7 +237,7 @@ fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written
 fn before_write(delivery: &Delivery<'_>, wanted: fn(Versions) -> bool) -> Machine {
     let mut places = places(delivery).into_iter();
     let fits = |machine: &Machine| match machine.step(NOW, delivery) {
-        Step::Write { expected, .. } => wanted(expected),
+        Step::Write { write, .. } => wanted(write.expected),
         _ => false,
     };
     places.find(fits).unwrap()
@@ -263,8 +265,8 @@ fn what_another_thread_wrote_of_the_sandbox_is_read_and_the_same_decided_on_it()
         let overtaken = write.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
         assert_eq!(overtaken.step(NOW, delivery), Step::Read);
         let again = overtaken.clone().after(loaded(stored.clone()), NOW, delivery);
-        let Step::Write { expected, .. } = again.step(NOW, delivery) else { panic!("{again:?}") };
-        assert_eq!(expected.sandbox, Some(stored.sandbox.version));
+        let Step::Write { write, .. } = again.step(NOW, delivery) else { panic!("{again:?}") };
+        assert_eq!(write.expected.sandbox, Some(stored.sandbox.version));
 
         // Whose thread's record was written meanwhile has lost its place; of another generation nothing was seen.
         let mut other = stored.clone();
@@ -341,9 +343,9 @@ fn nothing_is_decided_on_what_only_a_newer_worker_reads() {
         let act = before(delivery, |step| matches!(step, Step::Perform(_)));
         let together = before(delivery, |step| matches!(step, Step::PerformBoth { .. }));
         let newer = || Event::Failed(newer_shape());
-        assert!(is_newer(act.clone(), Outcome::Done(newer())));
+        assert!(is_newer(act.clone(), Outcome::Done(newer().into())));
         for (work, card) in [(newer(), Event::Woken), (Event::Woken, newer())] {
-            let both = Outcome::BothDone { work, card };
+            let both = Outcome::BothDone { work: work.into(), card: card.into() };
             assert!(is_newer(together.clone(), both));
         }
     });
@@ -353,9 +355,13 @@ fn nothing_is_decided_on_what_only_a_newer_worker_reads() {
 fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_over() {
     with(|delivery| {
         let follow = before(delivery, |step| {
-            matches!(step, Step::Perform(Effect::Agent(AgentEffect::Follow(_))))
+            matches!(
+                step,
+                Step::Perform(Addressed { effect: Effect::Agent(AgentEffect::Follow(_)), .. })
+            )
         });
-        let look = follow.clone().after(Outcome::Done(finished(RunEnd::Aborted)), NOW, delivery);
+        let look =
+            follow.clone().after(Outcome::Done(finished(RunEnd::Aborted).into()), NOW, delivery);
         assert_eq!(look.step(LAPSED, delivery), Step::Read);
         let mut found = Loaded::default();
         found.flags.cancelled.insert("m1".into(), ann());
@@ -373,7 +379,7 @@ fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_ove
         assert_ne!(stopped, unread);
         assert!(format!("{stopped:?}").contains("Cancelled"), "{stopped:?}");
 
-        let came_to_its_own_end = Outcome::Done(finished(RunEnd::Completed));
+        let came_to_its_own_end = Outcome::Done(finished(RunEnd::Completed).into());
         let after = follow.after(came_to_its_own_end, NOW, delivery);
         assert_ne!(after.step(NOW, delivery), Step::Read);
     });
@@ -390,7 +396,7 @@ fn no_delivery_spins() {
             known.decisions = decisions;
             let known = known.clone();
             let next = next.clone();
-            let failed = Outcome::Done(Event::Failed(outage(0)));
+            let failed = Outcome::Done(Event::Failed(outage(0)).into());
             Machine::Act { known, next }.after(failed, NOW, delivery)
         };
         assert!(!matches!(after(DECISIONS_MAX - 1), Machine::End(_)));
@@ -406,8 +412,8 @@ fn an_outcome_of_what_was_not_asked_for_changes_nothing() {
             [
                 Outcome::Loaded(Ok(Loaded::default())),
                 Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
-                Outcome::Done(Event::Woken),
-                Outcome::BothDone { work: Event::Woken, card: Event::Woken },
+                Outcome::Done(Event::Woken.into()),
+                Outcome::BothDone { work: Event::Woken.into(), card: Event::Woken.into() },
             ]
         };
         for machine in places(delivery) {

@@ -390,9 +390,9 @@ impl Driver {
             }
             Came::Written { flags } => Outcome::Saved(Ok(Saved::Written(self.flags(flags)))),
             Came::Conflict => Outcome::Saved(Ok(Saved::Conflict)),
-            Came::Done(event) => Outcome::Done(self.event(event)),
+            Came::Done(event) => Outcome::Done(self.event(event).into()),
             Came::Both(work, card) => {
-                let [work, card] = [work, card].map(|event| self.event(event));
+                let [work, card] = [work, card].map(|event| self.event(event).into());
                 Outcome::BothDone { work, card }
             }
         }
@@ -431,9 +431,9 @@ impl Driver {
                 }
             }
             // What is decided is decided on the work; the card beside it is told of like any.
-            (Machine::Act { known, .. }, Outcome::Done(event))
-            | (Machine::Act { known, .. }, Outcome::BothDone { work: event, .. }) => {
-                Some((Some(event.clone()), known.session.clone()))
+            (Machine::Act { known, .. }, Outcome::Done(performed))
+            | (Machine::Act { known, .. }, Outcome::BothDone { work: performed, .. }) => {
+                Some((Some(performed.event.clone()), known.session.clone()))
             }
             _ => None,
         };

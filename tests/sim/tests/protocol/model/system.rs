@@ -344,6 +344,14 @@ enum Outcome {
 }
 
 /// The effect that a machine asks for, or the work of two.
+/// The generation of the sandbox that a worker knows.
+fn generation(machine: &Machine) -> u32 {
+    match machine {
+        Machine::Act { known, .. } => known.session.sandbox.generation,
+        _ => 0,
+    }
+}
+
 fn work(machine: &Machine) -> Option<&Effect> {
     match machine {
         Machine::Act { next, .. } => next.work(),
@@ -666,7 +674,7 @@ impl System {
         if let Some(effect) = work(&machine)
             && worker.work == Half::Todo
         {
-            self.effect_actions(s, slot, worker.lapsed, effect, actions);
+            self.effect_actions(s, slot, worker.lapsed, (generation(&machine), effect), actions);
         }
         if worker.work != Half::Asked || s.late.is_none() {
             actions.push(Action::Step(slot));
@@ -693,7 +701,7 @@ impl System {
         s: &State,
         slot: usize,
         lapsed: bool,
-        effect: &Effect,
+        (generation, effect): (u32, &Effect),
         actions: &mut Vec<Action>,
     ) {
         if s.left.doubts > 0
@@ -726,10 +734,10 @@ impl System {
             actions.push(Action::Kill(slot));
         }
         match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation, .. })
-            | Effect::Sandbox(SandboxEffect::Stop { generation })
-            | Effect::Sandbox(SandboxEffect::Delete { generation }) => {
-                let there = s.sandboxes[*generation as usize - 1].copies > 0;
+            Effect::Sandbox(
+                SandboxEffect::Create { .. } | SandboxEffect::Stop | SandboxEffect::Delete,
+            ) => {
+                let there = s.sandboxes[generation as usize - 1].copies > 0;
                 let create = matches!(effect, Effect::Sandbox(SandboxEffect::Create { .. }));
                 if there != create && s.late.is_none() && !lapsed && self.budget.late {
                     actions.push(Action::StepLate(slot));

@@ -5,8 +5,9 @@ use bobbin_core::base::ids::{
     AgentSessionId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
 use bobbin_core::base::person::Person;
-use bobbin_core::protocol::effect::{Effect, Follow, Watched};
+use bobbin_core::protocol::effect::{Follow, Watched};
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::Operation;
 use bobbin_core::records::run::{Answer, PromptState, RunEnd};
@@ -116,9 +117,9 @@ impl Services for Here<'_> {
         Ok(self.shared.find(self.s, (self.home, generation), message))
     }
 
-    fn follow(&mut self, follow: &Follow, _: bool) -> Event {
-        let here = (self.home, follow.generation);
-        match self.reached(follow.generation) {
+    fn follow(&mut self, generation: u32, follow: &Follow, _: bool) -> Event {
+        let here = (self.home, generation);
+        match self.reached(generation) {
             Ok(()) => self.shared.follow(self.s, here, &follow.turn),
             Err(failure) => Event::Failed(failure),
         }
@@ -154,7 +155,7 @@ impl Shared {
         s: &mut State,
         worker: &Worker,
         known: Option<&Session>,
-        effect: &Effect,
+        effect: &Addressed<'_>,
     ) -> Event {
         let home = known.map_or(0, Self::home_of);
         let common = known.is_none_or(Session::works_in_common);

@@ -114,19 +114,19 @@ impl Shared {
                 let came = Came::Read { record, flags: 0, parked: false };
                 self.then(s, slot, came);
             }
-            Step::Write { session, expected, .. } => self.write(s, slot, session, expected),
+            Step::Write { write, .. } => self.write(s, slot, write.session, write.expected),
             // What is left for the next delivery is the other model's.
             Step::Park(_) => self.then(s, slot, Came::Parked { flags: 0 }),
             Step::Perform(effect) => {
                 let known = knows(&machine).cloned();
-                let event = self.perform(s, &worker, known.as_ref(), effect);
+                let event = self.perform(s, &worker, known.as_ref(), &effect);
                 self.then(s, slot, Came::Done(self.driver.event_no(event)));
             }
             // Neither sees the other; what comes between them is the other model's.
             Step::PerformBoth { work, card } => {
                 let known = knows(&machine).cloned();
                 let [work, card] = [work, card].map(|effect| {
-                    let event = self.perform(s, &worker, known.as_ref(), effect);
+                    let event = self.perform(s, &worker, known.as_ref(), &effect);
                     self.driver.event_no(event)
                 });
                 self.then(s, slot, Came::Both(work, card));

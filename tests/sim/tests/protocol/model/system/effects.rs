@@ -4,6 +4,7 @@ use bobbin_core::base::ids::{AgentSessionId, TurnId};
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Effect, Follow, SandboxEffect, Watched};
 use bobbin_core::protocol::event::{LeftOut, NotCloned};
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::run::{Answer, PromptState, RunEnd};
 use bobbin_core::records::session::StrayRun;
 use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
@@ -100,8 +101,8 @@ impl Services for Here<'_> {
         Ok(self.system.find(self.s, generation, message))
     }
 
-    fn follow(&mut self, follow: &Follow, _: bool) -> Event {
-        match self.reached(follow.generation) {
+    fn follow(&mut self, generation: u32, follow: &Follow, _: bool) -> Event {
+        match self.reached(generation) {
             Ok(()) => self.system.follow(self.s, follow),
             Err(failure) => Event::Failed(failure),
         }
@@ -142,7 +143,7 @@ impl System {
         &self,
         s: &mut State,
         worker: &Worker,
-        effect: &Effect,
+        effect: &Addressed<'_>,
         late: bool,
     ) -> Outcome {
         let by_person =
@@ -157,17 +158,20 @@ impl System {
     }
 
     /// The call that the provider may carry out late.
-    fn takes_its_time(s: &State, worker: &Worker, effect: &Effect) -> Option<(Call, u32)> {
+    fn takes_its_time(
+        s: &State,
+        worker: &Worker,
+        addressed: &Addressed<'_>,
+    ) -> Option<(Call, u32)> {
         let there = |generation: u32| s.sandboxes[generation as usize - 1].copies > 0;
-        match effect {
-            Effect::Sandbox(SandboxEffect::Create { generation, .. }) => {
-                Some((Call::Create, *generation))
+        let generation = addressed.at.generation;
+        match addressed.effect {
+            Effect::Sandbox(SandboxEffect::Create { .. }) => Some((Call::Create, generation)),
+            Effect::Sandbox(SandboxEffect::Stop) => {
+                (there(generation) && !worker.lapsed).then_some((Call::Stop, generation))
             }
-            Effect::Sandbox(SandboxEffect::Stop { generation }) => {
-                (there(*generation) && !worker.lapsed).then_some((Call::Stop, *generation))
-            }
-            Effect::Sandbox(SandboxEffect::Delete { generation }) => {
-                there(*generation).then_some((Call::Delete, *generation))
+            Effect::Sandbox(SandboxEffect::Delete) => {
+                there(generation).then_some((Call::Delete, generation))
             }
             _ => None,
         }

@@ -4,6 +4,7 @@ use super::*;
 use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::protocol::event::Cause;
 use bobbin_core::protocol::ports::Versions;
+use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::parked::Seen;
 use bobbin_sim::services::silent;
 
@@ -113,7 +114,7 @@ impl System {
         if worker.work == Half::Asked
             && let Step::Perform(effect) = self.driver.step(&machine, worker.item, false)
         {
-            return self.has_landed(s, slot, effect);
+            return self.has_landed(s, slot, &effect);
         }
         // The second of two is asked about like a first: where the visibility has ended meanwhile, it is cut off.
         let lapsed = worker.lapsed && !self.has(Fault::ZombiesAct);
@@ -136,30 +137,30 @@ impl System {
             Step::Write { prepare: Some(effect), .. }
                 if self.has(Fault::EffectBeforeIntent) && worker.work == Half::Todo =>
             {
-                self.work(s, slot, effect, false);
+                self.work(s, slot, &effect, false);
             }
-            Step::Write { session, expected, .. } => {
-                self.write(s, slot, session, expected);
+            Step::Write { write, .. } => {
+                self.write(s, slot, write.session, write.expected);
                 self.go_on(s, slot);
             }
-            Step::Perform(effect) => self.work(s, slot, effect, late),
+            Step::Perform(effect) => self.work(s, slot, &effect, late),
             Step::PerformBoth { work, card } => match worker.work {
                 Half::Todo => {
-                    self.work(s, slot, work, late);
+                    self.work(s, slot, &work, late);
                     // Neither sees the other: which goes first, and what comes between, matters only where one may be cut off.
                     let over = s.workers[slot].is_some_and(|worker| worker.work != Half::Asked);
                     if over && s.left.crashes == 0 {
-                        self.card(s, slot, card);
+                        self.card(s, slot, &card);
                     }
                 }
-                Half::Asked => self.has_landed(s, slot, work),
-                Half::Over(_) => self.card(s, slot, card),
+                Half::Asked => self.has_landed(s, slot, &work),
+                Half::Over(_) => self.card(s, slot, &card),
             },
             Step::End(verdict) => self.give_back(s, slot, verdict == Verdict::Done),
         }
     }
 
-    fn work(&self, s: &mut State, slot: usize, effect: &Effect, late: bool) {
+    fn work(&self, s: &mut State, slot: usize, effect: &Addressed<'_>, late: bool) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
@@ -172,16 +173,16 @@ impl System {
     }
 
     /// The provider has done what it took its time with.
-    fn has_landed(&self, s: &mut State, slot: usize, effect: &Effect) {
-        if let Effect::Sandbox(SandboxEffect::Create { generation, .. })
-        | Effect::Sandbox(SandboxEffect::Stop { generation })
-        | Effect::Sandbox(SandboxEffect::Delete { generation }) = effect
+    fn has_landed(&self, s: &mut State, slot: usize, effect: &Addressed<'_>) {
+        if let Effect::Sandbox(
+            SandboxEffect::Create { .. } | SandboxEffect::Stop | SandboxEffect::Delete,
+        ) = effect.effect
         {
-            self.work_is_over(s, slot, Event::Observed(Self::stands(s, *generation)));
+            self.work_is_over(s, slot, Event::Observed(Self::stands(s, effect.at.generation)));
         }
     }
 
-    fn card(&self, s: &mut State, slot: usize, effect: &Effect) {
+    fn card(&self, s: &mut State, slot: usize, effect: &Addressed<'_>) {
         let Some(worker) = s.workers[slot] else {
             return;
         };
@@ -201,7 +202,7 @@ impl System {
         };
         let machine = self.driver.machine(worker.machine);
         if let Step::PerformBoth { card, .. } = self.driver.step(&machine, worker.item, false) {
-            self.card(s, slot, card);
+            self.card(s, slot, &card);
         }
     }
 
@@ -237,10 +238,12 @@ impl System {
             return;
         };
         s.left.doubts -= 1;
-        if let Some(effect) = work(&self.driver.machine(worker.machine))
+        let machine = self.driver.machine(worker.machine);
+        if let Step::Perform(effect) | Step::PerformBoth { work: effect, .. } =
+            self.driver.step(&machine, worker.item, false)
             && arrives
         {
-            self.perform(s, &worker, effect, false);
+            self.perform(s, &worker, &effect, false);
         }
         let event = match silent() {
             failure if self.has(Fault::DoubtIsNo) => Event::NotSent(failure),
