@@ -25,7 +25,7 @@ const NOT_RUNNING: (u32, &str) = (97, "bobbin: the sandbox is not running\n");
 const NO_FILE: u32 = 66;
 
 /// What was done in a sandbox, or why it was not.
-type Done<T> = Result<T, InSandbox<SshError>>;
+type SlotResult<T> = Result<T, InSandbox<SshError>>;
 
 /// What is done to a slot.
 #[derive(Debug, Clone, Copy)]
@@ -80,7 +80,7 @@ impl SshSandboxes {
     }
 
     /// A sandbox that was found a moment ago, for commands and files.
-    pub(super) fn inside(&self, found: &Sandbox) -> Done<Inside<'_>> {
+    pub(super) fn inside(&self, found: &Sandbox) -> SlotResult<Inside<'_>> {
         if found.state != SandboxState::Running {
             return Err(SshError::NotRunning.into());
         }
@@ -111,7 +111,7 @@ impl Inside<'_> {
         script: &str,
         env: &BTreeMap<String, String>,
         time: Duration,
-    ) -> Done<Output> {
+    ) -> SlotResult<Output> {
         let slot = &self.slot;
         let seconds = time.as_secs().max(1);
         let mut input = "exec 2>&1\n".to_owned();
@@ -151,7 +151,7 @@ impl Inside<'_> {
     }
 
     /// Writes files as one archive, which `tar` unpacks below the sandbox's directory.
-    pub(super) async fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> Done<()> {
+    pub(super) async fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> SlotResult<()> {
         let slot = &self.slot;
         let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
         if bytes > BYTES_MAX {
@@ -170,7 +170,7 @@ impl Inside<'_> {
     }
 
     /// The bytes of a file.
-    pub(super) async fn get_file(&self, path: &str) -> Done<Vec<u8>> {
+    pub(super) async fn get_file(&self, path: &str) -> SlotResult<Vec<u8>> {
         let slot = &self.slot;
         inside(path)?;
         let path = quoted(&format!("./{path}"));
@@ -185,7 +185,7 @@ impl Inside<'_> {
     }
 
     /// The files of a folder with their bytes.
-    pub(super) async fn list_files(&self, path: &str) -> Done<BTreeMap<String, u64>> {
+    pub(super) async fn list_files(&self, path: &str) -> SlotResult<BTreeMap<String, u64>> {
         let slot = &self.slot;
         inside(path)?;
         let path = quoted(&format!("./{path}"));
@@ -204,7 +204,7 @@ impl Inside<'_> {
         Ok(text.split('\0').filter_map(file).collect())
     }
 
-    fn done(&self, ran: Ran) -> Done<Vec<u8>> {
+    fn done(&self, ran: Ran) -> SlotResult<Vec<u8>> {
         Err(match ran.code {
             Some(0) => return Ok(ran.out),
             Some(NO_FILE) => SshError::NotFound,

@@ -18,7 +18,7 @@ const EXEC_MARGIN_MS: u64 = 15_000;
 const TRANSFER_MS_MAX: u64 = 60_000;
 
 /// What the toolbox answered, or why it did not.
-type Ran<T> = Result<T, InSandbox<DaytonaError>>;
+type ToolboxResult<T> = Result<T, InSandbox<DaytonaError>>;
 
 impl Daytona {
     /// Runs a shell script in the sandbox. `env` lives only in its processes. The script is the shell's stdin, so a
@@ -32,7 +32,7 @@ impl Daytona {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Ran<Executed> {
+    ) -> ToolboxResult<Executed> {
         let body = execute_body(script, env, timeout);
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(LIFECYCLE_MS_MAX);
         let segments = ["process", "execute"];
@@ -50,7 +50,7 @@ impl Daytona {
         &self,
         sandbox: &provider::Sandbox,
         files: Vec<(String, Vec<u8>)>,
-    ) -> Ran<()> {
+    ) -> ToolboxResult<()> {
         let mut form = Form::new();
         for (at, (path, bytes)) in files.into_iter().enumerate() {
             let name = path.rsplit('/').next().unwrap_or("file").to_owned();
@@ -73,7 +73,7 @@ impl Daytona {
         &self,
         sandbox: &provider::Sandbox,
         path: &str,
-    ) -> Ran<BTreeMap<String, u64>> {
+    ) -> ToolboxResult<BTreeMap<String, u64>> {
         let query = [("path", path), ("depth", "1")];
         let ms_max = bobbin_http::REQUEST_MS;
         let request = self.toolbox(sandbox, Method::GET, &["files"], &query, ms_max).await?;
@@ -86,7 +86,11 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`]; [`DaytonaError::NotFound`] when there is none.
-    pub async fn get_file(&self, sandbox: &provider::Sandbox, path: &str) -> Ran<Vec<u8>> {
+    pub async fn get_file(
+        &self,
+        sandbox: &provider::Sandbox,
+        path: &str,
+    ) -> ToolboxResult<Vec<u8>> {
         let segments = ["files", "download"];
         let request = self
             .toolbox(sandbox, Method::GET, &segments, &[("path", path)], TRANSFER_MS_MAX)

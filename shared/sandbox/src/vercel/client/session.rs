@@ -35,7 +35,7 @@ const SIGKILL: u8 = 9;
 const NDJSON: &str = "application/x-ndjson";
 
 /// What was answered of a session, or why it was not.
-type Ran<T> = Result<T, InSandbox<VercelError>>;
+type SessionResult<T> = Result<T, InSandbox<VercelError>>;
 
 /// What a command has come to so far.
 #[derive(Default)]
@@ -77,7 +77,7 @@ impl Vercel {
         argv: &[&str],
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Ran<Output> {
+    ) -> SessionResult<Output> {
         let (program, arguments) = argv.split_first().unwrap_or((&"true", &[]));
         let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let body = json!({
@@ -148,7 +148,7 @@ impl Vercel {
         session: &str,
         cwd: &str,
         files: Vec<(String, Vec<u8>)>,
-    ) -> Ran<()> {
+    ) -> SessionResult<()> {
         let archive = archive(&files).map_err(|e| VercelError::Refused {
             status: 400,
             message: format!("the files cannot be packed: {e}"),
@@ -165,7 +165,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::NotFound`] when there is none.
-    pub async fn get_file(&self, session: &str, cwd: &str, path: &str) -> Ran<Vec<u8>> {
+    pub async fn get_file(&self, session: &str, cwd: &str, path: &str) -> SessionResult<Vec<u8>> {
         let segments = ["fs", "read"];
         let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
         let request = request.json(&json!({ "path": path, "cwd": cwd }));
@@ -182,7 +182,11 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::NotFound`] when there is no such folder.
-    pub async fn list_files(&self, session: &str, path: &str) -> Ran<BTreeMap<String, u64>> {
+    pub async fn list_files(
+        &self,
+        session: &str,
+        path: &str,
+    ) -> SessionResult<BTreeMap<String, u64>> {
         let argv = ["sh", "-c", LIST_SCRIPT, "sh", path];
         let timeout = Duration::from_millis(LIST_MS);
         let listed = self.exec(session, &argv, &BTreeMap::new(), timeout).await?;
