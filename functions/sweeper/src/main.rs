@@ -161,7 +161,7 @@ impl Sweeper {
             };
             match listed {
                 Ok(mut listed) => {
-                    is_whole &= listed.len() < provider.listed_max();
+                    is_whole &= listed.len() < provider.facts().listed_max;
                     // Another stack of this name may share the organisation: its sandboxes are none of ours.
                     listed.retain(|sandbox| !sandbox.is_foreign(&self.config.stack_id));
                     lists.push((provider, listed));

@@ -8,7 +8,7 @@ use bobbin_cloud::store::{RECORDS_MAX, Store, StoreError};
 use bobbin_core::protocol::decide::orphan::is_unbelievable;
 use bobbin_core::protocol::signals::ORPHANS_HELD;
 use bobbin_core::schema::NEWER;
-use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
+use bobbin_sandbox::{Deletion, ErrorKind, Provider, Sandbox};
 use serde_json::{Value, json};
 
 use crate::vanished::ask_to_reconcile;
@@ -124,7 +124,7 @@ pub async fn reap(
 
 /// Deletes it, if it still says of itself what it was judged by: labels can be changed after a listing.
 async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, String> {
-    let now = match provider.find(&listed.id).await {
+    let now = match provider.observe(&listed.id).await {
         Ok(now) => now,
         Err(error) if error.kind == ErrorKind::NotFound => return Ok(false),
         Err(error) => return Err(error.to_string()),
@@ -133,8 +133,8 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
         tracing::warn!(event = "sandbox.orphan.changed", sandbox.name = %listed.name, "the labels of a sandbox that belonged to nobody have changed since it was listed: it is left for the next look");
         return Ok(false);
     }
-    match provider.delete(&now).await {
-        Ok(()) => Ok(true),
+    match provider.delete(Deletion::Found(&now)).await {
+        Ok(_) => Ok(true),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(false),
         Err(error) => Err(error.to_string()),
     }

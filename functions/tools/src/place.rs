@@ -44,7 +44,7 @@ impl Place for Recorded<'_> {
             Standing::Gone(how) => return Err(self.gone(how).await),
         }
         let (provider, name) = self.provider_of(&self.key, &self.record).await?;
-        match provider.find(&name).await {
+        match provider.observe(&name).await {
             Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => Err(FOREIGN.to_owned()),
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
                 self.used(&name, &*provider).await;
@@ -85,7 +85,7 @@ impl Place for Recorded<'_> {
             ));
         }
         let (provider, name) = self.provider_of(key, record).await?;
-        let sandbox = provider.find(&name).await.map_err(|error| away(&error))?;
+        let sandbox = provider.observe(&name).await.map_err(|error| away(&error))?;
         if sandbox.is_foreign(&self.config.stack_id) {
             return Err(FOREIGN.to_owned());
         }
@@ -222,5 +222,8 @@ impl Recorded<'_> {
 
 /// The provider did not answer as it should: nothing was done.
 fn away(error: &ProviderError) -> String {
+    if error.kind == ErrorKind::Foreign {
+        return FOREIGN.to_owned();
+    }
     format!("The sandbox cannot be reached: {error}. Nothing was done. {AGAIN}.")
 }

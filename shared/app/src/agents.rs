@@ -46,7 +46,7 @@ pub async fn connect(
     stack_key: &str,
 ) -> Result<Arc<dyn Agent>, Failure> {
     let http = runtime
-        .http(provider.base())
+        .http(provider.facts().base)
         .map_err(|e| Failure::NonRecoverable { advice: e.to_string() })?;
     connect_over(http, provider, runtime, sandbox, stack_key).await
 }

@@ -215,7 +215,7 @@ impl Providers {
     /// What the provider of this name lacks or does otherwise than others, in a line for people; none where it lacks nothing.
     #[must_use]
     pub fn lacking(&self, name: &str) -> Option<String> {
-        let words = self.of(name)?.caps().lacking();
+        let words = self.of(name)?.facts().lacking();
         (!words.is_empty()).then(|| format!("{name}: {}", words.join("; ")))
     }
 
@@ -300,14 +300,14 @@ mod tests {
         let settings = ProviderSettings::of("dev", "a", &overrides);
         let providers = Providers::new(&settings, &secret("{}")).unwrap();
         assert_eq!(providers.names().collect::<Vec<_>>(), ["vercel"]);
-        assert_eq!(providers.configured().base(), "https://vercel.com/api");
+        assert_eq!(providers.configured().facts().base, "https://vercel.com/api");
         assert!(providers.of("daytona").is_none());
         let both = Providers::new(&settings, &secret(r#"{"daytona_api_key": "k"}"#)).unwrap();
         let other = both.of("daytona").unwrap();
-        assert_eq!(other.base(), "https://app.daytona.io/api");
-        assert_eq!(both.configured().base(), "https://vercel.com/api");
-        assert_eq!(both.named(None).unwrap().base(), "https://vercel.com/api");
-        assert_eq!(both.named(Some("daytona")).unwrap().base(), "https://app.daytona.io/api");
+        assert_eq!(other.facts().base, "https://app.daytona.io/api");
+        assert_eq!(both.configured().facts().base, "https://vercel.com/api");
+        assert_eq!(both.named(None).unwrap().facts().base, "https://vercel.com/api");
+        assert_eq!(both.named(Some("daytona")).unwrap().facts().base, "https://app.daytona.io/api");
         let unknown = both.named(Some("ssh")).unwrap_err();
         let advice = "There is no provider named ssh here; these are set up: daytona, vercel.";
         assert_eq!(unknown, Failure::NonRecoverable { advice: advice.to_owned() });

@@ -149,7 +149,7 @@ impl Sandboxes {
     ) -> Result<Self, HttpError> {
         Ok(Self {
             vault: Vault::default(),
-            http: runtime.http(provider.base())?,
+            http: runtime.http(provider.facts().base)?,
             provider,
             runtime,
             files: FileSources::new(&settings),
@@ -388,8 +388,7 @@ impl Sandboxes {
 
     /// The sandbox of this generation, read anew.
     async fn find(&self, sandbox: &SandboxKey, generation: u32) -> Result<Sandbox, Failure> {
-        let found = self.provider.find(&self.name(sandbox, generation)).await;
-        found.map_err(|e| e.failure)
+        Ok(self.provider.observe(&self.name(sandbox, generation)).await?)
     }
 
     fn password(&self, name: &str) -> String {

@@ -1494,7 +1494,7 @@ fn clone(repo: &str) -> Effect {
 async fn printed(scene: &Scene, command: &str) -> String {
     let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
-    let sandbox = sandboxes.find(&name).await.unwrap();
+    let sandbox = sandboxes.observe(&name).await.unwrap();
     let timeout = Duration::from_secs(20);
     let nothing = std::collections::BTreeMap::new();
     let ran = sandboxes.exec(&sandbox, command, &nothing, timeout);

@@ -46,7 +46,7 @@ struct Client {
 #[async_trait]
 impl Place for Client {
     async fn open(&self) -> Result<Opened, String> {
-        let sandbox = self.provider.find(&self.name).await;
+        let sandbox = self.provider.observe(&self.name).await;
         Ok(Opened {
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
             sandbox: sandbox.map_err(|error| error.to_string())?,
@@ -109,12 +109,12 @@ async fn all() {
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     let name = sandbox_name("test", &key, 1);
     let spec = SandboxSpec { secrets: &BTreeMap::new(), snapshot: None };
-    let mut seen = provider.ensure(&key, 1, spec).await.unwrap();
+    let mut seen = provider.create(&key, 1, spec).await.unwrap();
     while seen != SandboxState::Running {
-        seen = provider.observe(&name).await.unwrap();
+        seen = provider.observe(&name).await.unwrap().state;
         tokio::task::yield_now().await;
     }
-    let sandbox = provider.find(&name).await.unwrap();
+    let sandbox = provider.observe(&name).await.unwrap();
     let made =
         provider.exec(&sandbox, "mkdir project", &BTreeMap::new(), Duration::from_secs(10)).await;
     assert_eq!(made.unwrap().exit_code, 0);
@@ -324,10 +324,10 @@ async fn what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended(client:
     let latest = tokio::time::Instant::now() + Duration::from_millis(STEP_MS_MAX);
     let mut seen = client.provider.stop(&client.name, latest).await.unwrap();
     while seen != SandboxState::Stopped {
-        seen = client.provider.observe(&client.name).await.unwrap();
+        seen = client.provider.observe(&client.name).await.unwrap().state;
     }
     while seen != SandboxState::Running {
-        seen = client.provider.resume(&client.name).await.unwrap();
+        seen = client.provider.start(&client.name).await.unwrap();
     }
     let told = client.call("run_command", json!({"id": id})).await.unwrap_err();
     assert!(

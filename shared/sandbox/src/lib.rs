@@ -10,7 +10,7 @@ pub mod ssh;
 pub mod vercel;
 
 pub use provider::{
-    Caps, ErrorKind, HostedSecret, Observed, Output, Placeholder, Provider, ProviderError,
-    ProviderResult, Sandbox, SandboxSpec, Secrets,
+    Deletion, ErrorKind, Facts, HostedSecret, InSandbox, Output, Placeholder, Provider,
+    ProviderError, ProviderResult, Sandbox, SandboxSpec, SecretStore, Secrets, SnapshotStore,
 };
 pub use snapshot::{Snapshot, SnapshotName, SnapshotState};

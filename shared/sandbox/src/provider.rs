@@ -1,4 +1,4 @@
-//! The seam: what Bobbin wants of whatever runs its sandboxes.
+//! What Bobbin wants of whatever runs its sandboxes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -68,16 +68,20 @@ impl Sandbox {
     ///
     /// # Errors
     /// That another stack made it.
-    pub(crate) fn adopted(self, stack: Stack<'_>, key: &SandboxKey, generation: u32) -> Observed {
+    pub(crate) fn adopted(
+        self,
+        stack: Stack<'_>,
+        key: &SandboxKey,
+        generation: u32,
+    ) -> ProviderResult<SandboxState> {
         if self.belongs_to(stack, key, generation) {
             return Ok(self.state);
         }
-        Err(Failure::NonRecoverable {
-            advice: format!(
-                "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
-                self.name
-            ),
-        })
+        let advice = format!(
+            "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
+            self.name
+        );
+        Err(Failure::NonRecoverable { advice }.into())
     }
 
     /// Whether something stands for the model keys in it.
@@ -147,6 +151,8 @@ pub enum ErrorKind {
     CommandTimeout,
     /// The provider does not take the key, or the key may not do this.
     KeyRefused,
+    /// Another stack made the sandbox.
+    Foreign,
     /// A snapshot needs the sandbox in another state than the one that it stays in: start it first.
     WrongState,
     /// There are as many snapshots as there may be: one has to be deleted first.
@@ -177,37 +183,66 @@ impl From<ProviderError> for NoEndpoint {
     }
 }
 
+impl From<ProviderError> for Failure {
+    fn from(error: ProviderError) -> Self {
+        error.failure
+    }
+}
+
+impl From<Failure> for ProviderError {
+    fn from(failure: Failure) -> Self {
+        Self { kind: ErrorKind::Other, seen: failure.to_string(), failure }
+    }
+}
+
+/// What a stop is whose time is over.
+pub(crate) fn too_late() -> ProviderError {
+    let seen = "too little time is left for a stop".to_owned();
+    Failure::Wait { after_ms: 0, seen }.into()
+}
+
+/// A client's error of a call into a sandbox, not of one about it: there, silence is the sandbox's own, and not an outage of
+/// the provider.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct InSandbox<E>(pub E);
+
+impl<E> From<E> for InSandbox<E> {
+    fn from(error: E) -> Self {
+        Self(error)
+    }
+}
+
 /// What the provider answered, or why it did not.
 pub type ProviderResult<T> = Result<T, ProviderError>;
-/// What the sandbox is after a call of its life cycle, or what kept that from being known.
-pub type Observed = Result<SandboxState, Failure>;
 
-/// What a provider can do at all: callers ask once, and have a path without each.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Caps {
-    /// Why it makes no snapshots of sandboxes, and no sandboxes from them; none: it makes them.
-    pub no_snapshots: Option<&'static str>,
+/// What a provider is and can do: callers ask once, and have a path without each ability.
+#[derive(Clone, Copy)]
+pub struct Facts<'a> {
+    /// Base of its API: endpoints may be on loopback where this is.
+    pub base: &'a str,
+    /// Sandboxes that a listing holds at the most: of a longer one it cannot be told what is missing from it.
+    pub listed_max: usize,
+    /// Its snapshots, or why it makes none of sandboxes, and no sandboxes from them.
+    pub snapshots: Result<&'a dyn SnapshotStore, &'static str>,
     /// Making a snapshot ends what runs in the sandbox, which stands still afterwards.
     pub snapshot_ends_run: bool,
     /// So many milliseconds after it was made it destroys a sandbox by itself, whatever that is doing then. A sandbox of its
     /// own says when that is ([`Sandbox::ends_ms`]): a provider may allow less than it was asked for.
     pub life_ms_max: Option<u64>,
-    /// It keeps no secrets outside of the sandboxes: model keys are in the environment of what runs inside.
-    pub keys_inside: bool,
+    /// The secrets that it keeps outside of the sandboxes, or why it keeps none: then model keys are in the environment of
+    /// what runs inside.
+    pub secrets: Result<&'a dyn SecretStore, &'static str>,
     /// The address on which a server inside has to listen to be reached through [`Provider::endpoint`].
     pub listens_on: Ipv4Addr,
 }
 
-impl Caps {
-    /// Whether it makes snapshots of sandboxes.
+impl<'a> Facts<'a> {
+    /// Its snapshots.
     ///
     /// # Errors
     /// Words for people: that there are none here, and why.
-    pub fn snapshots(&self) -> Result<(), String> {
-        match self.no_snapshots {
-            None => Ok(()),
-            Some(why) => Err(format!("no snapshots here: {why}")),
-        }
+    pub fn snapshots(&self) -> Result<&'a dyn SnapshotStore, String> {
+        self.snapshots.map_err(|why| format!("no snapshots here: {why}"))
     }
 
     /// What people do not find here, or find otherwise than they may expect, in words.
@@ -228,7 +263,7 @@ impl Caps {
                 "no disk beyond its end: a sandbox is deleted {life} after it was last worked in"
             ));
         }
-        if self.keys_inside {
+        if self.secrets.is_err() {
             words.push("model keys are inside the sandboxes".to_owned());
         }
         words
@@ -244,76 +279,60 @@ pub struct SandboxSpec<'a> {
     pub snapshot: Option<&'a SnapshotName>,
 }
 
+/// The sandbox to delete, and whether it is looked at.
+#[derive(Debug, Clone, Copy)]
+pub enum Deletion<'a> {
+    /// The one of this name. It is looked at: what is gone, or on its way out, is a success, and what stands in the way of a
+    /// delete is a state.
+    Named(&'a str),
+    /// One that was found a moment ago. It is asked to go and not looked at, so that every refusal is an error.
+    Found(&'a Sandbox),
+}
+
 /// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
 #[async_trait]
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// Base of its API: endpoints may be on loopback where this is.
-    fn base(&self) -> &str;
-
-    /// Sandboxes that a listing holds at the most: of a longer one it cannot be told what is missing from it.
-    fn listed_max(&self) -> usize;
-
-    /// What it can do at all.
-    fn caps(&self) -> Caps;
+    /// What it is and can do.
+    fn facts(&self) -> Facts<'_>;
 
     /// The account that the key and the settings open: where its sandboxes are and are looked for. None: it does not say.
     async fn account(&self) -> ProviderResult<Option<Account>>;
 
-    /// Makes the sandbox of this key and generation. One of that name that carries our labels is adopted. The answer is what
+    /// Creates the sandbox of this key and generation. One of that name that carries our labels is adopted. The answer is what
     /// is seen afterwards, and may lag. A snapshot that is not there any more is [`Failure::TurnFailed`].
-    async fn ensure(&self, key: &SandboxKey, generation: u32, spec: SandboxSpec<'_>) -> Observed;
+    async fn create(
+        &self,
+        key: &SandboxKey,
+        generation: u32,
+        spec: SandboxSpec<'_>,
+    ) -> ProviderResult<SandboxState>;
 
-    /// Looks at the sandbox of this name.
-    async fn observe(&self, name: &str) -> Observed;
+    /// Reads the sandbox of this name or id. One that the provider does not know is [`ErrorKind::NotFound`].
+    async fn observe(&self, name: &str) -> ProviderResult<Sandbox>;
 
     /// Starts it, or repairs it, if it stands still.
-    async fn resume(&self, name: &str) -> Observed;
+    async fn start(&self, name: &str) -> ProviderResult<SandboxState>;
 
     /// Stops it, if it runs: every process ends, the disk stays. From this time on the stop itself is not asked for any more
     /// ([`Failure::Wait`]): nothing can take back one that comes late.
-    async fn stop(&self, name: &str, latest: Instant) -> Observed;
+    async fn stop(&self, name: &str, latest: Instant) -> ProviderResult<SandboxState>;
 
-    /// Deletes it with its disk; gone is success.
-    async fn destroy(&self, name: &str) -> Observed;
-
-    /// Asks for the end of one that was found a moment ago, and looks at nothing: what is refused is told.
-    async fn delete(&self, found: &Sandbox) -> ProviderResult<()>;
-
-    /// Reads it by name or id.
-    async fn find(&self, name: &str) -> ProviderResult<Sandbox>;
+    /// Deletes it with its disk.
+    async fn delete(&self, sandbox: Deletion<'_>) -> ProviderResult<SandboxState>;
 
     /// The sandboxes that carry this stack's name, those of a namesake too, all of them or one tenant's, in order of
-    /// creation. The list may lag: find a sandbox before acting on it.
+    /// creation. The list may lag: observe a sandbox before acting on it.
     async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>>;
+
+    /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
+    /// or all others while that is not listed yet.
+    async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32>;
 
     /// Sees to it that a sandbox in which work goes on is not stopped or deleted for want of it: for providers whose sandboxes
     /// have a time, used or not. Harmless to repeat; one that stands still is left alone.
     async fn keep_alive(&self, _name: &str) -> ProviderResult<()> {
         Ok(())
     }
-
-    /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
-    /// or all others while that is not listed yet.
-    async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32>;
-
-    /// Sees to it that there is a snapshot of this name, of the sandbox that the name says: one that is there or under way is
-    /// left alone, so that a repeat is harmless. Nothing is waited for: ask [`Provider::find_snapshot`] until it is
-    /// [`SnapshotState::Ready`] or [`SnapshotState::Failed`]. The sandbox changes for a moment and is [`SandboxState::Busy`]
-    /// until the snapshot is there; what runs in it goes on, unless [`Caps::snapshot_ends_run`].
-    ///
-    /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what is to be done first; [`ErrorKind::NotFound`] that
-    /// there is no such sandbox.
-    async fn snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
-
-    /// Looks at the snapshot of this name. [`SnapshotState::Absent`] for one that was asked for means that it was not made,
-    /// and where the provider does not say why, nobody does: it may be asked for again.
-    async fn find_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
-
-    /// The snapshots that this stack has made of its sandboxes, the newest first. Whose they are, their names say.
-    async fn snapshots(&self) -> ProviderResult<Vec<Snapshot>>;
-
-    /// Deletes a snapshot; gone is success. Sandboxes that were made from it stay.
-    async fn delete_snapshot(&self, name: &SnapshotName) -> ProviderResult<()>;
 
     /// How a port is reached from outside. New with every start.
     async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint>;
@@ -343,16 +362,43 @@ pub trait Provider: fmt::Debug + Send + Sync {
         sandbox: &Sandbox,
         path: &str,
     ) -> ProviderResult<BTreeMap<String, u64>>;
+}
 
+/// Snapshots of sandboxes, where a provider makes them ([`Facts::snapshots`]).
+#[async_trait]
+pub trait SnapshotStore: Send + Sync {
+    /// Creates the snapshot of this name, of the sandbox that the name says: one that is there or under way is left alone, so
+    /// that a repeat is harmless. Nothing is waited for: observe it until it is [`SnapshotState::Ready`] or
+    /// [`SnapshotState::Failed`]. The sandbox changes for a moment and is [`SandboxState::Busy`] until the snapshot is there;
+    /// what runs in it goes on, unless [`Facts::snapshot_ends_run`].
+    ///
+    /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what is to be done first; [`ErrorKind::NotFound`] that
+    /// there is no such sandbox.
+    async fn create(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
+
+    /// Looks at the snapshot of this name. [`SnapshotState::Absent`] for one that was asked for means that it was not made,
+    /// and where the provider does not say why, nobody does: it may be asked for again.
+    async fn observe(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
+
+    /// The snapshots that this stack has made of its sandboxes, the newest first. Whose they are, their names say.
+    async fn list(&self) -> ProviderResult<Vec<Snapshot>>;
+
+    /// Deletes a snapshot; gone is success. Sandboxes that were made from it stay.
+    async fn delete(&self, name: &SnapshotName) -> ProviderResult<()>;
+}
+
+/// Secrets that stay outside of the sandboxes, where a provider keeps them ([`Facts::secrets`]).
+#[async_trait]
+pub trait SecretStore: Send + Sync {
     /// Sees to it that these secrets are kept outside the sandboxes, with these values.
-    async fn keep_secrets(&self, secrets: &[HostedSecret]) -> Result<Secrets, Failure>;
+    async fn keep(&self, secrets: &[HostedSecret]) -> ProviderResult<Secrets>;
 
     /// Puts what stands for secrets into a sandbox that was made before they were (variable to the secret's name).
-    async fn mount_secrets(
+    async fn mount(
         &self,
         sandbox: &Sandbox,
         names: &BTreeMap<String, String>,
-    ) -> Result<(), Failure>;
+    ) -> ProviderResult<()>;
 }
 
 #[cfg(test)]
@@ -362,34 +408,6 @@ mod tests {
     use bobbin_core::base::ids::ThreadKey;
 
     use super::*;
-
-    #[test]
-    fn what_a_provider_lacks_is_told_in_words() {
-        let able = Caps {
-            no_snapshots: None,
-            snapshot_ends_run: false,
-            life_ms_max: None,
-            keys_inside: false,
-            listens_on: Ipv4Addr::LOCALHOST,
-        };
-        assert_eq!(able.lacking(), Vec::<String>::new());
-        let less = Caps {
-            no_snapshots: Some("hosts make none"),
-            snapshot_ends_run: true,
-            life_ms_max: Some(7 * 24 * 60 * 60_000),
-            keys_inside: true,
-            ..able
-        };
-        assert_eq!(
-            less.lacking(),
-            [
-                "no snapshots here: hosts make none",
-                "a snapshot ends what runs in the sandbox",
-                "no disk beyond its end: a sandbox is deleted 7 days after it was last worked in",
-                "model keys are inside the sandboxes",
-            ]
-        );
-    }
 
     #[test]
     fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {

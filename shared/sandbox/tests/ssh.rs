@@ -10,7 +10,10 @@ use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_http::{Hosts, Http};
 use bobbin_sandbox::ssh::{AgentPort, SshHost, SshSandboxes, SshSettings};
-use bobbin_sandbox::{ErrorKind, Output, Provider, Sandbox, SandboxSpec, SnapshotName};
+use bobbin_sandbox::{
+    Deletion, ErrorKind, Output, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
+    SnapshotName,
+};
 use tokio::time::{Instant, timeout};
 
 use self::host::{Host, key_of_kind, key_pair, lacks};
@@ -103,12 +106,25 @@ fn name_of(thread: &str) -> String {
 async fn ensure(provider: &SshSandboxes, thread: &str) -> Result<SandboxState, Failure> {
     let secrets = BTreeMap::new();
     let spec = SandboxSpec { secrets: &secrets, snapshot: None };
-    provider.ensure(&key_of(thread), 1, spec).await
+    Ok(provider.create(&key_of(thread), 1, spec).await?)
+}
+
+/// What it is now, as a delivery of its sandbox sees it.
+async fn state(provider: &SshSandboxes, name: &str) -> ProviderResult<SandboxState> {
+    match provider.observe(name).await {
+        Ok(found) => Ok(found.state),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(SandboxState::Gone),
+        Err(error) => Err(error),
+    }
+}
+
+async fn delete(provider: &SshSandboxes, name: &str) -> ProviderResult<SandboxState> {
+    provider.delete(Deletion::Named(name)).await
 }
 
 async fn made(provider: &SshSandboxes, thread: &str) -> Sandbox {
     assert_eq!(ensure(provider, thread).await, Ok(SandboxState::Running));
-    provider.find(&name_of(thread)).await.unwrap()
+    provider.observe(&name_of(thread)).await.unwrap()
 }
 
 /// The host that a sandbox is on.
@@ -128,7 +144,7 @@ fn later() -> Instant {
 
 async fn got(provider: &SshSandboxes, name: &str, path: &str) -> Result<String, String> {
     let endpoint = provider.endpoint(name, AGENT_PORT).await.map_err(|e| e.seen)?;
-    let http = Http::new(provider.base(), Hosts::Public).unwrap();
+    let http = Http::new(provider.facts().base, Hosts::Public).unwrap();
     let request = http.request(reqwest::Method::GET, &format!("{}{path}", endpoint.url)).unwrap();
     let answer = http.send(request).await.map_err(|e| e.to_string())?;
     Ok(String::from_utf8(answer.body).unwrap())
@@ -159,7 +175,7 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     let host = Host::start("one", 3, &public);
     let provider = at(vec![host.settings()], &key);
     let name = name_of("2");
-    assert_eq!(provider.observe(&name).await, Ok(SandboxState::Gone));
+    assert_eq!(state(&provider, &name).await, Ok(SandboxState::Gone));
 
     // Made once: a repeat, and another worker, find it.
     let sandbox = made(&provider, "2").await;
@@ -220,12 +236,15 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
     let sleepers = || host.as_root("pgrep -u bobbin-1 -c sleep || true").trim().to_owned();
     assert_eq!(sleepers(), "2");
     let too_late = provider.stop(&name, Instant::now()).await;
-    assert!(matches!(too_late, Err(Failure::Wait { .. })), "{too_late:?}");
+    assert!(
+        matches!(too_late.as_ref().map_err(|e| &e.failure), Err(Failure::Wait { .. })),
+        "{too_late:?}"
+    );
     assert_eq!(provider.stop(&name, later()).await, Ok(SandboxState::Stopped));
     let others = "pgrep -u bobbin-1 -l | grep -v sshd || true";
     assert_eq!(host.as_root(others), "");
     assert_eq!(provider.stop(&name, later()).await, Ok(SandboxState::Stopped));
-    assert_eq!(provider.observe(&name).await, Ok(SandboxState::Stopped));
+    assert_eq!(state(&provider, &name).await, Ok(SandboxState::Stopped));
     // Who found it while it ran starts nothing in it now.
     let refused = provider
         .exec(&sandbox, "echo hello", &BTreeMap::new(), Duration::from_secs(5))
@@ -233,8 +252,8 @@ async fn a_sandbox_lives_from_its_making_to_its_end() {
         .unwrap_err();
     assert!(matches!(refused.failure, Failure::SandboxDown { .. }), "{refused:?}");
 
-    assert_eq!(provider.resume(&name).await, Ok(SandboxState::Running));
-    assert_eq!(provider.resume(&name).await, Ok(SandboxState::Running));
+    assert_eq!(provider.start(&name).await, Ok(SandboxState::Running));
+    assert_eq!(provider.start(&name).await, Ok(SandboxState::Running));
     let read = provider.get_file(&sandbox, "project/a b.txt").await;
     assert_eq!(read.unwrap(), b"one");
 
@@ -246,11 +265,11 @@ mkdir -p /run/user/$(id -u)/systemd; touch /run/user/$(id -u)/systemd/left /run/
 ipcmk -M 64; ipcmk -Q; ipcmk -S 1";
     let told = ran(&provider, &sandbox, left).await;
     assert_eq!(told.exit_code, 0, "{}", told.text);
-    assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
-    assert_eq!(provider.destroy(&name).await, Ok(SandboxState::Gone));
-    assert_eq!(provider.resume(&name).await, Ok(SandboxState::Gone));
-    assert_eq!(provider.observe(&name).await, Ok(SandboxState::Gone));
-    assert_eq!(provider.find(&name).await.unwrap_err().kind, ErrorKind::NotFound);
+    assert_eq!(delete(&provider, &name).await, Ok(SandboxState::Gone));
+    assert_eq!(delete(&provider, &name).await, Ok(SandboxState::Gone));
+    assert_eq!(provider.start(&name).await, Ok(SandboxState::Gone));
+    assert_eq!(state(&provider, &name).await, Ok(SandboxState::Gone));
+    assert_eq!(provider.observe(&name).await.unwrap_err().kind, ErrorKind::NotFound);
     assert_eq!(
         host.as_root("ls -A /var/lib/bobbin/1/disk /tmp"),
         "/tmp:\n\n/var/lib/bobbin/1/disk:\n"
@@ -357,7 +376,7 @@ async fn another_users_process_at_the_agents_port_is_told_nothing() {
         let told = got(&provider, &one.name, "/?password=1").await;
         assert!(told.is_err(), "{told:?}");
         provider.stop(&two.name, later()).await.unwrap();
-        provider.resume(&two.name).await.unwrap();
+        provider.start(&two.name).await.unwrap();
     }
     ran(&provider, &one, SERVE).await;
     assert_eq!(got(&provider, &one.name, "/").await.unwrap(), "agent /");
@@ -386,7 +405,7 @@ async fn another_users_process_that_took_a_connection_and_only_reads_is_told_not
         // The neighbour's socket is closed: what listens now is the sandbox's own.
         assert_eq!(got(&provider, &one.name, "/").await.unwrap(), "agent");
         provider.stop(&one.name, later()).await.unwrap();
-        provider.resume(&one.name).await.unwrap();
+        provider.start(&one.name).await.unwrap();
     }
 }
 
@@ -418,7 +437,7 @@ async fn the_host_with_most_room_is_chosen_until_all_are_full() {
     let before = provider.count(&ours, Some(&name_of("9"))).await.unwrap();
     assert_eq!(before, 3, "one that is not listed yet is the last");
 
-    provider.destroy(&name_of("3")).await.unwrap();
+    delete(&provider, &name_of("3")).await.unwrap();
     assert_eq!(host_of(&made(&provider, "5").await), "small");
     // In order of creation, of the same second by name.
     let listed = provider.list(Some(&ours)).await.unwrap();
@@ -439,11 +458,11 @@ async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
     one.stop();
     // It is not known to be gone, and is not made a second time while it is wanted as it was.
     for seen in [
-        provider.observe(&sandbox.name).await,
-        provider.destroy(&sandbox.name).await,
+        state(&provider, &sandbox.name).await,
+        delete(&provider, &sandbox.name).await,
         provider.stop(&sandbox.name, later()).await,
     ] {
-        let Err(Failure::Wait { seen, .. }) = seen else {
+        let Err(ProviderError { failure: Failure::Wait { seen, .. }, .. }) = seen else {
             panic!("{seen:?}");
         };
         assert!(seen.contains("the SSH host one cannot be reached"), "{seen}");
@@ -466,9 +485,9 @@ async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
     assert!(matches!(counted.failure, Failure::Outage { .. }), "{counted:?}");
 
     one.restart();
-    assert_eq!(provider.observe(&sandbox.name).await, Ok(SandboxState::Running));
+    assert_eq!(state(&provider, &sandbox.name).await, Ok(SandboxState::Running));
     assert_eq!(provider.list(None).await.unwrap().len(), 2);
-    assert_eq!(provider.destroy(&sandbox.name).await, Ok(SandboxState::Gone));
+    assert_eq!(delete(&provider, &sandbox.name).await, Ok(SandboxState::Gone));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -487,7 +506,7 @@ async fn a_sandbox_that_was_made_again_because_its_host_was_away_is_one_when_tha
     one.restart();
     // For a worker that knows nothing of all that, too.
     let fresh = at(vec![one.settings(), two.settings()], &key);
-    assert_eq!(host_of(&fresh.find(&again.name).await.unwrap()), "two");
+    assert_eq!(host_of(&fresh.observe(&again.name).await.unwrap()), "two");
     assert_eq!(fresh.count(&Tenant::discord("1"), None).await.unwrap(), 1);
     assert_eq!(fresh.list(None).await.unwrap(), std::slice::from_ref(&again));
     assert_eq!(
@@ -506,7 +525,7 @@ async fn a_host_that_shows_another_key_is_told_nothing() {
     let provider = at(vec![pinned.clone()], &key);
     let sandbox = made(&provider, "2").await;
     host.restart_with_another_key();
-    let said = advice(provider.observe(&sandbox.name).await.unwrap_err());
+    let said = advice(provider.observe(&sandbox.name).await.unwrap_err().failure);
     assert!(
         said.starts_with("The SSH host one showed another host key than the pinned one: SHA256:"),
         "{said}"
@@ -521,11 +540,11 @@ async fn a_host_that_shows_another_key_is_told_nothing() {
     // One of another kind than all that it has.
     let other_kind = SshHost { host_key: key_of_kind("ecdsa").1, ..pinned };
     let provider = at(vec![other_kind], &key);
-    let said = advice(provider.observe(&sandbox.name).await.unwrap_err());
+    let said = advice(provider.observe(&sandbox.name).await.unwrap_err().failure);
     assert!(said.contains("none of the pinned one's kind"), "{said}");
     // The operator has looked, and pins the new one.
     let provider = at(vec![host.settings()], &key);
-    assert_eq!(provider.observe(&sandbox.name).await, Ok(SandboxState::Running));
+    assert_eq!(state(&provider, &sandbox.name).await, Ok(SandboxState::Running));
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -540,7 +559,7 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
         (stranger.as_str(), "The SSH host one refused the key for the user bobbin."),
     ] {
         let provider = at(vec![host.settings()], key);
-        let found = provider.find("x").await.unwrap_err();
+        let found = provider.observe("x").await.unwrap_err();
         assert_eq!(found.kind, ErrorKind::KeyRefused);
         let said = advice(ensure(&provider, "2").await.unwrap_err());
         assert!(said.starts_with(says) && said.contains("The operator"), "{said}");
@@ -589,18 +608,18 @@ async fn a_call_that_is_cut_off_at_any_moment_is_repaired_by_asking_again() {
         assert_eq!(host.as_root("pgrep -u bobbin-1 -c sleep || true").trim(), "0");
 
         let worker = at(vec![host.settings()], &key);
-        cut += u32::from(timeout(after, worker.resume(&name)).await.is_err());
+        cut += u32::from(timeout(after, worker.start(&name)).await.is_err());
         let provider = at(vec![host.settings()], &key);
-        assert_eq!(settled(&provider, |p| p.resume(&name)).await, SandboxState::Running);
+        assert_eq!(settled(&provider, |p| p.start(&name)).await, SandboxState::Running);
         assert_eq!(ran(&provider, &sandbox, "cat file").await.text, "kept\n");
 
         let worker = at(vec![host.settings()], &key);
-        cut += u32::from(timeout(after, worker.destroy(&name)).await.is_err());
+        cut += u32::from(timeout(after, delete(&worker, &name)).await.is_err());
         let provider = at(vec![host.settings()], &key);
         // A look finishes what was begun.
-        let seen = settled(&provider, |p| p.observe(&name)).await;
+        let seen = settled(&provider, |p| state(p, &name)).await;
         assert!(matches!(seen, SandboxState::Running | SandboxState::Gone), "{seen:?}");
-        assert_eq!(settled(&provider, |p| p.destroy(&name)).await, SandboxState::Gone);
+        assert_eq!(settled(&provider, |p| delete(p, &name)).await, SandboxState::Gone);
         assert_eq!(host.as_root("ls -A /var/lib/bobbin/registry /var/lib/bobbin/1/disk /var/lib/bobbin/2/disk | grep -v : ; true").trim(), ".lock");
     }
     assert!(cut > 10, "{cut} calls were cut off");
@@ -612,12 +631,12 @@ async fn settled<'a, F>(
     ask: impl Fn(&'a SshSandboxes) -> F,
 ) -> SandboxState
 where
-    F: Future<Output = Result<SandboxState, Failure>> + 'a,
+    F: Future<Output = ProviderResult<SandboxState>> + 'a,
 {
     for _ in 0..20 {
         match ask(provider).await {
             Ok(state) => return state,
-            Err(Failure::Wait { .. }) => {}
+            Err(ProviderError { failure: Failure::Wait { .. }, .. }) => {}
             Err(other) => panic!("{other:?}"),
         }
     }
@@ -636,18 +655,20 @@ async fn what_is_somebody_elses_is_never_touched() {
     ran(&theirs, &sandbox, "echo theirs >file; setsid sleep 4000 >/dev/null 2>&1 </dev/null &")
         .await;
     for refused in [
-        ensure(&ours, "2").await,
-        ours.observe(&sandbox.name).await,
+        ensure(&ours, "2").await.map_err(ProviderError::from),
+        state(&ours, &sandbox.name).await,
         ours.stop(&sandbox.name, later()).await,
-        ours.resume(&sandbox.name).await,
-        ours.destroy(&sandbox.name).await,
+        ours.start(&sandbox.name).await,
+        delete(&ours, &sandbox.name).await,
     ] {
-        let said = advice(refused.unwrap_err());
+        let said = advice(refused.unwrap_err().failure);
         assert!(said.contains("was made by another stack"), "{said}");
     }
-    assert!(ours.delete(&sandbox).await.is_err());
+    assert!(ours.delete(Deletion::Found(&sandbox)).await.is_err());
+    assert_eq!(ours.observe(&sandbox.name).await.unwrap_err().kind, ErrorKind::Foreign);
     assert_eq!(ours.count(&Tenant::discord("1"), None).await.unwrap(), 0);
-    assert!(ours.find(&sandbox.name).await.unwrap().is_foreign("this-one"));
+    let listed = ours.list(None).await.unwrap();
+    assert!(listed.len() == 1 && listed[0].is_foreign("this-one"));
     assert_eq!(
         host.as_root("cat /var/lib/bobbin/1/disk/*/file; pgrep -u bobbin-1 -c sleep"),
         "theirs\n1\n"
@@ -668,7 +689,7 @@ async fn what_is_somebody_elses_is_never_touched() {
     let provider = at(vec![wide.settings()], &key);
     let sandbox = made(&provider, "3").await;
     assert_eq!(ran(&provider, &sandbox, "id -un").await.text, "bobbin-2\n");
-    assert_eq!(provider.destroy(&sandbox.name).await, Ok(SandboxState::Gone));
+    assert_eq!(delete(&provider, &sandbox.name).await, Ok(SandboxState::Gone));
     assert_eq!(wide.as_root("cat /var/lib/bobbin/1/disk/notes"), "precious\n");
 }
 
@@ -718,16 +739,13 @@ async fn no_snapshot_is_promised_where_there_are_none() {
     };
     let provider = at(vec![nowhere], &key);
     assert_eq!(
-        provider.caps().snapshots(),
-        Err("no snapshots here: an SSH host has a sandbox's files in one place alone".to_owned())
+        provider.facts().snapshots().err().as_deref(),
+        Some("no snapshots here: an SSH host has a sandbox's files in one place alone")
     );
     let stack = bobbin_sandbox::labels::Stack { name: "dev", id: "this-one" };
     let name = SnapshotName::new(stack, &key_of("2"), 1, 5);
-    let said = advice(provider.snapshot(&name).await.unwrap_err().failure);
-    assert_eq!(said, "SSH hosts make no snapshots.");
-    assert_eq!(provider.snapshots().await.unwrap(), []);
     let secrets = BTreeMap::new();
     let spec = SandboxSpec { secrets: &secrets, snapshot: Some(&name) };
-    let refused = provider.ensure(&key_of("2"), 1, spec).await;
-    assert!(matches!(refused, Err(Failure::TurnFailed { .. })), "{refused:?}");
+    let refused = provider.create(&key_of("2"), 1, spec).await.unwrap_err();
+    assert!(matches!(refused.failure, Failure::TurnFailed { .. }), "{refused:?}");
 }

@@ -123,7 +123,7 @@ pub async fn carried(
         return Err(nothing(want, why, record));
     }
     if want == Operation::Snapshot
-        && let Err(why) = stack.provider_of(record).await?.caps().snapshots()
+        && let Err(why) = stack.provider_of(record).await?.facts().snapshots()
     {
         return Err(nothing(want, &why, record));
     }

@@ -64,7 +64,7 @@ async fn running(
     name: &str,
     chosen: &Chosen,
 ) -> Result<Sandbox, CommandError> {
-    let sandbox = match provider.find(name).await {
+    let sandbox = match provider.observe(name).await {
         Ok(sandbox) => sandbox,
         Err(error) if error.kind == ErrorKind::NotFound => {
             return Err(CommandError::not_found(format!(

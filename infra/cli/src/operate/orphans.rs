@@ -3,7 +3,7 @@
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_sandbox::ErrorKind;
+use bobbin_sandbox::{Deletion, ErrorKind};
 use serde::Serialize;
 
 use super::arguments::Orphans;
@@ -71,8 +71,8 @@ async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
     if judged.map_err(|e| e.to_string())? != Judged::Orphan {
         return Ok(false);
     }
-    match one.provider.delete(&one.sandbox).await {
-        Ok(()) => Ok(true),
+    match one.provider.delete(Deletion::Found(&one.sandbox)).await {
+        Ok(_) => Ok(true),
         Err(error) if error.kind == ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error.to_string()),
     }

@@ -132,8 +132,8 @@ impl Stack {
     pub async fn lacking(&self) -> Result<Vec<String>, CommandError> {
         let mut lines = Vec::new();
         for name in self.provider_names().await? {
-            let caps = self.provider_named(Some(&name)).await?.caps();
-            lines.extend(caps.snapshots().err().map(|why| format!("{name}: {why}")));
+            let provider = self.provider_named(Some(&name)).await?;
+            lines.extend(provider.facts().snapshots().err().map(|why| format!("{name}: {why}")));
         }
         Ok(lines)
     }

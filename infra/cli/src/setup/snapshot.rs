@@ -105,7 +105,7 @@ async fn build(
     options: &Options,
 ) -> Result<bool, String> {
     for _ in 0..TRIES_MAX {
-        let found = daytona.snapshot(name).await.map_err(|e| told(&e))?;
+        let found = daytona.observe_snapshot(name).await.map_err(|e| told(&e))?;
         let readiness = found.as_ref().map(Snapshot::readiness);
         if readiness == Some(Readiness::Ready) {
             report.right(&format!("Snapshot {name} is ready"));
@@ -170,7 +170,7 @@ async fn follow(
     let began = Instant::now();
     let (mut state, mut lines, mut failed_polls) = (String::new(), 0, 0);
     while began.elapsed() < Duration::from_secs(minutes * 60) {
-        let found = match daytona.snapshot(name).await {
+        let found = match daytona.observe_snapshot(name).await {
             Ok(Some(found)) => found,
             Ok(None) => return Err(format!("Snapshot {name} was removed while it was built.")),
             Err(error) => {
@@ -230,7 +230,7 @@ async fn gone(daytona: &Daytona, snapshot: &Snapshot, minutes: u64) -> Result<()
     }
     let began = Instant::now();
     while began.elapsed() < Duration::from_secs(minutes * 60) {
-        match daytona.snapshot(&snapshot.id).await {
+        match daytona.observe_snapshot(&snapshot.id).await {
             Ok(None) => return Ok(()),
             Ok(Some(_)) => tokio::time::sleep(Duration::from_millis(POLL_MS)).await,
             Err(error) => return Err(told(&error)),
@@ -249,7 +249,7 @@ async fn remove(
     name: &str,
     options: &Options,
 ) -> Result<(), String> {
-    let Some(found) = daytona.snapshot(name).await.map_err(|e| told(&e))? else {
+    let Some(found) = daytona.observe_snapshot(name).await.map_err(|e| told(&e))? else {
         report.right(&format!("Snapshot {name} is not there"));
         return Ok(());
     };
@@ -284,7 +284,7 @@ async fn deployed(target: &Target, report: &mut Report, name: &str) {
 
 /// Says which ones of earlier versions are still there: each counts towards the organisation's quota.
 async fn older(report: &mut Report, daytona: &Daytona, name: &str) {
-    for old in daytona.snapshots(SNAPSHOT_PREFIX).await.unwrap_or_default() {
+    for old in daytona.list_snapshots(SNAPSHOT_PREFIX).await.unwrap_or_default() {
         if old.name != name && old.name.starts_with(SNAPSHOT_PREFIX) {
             report.note(&format!("{} is of another version; when nothing uses it: bobbin snapshot --remove --name {}", old.name, old.name));
         }

@@ -204,13 +204,13 @@ impl Lane<'_> {
         };
         let living = living.iter().filter(|one| one.state != SandboxState::Gone);
         for sandbox in living.take(COMPARED_MAX) {
-            match after.find(&sandbox.id).await {
+            match after.observe(&sandbox.id).await {
                 Ok(_) => return Ok(None),
                 Err(error) if error.kind == ErrorKind::NotFound => {}
                 Err(error) => return Err(waiting(error)),
             }
             // It may just have been deleted.
-            if before.find(&sandbox.id).await.is_ok() {
+            if before.observe(&sandbox.id).await.is_ok() {
                 return Ok(Some(format!(
                     "This key belongs to another {} account, and sandboxes still live in the present one, which nobody could reach any more. Nothing was changed. Wait until they are destroyed (`{}` in their threads, or three hours of rest), then use `{}` again.",
                     Key::DaytonaApiKey.brand(),

@@ -71,7 +71,7 @@ impl Lane<'_> {
     /// A sandbox, with what its provider lacks.
     fn listed(&self, key: &SandboxKey, record: &SandboxRecord) -> Listed {
         let provider = self.tenants.set_up().named(record.provider.as_deref());
-        let why = provider.ok().and_then(|one| one.caps().snapshots().err());
+        let why = provider.ok().and_then(|one| one.facts().snapshots().err());
         Listed::of(key, record).without_snapshots(why)
     }
 

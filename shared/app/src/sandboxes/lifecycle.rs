@@ -7,7 +7,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_sandbox::{Observed, ProviderResult, Sandbox, SandboxSpec, Secrets};
+use bobbin_sandbox::{Deletion, ErrorKind, ProviderResult, Sandbox, SandboxSpec, Secrets};
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::vault::names;
@@ -23,7 +23,7 @@ impl Sandboxes {
     pub(super) async fn count(&self, sandbox: &SandboxKey, older_than: Option<u32>) -> Done {
         let own = older_than.map(|generation| self.name(sandbox, generation));
         let counted = self.provider.count(&sandbox.tenant(), own.as_deref()).await;
-        counted.map(Event::Counted).map_err(|e| e.failure)
+        Ok(Event::Counted(counted?))
     }
 
     /// How many sandboxes of a tenant are not on their way out.
@@ -48,7 +48,7 @@ impl Sandboxes {
             Secrets::Nowhere { .. } => std::collections::BTreeMap::new(),
         };
         let spec = SandboxSpec { secrets: &secrets, snapshot: snapshot.as_ref() };
-        seen(self.provider.ensure(sandbox, generation, spec).await)
+        seen(self.provider.create(sandbox, generation, spec).await)
     }
 
     /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not
@@ -67,10 +67,19 @@ impl Sandboxes {
             // The last look is at the end, not just before it.
             let is_last = next + pause / 2 >= until;
             sleep_until(if is_last { until } else { next }).await;
-            match self.provider.observe(&name).await? {
+            match self.state(&name).await? {
                 SandboxState::Provisioning | SandboxState::Busy if !is_last => {}
                 state => return Ok(Event::Observed(state)),
             }
+        }
+    }
+
+    /// What it is now; one that the provider does not know is gone.
+    async fn state(&self, name: &str) -> Result<SandboxState, Failure> {
+        match self.provider.observe(name).await {
+            Ok(found) => Ok(found.state),
+            Err(error) if error.kind == ErrorKind::NotFound => Ok(SandboxState::Gone),
+            Err(error) => Err(error.failure),
         }
     }
 
@@ -83,13 +92,13 @@ impl Sandboxes {
     ) -> Done {
         let name = self.name(sandbox, generation);
         sleep(Duration::from_millis(after_ms)).await;
-        let state = self.provider.observe(&name).await?;
+        let state = self.state(&name).await?;
         if state != SandboxState::Gone {
             return Ok(Event::Observed(state));
         }
         let listed = self.provider.list(Some(&sandbox.tenant())).await;
-        let listed = listed.map_err(|e| e.failure)?;
-        match why_not_gone(&name, &listed, self.provider.listed_max()) {
+        let listed = listed?;
+        match why_not_gone(&name, &listed, self.provider.facts().listed_max) {
             None => Ok(Event::Observed(SandboxState::Gone)),
             Some(seen) => Err(Failure::Wait { after_ms: 0, seen: seen.to_owned() }),
         }
@@ -106,7 +115,7 @@ impl Sandboxes {
         let ends_ms = match &kept {
             Ok(()) => None,
             Err(_) => {
-                let found = self.provider.find(&name).await.ok();
+                let found = self.provider.observe(&name).await.ok();
                 found.and_then(|found| found.ends_ms)
             }
         };
@@ -133,7 +142,7 @@ impl Sandboxes {
 
     pub(super) async fn start(&self, sandbox: &SandboxKey, generation: u32) -> Done {
         let name = self.name(sandbox, generation);
-        let started = self.provider.resume(&name).await;
+        let started = self.provider.start(&name).await;
         self.forget(&name);
         seen(started)
     }
@@ -156,14 +165,14 @@ impl Sandboxes {
 
     pub(super) async fn delete(&self, sandbox: &SandboxKey, generation: u32) -> Done {
         let name = self.name(sandbox, generation);
-        let deleted = self.provider.destroy(&name).await;
+        let deleted = self.provider.delete(Deletion::Named(&name)).await;
         self.forget(&name);
         seen(deleted)
     }
 }
 
-fn seen(seen: Observed) -> Done {
-    seen.map(Event::Observed)
+fn seen(seen: ProviderResult<SandboxState>) -> Done {
+    Ok(Event::Observed(seen?))
 }
 
 /// Why a sandbox that two looks did not find is not gone, by the list of its tenant's. One that is on its way out there is.

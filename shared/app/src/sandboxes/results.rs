@@ -74,7 +74,7 @@ impl Sandboxes {
             }
         };
         let name = self.name(target.sandbox, generation);
-        let sandbox = self.provider.find(&name).await.map_err(unread)?;
+        let sandbox = self.provider.observe(&name).await.map_err(unread)?;
         let (at, folder) = (target.workspace.path(), bobbin_core::records::artifacts::FOLDER);
         let path = format!("{at}/{folder}/{}", file.path);
         let bytes = self.provider.get_file(&sandbox, &path).await.map_err(unread)?;

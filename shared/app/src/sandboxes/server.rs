@@ -79,12 +79,12 @@ impl Sandboxes {
             let is_healthy = !restart && agent.is_healthy(false).await == Ok(true);
             Ok::<_, Failure>((agent, is_healthy))
         };
-        let (look, sandbox) = join(look, self.provider.find(&name)).await;
+        let (look, sandbox) = join(look, self.provider.observe(&name)).await;
         let (agent, is_healthy) = look?;
         if is_healthy {
             return Ok(Event::Healthy);
         }
-        let sandbox = sandbox.map_err(|e| e.failure)?;
+        let sandbox = sandbox?;
         running(&sandbox)?;
         let Launch { script, mut environment } = self.launch(key, generation, restart)?;
         let held = self.keys_for(&sandbox, &keys).await?;
@@ -129,7 +129,7 @@ impl Sandboxes {
         self.runtime.launch(LaunchInputs {
             restart,
             password: &self.password(&self.name(key, generation)),
-            listens_on: self.provider.caps().listens_on,
+            listens_on: self.provider.facts().listens_on,
             is_trusted: self.settings.project_config_of.contains(&tenant),
             tools_bearer: &bearer.signed(&self.settings.stack_key),
         })
@@ -185,9 +185,9 @@ impl Sandboxes {
             inside.map(|key| (key.variable.to_owned(), key.value.clone())).collect();
         if sandbox.has_placeholders()
             && let Secrets::Outside(placeholders) = &self.keep(keys).await?
+            && let Ok(store) = self.provider.facts().secrets
         {
-            let names = names(placeholders);
-            self.provider.mount_secrets(sandbox, &names).await?;
+            store.mount(sandbox, &names(placeholders)).await?;
             let text =
                 |(variable, one): (&String, &Placeholder)| (variable.clone(), one.text.clone());
             held.extend(placeholders.iter().map(text));

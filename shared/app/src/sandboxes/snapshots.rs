@@ -42,22 +42,25 @@ impl Sandboxes {
             Ok(SnapshotSeen::Failed { why })
         };
         let name = SnapshotName::new(self.stack(), sandbox, generation, at_ms);
-        let seen = if let Err(why) = self.provider.caps().snapshots() {
-            failed(&why)
-        } else {
-            sleep(Duration::from_millis(after_ms)).await;
-            match self.provider.snapshot(&name).await {
-                Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),
-                Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
-                Ok(SnapshotState::Failed { reason }) => failed(&reason),
-                Ok(SnapshotState::Absent) => failed("the provider made none, and does not say why"),
-                Err(ProviderError { kind: ErrorKind::WrongState, .. }) => {
-                    failed("the sandbox has to be started first")
+        let seen = match self.provider.facts().snapshots() {
+            Err(why) => failed(&why),
+            Ok(snapshots) => {
+                sleep(Duration::from_millis(after_ms)).await;
+                match snapshots.create(&name).await {
+                    Ok(SnapshotState::Underway) => Ok(SnapshotSeen::UnderWay),
+                    Ok(SnapshotState::Ready | SnapshotState::Asleep) => Ok(SnapshotSeen::Ready),
+                    Ok(SnapshotState::Failed { reason }) => failed(&reason),
+                    Ok(SnapshotState::Absent) => {
+                        failed("the provider made none, and does not say why")
+                    }
+                    Err(ProviderError { kind: ErrorKind::WrongState, .. }) => {
+                        failed("the sandbox has to be started first")
+                    }
+                    Err(ProviderError { kind: ErrorKind::SnapshotsFull, .. }) => {
+                        failed("there is no room for another snapshot: delete one first")
+                    }
+                    Err(error) => Err(error.failure),
                 }
-                Err(ProviderError { kind: ErrorKind::SnapshotsFull, .. }) => {
-                    failed("there is no room for another snapshot: delete one first")
-                }
-                Err(error) => Err(error.failure),
             }
         };
         seen.map(|seen| Event::SnapshotSeen { name: name.to_string(), seen })
@@ -65,8 +68,10 @@ impl Sandboxes {
 
     pub(super) async fn delete_snapshot(&self, name: &str) -> Done {
         // What is no name of ours is nobody's to delete.
-        if let Some(known) = SnapshotName::parse(self.stack(), name) {
-            self.provider.delete_snapshot(&known).await.map_err(|e| e.failure)?;
+        if let Some(known) = SnapshotName::parse(self.stack(), name)
+            && let Ok(snapshots) = self.provider.facts().snapshots
+        {
+            snapshots.delete(&known).await?;
         }
         Ok(Event::SnapshotDeleted { name: name.to_owned() })
     }

@@ -64,7 +64,10 @@ impl Sandboxes {
         };
         let secrets: Vec<HostedSecret> =
             keys.iter().filter(|key| !key.hosts.is_empty()).map(hosted).collect();
-        let kept = self.provider.keep_secrets(&secrets).await?;
+        let kept = match self.provider.facts().secrets {
+            Ok(store) => store.keep(&secrets).await?,
+            Err(why) => Secrets::Nowhere { seen: why.to_owned() },
+        };
         if let Secrets::Nowhere { seen } = &kept {
             tracing::warn!(
                 event = "model.keys.inside",

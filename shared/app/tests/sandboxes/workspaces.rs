@@ -112,7 +112,7 @@ async fn server(scene: &Scene) -> (Http, bobbin_core::base::endpoint::Endpoint, 
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let runtime = runtime(&models(&scene.model));
     let endpoint = sandboxes.endpoint(&name, runtime.port()).await.unwrap();
-    let http = runtime.http(sandboxes.base()).unwrap();
+    let http = runtime.http(sandboxes.facts().base).unwrap();
     (http, endpoint, sandbox_password("stack-key", &name))
 }
 

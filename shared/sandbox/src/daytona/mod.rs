@@ -4,13 +4,12 @@
 //! demanded. Deliberately absent: everything of v2, whose creation, tokens and disks work differently.
 
 mod client;
-mod lifecycle;
 pub mod prepared;
-mod seam;
+mod sandboxes;
 mod secrets;
 mod snapshots;
 mod types;
 
 pub use client::{Daytona, DaytonaError, LISTED_MAX, execute_body};
-pub use seam::{DaytonaSandboxes, DaytonaSettings};
+pub use sandboxes::{DaytonaSandboxes, DaytonaSettings};
 pub use types::{ErrorBody, Executed, Image, Page, PreviewLink, Sandbox};

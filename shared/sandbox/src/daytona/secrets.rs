@@ -3,11 +3,15 @@
 
 use std::collections::BTreeMap;
 
+use async_trait::async_trait;
 use bobbin_core::base::ids::{Tenant, digest};
 use serde::{Deserialize, Serialize};
 
+use super::client::DaytonaError;
+use super::sandboxes::DaytonaSandboxes;
 use super::types::CreateSandbox;
 use crate::labels::{LABEL_KEYS, PLACEHOLDERS, Stack};
+use crate::provider::{HostedSecret, Placeholder, ProviderResult, Sandbox, SecretStore, Secrets};
 
 /// Hexadecimal digits of the stack's id in a name: names are unique in an organisation, which stacks may share.
 const ID_DIGITS: usize = 8;
@@ -81,6 +85,78 @@ impl CreateSandbox {
             self.labels.insert(LABEL_KEYS.to_owned(), PLACEHOLDERS.to_owned());
         }
         self
+    }
+}
+
+impl DaytonaSandboxes {
+    async fn written(
+        &self,
+        secret: &HostedSecret,
+        name: &str,
+        there: &[StoredSecret],
+    ) -> Result<StoredSecret, DaytonaError> {
+        let mut body = WriteSecret {
+            name: None,
+            value: secret.value.clone(),
+            description: secret.version.clone(),
+            hosts: secret.hosts.clone(),
+        };
+        match there.iter().find(|one| one.name == name) {
+            Some(found) if body.is(found) => Ok(found.clone()),
+            Some(found) => match self.client.update_secret(&found.id, &body).await {
+                // Deleted since the list was read: the next try makes it.
+                Err(DaytonaError::NotFound) => {
+                    Err(DaytonaError::Conflict { message: format!("the secret {name} is gone") })
+                }
+                other => other,
+            },
+            None => {
+                body.name = Some(name.to_owned());
+                self.client.create_secret(&body).await
+            }
+        }
+    }
+
+    async fn all_written(
+        &self,
+        secrets: &[HostedSecret],
+    ) -> Result<BTreeMap<String, Placeholder>, DaytonaError> {
+        let mut kept = BTreeMap::new();
+        if secrets.is_empty() {
+            return Ok(kept);
+        }
+        let there = self.client.secrets().await?;
+        for secret in secrets {
+            let owner = secret.owner.as_ref();
+            let name = secret_name(self.settings.stack(), owner, secret.variable);
+            let written = self.written(secret, &name, &there).await?;
+            let placeholder = Placeholder { secret: name, text: written.placeholder };
+            kept.insert(secret.variable.to_owned(), placeholder);
+        }
+        Ok(kept)
+    }
+}
+
+#[async_trait]
+impl SecretStore for DaytonaSandboxes {
+    async fn keep(&self, secrets: &[HostedSecret]) -> ProviderResult<Secrets> {
+        match self.all_written(secrets).await {
+            Ok(kept) => Ok(Secrets::Outside(kept)),
+            Err(
+                error @ (DaytonaError::Forbidden { .. }
+                | DaytonaError::NotFound
+                | DaytonaError::Unavailable { status: 501, .. }),
+            ) => Ok(Secrets::Nowhere { seen: error.to_string() }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn mount(
+        &self,
+        sandbox: &Sandbox,
+        names: &BTreeMap<String, String>,
+    ) -> ProviderResult<()> {
+        Ok(self.client.mount_secrets(&sandbox.id, names).await?)
     }
 }
 

@@ -13,53 +13,36 @@
 //! - One that nobody uses for two weeks becomes `inactive`, and a create from it is refused until it is activated.
 //! - A deletion answers at once too: the snapshot says `removing` until it is gone, and its name is taken until then.
 
+use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::records::sandbox::SandboxState;
 
 use super::client::DaytonaError;
 use super::prepared::{self, Readiness};
-use super::seam::{DaytonaSandboxes, control};
-use crate::provider::{ErrorKind, ProviderError, ProviderResult};
+use super::sandboxes::DaytonaSandboxes;
+use crate::provider::{ErrorKind, ProviderError, ProviderResult, SnapshotStore};
 use crate::snapshot::{Snapshot, SnapshotName, SnapshotState, stack_prefix};
 
 /// What Daytona says of a sandbox while it makes a snapshot of it.
 const SNAPSHOTTING: &str = "snapshotting";
 
 impl DaytonaSandboxes {
-    /// Look, ask, look again.
-    pub(super) async fn make_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
-        let seen = self.look_for_snapshot(name).await.map_err(control)?;
-        if seen != SnapshotState::Absent {
-            return Ok(seen);
-        }
-        let asked = self.client.snapshot_sandbox(name.sandbox(), &name.to_string()).await;
-        match asked {
-            // Whether it is made already or not at all only a later look says.
-            Ok(()) => Ok(SnapshotState::Underway),
-            Err(
-                error @ (DaytonaError::Conflict { .. } | DaytonaError::Refused { status: 400, .. }),
-            ) if !error.says_snapshots_full() => self.why_no_snapshot(name, error).await,
-            Err(error) => Err(control(error)),
-        }
-    }
-
     /// After a refusal the snapshot and the sandbox say what is: the same was asked for before, or it cannot be now.
     async fn why_no_snapshot(
         &self,
         name: &SnapshotName,
         error: DaytonaError,
     ) -> ProviderResult<SnapshotState> {
-        let seen = self.look_for_snapshot(name).await.map_err(control)?;
+        let seen = self.observe(name).await?;
         if seen != SnapshotState::Absent {
             return Ok(seen);
         }
-        let sandbox = self.client.get(name.sandbox()).await.map_err(control)?;
+        let sandbox = self.client.observe(name.sandbox()).await?;
         match sandbox.sandbox_state() {
-            SandboxState::Gone => Err(control(DaytonaError::NotFound)),
+            SandboxState::Gone => Err(DaytonaError::NotFound.into()),
             SandboxState::Provisioning | SandboxState::Busy => {
-                Err(control(DaytonaError::Conflict {
-                    message: format!("a snapshot has to wait: {error}"),
-                }))
+                let message = format!("a snapshot has to wait: {error}");
+                Err(DaytonaError::Conflict { message }.into())
             }
             // Archived, paused or broken: as it is, Daytona makes none of it.
             SandboxState::Stopped | SandboxState::Broken { .. }
@@ -74,33 +57,90 @@ impl DaytonaSandboxes {
                     failure: Failure::TurnFailed { reason },
                 })
             }
-            _ => Err(control(error)),
+            _ => Err(error.into()),
         }
     }
 
-    pub(super) async fn look_for_snapshot(
+    /// What is to be done about a create from a snapshot that Daytona refused.
+    pub(super) async fn why_not_of(
         &self,
-        name: &SnapshotName,
-    ) -> Result<SnapshotState, DaytonaError> {
+        name: Option<&SnapshotName>,
+        refused: DaytonaError,
+    ) -> ProviderError {
+        let Some(name) = name else {
+            return refused.into();
+        };
+        let found = match self.client.observe_snapshot(&name.to_string()).await {
+            Ok(found) => found,
+            Err(error) => return error.into(),
+        };
+        let wait = |seen: &str| -> ProviderError {
+            Failure::Wait { after_ms: 0, seen: format!("{seen} ({refused})") }.into()
+        };
+        let lost = |what: &str| -> ProviderError {
+            let reason = format!(
+                "The snapshot that the sandbox was to begin with {what}. Choose another snapshot, or make the sandbox without one."
+            );
+            Failure::TurnFailed { reason }.into()
+        };
+        match found.as_ref().map(prepared::Snapshot::readiness) {
+            Some(Readiness::Ready) => refused.into(),
+            Some(Readiness::Underway) => wait("the snapshot is not ready yet"),
+            Some(Readiness::Asleep) => {
+                let id = found.map(|found| found.id).unwrap_or_default();
+                match self.client.activate_snapshot(&id).await {
+                    // Somebody else has woken it.
+                    Ok(()) | Err(DaytonaError::Refused { status: 400, .. }) => {
+                        wait("the snapshot was asleep")
+                    }
+                    Err(error) => error.into(),
+                }
+            }
+            Some(Readiness::Failed(reason)) => lost(&format!("cannot be used ({reason})")),
+            Some(Readiness::Going) | None => lost("is not there any more"),
+        }
+    }
+}
+
+#[async_trait]
+impl SnapshotStore for DaytonaSandboxes {
+    /// Look, ask, look again.
+    async fn create(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        let seen = self.observe(name).await?;
+        if seen != SnapshotState::Absent {
+            return Ok(seen);
+        }
+        let asked = self.client.snapshot_sandbox(name.sandbox(), &name.to_string()).await;
+        match asked {
+            // Whether it is made already or not at all only a later look says.
+            Ok(()) => Ok(SnapshotState::Underway),
+            Err(
+                error @ (DaytonaError::Conflict { .. } | DaytonaError::Refused { status: 400, .. }),
+            ) if !error.says_snapshots_full() => self.why_no_snapshot(name, error).await,
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn observe(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
         let text = name.to_string();
-        if let Some(found) = self.client.snapshot(&text).await? {
+        if let Some(found) = self.client.observe_snapshot(&text).await? {
             return Ok(state_of(&found));
         }
-        match self.client.get(name.sandbox()).await {
+        match self.client.observe(name.sandbox()).await {
             Ok(sandbox) if sandbox.state.as_deref() == Some(SNAPSHOTTING) => {
                 return Ok(SnapshotState::Underway);
             }
             Ok(_) | Err(DaytonaError::NotFound) => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(error.into()),
         }
         // The record is written before the sandbox goes back, so that one look after that one is enough.
-        let again = self.client.snapshot(&text).await?;
+        let again = self.client.observe_snapshot(&text).await?;
         Ok(again.map_or(SnapshotState::Absent, |found| state_of(&found)))
     }
 
-    pub(super) async fn all_snapshots(&self) -> Result<Vec<Snapshot>, DaytonaError> {
+    async fn list(&self) -> ProviderResult<Vec<Snapshot>> {
         let stack = self.settings.stack();
-        let found = self.client.snapshots(&stack_prefix(stack)).await?;
+        let found = self.client.list_snapshots(&stack_prefix(stack)).await?;
         let ours = |told: prepared::Snapshot| {
             let state = state_of(&told);
             let name = SnapshotName::parse(stack, &told.name)?;
@@ -111,51 +151,14 @@ impl DaytonaSandboxes {
         Ok(ours)
     }
 
-    pub(super) async fn drop_snapshot(&self, name: &SnapshotName) -> Result<(), DaytonaError> {
-        let found = self.client.snapshot(&name.to_string()).await?;
+    async fn delete(&self, name: &SnapshotName) -> ProviderResult<()> {
+        let found = self.client.observe_snapshot(&name.to_string()).await?;
         let Some(found) = found.filter(|found| found.readiness() != Readiness::Going) else {
             return Ok(());
         };
         match self.client.delete_snapshot(&found.id).await {
-            Err(DaytonaError::NotFound) => Ok(()),
-            other => other,
-        }
-    }
-
-    /// What is to be done about a create from a snapshot that Daytona refused.
-    pub(super) async fn why_not_of(
-        &self,
-        name: Option<&SnapshotName>,
-        refused: &DaytonaError,
-    ) -> Failure {
-        let Some(name) = name else {
-            return refused.failure();
-        };
-        let found = match self.client.snapshot(&name.to_string()).await {
-            Ok(found) => found,
-            Err(error) => return error.failure(),
-        };
-        let wait = |seen: &str| Failure::Wait { after_ms: 0, seen: format!("{seen} ({refused})") };
-        let lost = |what: &str| Failure::TurnFailed {
-            reason: format!(
-                "The snapshot that the sandbox was to begin with {what}. Choose another snapshot, or make the sandbox without one."
-            ),
-        };
-        match found.as_ref().map(prepared::Snapshot::readiness) {
-            Some(Readiness::Ready) => refused.failure(),
-            Some(Readiness::Underway) => wait("the snapshot is not ready yet"),
-            Some(Readiness::Asleep) => {
-                let id = found.map(|found| found.id).unwrap_or_default();
-                match self.client.activate_snapshot(&id).await {
-                    // Somebody else has woken it.
-                    Ok(()) | Err(DaytonaError::Refused { status: 400, .. }) => {
-                        wait("the snapshot was asleep")
-                    }
-                    Err(error) => error.failure(),
-                }
-            }
-            Some(Readiness::Failed(reason)) => lost(&format!("cannot be used ({reason})")),
-            Some(Readiness::Going) | None => lost("is not there any more"),
+            Ok(()) | Err(DaytonaError::NotFound) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }

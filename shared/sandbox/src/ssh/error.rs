@@ -3,7 +3,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
 
-use crate::provider::{ErrorKind, ProviderError};
+use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
 /// Why a host, or a sandbox on one, did not do what it was asked for. No key and no word of a sandbox is in it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -175,46 +175,39 @@ impl SshError {
         }
     }
 
-    /// What to do about a call into a sandbox: silence is the sandbox's, not every host's.
-    fn inside_failure(&self) -> Failure {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unreachable { .. } | Self::NotFound => {
-                Failure::SandboxDown { seen: self.to_string() }
-            }
-            _ => self.failure(),
-        }
-    }
-
-    /// A call about sandboxes.
-    pub(super) fn told(self) -> ProviderError {
-        let failure = self.failure();
-        self.with(failure)
-    }
-
-    /// A call into a sandbox.
-    pub(super) fn told_inside(self) -> ProviderError {
-        let failure = self.inside_failure();
-        self.with(failure)
-    }
-
-    fn with(self, failure: Failure) -> ProviderError {
-        ProviderError {
-            kind: match self {
-                Self::NotFound => ErrorKind::NotFound,
-                Self::CommandTimeout => ErrorKind::CommandTimeout,
-                Self::NoKey | Self::BadKey { .. } | Self::KeyRefused { .. } => {
-                    ErrorKind::KeyRefused
-                }
-                _ => ErrorKind::Other,
-            },
-            failure,
-            seen: self.to_string(),
+            Self::NotFound => ErrorKind::NotFound,
+            Self::CommandTimeout => ErrorKind::CommandTimeout,
+            Self::NoKey | Self::BadKey { .. } | Self::KeyRefused { .. } => ErrorKind::KeyRefused,
+            Self::Foreign { .. } => ErrorKind::Foreign,
+            _ => ErrorKind::Other,
         }
     }
 
     /// Whether nothing of the call can have had an effect.
     pub(super) const fn is_unsent(&self) -> bool {
         matches!(self, Self::Unreachable { unsent: true, .. })
+    }
+}
+
+impl From<SshError> for ProviderError {
+    fn from(error: SshError) -> Self {
+        Self { kind: error.kind(), failure: error.failure(), seen: error.to_string() }
+    }
+}
+
+impl From<InSandbox<SshError>> for ProviderError {
+    /// Silence is the sandbox's there, not every host's.
+    fn from(InSandbox(error): InSandbox<SshError>) -> Self {
+        let seen = error.to_string();
+        let failure = match error {
+            SshError::Unreachable { .. } | SshError::NotFound => {
+                Failure::SandboxDown { seen: seen.clone() }
+            }
+            _ => error.failure(),
+        };
+        Self { kind: error.kind(), failure, seen }
     }
 }
 

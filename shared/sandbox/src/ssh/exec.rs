@@ -4,16 +4,17 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::time::Duration;
 
+use bobbin_core::records::sandbox::SandboxState;
 use tokio::time::Instant;
 
 use super::bounds::{BYTES_MAX, EXEC_MARGIN_MS, SCRIPT_MS_MAX, TRANSFER_MS_MAX};
 use super::connection::Ran;
 use super::error::SshError;
 use super::registry::{failed, quoted};
-use super::seam::SshSandboxes;
+use super::sandboxes::SshSandboxes;
 use super::settings::is_word;
 use super::slot::{ROOT, Slot};
-use crate::provider::Output;
+use crate::provider::{InSandbox, Output, Sandbox};
 
 const SLOT_SCRIPT: &str = include_str!("scripts/slot.sh");
 /// Exit status of `timeout` when it had to end a command, and when it had to kill it.
@@ -22,6 +23,9 @@ const TIMED_OUT: [u32; 2] = [124, 137];
 const NOT_RUNNING: (u32, &str) = (97, "bobbin: the sandbox is not running\n");
 /// Exit status of a look for a file or folder that is not there.
 const NO_FILE: u32 = 66;
+
+/// What was done in a sandbox, or why it was not.
+type SlotResult<T> = Result<T, InSandbox<SshError>>;
 
 /// What is done to a slot.
 #[derive(Debug, Clone, Copy)]
@@ -75,29 +79,53 @@ impl SshSandboxes {
         self.hosts.run((slot.host, &user), command, input, bounds).await
     }
 
+    /// A sandbox that was found a moment ago, for commands and files.
+    pub(super) fn inside(&self, found: &Sandbox) -> SlotResult<Inside<'_>> {
+        if found.state != SandboxState::Running {
+            return Err(SshError::NotRunning.into());
+        }
+        let read = || {
+            let mut parts = found.exec_base.as_deref()?.split('/');
+            let host = parts.next()?;
+            let number = parts.next()?.parse().ok()?;
+            let port = parts.next()?.parse().ok()?;
+            let host = self.hosts.all().iter().position(|one| one.name == host)?;
+            Some(Slot { host, number, port, name: found.name.clone() })
+        };
+        let slot = read().ok_or(SshError::NotFound)?;
+        Ok(Inside { sandboxes: self, slot })
+    }
+}
+
+/// A sandbox that runs.
+pub(super) struct Inside<'a> {
+    sandboxes: &'a SshSandboxes,
+    slot: Slot,
+}
+
+impl Inside<'_> {
     /// Runs a script in the sandbox. Nothing of it or its environment is on a command line, which every user of the host
     /// can read.
-    pub(super) async fn execute(
+    pub(super) async fn exec(
         &self,
-        slot: &Slot,
         script: &str,
         env: &BTreeMap<String, String>,
         time: Duration,
-    ) -> Result<Output, SshError> {
+    ) -> SlotResult<Output> {
+        let slot = &self.slot;
         let seconds = time.as_secs().max(1);
         let mut input = "exec 2>&1\n".to_owned();
         input.push_str(&enter(slot));
         let own = [
             ("HOME", directory(slot)),
             ("TMPDIR", format!("{}/tmp", directory(slot))),
-            (self.settings.agent.variable.as_str(), slot.port.to_string()),
+            (self.sandboxes.settings.agent.variable.as_str(), slot.port.to_string()),
         ];
         let given = env.iter().map(|(name, value)| (name.as_str(), value.clone()));
         for (name, value) in own.into_iter().chain(given) {
             if !is_variable(name) {
-                return Err(SshError::Invalid {
-                    what: format!("{name:?} is no name of a variable"),
-                });
+                let what = format!("{name:?} is no name of a variable");
+                return Err(SshError::Invalid { what }.into());
             }
             let _ = writeln!(input, "export {name}={}", quoted(&value));
         }
@@ -106,31 +134,29 @@ impl SshSandboxes {
         let began = Instant::now();
         let ms_max = seconds.saturating_mul(1000).saturating_add(EXEC_MARGIN_MS);
         let command = format!("exec timeout -k 5 {seconds} sh");
-        let ran = self.as_slot(slot, &command, input.into_bytes(), ms_max).await?;
+        let ran = self.sandboxes.as_slot(slot, &command, input.into_bytes(), ms_max).await?;
         let text = String::from_utf8_lossy(&ran.out).into_owned();
         let is_over = began.elapsed().as_secs() >= seconds;
         match ran.code {
             // Where it has to kill, it goes along with what it kills.
-            None if is_over => Err(SshError::CommandTimeout),
-            Some(code) if TIMED_OUT.contains(&code) && is_over => Err(SshError::CommandTimeout),
+            None if is_over => Err(SshError::CommandTimeout.into()),
+            Some(code) if TIMED_OUT.contains(&code) && is_over => {
+                Err(SshError::CommandTimeout.into())
+            }
             Some(code) if code == NOT_RUNNING.0 && text == NOT_RUNNING.1 => {
-                Err(SshError::NotRunning)
+                Err(SshError::NotRunning.into())
             }
             code => Ok(Output { exit_code: code.map_or(-1, i64::from), text }),
         }
     }
 
     /// Writes files as one archive, which `tar` unpacks below the sandbox's directory.
-    pub(super) async fn write(
-        &self,
-        slot: &Slot,
-        files: Vec<(String, Vec<u8>)>,
-    ) -> Result<(), SshError> {
+    pub(super) async fn put_files(&self, files: Vec<(String, Vec<u8>)>) -> SlotResult<()> {
+        let slot = &self.slot;
         let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
         if bytes > BYTES_MAX {
-            return Err(SshError::Invalid {
-                what: format!("these files have more than {BYTES_MAX} bytes together"),
-            });
+            let what = format!("these files have more than {BYTES_MAX} bytes together");
+            return Err(SshError::Invalid { what }.into());
         }
         for (path, _) in &files {
             inside(path)?;
@@ -139,12 +165,13 @@ impl SshSandboxes {
             what: format!("the files cannot be packed: {error}"),
         })?;
         let command = format!("{}exec tar -xf - --no-same-owner", enter(slot).replace('\n', " ; "));
-        let ran = self.as_slot(slot, &command, archive, TRANSFER_MS_MAX).await?;
-        self.done(slot, ran).map(drop)
+        let ran = self.sandboxes.as_slot(slot, &command, archive, TRANSFER_MS_MAX).await?;
+        self.done(ran).map(drop)
     }
 
     /// The bytes of a file.
-    pub(super) async fn read(&self, slot: &Slot, path: &str) -> Result<Vec<u8>, SshError> {
+    pub(super) async fn get_file(&self, path: &str) -> SlotResult<Vec<u8>> {
+        let slot = &self.slot;
         inside(path)?;
         let path = quoted(&format!("./{path}"));
         let script = format!(
@@ -152,24 +179,23 @@ impl SshSandboxes {
             enter(slot),
             BYTES_MAX + 1
         );
-        let ran = self.as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX).await?;
-        self.done(slot, ran)
+        let ran =
+            self.sandboxes.as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX).await?;
+        self.done(ran)
     }
 
     /// The files of a folder with their bytes.
-    pub(super) async fn files(
-        &self,
-        slot: &Slot,
-        path: &str,
-    ) -> Result<BTreeMap<String, u64>, SshError> {
+    pub(super) async fn list_files(&self, path: &str) -> SlotResult<BTreeMap<String, u64>> {
+        let slot = &self.slot;
         inside(path)?;
         let path = quoted(&format!("./{path}"));
         let script = format!(
             "{}[ -d {path} ] || exit {NO_FILE}\nexec find {path} -mindepth 1 -maxdepth 1 -type f -printf '%s\\t%f\\0'\n",
             enter(slot)
         );
-        let ran = self.as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX).await?;
-        let out = self.done(slot, ran)?;
+        let ran =
+            self.sandboxes.as_slot(slot, "exec sh", script.into_bytes(), TRANSFER_MS_MAX).await?;
+        let out = self.done(ran)?;
         let text = String::from_utf8_lossy(&out);
         let file = |line: &str| {
             let (bytes, name) = line.split_once('\t')?;
@@ -178,13 +204,14 @@ impl SshSandboxes {
         Ok(text.split('\0').filter_map(file).collect())
     }
 
-    fn done(&self, slot: &Slot, ran: Ran) -> Result<Vec<u8>, SshError> {
-        match ran.code {
-            Some(0) => Ok(ran.out),
-            Some(NO_FILE) => Err(SshError::NotFound),
-            Some(code) if code == NOT_RUNNING.0 => Err(SshError::NotRunning),
-            _ => Err(failed(self.host_name(slot.host), &ran)),
+    fn done(&self, ran: Ran) -> SlotResult<Vec<u8>> {
+        Err(match ran.code {
+            Some(0) => return Ok(ran.out),
+            Some(NO_FILE) => SshError::NotFound,
+            Some(code) if code == NOT_RUNNING.0 => SshError::NotRunning,
+            _ => failed(self.sandboxes.host_name(self.slot.host), &ran),
         }
+        .into())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Making, waking, halting and removing: look at the hosts, write what is to be, do it, write that it is so.
+//! Creating, starting, stopping and deleting: look at the hosts, write what is to be, do it, write that it is so.
 //!
 //! What a look finds half done it finishes, so that a lost answer is repaired by asking again.
 
@@ -8,24 +8,23 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use bobbin_core::base::ids::{SandboxKey, sandbox_name};
-use bobbin_core::records::sandbox::SandboxState;
 use futures::future::join_all;
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 
 use super::bounds::{KILLS_MAX, LIFECYCLE_MS_MAX, LISTED_MAX, PLACES_TRIED_MAX};
 use super::error::SshError;
 use super::exec::SlotVerb;
 use super::registry::{Ask, Entry, Inventory, Stage, UNCLEAN, failed};
-use super::seam::SshSandboxes;
+use super::sandboxes::SshSandboxes;
 use super::slot::Slot;
 use crate::labels::{LABEL_STACK_ID, labels};
 use crate::provider::Sandbox;
 
 /// What every host has, or why it does not say.
-struct Everywhere(Vec<Result<Inventory, SshError>>);
+pub(super) struct Everywhere(pub(super) Vec<Result<Inventory, SshError>>);
 
 impl Everywhere {
-    fn entries(&self) -> impl Iterator<Item = (usize, &Inventory, &Entry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Inventory, &Entry)> {
         let hosts = self.0.iter().enumerate();
         let known = hosts.filter_map(|(at, seen)| Some((at, seen.as_ref().ok()?)));
         known.flat_map(|(at, seen)| seen.entries.iter().map(move |entry| (at, seen, entry)))
@@ -40,7 +39,7 @@ impl Everywhere {
             .min_by_key(|(_, _, entry)| entry.created_s)
     }
 
-    fn is_void(&self, at: usize, name: &str, hosts: &[&str]) -> bool {
+    pub(super) fn is_void(&self, at: usize, name: &str, hosts: &[&str]) -> bool {
         self.entries().any(|(other, _, entry)| {
             other != at
                 && entry.name == name
@@ -49,7 +48,7 @@ impl Everywhere {
     }
 
     /// Why it is not known that there is no such sandbox: a host did not say what it has.
-    fn doubt(&self) -> Option<SshError> {
+    pub(super) fn doubt(&self) -> Option<SshError> {
         let error = self.0.iter().find_map(|seen| seen.as_ref().err())?;
         let somebody_answers = self.0.iter().any(Result::is_ok);
         Some(match error {
@@ -64,15 +63,7 @@ impl Everywhere {
 
 impl SshSandboxes {
     /// Makes it where there is most room, or finds it.
-    pub(super) async fn create(
-        &self,
-        key: &SandboxKey,
-        generation: u32,
-    ) -> Result<SandboxState, SshError> {
-        bounded(self.created(key, generation)).await
-    }
-
-    async fn created(&self, key: &SandboxKey, generation: u32) -> Result<SandboxState, SshError> {
+    pub(super) async fn made(&self, key: &SandboxKey, generation: u32) -> Result<Stage, SshError> {
         let stack = self.settings.stack();
         let name = sandbox_name(stack.name, key, generation);
         let labels = labels(stack, key, generation);
@@ -99,7 +90,7 @@ impl SshSandboxes {
                 return self.settle(&slot, stage).await;
             }
             let error = match self.prepare(&slot).await {
-                Ok(state) => return Ok(state),
+                Ok(stage) => return Ok(stage),
                 Err(
                     error @ (SshError::Unclean { .. }
                     | SshError::KeyRefused { .. }
@@ -168,7 +159,7 @@ impl SshSandboxes {
             .find(|(_, _, entry)| entry.stage == Stage::Destroying && self.is_ours(entry));
         if let Some((host, inventory, entry)) = leaving {
             let slot = self.slot_of(host, inventory, entry);
-            return self.finish_removal(&slot).await.map(|_| None);
+            return self.finish_delete(&slot).await.map(|_| None);
         }
         match seen.0.iter().find_map(|seen| seen.as_ref().err()) {
             Some(error) if silent.len() == hosts.len() => Err(error.clone()),
@@ -189,101 +180,42 @@ impl SshSandboxes {
         SshError::Full { hosts: told.collect::<Vec<_>>().join(", ") }
     }
 
-    /// What it is now; what was left half done is finished first.
-    pub(super) async fn look(&self, name: &str) -> Result<SandboxState, SshError> {
-        let looked = async {
-            match self.locate_ours(name).await? {
-                Some((slot, entry)) => self.settle(&slot, entry.stage).await,
-                None => Ok(SandboxState::Gone),
-            }
-        };
-        bounded(looked).await
-    }
-
-    /// Lets programs run in it again.
-    pub(super) async fn wake(&self, name: &str) -> Result<SandboxState, SshError> {
-        let woken = async {
-            let Some((slot, entry)) = self.locate_ours(name).await? else {
-                return Ok(SandboxState::Gone);
-            };
-            let state = self.settle(&slot, entry.stage).await?;
-            if state != SandboxState::Stopped {
-                return Ok(state);
-            }
-            self.on_slot(&slot, SlotVerb::Wake).await?;
-            self.moved(&slot, &[Stage::Stopped], Stage::Running).await?;
-            Ok(SandboxState::Running)
-        };
-        bounded(woken).await
-    }
-
-    /// Ends its processes, unless it is too late for that.
-    pub(super) async fn halt(&self, name: &str, latest: Instant) -> Result<SandboxState, SshError> {
-        let halted = async {
-            let Some((slot, entry)) = self.locate_ours(name).await? else {
-                return Ok(SandboxState::Gone);
-            };
-            if entry.stage != Stage::Running {
-                return self.settle(&slot, entry.stage).await;
-            }
-            if Instant::now() >= latest {
-                return Err(SshError::Busy {
-                    what: "too little time is left for a stop".to_owned(),
-                });
-            }
-            self.moved(&slot, &[Stage::Running], Stage::Stopping).await?;
-            self.finish_halt(&slot).await
-        };
-        bounded(halted).await
-    }
-
-    /// Ends it with its directory. One that nobody knows is gone.
-    pub(super) async fn remove(&self, name: &str) -> Result<SandboxState, SshError> {
-        let removed = async {
-            let Some((slot, _)) = self.locate_ours(name).await? else {
-                return Ok(SandboxState::Gone);
-            };
-            self.removed(&slot).await
-        };
-        bounded(removed).await
-    }
-
-    async fn removed(&self, slot: &Slot) -> Result<SandboxState, SshError> {
+    pub(super) async fn deleted(&self, slot: &Slot) -> Result<Stage, SshError> {
         let from = [Stage::Preparing, Stage::Running, Stage::Stopping, Stage::Stopped];
         self.moved(slot, &from, Stage::Destroying).await?;
-        self.finish_removal(slot).await
+        self.finish_delete(slot).await
     }
 
-    async fn settle(&self, slot: &Slot, stage: Stage) -> Result<SandboxState, SshError> {
+    /// Finishes what was left half done.
+    pub(super) async fn settle(&self, slot: &Slot, stage: Stage) -> Result<Stage, SshError> {
         match stage {
-            Stage::Running => Ok(SandboxState::Running),
-            Stage::Stopped => Ok(SandboxState::Stopped),
+            Stage::Running | Stage::Stopped => Ok(stage),
             Stage::Preparing => self.prepare(slot).await,
-            Stage::Stopping => self.finish_halt(slot).await,
-            Stage::Destroying => self.finish_removal(slot).await,
+            Stage::Stopping => self.finish_stop(slot).await,
+            Stage::Destroying => self.finish_delete(slot).await,
         }
     }
 
-    async fn prepare(&self, slot: &Slot) -> Result<SandboxState, SshError> {
+    async fn prepare(&self, slot: &Slot) -> Result<Stage, SshError> {
         self.on_slot(slot, SlotVerb::Prepare).await?;
         self.moved(slot, &[Stage::Preparing], Stage::Running).await?;
-        Ok(SandboxState::Running)
+        Ok(Stage::Running)
     }
 
-    async fn finish_halt(&self, slot: &Slot) -> Result<SandboxState, SshError> {
+    pub(super) async fn finish_stop(&self, slot: &Slot) -> Result<Stage, SshError> {
         self.forwards.close(slot);
         self.end_processes(slot).await?;
         self.moved(slot, &[Stage::Stopping], Stage::Stopped).await?;
-        Ok(SandboxState::Stopped)
+        Ok(Stage::Stopped)
     }
 
-    async fn finish_removal(&self, slot: &Slot) -> Result<SandboxState, SshError> {
+    async fn finish_delete(&self, slot: &Slot) -> Result<Stage, SshError> {
         self.forwards.close(slot);
         self.end_processes(slot).await?;
         self.on_slot(slot, SlotVerb::Wipe).await?;
         let release = Ask::Release { name: &slot.name, from: Stage::Destroying };
         self.hosts.registry(slot.host, &release).await?;
-        Ok(SandboxState::Gone)
+        Ok(Stage::Destroying)
     }
 
     /// Ends every process of the slot's user. The kernel ends them all at once, and with them the login that asks for it:
@@ -310,7 +242,11 @@ impl SshSandboxes {
     }
 
     /// Does it, or says why not; what it printed.
-    async fn on_slot(&self, slot: &Slot, verb: SlotVerb<'_>) -> Result<String, SshError> {
+    pub(super) async fn on_slot(
+        &self,
+        slot: &Slot,
+        verb: SlotVerb<'_>,
+    ) -> Result<String, SshError> {
         let ran = self.slot(slot, verb).await?;
         match ran.code {
             Some(0) => Ok(String::from_utf8_lossy(&ran.out).into_owned()),
@@ -323,7 +259,12 @@ impl SshSandboxes {
     }
 
     /// Writes the next stage, on condition of the present one. In whatever other one it is, somebody else went on with it.
-    async fn moved(&self, slot: &Slot, from: &[Stage], to: Stage) -> Result<(), SshError> {
+    pub(super) async fn moved(
+        &self,
+        slot: &Slot,
+        from: &[Stage],
+        to: Stage,
+    ) -> Result<(), SshError> {
         let ask = Ask::Move { name: &slot.name, from, to };
         let inventory = self.hosts.registry(slot.host, &ask).await?;
         match inventory.entry(&slot.name).map(|entry| entry.stage) {
@@ -332,24 +273,6 @@ impl SshSandboxes {
                 what: format!("somebody else changes the sandbox {}", slot.name),
             }),
         }
-    }
-
-    /// The port of this machine that leads to its agent.
-    pub(super) async fn reached(&self, name: &str, port: u16) -> Result<u16, SshError> {
-        let agent = &self.settings.agent;
-        if port != agent.port {
-            return Err(SshError::Invalid {
-                what: format!(
-                    "of a sandbox on an SSH host only port {} can be reached",
-                    agent.port
-                ),
-            });
-        }
-        let (slot, entry) = self.locate(name).await?;
-        if entry.stage != Stage::Running {
-            return Err(SshError::NotRunning);
-        }
-        self.forwards.port(&self.hosts, &self.user(&slot), &slot).await
     }
 
     /// Where the sandbox of this name is, whoever's.
@@ -369,8 +292,8 @@ impl SshSandboxes {
         Ok((slot, entry.clone()))
     }
 
-    /// The same, for who changes it: another stack's is left alone. None: there is none.
-    async fn locate_ours(&self, name: &str) -> Result<Option<(Slot, Entry)>, SshError> {
+    /// The same, where it is ours: another stack's is left alone. None: there is none.
+    pub(super) async fn locate_ours(&self, name: &str) -> Result<Option<(Slot, Entry)>, SshError> {
         match self.locate(name).await {
             Ok((slot, entry)) if self.is_ours(&entry) => Ok(Some((slot, entry))),
             Ok((slot, _)) => Err(self.foreign(&slot)),
@@ -379,69 +302,7 @@ impl SshSandboxes {
         }
     }
 
-    /// Sandboxes with these labels, in order of creation. Every host has to answer: what is missing from a list counts as
-    /// gone. One that was made twice because its host could not be asked is removed where nobody has worked in it.
-    pub(super) async fn listed(
-        &self,
-        labels: &BTreeMap<String, String>,
-    ) -> Result<Vec<Sandbox>, SshError> {
-        let seen = self.everywhere().await;
-        if let Some(doubt) = seen.doubt() {
-            return Err(doubt);
-        }
-        let hosts = self.host_names();
-        let mut listed = Vec::new();
-        for (host, inventory, entry) in seen.entries() {
-            let slot = self.slot_of(host, inventory, entry);
-            if !carries(entry, labels) {
-                continue;
-            }
-            if self.is_ours(entry) && seen.is_void(host, &entry.name, &hosts) {
-                let removed = bounded(self.removed(&slot)).await;
-                tracing::warn!(
-                    event = "ssh.twice",
-                    removed = removed.is_ok(),
-                    "a sandbox was on two SSH hosts"
-                );
-                continue;
-            }
-            listed.push(self.told(&slot, entry));
-        }
-        listed.sort_by(|one, other| {
-            (one.created_ms, &one.name).cmp(&(other.created_ms, &other.name))
-        });
-        listed.truncate(LISTED_MAX);
-        Ok(listed)
-    }
-
-    /// How many with these labels are not on their way out. A host that does not answer is passed over, as long as another
-    /// one does: its sandboxes hold nobody else up.
-    pub(super) async fn counted(
-        &self,
-        labels: &BTreeMap<String, String>,
-        older_than: Option<&str>,
-    ) -> Result<u32, SshError> {
-        let seen = self.everywhere().await;
-        if seen.0.iter().all(Result::is_err) {
-            return Err(seen.doubt().unwrap_or(SshError::NotFound));
-        }
-        let hosts = self.host_names();
-        let mut all: Vec<(u64, &str)> = seen
-            .entries()
-            .filter(|(at, _, entry)| {
-                carries(entry, labels)
-                    && self.is_ours(entry)
-                    && entry.stage != Stage::Destroying
-                    && !seen.is_void(*at, &entry.name, &hosts)
-            })
-            .map(|(_, _, entry)| (entry.created_s, entry.name.as_str()))
-            .collect();
-        all.sort_unstable();
-        let own = older_than.and_then(|own| all.iter().position(|(_, name)| *name == own));
-        Ok(u32::try_from(own.unwrap_or(all.len())).unwrap_or(u32::MAX))
-    }
-
-    async fn everywhere(&self) -> Everywhere {
+    pub(super) async fn everywhere(&self) -> Everywhere {
         let hosts = 0..self.hosts.all().len();
         let asked = hosts.map(|host| self.hosts.registry(host, &Ask::Look));
         Everywhere(join_all(asked).await)
@@ -453,7 +314,7 @@ impl SshSandboxes {
         entry.sandbox(format!("{host}/{}/{}", slot.number, slot.port))
     }
 
-    fn slot_of(&self, host: usize, inventory: &Inventory, entry: &Entry) -> Slot {
+    pub(super) fn slot_of(&self, host: usize, inventory: &Inventory, entry: &Entry) -> Slot {
         Slot {
             host,
             number: entry.slot,
@@ -462,11 +323,11 @@ impl SshSandboxes {
         }
     }
 
-    fn host_names(&self) -> Vec<&str> {
+    pub(super) fn host_names(&self) -> Vec<&str> {
         self.hosts.all().iter().map(|host| host.name.as_str()).collect()
     }
 
-    fn is_ours(&self, entry: &Entry) -> bool {
+    pub(super) fn is_ours(&self, entry: &Entry) -> bool {
         entry.labels.get(LABEL_STACK_ID) == Some(&self.settings.stack_id)
     }
 
@@ -488,15 +349,15 @@ impl SshSandboxes {
     }
 }
 
-fn carries(entry: &Entry, labels: &BTreeMap<String, String>) -> bool {
+pub(super) fn carries(entry: &Entry, labels: &BTreeMap<String, String>) -> bool {
     let mut wanted = labels.iter();
     wanted.all(|(name, value)| entry.labels.get(name) == Some(value))
 }
 
 /// A call of the life cycle ends in time, because nothing can take back one that comes late.
-async fn bounded(
-    call: impl Future<Output = Result<SandboxState, SshError>>,
-) -> Result<SandboxState, SshError> {
+pub(super) async fn bounded<T>(
+    call: impl Future<Output = Result<T, SshError>>,
+) -> Result<T, SshError> {
     match timeout(Duration::from_millis(LIFECYCLE_MS_MAX), call).await {
         Ok(done) => done,
         Err(_) => Err(SshError::Busy { what: "an SSH host takes longer than it may".to_owned() }),

@@ -23,13 +23,13 @@ mod hosts;
 mod lifecycle;
 mod listener;
 mod registry;
-mod seam;
+mod sandboxes;
 mod settings;
 mod setup;
 mod slot;
 
 pub use bounds::SANDBOXES_MAX;
 pub use error::SshError;
-pub use seam::SshSandboxes;
+pub use sandboxes::SshSandboxes;
 pub use settings::{AgentPort, SshHost, SshSettings, hosts_of};
 pub use setup::{HostSetup, setup_script};

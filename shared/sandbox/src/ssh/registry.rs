@@ -62,7 +62,8 @@ impl Stage {
         }
     }
 
-    const fn state(self) -> SandboxState {
+    /// What it is for us.
+    pub(super) const fn state(self) -> SandboxState {
         match self {
             Self::Preparing => SandboxState::Provisioning,
             Self::Running => SandboxState::Running,

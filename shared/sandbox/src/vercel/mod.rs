@@ -9,11 +9,11 @@
 //! one's own beyond their name.
 
 mod client;
-mod lifecycle;
 mod policy;
-mod seam;
+mod sandboxes;
+mod secrets;
 mod snapshots;
 mod types;
 
 pub use client::{LISTED_MAX, Vercel, VercelAccount, VercelError};
-pub use seam::{VercelSandboxes, VercelSettings};
+pub use sandboxes::{VercelSandboxes, VercelSettings};

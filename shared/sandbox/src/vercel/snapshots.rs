@@ -5,46 +5,17 @@
 //! sandbox is a disk with a name, tags and a place in the listing, and a repeat of any step finds what the last one made.
 //! Making one ends the session of the sandbox that it is of.
 
+use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::records::sandbox::SandboxState;
 
 use super::client::VercelError;
-use super::seam::{VercelSandboxes, control};
+use super::sandboxes::VercelSandboxes;
 use super::types::{CreateSandbox, Sandbox, Told};
-use crate::provider::{ErrorKind, ProviderError, ProviderResult};
+use crate::provider::{ErrorKind, ProviderError, ProviderResult, SnapshotStore};
 use crate::snapshot::{Snapshot, SnapshotName, SnapshotState, stack_prefix};
 
 impl VercelSandboxes {
-    /// Look, and take the next step that is due: a repeat goes on where the last call left off.
-    pub(super) async fn make_snapshot(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
-        if let Some(keeper) = self.keeper(name).await.map_err(control)? {
-            return self.rest(keeper).await.map_err(control);
-        }
-        let source = self.client.get(name.sandbox()).await.map_err(control)?;
-        let id = match source.state() {
-            SandboxState::Running => self.snapshot_session(&source).await.map_err(control)?,
-            SandboxState::Stopped => source.sandbox.current_snapshot_id.clone(),
-            SandboxState::Provisioning | SandboxState::Busy => None,
-            SandboxState::Gone => return Err(control(VercelError::NotFound)),
-            SandboxState::Broken { .. } => return Err(wrong_state(source.status())),
-        };
-        let Some(id) = id else {
-            return match source.state() {
-                SandboxState::Stopped => Err(wrong_state("stopped without a disk")),
-                _ => Ok(SnapshotState::Underway),
-            };
-        };
-        let body = CreateSandbox::keeper(&self.made(), name, &source.sandbox, &id);
-        match self.client.create(&body).await {
-            Ok(keeper) => self.rest(keeper).await.map_err(control),
-            // Another has come first, the snapshot is not ready, or the answer was lost: the next look says.
-            Err(VercelError::NameTaken { .. } | VercelError::SnapshotGone { .. }) => {
-                Ok(SnapshotState::Underway)
-            }
-            Err(error) => Err(control(error)),
-        }
-    }
-
     async fn snapshot_session(&self, source: &Told) -> Result<Option<String>, VercelError> {
         let Some(session) = &source.session else {
             return Ok(None);
@@ -72,23 +43,9 @@ impl VercelSandboxes {
     }
 
     async fn keeper(&self, name: &SnapshotName) -> Result<Option<Told>, VercelError> {
-        match self.client.get(&name.to_string()).await {
+        match self.client.observe(&name.to_string()).await {
             Ok(keeper) => Ok(Some(keeper)),
             Err(VercelError::NotFound) => Ok(None),
-            Err(error) => Err(error),
-        }
-    }
-
-    pub(super) async fn look_for_snapshot(
-        &self,
-        name: &SnapshotName,
-    ) -> Result<SnapshotState, VercelError> {
-        if let Some(keeper) = self.keeper(name).await? {
-            return Ok(kept_as(&keeper.sandbox, &keeper.state()));
-        }
-        match self.client.get(name.sandbox()).await {
-            Ok(source) if source.state() == SandboxState::Busy => Ok(SnapshotState::Underway),
-            Ok(_) | Err(VercelError::NotFound) => Ok(SnapshotState::Absent),
             Err(error) => Err(error),
         }
     }
@@ -98,8 +55,52 @@ impl VercelSandboxes {
         let keeper = self.keeper(name).await?;
         Ok(keeper.and_then(|keeper| keeper.sandbox.current_snapshot_id))
     }
+}
 
-    pub(super) async fn all_snapshots(&self) -> Result<Vec<Snapshot>, VercelError> {
+#[async_trait]
+impl SnapshotStore for VercelSandboxes {
+    /// Look, and take the next step that is due: a repeat goes on where the last call left off.
+    async fn create(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        if let Some(keeper) = self.keeper(name).await? {
+            return Ok(self.rest(keeper).await?);
+        }
+        let source = self.client.observe(name.sandbox()).await?;
+        let id = match source.state() {
+            SandboxState::Running => self.snapshot_session(&source).await?,
+            SandboxState::Stopped => source.sandbox.current_snapshot_id.clone(),
+            SandboxState::Provisioning | SandboxState::Busy => None,
+            SandboxState::Gone => return Err(VercelError::NotFound.into()),
+            SandboxState::Broken { .. } => return Err(wrong_state(source.status())),
+        };
+        let Some(id) = id else {
+            return match source.state() {
+                SandboxState::Stopped => Err(wrong_state("stopped without a disk")),
+                _ => Ok(SnapshotState::Underway),
+            };
+        };
+        let body = CreateSandbox::keeper(&self.made(), name, &source.sandbox, &id);
+        match self.client.create(&body).await {
+            Ok(keeper) => Ok(self.rest(keeper).await?),
+            // Another has come first, the snapshot is not ready, or the answer was lost: the next look says.
+            Err(VercelError::NameTaken { .. } | VercelError::SnapshotGone { .. }) => {
+                Ok(SnapshotState::Underway)
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn observe(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
+        if let Some(keeper) = self.keeper(name).await? {
+            return Ok(kept_as(&keeper.sandbox, &keeper.state()));
+        }
+        match self.client.observe(name.sandbox()).await {
+            Ok(source) if source.state() == SandboxState::Busy => Ok(SnapshotState::Underway),
+            Ok(_) | Err(VercelError::NotFound) => Ok(SnapshotState::Absent),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn list(&self) -> ProviderResult<Vec<Snapshot>> {
         let stack = self.settings.stack();
         let listed = self.client.list(&stack_prefix(stack)).await?;
         let ours = |told: Sandbox| {
@@ -113,10 +114,10 @@ impl VercelSandboxes {
         Ok(ours)
     }
 
-    pub(super) async fn drop_snapshot(&self, name: &SnapshotName) -> Result<(), VercelError> {
+    async fn delete(&self, name: &SnapshotName) -> ProviderResult<()> {
         match self.client.delete(&name.to_string()).await {
-            Err(VercelError::NotFound) => Ok(()),
-            other => other,
+            Ok(()) | Err(VercelError::NotFound) => Ok(()),
+            Err(error) => Err(error.into()),
         }
     }
 }

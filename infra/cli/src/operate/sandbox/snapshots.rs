@@ -8,7 +8,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::records::message::Operation;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_sandbox::{Provider, SnapshotName, SnapshotState};
+use bobbin_sandbox::{Provider, SnapshotName, SnapshotState, SnapshotStore};
 use serde::Serialize;
 
 use super::super::act;
@@ -75,7 +75,8 @@ async fn list(
     which: Option<&Which>,
     what: &Snapshot,
 ) -> Result<Output, CommandError> {
-    let provider = able(stack).await?;
+    let provider = stack.provider().await?;
+    let snapshots = able(&*provider)?;
     let records = match which {
         Some(which) => {
             let chosen = chosen(stack, which, what.tenant.as_ref()).await?;
@@ -84,7 +85,7 @@ async fn list(
         None => known(stack, what).await?,
     };
     let mut lines = Vec::new();
-    for snapshot in provider.snapshots().await.map_err(|e| trouble(&e))? {
+    for snapshot in snapshots.list().await.map_err(|e| trouble(&e))? {
         let of = records.iter().find(|(key, _)| snapshot.name.is_of(stack.labels(), key));
         let is_other =
             what.tenant.as_ref().is_some_and(|tenant| !snapshot.name.is_of_tenant(tenant));
@@ -195,27 +196,25 @@ async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
             "{id} is no snapshot of a sandbox of this stack, so nothing was deleted. {listed}"
         )));
     };
-    let provider = able(stack).await?;
-    let state = provider.find_snapshot(&name).await;
+    let provider = stack.provider().await?;
+    let snapshots = able(&*provider)?;
+    let state = snapshots.observe(&name).await;
     if state.map_err(|e| trouble(&e))? == SnapshotState::Absent {
         return Err(CommandError::not_found(format!(
             "There is no snapshot {id} any more. {listed}"
         )));
     }
-    let deleted = provider.delete_snapshot(&name).await;
+    let deleted = snapshots.delete(&name).await;
     deleted.map_err(|e| trouble(&e))?;
     let words = format!("{id} is deleted. Sandboxes that began with it stay as they are.");
     let deleted = id.to_owned();
     Output::new(words, &Deleted { deleted }, Status::Done)
 }
 
-/// The provider, if it makes snapshots at all.
-async fn able(stack: &Stack) -> Result<std::sync::Arc<dyn Provider>, CommandError> {
-    let provider = stack.provider().await?;
-    match provider.caps().snapshots() {
-        Ok(()) => Ok(provider),
-        Err(why) => Err(format!("The provider of this stack makes none: {why}.").into()),
-    }
+/// The provider's snapshots, if it makes any at all.
+fn able(provider: &dyn Provider) -> Result<&dyn SnapshotStore, CommandError> {
+    let snapshots = provider.facts().snapshots();
+    snapshots.map_err(|why| format!("The provider of this stack makes none: {why}.").into())
 }
 
 fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {
@@ -245,7 +244,11 @@ pub async fn look_at(
         )
         .into());
     }
-    let state = stack.provider_named(provider).await?.find_snapshot(&name).await;
+    let provider = stack.provider_named(provider).await?;
+    let state = match provider.facts().snapshots {
+        Ok(snapshots) => snapshots.observe(&name).await,
+        Err(_) => Ok(SnapshotState::Absent),
+    };
     let state = state.map_err(|e| {
         format!(
             "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."

@@ -122,7 +122,7 @@ async fn snapshot(target: &Target, report: &mut Report, daytona: &Daytona) {
         }
         return;
     };
-    match daytona.snapshot(named).await {
+    match daytona.observe_snapshot(named).await {
         Ok(Some(found)) if found.readiness() == Readiness::Ready => {
             report.right(&format!("Daytona: the stack's snapshot {named} is ready"));
             if named != ours

@@ -194,7 +194,7 @@ async fn gone_at_provider(
         return true;
     };
     let name = sandbox_name(stack.name(), &thread.sandbox(), generation);
-    match daytona.get(&name).await {
+    match daytona.observe(&name).await {
         Ok(sandbox) => sandbox.sandbox_state() == SandboxState::Gone,
         Err(DaytonaError::NotFound) | Err(_) => true,
     }

@@ -39,19 +39,32 @@ pub(crate) async fn begin(
 ) -> Result<SandboxState, Failure> {
     let secrets = BTreeMap::new();
     let spec = SandboxSpec { secrets: &secrets, snapshot };
-    client.ensure(&key(), generation, spec).await
+    Ok(client.create(&key(), generation, spec).await?)
+}
+
+/// What it is now, as a delivery of its sandbox sees it.
+async fn state(client: &DaytonaSandboxes, name: &str) -> Result<SandboxState, Failure> {
+    match client.observe(name).await {
+        Ok(found) => Ok(found.state),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(SandboxState::Gone),
+        Err(error) => Err(error.failure),
+    }
+}
+
+fn snapshots(client: &DaytonaSandboxes) -> &dyn bobbin_sandbox::SnapshotStore {
+    client.facts().snapshots().unwrap()
 }
 
 pub(crate) async fn running(client: &DaytonaSandboxes, name: &str) {
     wait_for("a sandbox that runs", async || {
-        client.observe(name).await == Ok(SandboxState::Running)
+        state(client, name).await == Ok(SandboxState::Running)
     })
     .await;
 }
 
 async fn ready(client: &DaytonaSandboxes, name: &SnapshotName) {
     wait_for("a snapshot that is ready", async || {
-        client.find_snapshot(name).await == Ok(SnapshotState::Ready)
+        snapshots(client).observe(name).await == Ok(SnapshotState::Ready)
     })
     .await;
 }
@@ -69,18 +82,18 @@ async fn walk(given: Value) -> Value {
 async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round() {
     let world = World::start("sdk").await;
     let client = client(&world, DEV.id);
-    assert_eq!(client.caps().snapshots(), Ok(()));
+    assert_eq!(client.facts().snapshots().err(), None);
     begin(&client, 1, None).await.unwrap();
     let theirs = SnapshotName::new(DEV, &key(), 1, 1_000);
     running(&client, theirs.sandbox()).await;
-    let source = client.find(theirs.sandbox()).await.unwrap();
+    let source = client.observe(theirs.sandbox()).await.unwrap();
     assert_eq!(
         source.ends_ms.map(|ends| ends - source.created_ms.unwrap()),
-        client.caps().life_ms_max,
+        client.facts().life_ms_max,
         "the provider ends it by itself"
     );
     world.exec(&source.id, "mkdir -p project && printf ours >project/kept.txt").await;
-    assert_eq!(client.snapshot(&theirs).await, Ok(SnapshotState::Underway));
+    assert_eq!(snapshots(&client).create(&theirs).await, Ok(SnapshotState::Underway));
     ready(&client, &theirs).await;
 
     // One that Bobbin has a name for, made by the other client.
@@ -97,13 +110,13 @@ async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round(
     let none = found["none"].as_str().unwrap();
     assert!(none.contains("Snapshot nobody-made-it not found"), "{none}");
 
-    let listed = client.snapshots().await.unwrap();
+    let listed = snapshots(&client).list().await.unwrap();
     let names: Vec<&SnapshotName> = listed.iter().map(|one| &one.name).collect();
     assert_eq!(names, [&ours, &theirs], "the newest first");
     begin(&client, 2, Some(&ours)).await.unwrap();
     let second = SnapshotName::new(DEV, &key(), 2, 0);
     running(&client, second.sandbox()).await;
-    let id = client.find(second.sandbox()).await.unwrap().id;
+    let id = client.observe(second.sandbox()).await.unwrap().id;
     assert_eq!(world.exec(&id, "cat project/kept.txt").await["result"], "ours");
     world.end().await;
 }
@@ -113,42 +126,42 @@ async fn a_snapshot_is_asked_for_once_found_again_and_deleted_once() {
     let world = World::start("kept-by-us").await;
     let client = client(&world, DEV.id);
     let name = SnapshotName::new(DEV, &key(), 1, 1_000);
-    let none = client.snapshot(&name).await.expect_err("no such sandbox");
+    let none = snapshots(&client).create(&name).await.expect_err("no such sandbox");
     assert_eq!((none.kind, &none.failure), (ErrorKind::NotFound, &Failure::SandboxGone));
     begin(&client, 1, None).await.unwrap();
     running(&client, name.sandbox()).await;
 
-    assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Absent));
+    assert_eq!(snapshots(&client).observe(&name).await, Ok(SnapshotState::Absent));
     let hold = json!({ "fault": "hold_state", "state": "snapshotting", "ms": 700 });
     world.arm(hold).await;
     for _ in 0..2 {
-        assert_eq!(client.snapshot(&name).await, Ok(SnapshotState::Underway));
+        assert_eq!(snapshots(&client).create(&name).await, Ok(SnapshotState::Underway));
     }
-    assert_eq!(client.observe(name.sandbox()).await, Ok(SandboxState::Busy));
+    assert_eq!(state(&client, name.sandbox()).await, Ok(SandboxState::Busy));
     ready(&client, &name).await;
-    assert_eq!(client.snapshot(&name).await, Ok(SnapshotState::Ready));
+    assert_eq!(snapshots(&client).create(&name).await, Ok(SnapshotState::Ready));
     let (_, all) = world.get("/api/snapshots?name=-at1000-").await;
     assert_eq!(all["total"], 1, "{all}");
 
     // One that comes to nothing is absent again: nobody says why, and a repeat makes it.
     let second = SnapshotName::new(DEV, &key(), 1, 2_000);
     world.arm(json!({ "fault": "lose_snapshot" })).await;
-    assert_eq!(client.snapshot(&second).await, Ok(SnapshotState::Underway));
+    assert_eq!(snapshots(&client).create(&second).await, Ok(SnapshotState::Underway));
     wait_for("a snapshot that came to nothing", async || {
-        client.find_snapshot(&second).await == Ok(SnapshotState::Absent)
+        snapshots(&client).observe(&second).await == Ok(SnapshotState::Absent)
     })
     .await;
-    assert_eq!(client.snapshot(&second).await, Ok(SnapshotState::Underway));
+    assert_eq!(snapshots(&client).create(&second).await, Ok(SnapshotState::Underway));
     ready(&client, &second).await;
 
     // A namesake stack in the same organisation sees neither.
-    assert_eq!(self::client(&world, "another").snapshots().await, Ok(Vec::new()));
-    assert_eq!(client.snapshots().await.unwrap().len(), 2);
+    assert_eq!(snapshots(&self::client(&world, "another")).list().await, Ok(Vec::new()));
+    assert_eq!(snapshots(&client).list().await.unwrap().len(), 2);
     for _ in 0..2 {
-        client.delete_snapshot(&name).await.unwrap();
-        assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Absent));
+        snapshots(&client).delete(&name).await.unwrap();
+        assert_eq!(snapshots(&client).observe(&name).await, Ok(SnapshotState::Absent));
     }
-    assert_eq!(client.snapshots().await.unwrap().len(), 1);
+    assert_eq!(snapshots(&client).list().await.unwrap().len(), 1);
     world.end().await;
 }
 
@@ -159,12 +172,12 @@ async fn what_a_snapshot_needs_first_is_said() {
     let name = SnapshotName::new(DEV, &key(), 1, 1_000);
     begin(&client, 1, None).await.unwrap();
     running(&client, name.sandbox()).await;
-    let id = client.find(name.sandbox()).await.unwrap().id;
+    let id = client.observe(name.sandbox()).await.unwrap().id;
     world.act(&id, "stop").await;
     world.reach(&id, "stopped").await;
     world.act(&id, "archive").await;
     world.reach(&id, "archived").await;
-    let refused = client.snapshot(&name).await.expect_err("it is archived");
+    let refused = snapshots(&client).create(&name).await.expect_err("it is archived");
     assert_eq!(refused.kind, ErrorKind::WrongState);
     assert!(
         refused.seen.starts_with("the sandbox is archived: start it, then make the snapshot"),
@@ -174,16 +187,16 @@ async fn what_a_snapshot_needs_first_is_said() {
     // One that was put to sleep is woken by the create, which is repeated until it is there.
     world.act(&id, "start").await;
     world.reach(&id, "started").await;
-    client.snapshot(&name).await.unwrap();
+    snapshots(&client).create(&name).await.unwrap();
     ready(&client, &name).await;
     let path = format!("/api/snapshots/{name}/deactivate");
     assert_eq!(world.post(&path, json!({})).await.0, 204);
-    assert_eq!(client.find_snapshot(&name).await, Ok(SnapshotState::Asleep));
+    assert_eq!(snapshots(&client).observe(&name).await, Ok(SnapshotState::Asleep));
     let waits = begin(&client, 2, Some(&name)).await.expect_err("it sleeps");
     assert!(matches!(waits, Failure::Wait { .. }), "{waits:?}");
     wait_for("the sandbox", async || begin(&client, 2, Some(&name)).await.is_ok()).await;
 
-    client.delete_snapshot(&name).await.unwrap();
+    snapshots(&client).delete(&name).await.unwrap();
     wait_for("the end of it", async || world.get(&format!("/api/snapshots/{name}")).await.0 == 404)
         .await;
     let gone = begin(&client, 3, Some(&name)).await.expect_err("it is gone");
@@ -195,7 +208,7 @@ async fn what_a_snapshot_needs_first_is_said() {
     );
     let full = json!({ "fault": "answer", "operation": "snapshot", "status": 429 });
     world.arm(full).await;
-    let limited = client.snapshot(&name).await.expect_err("limited");
+    let limited = snapshots(&client).create(&name).await.expect_err("limited");
     assert!(matches!(limited.failure, Failure::Wait { .. }), "{limited:?}");
     world.end().await;
 }

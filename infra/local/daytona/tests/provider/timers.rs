@@ -112,7 +112,7 @@ async fn a_sandbox_that_is_worked_in_outlives_the_time_it_was_made_with() {
     for _ in 0..life {
         world.advance(day).await;
         world.reach(&id, "stopped").await;
-        client.resume(&name).await.unwrap();
+        client.start(&name).await.unwrap();
         running(&client, &name).await;
     }
     for _ in 0..life {
@@ -121,7 +121,7 @@ async fn a_sandbox_that_is_worked_in_outlives_the_time_it_was_made_with() {
     }
     // Nobody works in it any more: the net is under it as before.
     world.advance((life - 1) * day).await;
-    assert!(client.find(&name).await.is_ok());
+    assert!(client.observe(&name).await.is_ok());
     world.advance(day + 1).await;
     world.gone(&id).await;
     world.end().await;

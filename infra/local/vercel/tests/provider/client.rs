@@ -11,7 +11,8 @@ use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::labels::Stack;
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 use bobbin_sandbox::{
-    ErrorKind, HostedSecret, Provider, Sandbox, SandboxSpec, Secrets, SnapshotName, SnapshotState,
+    Deletion, ErrorKind, HostedSecret, Provider, Sandbox, SandboxSpec, Secrets, SnapshotName,
+    SnapshotState,
 };
 use serde_json::json;
 use tokio::time::Instant;
@@ -57,11 +58,24 @@ async fn begin(
 ) -> Result<SandboxState, Failure> {
     let secrets = BTreeMap::new();
     let spec = SandboxSpec { secrets: &secrets, snapshot };
-    client.ensure(&key(), generation, spec).await
+    Ok(client.create(&key(), generation, spec).await?)
 }
 
 async fn stop(client: &VercelSandboxes, name: &str) -> Result<SandboxState, Failure> {
-    client.stop(name, Instant::now() + 60 * SECOND).await
+    Ok(client.stop(name, Instant::now() + 60 * SECOND).await?)
+}
+
+/// What it is now, as a delivery of its sandbox sees it.
+async fn state(client: &VercelSandboxes, name: &str) -> Result<SandboxState, Failure> {
+    match client.observe(name).await {
+        Ok(found) => Ok(found.state),
+        Err(error) if error.kind == ErrorKind::NotFound => Ok(SandboxState::Gone),
+        Err(error) => Err(error.failure),
+    }
+}
+
+fn snapshots(client: &VercelSandboxes) -> &dyn bobbin_sandbox::SnapshotStore {
+    client.facts().snapshots().unwrap()
 }
 
 async fn run(client: &VercelSandboxes, sandbox: &Sandbox, script: &str) -> (i64, String) {
@@ -72,15 +86,17 @@ async fn run(client: &VercelSandboxes, sandbox: &Sandbox, script: &str) -> (i64,
 }
 
 async fn reaches(client: &VercelSandboxes, name: &str, state: SandboxState) {
-    wait_for(&format!("{state:?}"), async || client.observe(name).await.as_ref() == Ok(&state))
-        .await;
+    wait_for(&format!("{state:?}"), async || {
+        self::state(client, name).await.as_ref() == Ok(&state)
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted() {
     let world = World::start("life").await;
     let client = client(&world);
-    assert_eq!(client.observe(&name(1)).await, Ok(SandboxState::Gone));
+    assert_eq!(state(&client, &name(1)).await, Ok(SandboxState::Gone));
     let at_once = (0..5).map(|_| begin(&client, 1, None));
     for made in futures::future::join_all(at_once).await {
         assert!(matches!(made, Ok(SandboxState::Running | SandboxState::Provisioning)), "{made:?}");
@@ -88,7 +104,7 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
     reaches(&client, &name(1), SandboxState::Running).await;
     assert_eq!(begin(&client, 1, None).await, Ok(SandboxState::Running));
     assert_eq!(world.provider.sandboxes().len(), 1, "the others adopt");
-    let made = client.find(&name(1)).await.unwrap();
+    let made = client.observe(&name(1)).await.unwrap();
     assert!(made.belongs_to(DEV, &key(), 1), "{:?}", made.labels);
     assert_eq!(made.owner(), Some((key(), 1)));
     assert!(made.created_ms.is_some() && made.ends_ms.is_none());
@@ -117,7 +133,7 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
     assert!(matches!(none.failure, Failure::NonRecoverable { .. }));
 
     let late = client.stop(&name(1), Instant::now()).await;
-    assert!(matches!(late, Err(Failure::Wait { .. })), "{late:?}");
+    assert!(matches!(late.as_ref().map_err(|e| &e.failure), Err(Failure::Wait { .. })), "{late:?}");
     for _ in 0..2 {
         assert_eq!(stop(&client, &name(1)).await, Ok(SandboxState::Stopped));
     }
@@ -126,17 +142,17 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
     let down = client.exec(&made, "true", &env, SECOND).await.unwrap_err();
     assert!(matches!(down.failure, Failure::SandboxDown { .. }), "{down:?}");
     for _ in 0..2 {
-        assert_eq!(client.resume(&name(1)).await, Ok(SandboxState::Running));
+        assert_eq!(client.start(&name(1)).await, Ok(SandboxState::Running));
     }
-    let again = client.find(&name(1)).await.unwrap();
+    let again = client.observe(&name(1)).await.unwrap();
     assert_ne!(again.exec_base, made.exec_base, "another session");
     assert_ne!(client.endpoint(&name(1), 4096).await.unwrap(), first);
     assert_eq!(client.get_file(&again, "a/b.txt").await.unwrap(), b"kept");
 
     for _ in 0..2 {
-        assert_eq!(client.destroy(&name(1)).await, Ok(SandboxState::Gone));
+        assert_eq!(client.delete(Deletion::Named(&name(1))).await, Ok(SandboxState::Gone));
     }
-    let gone = client.find(&name(1)).await.unwrap_err();
+    let gone = client.observe(&name(1)).await.unwrap_err();
     assert_eq!((gone.kind, &gone.failure), (ErrorKind::NotFound, &Failure::SandboxGone));
     world.end().await;
 }
@@ -164,7 +180,7 @@ async fn a_tenants_sandboxes_are_counted_and_listed_and_a_strangers_are_left_alo
     assert_eq!(ours.count(&tenant, Some(&name(1))).await, Ok(0));
     assert_eq!(ours.count(&tenant, Some("not listed yet")).await, Ok(1), "all others count");
     assert_eq!(ours.count(&Tenant::discord("9"), None).await, Ok(0));
-    ours.delete(&listed[0]).await.unwrap();
+    ours.delete(Deletion::Found(&listed[0])).await.unwrap();
     assert_eq!(ours.count(&tenant, None).await, Ok(0));
     world.end().await;
 }
@@ -183,9 +199,9 @@ async fn a_lost_answer_and_a_failure_are_repaired_by_asking_again() {
     let lost = stop(&client, &name(1)).await.unwrap_err();
     assert!(matches!(lost, Failure::Outage { .. }), "{lost:?}");
     reaches(&client, &name(1), SandboxState::Stopped).await;
-    let lost = client.destroy(&name(1)).await.unwrap_err();
-    assert!(matches!(lost, Failure::Outage { .. }), "{lost:?}");
-    assert_eq!(client.destroy(&name(1)).await, Ok(SandboxState::Gone));
+    let lost = client.delete(Deletion::Named(&name(1))).await.unwrap_err();
+    assert!(matches!(lost.failure, Failure::Outage { .. }), "{lost:?}");
+    assert_eq!(client.delete(Deletion::Named(&name(1))).await, Ok(SandboxState::Gone));
 
     for (fault, class) in [
         (
@@ -214,7 +230,7 @@ async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_d
     let world = World::start("hard-end").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     let none = BTreeMap::new();
     let running = client.exec(&sandbox, "echo kept >file; sleep 600", &none, 600 * SECOND);
     let ending = async {
@@ -227,17 +243,17 @@ async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_d
     let broken = broken.unwrap_err();
     assert!(matches!(broken.failure, Failure::SandboxDown { .. }), "{broken:?}");
     reaches(&client, &name(1), SandboxState::Stopped).await;
-    assert_eq!(client.resume(&name(1)).await, Ok(SandboxState::Running));
-    let sandbox = client.find(&name(1)).await.unwrap();
+    assert_eq!(client.start(&name(1)).await, Ok(SandboxState::Running));
+    let sandbox = client.observe(&name(1)).await.unwrap();
     assert_eq!(client.get_file(&sandbox, "file").await.unwrap(), b"kept\n");
 
     // Looked at in the middle of a transition.
     world.arm(json!({ "fault": "hold", "ms": 300 })).await;
     let own = name(1);
     let (stopped, seen) = tokio::join!(stop(&client, &own), async {
-        wait_for("a stop under way", async || client.observe(&own).await == Ok(SandboxState::Busy))
+        wait_for("a stop under way", async || state(&client, &own).await == Ok(SandboxState::Busy))
             .await;
-        (client.resume(&own).await, stop(&client, &own).await)
+        (client.start(&own).await.map_err(Failure::from), stop(&client, &own).await)
     });
     assert_eq!(stopped, Ok(SandboxState::Stopped));
     assert_eq!(seen, (Ok(SandboxState::Busy), Ok(SandboxState::Busy)));
@@ -252,12 +268,12 @@ async fn work_that_goes_on_keeps_its_session_alive() {
     let most = u64::from(SandboxLimits::DEFAULT.auto_stop_min);
     client.keep_alive(&name(1)).await.unwrap();
     world.advance(most / 2).await;
-    assert_eq!(client.observe(&name(1)).await, Ok(SandboxState::Running));
+    assert_eq!(state(&client, &name(1)).await, Ok(SandboxState::Running));
     world.advance(most / 2).await;
     reaches(&client, &name(1), SandboxState::Stopped).await;
     client.keep_alive(&name(1)).await.unwrap();
     assert_eq!(
-        client.observe(&name(1)).await,
+        state(&client, &name(1)).await,
         Ok(SandboxState::Stopped),
         "one that stands still is left alone"
     );
@@ -269,7 +285,7 @@ async fn a_command_that_runs_over_its_time_is_ended() {
     let world = World::start("over").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     let none = BTreeMap::new();
     let over = client.exec(&sandbox, "echo $$ >pid; exec sleep 600", &none, SECOND);
     let over = over.await.unwrap_err();
@@ -285,43 +301,43 @@ async fn a_command_that_runs_over_its_time_is_ended() {
 async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
     let world = World::start("snapshots").await;
     let client = client(&world);
-    let caps = client.caps();
-    assert!(caps.snapshots().is_ok() && caps.snapshot_ends_run && caps.life_ms_max.is_none());
+    let facts = client.facts();
+    assert!(facts.snapshots().is_ok() && facts.snapshot_ends_run && facts.life_ms_max.is_none());
     let first = SnapshotName::new(DEV, &key(), 1, 1_000);
-    let none = client.snapshot(&first).await.unwrap_err();
+    let none = snapshots(&client).create(&first).await.unwrap_err();
     assert_eq!((none.kind, &none.failure), (ErrorKind::NotFound, &Failure::SandboxGone));
     begin(&client, 1, None).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     run(&client, &sandbox, "echo one >file").await;
-    assert_eq!(client.find_snapshot(&first).await, Ok(SnapshotState::Absent));
+    assert_eq!(snapshots(&client).observe(&first).await, Ok(SnapshotState::Absent));
     // Every answer on the way is lost once: a repeat goes on where the last call left off.
     for operation in ["snapshot", "create", "stop"] {
         world.arm(json!({ "fault": "drop", "operation": operation })).await;
     }
     wait_for("the snapshot", async || {
-        let _ = client.snapshot(&first).await;
-        client.find_snapshot(&first).await == Ok(SnapshotState::Ready)
+        let _ = snapshots(&client).create(&first).await;
+        snapshots(&client).observe(&first).await == Ok(SnapshotState::Ready)
     })
     .await;
-    assert_eq!(client.snapshot(&first).await, Ok(SnapshotState::Ready));
+    assert_eq!(snapshots(&client).create(&first).await, Ok(SnapshotState::Ready));
     assert_eq!(
-        client.observe(&name(1)).await,
+        state(&client, &name(1)).await,
         Ok(SandboxState::Stopped),
         "the run has ended with it"
     );
 
     // The sandbox goes on, and its own snapshots come and go.
-    client.resume(&name(1)).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    client.start(&name(1)).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     run(&client, &sandbox, "echo two >file").await;
     stop(&client, &name(1)).await.unwrap();
     let second = SnapshotName::new(DEV, &key(), 1, 2_000);
-    client.snapshot(&second).await.unwrap();
+    snapshots(&client).create(&second).await.unwrap();
     wait_for("the second", async || {
-        client.find_snapshot(&second).await == Ok(SnapshotState::Ready)
+        snapshots(&client).observe(&second).await == Ok(SnapshotState::Ready)
     })
     .await;
-    let listed = client.snapshots().await.unwrap();
+    let listed = snapshots(&client).list().await.unwrap();
     let names: Vec<&SnapshotName> = listed.iter().map(|one| &one.name).collect();
     assert_eq!(names, [&second, &first], "the newest first");
     assert_eq!(
@@ -329,17 +345,17 @@ async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
         1,
         "what keeps a snapshot is no thread's sandbox"
     );
-    client.destroy(&name(1)).await.unwrap();
+    client.delete(Deletion::Named(&name(1))).await.unwrap();
     for (generation, snapshot, text) in [(2, &first, "one\n"), (3, &second, "two\n")] {
         assert_eq!(begin(&client, generation, Some(snapshot)).await, Ok(SandboxState::Running));
-        let made = client.find(&name(generation)).await.unwrap();
+        let made = client.observe(&name(generation)).await.unwrap();
         let file = client.get_file(&made, "file").await.unwrap();
         assert_eq!(String::from_utf8(file).unwrap(), text);
     }
     for _ in 0..2 {
-        client.delete_snapshot(&first).await.unwrap();
+        snapshots(&client).delete(&first).await.unwrap();
     }
-    assert_eq!(client.find_snapshot(&first).await, Ok(SnapshotState::Absent));
+    assert_eq!(snapshots(&client).observe(&first).await, Ok(SnapshotState::Absent));
     assert_eq!(
         begin(&client, 2, Some(&first)).await,
         Ok(SandboxState::Running),
@@ -360,10 +376,10 @@ async fn a_sandbox_that_is_lost_or_whose_disk_is_lost_is_gone() {
     let world = World::start("gone").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     world.lose(&name(1)).await;
-    assert_eq!(client.observe(&name(1)).await, Ok(SandboxState::Gone));
-    assert_eq!(client.resume(&name(1)).await, Ok(SandboxState::Gone));
+    assert_eq!(state(&client, &name(1)).await, Ok(SandboxState::Gone));
+    assert_eq!(client.start(&name(1)).await, Ok(SandboxState::Gone));
     assert_eq!(stop(&client, &name(1)).await, Ok(SandboxState::Gone));
     let none = BTreeMap::new();
     let down = client.exec(&sandbox, "true", &none, SECOND).await;
@@ -398,15 +414,15 @@ async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
         hosts: vec!["127.0.0.1".to_owned()],
         owner: None,
     };
-    let kept = client.keep_secrets(&[secret("sk-first")]).await.unwrap();
+    let kept = client.facts().secrets.ok().unwrap().keep(&[secret("sk-first")]).await.unwrap();
     let Secrets::Outside(kept) = kept else {
         panic!("it keeps them");
     };
     let placeholder = kept["OPENAI_API_KEY"].clone();
     let names = BTreeMap::from([("OPENAI_API_KEY".to_owned(), placeholder.secret.clone())]);
     let spec = SandboxSpec { secrets: &names, snapshot: None };
-    client.ensure(&key(), 1, spec).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    client.create(&key(), 1, spec).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     assert!(sandbox.has_placeholders() && sandbox.belongs_to(DEV, &key(), 1));
     let ask = |said: &str| {
         format!("curl -s -H 'Authorization: Bearer {said}' http://127.0.0.1:{port}/v1")
@@ -417,12 +433,12 @@ async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
     assert!(!run(&client, &sandbox, "env").await.1.contains("sk-first"));
 
     // Another key: the sandbox that runs gets it, and so does its next session.
-    client.keep_secrets(&[secret("sk-second")]).await.unwrap();
-    client.mount_secrets(&sandbox, &names).await.unwrap();
+    client.facts().secrets.ok().unwrap().keep(&[secret("sk-second")]).await.unwrap();
+    client.facts().secrets.ok().unwrap().mount(&sandbox, &names).await.unwrap();
     assert_eq!(run(&client, &sandbox, &ask(text)).await.1, "Bearer sk-second");
     stop(&client, &name(1)).await.unwrap();
-    client.resume(&name(1)).await.unwrap();
-    let sandbox = client.find(&name(1)).await.unwrap();
+    client.start(&name(1)).await.unwrap();
+    let sandbox = client.observe(&name(1)).await.unwrap();
     assert_eq!(run(&client, &sandbox, &ask(text)).await.1, "Bearer sk-second");
     served.abort();
     world.end().await;

@@ -6,6 +6,7 @@ use bobbin_http::{Answer, HttpError};
 
 use crate::api::{Refusal, cut, words};
 use crate::daytona::types::ErrorBody;
+use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
 /// What went wrong, by what is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -126,18 +127,42 @@ impl DaytonaError {
         }
     }
 
-    /// What to do about a call into the sandbox (toolbox): silence and server errors are the sandbox's, not Daytona's.
-    #[must_use]
-    pub fn toolbox_failure(&self) -> Failure {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unavailable { .. }
-            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::SandboxDown { seen: self.to_string() }
-            }
-            // A 404 of the toolbox does not say that the control API does not know the sandbox: observe.
-            Self::NotFound => Failure::SandboxDown { seen: self.to_string() },
-            _ => self.failure(),
+            Self::NotFound => ErrorKind::NotFound,
+            Self::CommandTimeout => ErrorKind::CommandTimeout,
+            refused if refused.says_snapshots_full() => ErrorKind::SnapshotsFull,
+            Self::BadKey | Self::Forbidden { .. } => ErrorKind::KeyRefused,
+            _ => ErrorKind::Other,
         }
+    }
+}
+
+impl InSandbox<DaytonaError> {
+    /// What to do about a call of the toolbox: silence and server errors are the sandbox's, not Daytona's.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match &self.0 {
+            // A 404 of the toolbox does not say that the control API does not know the sandbox: observe.
+            DaytonaError::NotFound
+            | DaytonaError::Unavailable { .. }
+            | DaytonaError::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::SandboxDown { seen: self.0.to_string() }
+            }
+            other => other.failure(),
+        }
+    }
+}
+
+impl From<DaytonaError> for ProviderError {
+    fn from(error: DaytonaError) -> Self {
+        Self { kind: error.kind(), failure: error.failure(), seen: error.to_string() }
+    }
+}
+
+impl From<InSandbox<DaytonaError>> for ProviderError {
+    fn from(error: InSandbox<DaytonaError>) -> Self {
+        Self { kind: error.0.kind(), failure: error.failure(), seen: error.0.to_string() }
     }
 }
 

@@ -74,7 +74,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn get(&self, name: &str) -> Answered<Sandbox> {
+    pub async fn observe(&self, name: &str) -> Answered<Sandbox> {
         self.api
             .read(self.control(Method::GET, &["sandbox", name], &[], bobbin_http::REQUEST_MS)?)
             .await

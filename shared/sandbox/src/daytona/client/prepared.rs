@@ -53,7 +53,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn snapshot(&self, name: &str) -> Answered<Option<Snapshot>> {
+    pub async fn observe_snapshot(&self, name: &str) -> Answered<Option<Snapshot>> {
         let read =
             self.api.read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
         match read.await {
@@ -68,7 +68,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn snapshots(&self, part: &str) -> Answered<Vec<Snapshot>> {
+    pub async fn list_snapshots(&self, part: &str) -> Answered<Vec<Snapshot>> {
         let limit = PAGE_ITEMS.to_string();
         let mut found = Vec::new();
         for number in 1..=SNAPSHOT_PAGES_MAX {

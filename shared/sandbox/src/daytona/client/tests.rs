@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::*;
 use crate::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use crate::labels::Stack;
-use crate::{ErrorKind, Provider as _, SnapshotName, SnapshotState, provider};
+use crate::{Deletion, ErrorKind, Facts, Provider as _, SnapshotName, SnapshotState, provider};
 
 async fn answering(replies: Vec<Reply>) -> (Server, Daytona) {
     let server = Server::answering(replies).await;
@@ -62,12 +62,12 @@ async fn every_status_says_what_to_do() {
     ];
     for (answer, class) in table {
         let (_server, client) = answering(vec![answer.clone()]).await;
-        let error = client.get("n").await.expect_err("an error");
+        let error = client.observe("n").await.expect_err("an error");
         let failure = serde_json::to_value(error.failure()).unwrap();
         assert_eq!(failure["class"], class, "{answer:?}: {error:?}");
     }
     let (_server, client) = answering(vec![waiting]).await;
-    assert_eq!(client.get("n").await, Err(DaytonaError::RateLimited { after_ms: 7000 }));
+    assert_eq!(client.observe("n").await, Err(DaytonaError::RateLimited { after_ms: 7000 }));
 }
 
 #[tokio::test]
@@ -75,30 +75,26 @@ async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
     let (server, client) = answering(vec![reply(200, json!({}))]).await;
     let sandbox = sandbox_at(&server);
     drop(server);
-    let error = client.get("n").await.expect_err("nobody listens");
+    let error = client.observe("n").await.expect_err("nobody listens");
     assert!(matches!(error.failure(), Failure::Outage { .. }), "{error:?}");
-    let run = client.execute(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(1)).await;
-    assert!(matches!(
-        run.expect_err("nobody listens").toolbox_failure(),
-        Failure::SandboxDown { .. }
-    ));
+    let run = client.exec(&sandbox, "true", &BTreeMap::new(), Duration::from_secs(1)).await;
+    assert!(matches!(run.expect_err("nobody listens").failure(), Failure::SandboxDown { .. }));
 }
 
 #[tokio::test]
 async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
     let (server, client) =
         answering(vec![said(404, "not found: sandbox container not found x")]).await;
-    let run = client
-        .execute(&sandbox_at(&server), "true", &BTreeMap::new(), Duration::from_secs(1))
-        .await;
-    assert!(matches!(run.expect_err("404").toolbox_failure(), Failure::SandboxDown { .. }));
+    let run =
+        client.exec(&sandbox_at(&server), "true", &BTreeMap::new(), Duration::from_secs(1)).await;
+    assert!(matches!(run.expect_err("404").failure(), Failure::SandboxDown { .. }));
 }
 
 #[tokio::test]
 async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
     let sandbox = json!({"id": "id-1", "name": "n", "state": "started"});
     let (server, client) = answering(vec![reply(200, sandbox)]).await;
-    client.get("a/b").await.unwrap();
+    client.observe("a/b").await.unwrap();
     client.start("n").await.unwrap();
     client.stop("n").await.unwrap();
     client.recover("n").await.unwrap();
@@ -181,10 +177,13 @@ async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
     let (server, client) = answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
     let env = [("A".to_owned(), "1".to_owned())].into();
     let ran =
-        client.execute(&sandbox_at(&server), "false", &env, Duration::from_secs(5)).await.unwrap();
+        client.exec(&sandbox_at(&server), "false", &env, Duration::from_secs(5)).await.unwrap();
     assert_eq!((ran.exit_code, ran.result.as_str()), (3, "x"));
-    client.upload(&sandbox_at(&server), vec![("a/b.txt".into(), b"hello".to_vec())]).await.unwrap();
-    client.download(&sandbox_at(&server), "a/b.txt").await.unwrap();
+    client
+        .put_files(&sandbox_at(&server), vec![("a/b.txt".into(), b"hello".to_vec())])
+        .await
+        .unwrap();
+    client.get_file(&sandbox_at(&server), "a/b.txt").await.unwrap();
     let seen = server.received();
     assert_eq!(seen[0].line, "POST /toolbox/id-1/process/execute");
     assert_eq!(seen[0].json(), json!({"command": "false", "timeout": 5, "envs": {"A": "1"}}));
@@ -199,8 +198,8 @@ async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
         answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
     let mut sandbox = sandbox_at(&server);
     sandbox.exec_base = None;
-    let error = client.download(&sandbox, "x").await.expect_err("a private address");
-    assert!(matches!(error, DaytonaError::Http(HttpError::Refused { .. })), "{error:?}");
+    let error = client.get_file(&sandbox, "x").await.expect_err("a private address");
+    assert!(matches!(error.0, DaytonaError::Http(HttpError::Refused { .. })), "{error:?}");
     assert_eq!(server.received().len(), 1, "nothing went to the private address");
     assert_eq!(server.received()[0].line, "GET /api/sandbox/id-1/toolbox-proxy-url");
 }
@@ -234,7 +233,7 @@ fn request_bodies_fit_daytonas_own_description() {
 #[tokio::test]
 async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
     let (server, sandboxes) = sandboxes(vec![said(409, "it is being started")]).await;
-    let refused = sandboxes.delete(&sandbox_at(&server)).await;
+    let refused = sandboxes.delete(Deletion::Found(&sandbox_at(&server))).await;
     let refused = refused.expect_err("it is still there");
     assert!(refused.seen.contains("it is being started"), "{refused}");
     let lines = server.lines();
@@ -246,13 +245,13 @@ async fn a_delete_goes_out_whatever_one_look_says() {
     let there = reply(200, json!({"id": "id-1", "name": "n", "state": "destroying"}));
     let not_found = said(404, "not found");
     let (server, provider) = sandboxes(vec![not_found.clone(), there.clone(), there]).await;
-    assert_eq!(provider.destroy("n").await, Ok(State::Gone));
+    assert_eq!(provider.delete(Deletion::Named("n")).await, Ok(State::Gone));
     assert_eq!(
         server.lines(),
         ["GET /api/sandbox/n", "DELETE /api/sandbox/n", "GET /api/sandbox/n"]
     );
     let (server, provider) = sandboxes(vec![not_found.clone(), not_found]).await;
-    assert_eq!(provider.destroy("n").await, Ok(State::Gone));
+    assert_eq!(provider.delete(Deletion::Named("n")).await, Ok(State::Gone));
     assert_eq!(server.lines().len(), 2, "the answer to the delete counts");
 }
 
@@ -297,7 +296,7 @@ async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refus
         match wanted {
             Some(state) => assert_eq!(stopped, Ok(state)),
             None => assert!(
-                matches!(&stopped, Err(Failure::NonRecoverable { advice }) if advice.contains("stoppable")),
+                matches!(stopped.as_ref().map_err(|e| &e.failure), Err(Failure::NonRecoverable { advice }) if advice.contains("stoppable")),
                 "{stopped:?}"
             ),
         }
@@ -328,7 +327,7 @@ async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox
     ];
     for (what, replies, expected) in table {
         let (_server, sandboxes) = sandboxes(replies).await;
-        let seen = sandboxes.find_snapshot(&of_a_sandbox()).await;
+        let seen = crate::SnapshotStore::observe(&sandboxes, &of_a_sandbox()).await;
         assert_eq!(seen, Ok(expected), "{what}");
     }
 }
@@ -340,7 +339,7 @@ async fn what_keeps_daytona_from_a_snapshot_says_what_to_do() {
     let after = |more: Vec<Reply>| absent().into_iter().chain(more).collect::<Vec<_>>();
     let ask = async |replies| {
         let (server, sandboxes) = sandboxes(replies).await;
-        let said = sandboxes.snapshot(&of_a_sandbox()).await;
+        let said = crate::SnapshotStore::create(&sandboxes, &of_a_sandbox()).await;
         (said, server.lines())
     };
     let (made, lines) = ask(after(vec![sandbox("snapshotting")])).await;
@@ -377,4 +376,27 @@ async fn what_keeps_daytona_from_a_snapshot_says_what_to_do() {
     }
     let gone = ask(after(vec![none()])).await.0.expect_err("there is no such sandbox");
     assert_eq!((gone.kind, gone.failure), (ErrorKind::NotFound, Failure::SandboxGone));
+}
+
+#[tokio::test]
+async fn what_a_provider_lacks_is_told_in_words() {
+    let (_server, sandboxes) = sandboxes(Vec::new()).await;
+    let able = Facts { life_ms_max: None, ..sandboxes.facts() };
+    assert_eq!(able.lacking(), Vec::<String>::new());
+    let less = Facts {
+        snapshots: Err("hosts make none"),
+        snapshot_ends_run: true,
+        life_ms_max: Some(7 * 24 * 60 * 60_000),
+        secrets: Err("hosts keep none"),
+        ..able
+    };
+    assert_eq!(
+        less.lacking(),
+        [
+            "no snapshots here: hosts make none",
+            "a snapshot ends what runs in the sandbox",
+            "no disk beyond its end: a sandbox is deleted 7 days after it was last worked in",
+            "model keys are inside the sandboxes",
+        ]
+    );
 }

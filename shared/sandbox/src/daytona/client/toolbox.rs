@@ -10,44 +10,47 @@ use serde_json::{Value, json};
 use super::error::DaytonaError;
 use super::{Answered, Daytona, LIFECYCLE_MS_MAX};
 use crate::daytona::types::{Executed, FileInfo};
-use crate::provider;
+use crate::provider::{self, InSandbox};
 
 /// What an exec may take beyond its own timeout.
 const EXEC_MARGIN_MS: u64 = 15_000;
 /// An upload or download.
 const TRANSFER_MS_MAX: u64 = 60_000;
 
+/// What the toolbox answered, or why it did not.
+type ToolboxResult<T> = Result<T, InSandbox<DaytonaError>>;
+
 impl Daytona {
     /// Runs a shell script in the sandbox. `env` lives only in its processes. The script is the shell's stdin, so a
     /// command that reads stdin has to be given another.
     ///
     /// # Errors
-    /// [`DaytonaError`]; over the timeout it is killed and answers [`DaytonaError::CommandTimeout`].
-    pub async fn execute(
+    /// [`DaytonaError`]; a script that runs over the timeout is killed: [`DaytonaError::CommandTimeout`].
+    pub async fn exec(
         &self,
         sandbox: &provider::Sandbox,
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Answered<Executed> {
+    ) -> ToolboxResult<Executed> {
         let body = execute_body(script, env, timeout);
         let millis = u64::try_from(timeout.as_millis()).unwrap_or(LIFECYCLE_MS_MAX);
         let segments = ["process", "execute"];
         let request = self
             .toolbox(sandbox, Method::POST, &segments, &[], millis.saturating_add(EXEC_MARGIN_MS))
             .await?;
-        self.api.read(request.json(&body)).await
+        Ok(self.api.read(request.json(&body)).await?)
     }
 
     /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn upload(
+    pub async fn put_files(
         &self,
         sandbox: &provider::Sandbox,
         files: Vec<(String, Vec<u8>)>,
-    ) -> Answered<()> {
+    ) -> ToolboxResult<()> {
         let mut form = Form::new();
         for (at, (path, bytes)) in files.into_iter().enumerate() {
             let name = path.rsplit('/').next().unwrap_or("file").to_owned();
@@ -58,7 +61,8 @@ impl Daytona {
         }
         let segments = ["files", "bulk-upload"];
         let request = self.toolbox(sandbox, Method::POST, &segments, &[], TRANSFER_MS_MAX).await?;
-        self.api.send(request.multipart(form)).await.map(drop)
+        self.api.send(request.multipart(form)).await?;
+        Ok(())
     }
 
     /// The files of a folder, not of those below it, with their bytes.
@@ -69,7 +73,7 @@ impl Daytona {
         &self,
         sandbox: &provider::Sandbox,
         path: &str,
-    ) -> Answered<BTreeMap<String, u64>> {
+    ) -> ToolboxResult<BTreeMap<String, u64>> {
         let query = [("path", path), ("depth", "1")];
         let ms_max = bobbin_http::REQUEST_MS;
         let request = self.toolbox(sandbox, Method::GET, &["files"], &query, ms_max).await?;
@@ -82,12 +86,16 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`]; [`DaytonaError::NotFound`] when there is none.
-    pub async fn download(&self, sandbox: &provider::Sandbox, path: &str) -> Answered<Vec<u8>> {
+    pub async fn get_file(
+        &self,
+        sandbox: &provider::Sandbox,
+        path: &str,
+    ) -> ToolboxResult<Vec<u8>> {
         let segments = ["files", "download"];
         let request = self
             .toolbox(sandbox, Method::GET, &segments, &[("path", path)], TRANSFER_MS_MAX)
             .await?;
-        self.api.send(request).await.map(|answer| answer.body)
+        Ok(self.api.send(request).await?.body)
     }
 
     async fn toolbox(

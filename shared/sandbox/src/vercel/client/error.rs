@@ -6,6 +6,7 @@ use bobbin_http::{Answer, HttpError, sentence};
 use serde_json::Value;
 
 use crate::api::{Refusal, cut, instead_of, words};
+use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
 /// What went wrong, by what is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -140,18 +141,12 @@ impl VercelError {
         }
     }
 
-    /// What to do about a call into a session: silence, server errors and an unknown session are the sandbox's, so that it is
-    /// looked at next.
-    #[must_use]
-    pub fn session_failure(&self) -> Failure {
+    fn kind(&self) -> ErrorKind {
         match self {
-            Self::Unavailable { .. }
-            | Self::NotFound
-            | Self::InTransition { .. }
-            | Self::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
-                Failure::SandboxDown { seen: self.to_string() }
-            }
-            _ => self.failure(),
+            Self::NotFound => ErrorKind::NotFound,
+            Self::CommandTimeout => ErrorKind::CommandTimeout,
+            Self::BadKey | Self::Forbidden { .. } => ErrorKind::KeyRefused,
+            _ => ErrorKind::Other,
         }
     }
 
@@ -182,6 +177,35 @@ impl VercelError {
             Self::Unavailable { message, .. } => Self::BrokenOff { message },
             known => known,
         }
+    }
+}
+
+impl InSandbox<VercelError> {
+    /// What to do about a call into a session: silence, server errors and an unknown session are the sandbox's, so that it is
+    /// looked at next.
+    #[must_use]
+    pub fn failure(&self) -> Failure {
+        match &self.0 {
+            VercelError::Unavailable { .. }
+            | VercelError::NotFound
+            | VercelError::InTransition { .. }
+            | VercelError::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
+                Failure::SandboxDown { seen: self.0.to_string() }
+            }
+            other => other.failure(),
+        }
+    }
+}
+
+impl From<VercelError> for ProviderError {
+    fn from(error: VercelError) -> Self {
+        Self { kind: error.kind(), failure: error.failure(), seen: error.to_string() }
+    }
+}
+
+impl From<InSandbox<VercelError>> for ProviderError {
+    fn from(error: InSandbox<VercelError>) -> Self {
+        Self { kind: error.0.kind(), failure: error.failure(), seen: error.0.to_string() }
     }
 }
 

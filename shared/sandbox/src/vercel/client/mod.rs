@@ -14,6 +14,7 @@ pub use self::error::VercelError;
 use super::policy::NetworkPolicy;
 use super::types::{CreateSandbox, MadeSnapshot, Page, Sandbox, StoppedSession, Told};
 use crate::api::Api;
+use crate::provider::InSandbox;
 
 /// A call that makes, resumes, stops or deletes.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
@@ -76,7 +77,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn get(&self, name: &str) -> Answered<Told> {
+    pub async fn observe(&self, name: &str) -> Answered<Told> {
         let request = self.of_project(Method::GET, name, &[], REQUEST_MS)?;
         self.api.read(request).await
     }
@@ -85,7 +86,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::SnapshotGone`] where the disk is lost.
-    pub async fn resume(&self, name: &str) -> Answered<Told> {
+    pub async fn start(&self, name: &str) -> Answered<Told> {
         let query = [("resume", "true")];
         let request = self.of_project(Method::GET, name, &query, LIFECYCLE_MS_MAX)?;
         self.api.read(request).await
@@ -173,11 +174,12 @@ impl Vercel {
         name: &str,
         session: &str,
         policy: &NetworkPolicy,
-    ) -> Answered<()> {
+    ) -> Result<(), InSandbox<VercelError>> {
         let later = self.of_project(Method::PATCH, name, &[], REQUEST_MS)?;
         self.api.send(later.json(&json!({ "networkPolicy": policy }))).await?;
         let now = self.of_session(Method::POST, session, &["network-policy"], REQUEST_MS)?;
-        self.api.send(now.json(policy)).await.map(drop)
+        self.api.send(now.json(policy)).await?;
+        Ok(())
     }
 
     /// The project that sandboxes are made in, by its name: whether the token opens it.

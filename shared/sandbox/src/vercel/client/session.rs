@@ -13,7 +13,7 @@ use tokio::time::{Instant, timeout_at};
 use super::error::VercelError;
 use super::{Answered, Vercel};
 use crate::api::{Refusal, instead_of};
-use crate::provider::Output;
+use crate::provider::{InSandbox, Output};
 
 /// What the answer of a command may take beyond the command's own time.
 const EXEC_MARGIN_MS: u64 = 15_000;
@@ -33,6 +33,9 @@ find . -maxdepth 1 ! -type d -printf '%s %f\0' 2>/dev/null"#;
 const SIGKILL: u8 = 9;
 /// Type of a stream of lines of JSON.
 const NDJSON: &str = "application/x-ndjson";
+
+/// What was answered of a session, or why it was not.
+type SessionResult<T> = Result<T, InSandbox<VercelError>>;
 
 /// What a command has come to so far.
 #[derive(Default)]
@@ -68,13 +71,13 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn run(
+    pub async fn exec(
         &self,
         session: &str,
         argv: &[&str],
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> Answered<Output> {
+    ) -> SessionResult<Output> {
         let (program, arguments) = argv.split_first().unwrap_or((&"true", &[]));
         let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let body = json!({
@@ -95,14 +98,15 @@ impl Vercel {
                 if let Some(command) = &heard.id {
                     self.kill(session, command).await;
                 }
-                return Err(VercelError::CommandTimeout);
+                return Err(VercelError::CommandTimeout.into());
             }
         }
         match heard.exit_code {
             Some(exit_code) => Ok(Output { exit_code, text: heard.text }),
-            None => Err(VercelError::BrokenOff {
-                message: "it ended before the command did".to_owned(),
-            }),
+            None => {
+                let message = "it ended before the command did".to_owned();
+                Err(VercelError::BrokenOff { message }.into())
+            }
         }
     }
 
@@ -139,12 +143,12 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn upload(
+    pub async fn put_files(
         &self,
         session: &str,
         cwd: &str,
         files: Vec<(String, Vec<u8>)>,
-    ) -> Answered<()> {
+    ) -> SessionResult<()> {
         let archive = archive(&files).map_err(|e| VercelError::Refused {
             status: 400,
             message: format!("the files cannot be packed: {e}"),
@@ -153,14 +157,15 @@ impl Vercel {
         let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
         let request =
             request.header("content-type", "application/gzip").header("x-cwd", cwd).body(archive);
-        self.api.send(request).await.map(drop)
+        self.api.send(request).await?;
+        Ok(())
     }
 
     /// Reads a file; its path is relative to `cwd`.
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::NotFound`] when there is none.
-    pub async fn download(&self, session: &str, cwd: &str, path: &str) -> Answered<Vec<u8>> {
+    pub async fn get_file(&self, session: &str, cwd: &str, path: &str) -> SessionResult<Vec<u8>> {
         let segments = ["fs", "read"];
         let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
         let request = request.json(&json!({ "path": path, "cwd": cwd }));
@@ -170,23 +175,28 @@ impl Vercel {
             return Ok(answer.body);
         }
         let instead = instead_of(&answer, "a file");
-        Err(VercelError::no_answer(answer.status, instead))
+        Err(VercelError::no_answer(answer.status, instead).into())
     }
 
     /// The files of a folder, not of those below it, with their bytes. There is no call for it, so a script looks.
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::NotFound`] when there is no such folder.
-    pub async fn list_files(&self, session: &str, path: &str) -> Answered<BTreeMap<String, u64>> {
+    pub async fn list_files(
+        &self,
+        session: &str,
+        path: &str,
+    ) -> SessionResult<BTreeMap<String, u64>> {
         let argv = ["sh", "-c", LIST_SCRIPT, "sh", path];
         let timeout = Duration::from_millis(LIST_MS);
-        let listed = self.run(session, &argv, &BTreeMap::new(), timeout).await?;
+        let listed = self.exec(session, &argv, &BTreeMap::new(), timeout).await?;
         match listed.exit_code {
             0 => Ok(listed.text.split('\0').filter_map(entry).collect()),
-            EXIT_NO_FOLDER => Err(VercelError::NotFound),
-            code => Err(VercelError::BrokenOff {
-                message: format!("a folder could not be listed (exit {code})"),
-            }),
+            EXIT_NO_FOLDER => Err(VercelError::NotFound.into()),
+            code => {
+                let message = format!("a folder could not be listed (exit {code})");
+                Err(VercelError::BrokenOff { message }.into())
+            }
         }
     }
 }

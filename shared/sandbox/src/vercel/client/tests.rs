@@ -96,7 +96,7 @@ async fn every_answer_says_what_to_do() {
     ];
     for (reply, class) in table {
         let (_server, client) = answering(vec![reply.clone()]).await;
-        let error = client.get("n").await.expect_err("an error");
+        let error = client.observe("n").await.expect_err("an error");
         let failure = serde_json::to_value(error.failure()).unwrap();
         assert_eq!(failure["class"], class, "{reply:?}: {error:?}");
         if reply.status == 429 {
@@ -105,16 +105,16 @@ async fn every_answer_says_what_to_do() {
     }
     let (server, client) = answering(Vec::new()).await;
     drop(server);
-    let silent = client.get("n").await.expect_err("nobody listens");
+    let silent = client.observe("n").await.expect_err("nobody listens");
     assert!(matches!(silent.failure(), Failure::Outage { .. }));
-    assert!(matches!(silent.session_failure(), Failure::SandboxDown { .. }));
+    assert!(matches!(InSandbox(silent).failure(), Failure::SandboxDown { .. }));
 }
 
 #[tokio::test]
 async fn calls_name_team_and_project_and_go_where_vercels_own_go() {
     let (server, client) = answering(vec![Reply::json(200, &told("running"))]).await;
-    client.get("a/b").await.unwrap();
-    client.resume("n").await.unwrap();
+    client.observe("a/b").await.unwrap();
+    client.start("n").await.unwrap();
     client.delete("n").await.unwrap();
     client.stop("se_1").await.unwrap();
     client.extend("se_1", 5_000).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_sandbox_is_asked_for_as_vercel_takes_it() {
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     let none = BTreeMap::new();
     let spec = SandboxSpec { secrets: &none, snapshot: None };
-    let made = sandboxes(&server).ensure(&key, 3, spec).await;
+    let made = sandboxes(&server).create(&key, 3, spec).await;
     assert_eq!(made, Ok(SandboxState::Provisioning));
     let sent = &server.received()[0];
     assert_eq!(sent.line, "POST /api/v3/sandboxes?teamId=team_1");
@@ -264,7 +264,7 @@ async fn files_go_as_one_packed_archive_relative_to_the_sessions_directory() {
 #[tokio::test]
 async fn a_token_is_in_no_error_and_goes_to_the_apis_own_host_alone() {
     let (server, client) = answering(vec![refused(403, "forbidden", "No")]).await;
-    let error = client.get("n").await.unwrap_err();
+    let error = client.observe("n").await.unwrap_err();
     assert!(!format!("{error} {error:?} {client:?}").contains("vcp_secret"));
     let elsewhere =
         VercelAccount { api: "http://vercel.example/api".to_owned(), ..account(&server) };

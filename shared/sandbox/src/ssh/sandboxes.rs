@@ -1,0 +1,266 @@
+//! SSH hosts as a [`Provider`].
+
+use std::collections::{BTreeMap, HashMap};
+use std::net::Ipv4Addr;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, Tenant};
+use bobbin_core::records::account::Account;
+use bobbin_core::records::sandbox::SandboxState;
+use tokio::time::Instant;
+
+use super::bounds::LISTED_MAX;
+use super::error::SshError;
+use super::exec::SlotVerb;
+use super::forward::Forwards;
+use super::hosts::Hosts;
+use super::lifecycle::{bounded, carries};
+use super::registry::Stage;
+use super::settings::{SshHost, SshSettings};
+use super::slot::Slot;
+use crate::labels::{stack_label, tenant_labels};
+use crate::provider::{Deletion, Facts, Output, Provider, ProviderResult, Sandbox, SandboxSpec};
+
+/// Where agents are reached: on this program's own loopback, by its listeners.
+const BASE: &str = "http://127.0.0.1";
+
+/// The sandboxes of a stack on SSH hosts.
+#[derive(Debug)]
+pub struct SshSandboxes {
+    pub(super) settings: SshSettings,
+    pub(super) hosts: Arc<Hosts>,
+    /// Which host had a sandbox when it was last looked for: a first guess, and nothing more.
+    pub(super) last_seen: Mutex<HashMap<String, usize>>,
+    pub(super) forwards: Forwards,
+}
+
+impl SshSandboxes {
+    /// With this private key; without one every call says that it is missing.
+    ///
+    /// # Errors
+    /// [`SshError::Settings`] when the hosts cannot be used.
+    pub fn new(settings: SshSettings, private_key: &str) -> Result<Self, SshError> {
+        Ok(Self {
+            hosts: Arc::new(Hosts::new(settings.hosts.clone(), private_key)?),
+            settings,
+            last_seen: Mutex::default(),
+            forwards: Forwards::default(),
+        })
+    }
+
+    pub(super) fn host_name(&self, host: usize) -> &str {
+        &self.hosts.all()[host].name
+    }
+
+    /// The user that a slot is.
+    pub(super) fn user(&self, slot: &Slot) -> String {
+        format!("{}-{}", self.hosts.all()[slot.host].user, slot.number)
+    }
+
+    fn labels_of(&self, tenant: Option<&Tenant>) -> BTreeMap<String, String> {
+        match tenant {
+            Some(tenant) => tenant_labels(&self.settings.stack, tenant),
+            None => stack_label(&self.settings.stack),
+        }
+    }
+}
+
+#[async_trait]
+impl Provider for SshSandboxes {
+    fn facts(&self) -> Facts<'_> {
+        Facts {
+            base: BASE,
+            listed_max: LISTED_MAX,
+            snapshots: Err("an SSH host has a sandbox's files in one place alone"),
+            snapshot_ends_run: false,
+            life_ms_max: None,
+            secrets: Err("an SSH host keeps no secrets outside of its sandboxes"),
+            // All addresses would be open to whoever reaches the host.
+            listens_on: Ipv4Addr::LOCALHOST,
+        }
+    }
+
+    async fn account(&self) -> ProviderResult<Option<Account>> {
+        let parts = self.hosts.all().iter().map(SshHost::identity).collect();
+        Ok(Some(Account { parts }))
+    }
+
+    async fn create(
+        &self,
+        key: &SandboxKey,
+        generation: u32,
+        spec: SandboxSpec<'_>,
+    ) -> ProviderResult<SandboxState> {
+        if spec.snapshot.is_some() {
+            let reason = "SSH hosts make no snapshots, so no sandbox begins with one there.";
+            return Err(Failure::TurnFailed { reason: reason.to_owned() }.into());
+        }
+        Ok(bounded(self.made(key, generation)).await?.state())
+    }
+
+    /// What was left half done is finished first.
+    async fn observe(&self, name: &str) -> ProviderResult<Sandbox> {
+        let observed = async {
+            let (slot, mut entry) = self.locate_ours(name).await?.ok_or(SshError::NotFound)?;
+            entry.stage = self.settle(&slot, entry.stage).await?;
+            Ok(self.told(&slot, &entry))
+        };
+        Ok(bounded(observed).await?)
+    }
+
+    /// Lets programs run in it again.
+    async fn start(&self, name: &str) -> ProviderResult<SandboxState> {
+        let started = async {
+            let Some((slot, entry)) = self.locate_ours(name).await? else {
+                return Ok(SandboxState::Gone);
+            };
+            let stage = self.settle(&slot, entry.stage).await?;
+            if stage != Stage::Stopped {
+                return Ok(stage.state());
+            }
+            self.on_slot(&slot, SlotVerb::Wake).await?;
+            self.moved(&slot, &[Stage::Stopped], Stage::Running).await?;
+            Ok(SandboxState::Running)
+        };
+        Ok(bounded(started).await?)
+    }
+
+    async fn stop(&self, name: &str, latest: Instant) -> ProviderResult<SandboxState> {
+        let stopped = async {
+            let Some((slot, entry)) = self.locate_ours(name).await? else {
+                return Ok(SandboxState::Gone);
+            };
+            if entry.stage != Stage::Running {
+                return Ok(self.settle(&slot, entry.stage).await?.state());
+            }
+            if Instant::now() >= latest {
+                return Err(SshError::Busy {
+                    what: "too little time is left for a stop".to_owned(),
+                });
+            }
+            self.moved(&slot, &[Stage::Running], Stage::Stopping).await?;
+            Ok(self.finish_stop(&slot).await?.state())
+        };
+        Ok(bounded(stopped).await?)
+    }
+
+    /// Found or named, it is looked for: its host has to say that it is ours.
+    async fn delete(&self, sandbox: Deletion<'_>) -> ProviderResult<SandboxState> {
+        let name = match sandbox {
+            Deletion::Named(name) => name,
+            Deletion::Found(found) => &found.name,
+        };
+        let deleted = async {
+            let Some((slot, _)) = self.locate_ours(name).await? else {
+                return Ok(SandboxState::Gone);
+            };
+            Ok(self.deleted(&slot).await?.state())
+        };
+        Ok(bounded(deleted).await?)
+    }
+
+    /// Every host has to answer: what is missing from a list counts as gone. One that was made twice because its host could
+    /// not be asked is deleted where nobody has worked in it.
+    async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>> {
+        let labels = self.labels_of(tenant);
+        let seen = self.everywhere().await;
+        if let Some(doubt) = seen.doubt() {
+            return Err(doubt.into());
+        }
+        let hosts = self.host_names();
+        let mut listed = Vec::new();
+        for (host, inventory, entry) in seen.entries() {
+            let slot = self.slot_of(host, inventory, entry);
+            if !carries(entry, &labels) {
+                continue;
+            }
+            if self.is_ours(entry) && seen.is_void(host, &entry.name, &hosts) {
+                let deleted = bounded(self.deleted(&slot)).await;
+                tracing::warn!(
+                    event = "ssh.twice",
+                    removed = deleted.is_ok(),
+                    "a sandbox was on two SSH hosts"
+                );
+                continue;
+            }
+            listed.push(self.told(&slot, entry));
+        }
+        listed.sort_by(|one, other| {
+            (one.created_ms, &one.name).cmp(&(other.created_ms, &other.name))
+        });
+        listed.truncate(LISTED_MAX);
+        Ok(listed)
+    }
+
+    /// A host that does not answer is passed over, as long as another one does: its sandboxes hold nobody else up.
+    async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32> {
+        let labels = self.labels_of(Some(tenant));
+        let seen = self.everywhere().await;
+        if seen.0.iter().all(Result::is_err) {
+            return Err(seen.doubt().unwrap_or(SshError::NotFound).into());
+        }
+        let hosts = self.host_names();
+        let mut all: Vec<(u64, &str)> = seen
+            .entries()
+            .filter(|(at, _, entry)| {
+                carries(entry, &labels)
+                    && self.is_ours(entry)
+                    && entry.stage != Stage::Destroying
+                    && !seen.is_void(*at, &entry.name, &hosts)
+            })
+            .map(|(_, _, entry)| (entry.created_s, entry.name.as_str()))
+            .collect();
+        all.sort_unstable();
+        let own = older_than.and_then(|own| all.iter().position(|(_, name)| *name == own));
+        Ok(u32::try_from(own.unwrap_or(all.len())).unwrap_or(u32::MAX))
+    }
+
+    async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint> {
+        let agent = &self.settings.agent;
+        if port != agent.port {
+            let what =
+                format!("of a sandbox on an SSH host only port {} can be reached", agent.port);
+            return Err(SshError::Invalid { what }.into());
+        }
+        let (slot, entry) = self.locate(name).await?;
+        if entry.stage != Stage::Running {
+            return Err(SshError::NotRunning.into());
+        }
+        let reached = self.forwards.port(&self.hosts, &self.user(&slot), &slot).await?;
+        Ok(Endpoint { url: format!("{BASE}:{reached}"), headers: Vec::new() })
+    }
+
+    async fn exec(
+        &self,
+        sandbox: &Sandbox,
+        script: &str,
+        env: &BTreeMap<String, String>,
+        timeout: Duration,
+    ) -> ProviderResult<Output> {
+        Ok(self.inside(sandbox)?.exec(script, env, timeout).await?)
+    }
+
+    async fn put_files(
+        &self,
+        sandbox: &Sandbox,
+        files: Vec<(String, Vec<u8>)>,
+    ) -> ProviderResult<()> {
+        Ok(self.inside(sandbox)?.put_files(files).await?)
+    }
+
+    async fn get_file(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<Vec<u8>> {
+        Ok(self.inside(sandbox)?.get_file(path).await?)
+    }
+
+    async fn list_files(
+        &self,
+        sandbox: &Sandbox,
+        path: &str,
+    ) -> ProviderResult<BTreeMap<String, u64>> {
+        Ok(self.inside(sandbox)?.list_files(path).await?)
+    }
+}
