@@ -109,6 +109,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         let card = Card::new(&announce.turn, state, since_ms, now_ms, lane.model);
         let at = lane
             .chat
+            .of(&announce.thread)?
             .post(&announce.thread, &announce.turn, &PostKind::Card, None, &Post::Card(card))
             .await?;
         let settled = settle(lane, announce, &queued, &at, now_ms).await?;
@@ -192,7 +193,7 @@ async fn settle_once(
         }
     };
     let kind = &PostKind::Card;
-    lane.chat.post(thread, turn, kind, Some(at), &post).await?;
+    lane.chat.of(thread)?.post(thread, turn, kind, Some(at), &post).await?;
     Ok(Settled::Done)
 }
 

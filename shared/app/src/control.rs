@@ -7,7 +7,7 @@ mod sandboxes;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_chat::Chats;
+use bobbin_chat::{Chats, Say};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::forward::bring_forward;
 use bobbin_cloud::metrics::Metrics;
@@ -127,7 +127,8 @@ impl Lane<'_> {
     ) -> Verdict {
         let post =
             Post::Calling { people: vec![by.id.clone()], post: Box::new(Post::Notice(words)) };
-        let told = self.chat.post(thread, id, &PostKind::Notice, None, &post);
+        let told =
+            async { self.chat.of(thread)?.post(thread, id, &PostKind::Notice, None, &post).await };
         let Err(failure) = told.await else {
             return Verdict::Done;
         };
@@ -249,8 +250,7 @@ impl Lane<'_> {
         match patch {
             Some(patch) => {
                 let chat = self.chat.of(thread)?;
-                let shown = chat.show_diff(thread, turn, &control.reply, &patch);
-                shown.await
+                chat.tell(&control.reply, Say::Diff { thread, turn, patch: &patch }).await
             }
             None => {
                 const GONE: &str = "The changes of that task are not kept any more, or could not be read when it ended.";
@@ -313,7 +313,10 @@ impl Lane<'_> {
         let notice = Post::Notice(words);
         // Not the turn's own name: what its run has to say goes by that.
         let name = TurnId::from(format!("{id}-task"));
-        let said = self.chat.post(&control.thread, &name, &PostKind::Notice, None, &notice);
+        let thread = &control.thread;
+        let said = async {
+            self.chat.of(thread)?.post(thread, &name, &PostKind::Notice, None, &notice).await
+        };
         if let Err(failure) = said.await {
             tracing::info!(event = "again.unnamed", thread = %control.thread, ?failure, "what runs again could not be named");
         }
@@ -321,8 +324,9 @@ impl Lane<'_> {
 
     /// Answers where the question stands: to who asked, or in the thread.
     async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
-        let chat = self.chat.of(&control.thread)?;
-        chat.answer(control, words).await
+        let (thread, id) = (&control.thread, &control.id.as_str().into());
+        let chat = self.chat.of(thread)?;
+        chat.tell(&control.reply, Say::Answer { thread, id, words }).await
     }
 
     /// The flag first: whoever follows the run sees it, even if the abort does not get through.
@@ -518,8 +522,8 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let turn = card.turn.clone();
         let post = Post::Card(card);
-        let shown = self.chat.post(thread, &turn, kind, Some(at), &post).await;
-        shown.map(|_| ())
+        self.chat.of(thread)?.post(thread, &turn, kind, Some(at), &post).await?;
+        Ok(())
     }
 
     /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message. Its

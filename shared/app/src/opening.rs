@@ -4,6 +4,7 @@
 //! anchor's, and the prompt keeps its id, so that a crash in between costs nothing. What passes is waited out: once the
 //! interaction's token has ended the anchor, or the word that nothing came of it, is a message of the bot in the channel.
 
+use bobbin_chat::Say;
 use bobbin_cloud::store::Store;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
@@ -70,12 +71,8 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
 
 /// Tells who asked that no thread was made for their task.
 pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
-    let told = match lane.chat.of_reply(&open.reply) {
-        Ok(Some(chat)) => chat.tell_unopened(open, words).await,
-        Ok(None) => Ok(()),
-        Err(failure) => Err(failure),
-    };
-    let Err(failure) = told else {
+    let told = lane.chat.tell(&open.reply, Say::Unopened { open, words });
+    let Err(failure) = told.await else {
         return Verdict::Done;
     };
     let held = arrival.held(

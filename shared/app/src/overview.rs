@@ -40,13 +40,11 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
     let own = own_thread(wanted)?;
     let chat = lane.chat.of(&own)?;
     let user = wanted.by.id.as_str();
-    let member = chat.member(user).await?;
+    // Slack's requests say nothing of who somebody is.
+    let member = chat.member(user, &Membership::default()).await?;
     let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
     if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
-        return match &wanted.place {
-            Surface::Home => chat.show_home(user, Home::Closed(why)).await,
-            Surface::Answer { reply, .. } => lane.chat.tell(reply, why).await,
-        };
+        return chat.show_overview(wanted, Home::Closed(why)).await;
     }
     let channel = match &wanted.place {
         Surface::Home => None,
@@ -62,10 +60,7 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
         defaults: settings.defaults,
         ..picture(lane, wanted, channel, now_ms).await?
     };
-    match &wanted.place {
-        Surface::Home => chat.show_home(user, Home::Open(&picture)).await,
-        Surface::Answer { reply, .. } => lane.chat.tell(reply, &chat.home_words(&picture)?).await,
-    }
+    chat.show_overview(wanted, Home::Open(&picture)).await
 }
 
 /// The direct messages of who asks, as a thread: nothing runs in it.

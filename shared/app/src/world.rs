@@ -226,7 +226,9 @@ impl World for Live {
         };
         self.note(&found.flags);
         if let Some(session) = &found.session {
-            self.parts.chat.learn(session);
+            if let Ok(chat) = self.parts.chat.of(&session.thread) {
+                chat.learn(session);
+            }
         }
         found
             .settings
@@ -310,26 +312,14 @@ impl World for Live {
         let target = Target { thread, sandbox: &sandbox, workspace: &workspace };
         let event = match effect {
             Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
-                let chat = &self.parts.chat;
-                let posted = chat.post(thread, turn, kind, at.as_ref(), post).await;
-                // Also when the card could not be shown: a status that stays behind would say that it still works.
-                if let Post::Card(card) = post.bare() {
-                    chat.set_status(thread, turn, &card.state).await;
-                }
-                match posted {
-                    Ok(at) => Event::Posted(at),
-                    Err(failure) => Event::Failed(failure),
-                }
+                self.post(thread, turn, kind, at.as_ref(), post).await
             }
             Effect::Chat(ChatEffect::PostArtifact { generation, turn, index, file }) => {
                 match self.artifact(target, *generation, file).await {
                     Ok(bytes) => {
                         let post = Post::File(ShownFile { name: file.name(), bytes });
                         let kind = PostKind::Artifact(*index);
-                        match self.parts.chat.post(thread, turn, &kind, None, &post).await {
-                            Ok(at) => Event::Posted(at),
-                            Err(failure) => Event::Failed(failure),
-                        }
+                        self.post(thread, turn, &kind, None, &post).await
                     }
                     Err(why) => Event::Unshown { why },
                 }
@@ -346,7 +336,8 @@ impl World for Live {
             }
             Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
                 let chat = &self.parts.chat;
-                match chat.tell_beside(thread, turn, people, word).await {
+                let told = async { chat.of(thread)?.tell_beside(thread, turn, people, word).await };
+                match told.await {
                     Ok(()) => Event::Told { thread: thread.clone() },
                     Err(failure) => {
                         tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
@@ -437,6 +428,27 @@ impl Live {
 
     pub(crate) const fn queues(&self) -> &Queues {
         &self.parts.queues
+    }
+
+    /// Posts into the thread, or edits what stands at `at`. With a card its turn's status is shown.
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Event {
+        let chat = match self.parts.chat.of(thread) {
+            Ok(chat) => chat,
+            Err(failure) => return Event::Failed(failure),
+        };
+        let posted = chat.post(thread, turn, kind, at, post).await;
+        // Also when the card could not be shown: a status that stays behind would say that it still works.
+        if let Post::Card(card) = post.bare() {
+            chat.set_status(thread, turn, &card.state).await;
+        }
+        posted.map_or_else(Event::Failed, Event::Posted)
     }
 
     /// Whether the thread's agent works in another sandbox than its own.
@@ -657,9 +669,11 @@ impl RunContext for Live {
         card: Card,
     ) -> Option<PostRef> {
         let turn = card.turn.clone();
-        self.parts.chat.set_status(thread, &turn, &card.state).await;
-        let post = Post::Card(card);
-        let shown = self.parts.chat.post(thread, &turn, kind, Some(at), &post);
+        let shown = async {
+            let chat = self.parts.chat.of(thread)?;
+            chat.set_status(thread, &turn, &card.state).await;
+            chat.post(thread, &turn, kind, Some(at), &Post::Card(card)).await
+        };
         match shown.await {
             Ok(stands) => Some(stands).filter(|stands| stands != at),
             Err(failure) => {

@@ -5,9 +5,9 @@ use std::fmt;
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::base::person::Outside;
+use bobbin_core::base::person::{Membership, Outside};
 use bobbin_core::records::card::{CardState, Post};
-use bobbin_core::records::message::{Control, Open, Reply};
+use bobbin_core::records::message::{Open, Overview, Reply};
 use bobbin_core::records::session::Session;
 use bobbin_core::shown::overview::Picture;
 use bobbin_core::shown::sandboxes::{Listed, Page};
@@ -21,8 +21,63 @@ pub struct Member {
     pub outsider: bool,
 }
 
-/// What somebody's own page shows.
-#[derive(Debug)]
+/// What a person is told in answer to a request. Only they see it, where the platform allows that and nothing else is said.
+#[derive(Debug, Clone, Copy)]
+pub enum Say<'a> {
+    /// Words.
+    Words(&'a str),
+    /// The answer to a question that they asked in a thread. It stands in the thread where the question does.
+    Answer {
+        /// Where they asked.
+        thread: &'a ThreadKey,
+        /// Names the answer, so that it stands there once.
+        id: &'a TurnId,
+        /// The answer.
+        words: &'a str,
+    },
+    /// That no thread was made for their task. Where the request cannot be answered any more, it is said in the channel.
+    Unopened {
+        /// The task.
+        open: &'a Open,
+        /// Why there is no thread.
+        words: &'a str,
+    },
+    /// A page of the sandboxes that have a name, with what can be done about each.
+    Sandboxes(&'a Page),
+    /// The question whether a sandbox is to be deleted, with what would be lost.
+    AskDestroy {
+        /// Where they asked for it.
+        thread: &'a ThreadKey,
+        /// The sandbox.
+        sandbox: &'a Listed,
+        /// Now, for the ages of what would be lost.
+        now_ms: Ms,
+    },
+    /// What a turn changed. Too much for one person's words may come as a file in the thread, once however often somebody asks.
+    Diff {
+        /// The turn's thread.
+        thread: &'a ThreadKey,
+        /// The turn.
+        turn: &'a TurnId,
+        /// Summary and patch.
+        patch: &'a str,
+    },
+}
+
+impl<'a> From<&'a str> for Say<'a> {
+    fn from(words: &'a str) -> Self {
+        Self::Words(words)
+    }
+}
+
+impl<'a> From<&'a String> for Say<'a> {
+    fn from(words: &'a String) -> Self {
+        Self::Words(words)
+    }
+}
+
+/// What an overview shows.
+#[derive(Debug, Clone, Copy)]
 pub enum Home<'a> {
     /// Why it shows nothing.
     Closed(&'a str),
@@ -43,15 +98,16 @@ pub trait Chat: fmt::Debug + Send + Sync {
         post: &Post,
     ) -> Result<PostRef, Failure>;
 
-    /// A record was read: what it says of where its thread's posts stand is remembered, where its key does not say it.
+    /// A record was read: other processes may have posted since this one last did, and the record may say where its thread's
+    /// posts stand. To be called before the first post of a delivery.
     fn learn(&self, _session: &Session) {}
 
-    /// Shows beside the thread how the turn stands that it works on, where the platform has a place for that. For the
-    /// worker that holds the thread's group alone: who speaks of a turn that waits would speak over the one that runs.
+    /// Shows beside the thread the state of the turn that it works on, where the platform has a place for that. Only the
+    /// worker that holds the thread's group calls this: a turn that waits would hide the one that runs.
     async fn set_status(&self, _thread: &ThreadKey, _turn: &TurnId, _state: &CardState) {}
 
-    /// Tells one person something that only they see, where the platform allows it.
-    async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure>;
+    /// Answers a request of one person.
+    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure>;
 
     /// Tells people something beside a thread that cannot be written in, once however often it is asked for.
     async fn tell_beside(
@@ -59,77 +115,32 @@ pub trait Chat: fmt::Debug + Send + Sync {
         thread: &ThreadKey,
         turn: &TurnId,
         people: &[String],
-        word: &str,
+        words: &str,
     ) -> Result<(), Failure>;
-
-    /// Answers a question that a person asked in a thread: to them alone, or in the thread where the question stands in it.
-    async fn answer(&self, control: &Control, text: &str) -> Result<(), Failure>;
-
-    /// Shows one person the sandboxes that have a name, with what can be done about each.
-    async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), Failure>;
-
-    /// Asks one person whether a sandbox is to be deleted, with what would be lost. `thread` is where they asked.
-    async fn ask_destroy(
-        &self,
-        thread: &ThreadKey,
-        reply: &Reply,
-        sandbox: &Listed,
-        now_ms: Ms,
-    ) -> Result<(), Failure>;
-
-    /// Puts a thread away that nobody needs any more, until somebody writes in it again.
-    async fn archive(&self, _thread: &ThreadKey) -> Result<(), Failure> {
-        Ok(())
-    }
-
-    /// Shows what a turn changed, to the person who asks or in the thread, once however often somebody asks.
-    async fn show_diff(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        reply: &Reply,
-        patch: &str,
-    ) -> Result<(), Failure>;
-
-    /// Whether somebody is not known as a full member of where they ask. That it could not be found out is no admission.
-    async fn outside(&self, _user: &str) -> Result<Option<Outside>, Failure> {
-        Ok(None)
-    }
-
-    /// The display name of the thread's server or workspace; `None` if it cannot be found out.
-    async fn place(&self, _thread: &ThreadKey) -> Option<String> {
-        None
-    }
-
-    /// Whether who asks may manage the server or workspace.
-    async fn manages(&self, control: &Control) -> Result<bool, Failure> {
-        Ok(control.membership.manages)
-    }
-
-    /// Who somebody is there, asked anew. Where requests say it themselves this fails.
-    async fn member(&self, _user: &str) -> Result<Member, Failure> {
-        Err(without("list of its people"))
-    }
 
     /// Makes the thread of a task that was asked for where none is yet. Where every message has its thread this fails.
     async fn open(&self, _open: &Open, _now_ms: Ms) -> Result<ThreadKey, Failure> {
         Err(without("threads that are made for a task"))
     }
 
-    /// Tells who asked for a task that no thread was made for it, for as long as anybody can be told.
-    async fn tell_unopened(&self, open: &Open, text: &str) -> Result<(), Failure> {
-        self.tell(&open.reply, text).await
-    }
-
-    /// Shows somebody their own page. Where people have none this fails.
-    async fn show_home(&self, _user: &str, _home: Home<'_>) -> Result<(), Failure> {
+    /// Shows somebody what runs for them: on their own page, or as an answer. Where people have no such page this fails.
+    async fn show_overview(&self, _overview: &Overview, _home: Home<'_>) -> Result<(), Failure> {
         Err(without("pages of people's own"))
     }
 
-    /// What somebody's own page shows, in words. Where people have no such page this fails.
-    fn home_words(&self, _picture: &Picture) -> Result<String, Failure> {
-        Err(without("pages of people's own"))
+    /// Whether somebody is not known as a full member of where they ask; a full member is believed for a while. Nobody is
+    /// admitted by an error.
+    async fn outside(&self, _user: &str) -> Result<Option<Outside>, Failure> {
+        Ok(None)
     }
+
+    /// Who somebody is there now. `said` is what their request says of them; a platform whose requests do not say it is asked.
+    async fn member(&self, _user: &str, said: &Membership) -> Result<Member, Failure> {
+        Ok(Member { manages: said.manages, outsider: said.outside.is_some() })
+    }
+
+    /// The display name of the thread's server or workspace; `None` if it cannot be found out.
+    async fn place(&self, thread: &ThreadKey) -> Option<String>;
 }
 
 fn without(what: &str) -> Failure {

@@ -1,15 +1,13 @@
 //! Which chats there are, and which one a thread is on.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId};
+use bobbin_core::records::card::Post;
 use bobbin_core::records::message::Reply;
-use bobbin_core::records::session::Session;
-use bobbin_core::shown::sandboxes::{Listed, Page};
 use bobbin_core::tenant::settings::Settings;
 use bobbin_http::HttpAnswer;
 
-use crate::chat::{Chat, ChatSettings};
+use crate::chat::{Chat, ChatSettings, Say};
 use crate::discord::Discord;
 use crate::inbound::{Known, Lookup};
 use crate::slack::Slack;
@@ -58,64 +56,23 @@ impl Chats {
         }
     }
 
-    /// Posts into a thread, or edits what stands at `at`.
+    /// Answers a request of one person, if anybody waits for an answer.
     ///
     /// # Errors
     /// What the failure means.
-    pub async fn post(
+    pub async fn tell<'a>(
         &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        kind: &PostKind,
-        at: Option<&PostRef>,
-        post: &Post,
-    ) -> Result<PostRef, Failure> {
-        let chat = self.of(thread)?;
-        chat.post(thread, turn, kind, at, post).await
-    }
-
-    /// A record was read ([`Chat::learn`]).
-    pub fn learn(&self, session: &Session) {
-        if let Ok(chat) = self.of(&session.thread) {
-            chat.learn(session);
-        }
-    }
-
-    /// Shows beside the thread how the turn stands that it works on ([`Chat::set_status`]).
-    pub async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {
-        if let Ok(chat) = self.of(thread) {
-            chat.set_status(thread, turn, state).await;
-        }
-    }
-
-    /// Tells one person something that only they see, if anybody waits for it.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), Failure> {
+        reply: &Reply,
+        say: impl Into<Say<'a>> + Send,
+    ) -> Result<(), Failure> {
         match self.of_reply(reply)? {
-            Some(chat) => chat.tell(reply, text).await,
+            Some(chat) => chat.tell(reply, say.into()).await,
             None => Ok(()),
         }
     }
 
-    /// Tells who asked, beside a thread that cannot be written in, once however often it is asked for.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn tell_beside(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        people: &[String],
-        word: &str,
-    ) -> Result<(), Failure> {
-        let chat = self.of(thread)?;
-        chat.tell_beside(thread, turn, people, word).await
-    }
-
-    /// Tells another thread what became of the sandbox that it shares, once however often it is asked for, and puts the
-    /// thread away where that is wanted and the platform can. A thread that is gone or closed counts as told.
+    /// Tells another thread what became of the sandbox that it shares, once however often it is asked for, and archives the
+    /// thread where that is wanted and the platform can. A thread that is gone or closed counts as told.
     ///
     /// # Errors
     /// What the failure means, of one that passes or that somebody has to do something about.
@@ -129,45 +86,12 @@ impl Chats {
         if !thread.is_conversation() {
             return Ok(());
         }
-        let chat = self.of(thread)?;
-        let notice = Post::Notice(word.to_owned());
-        let posted = chat.post(thread, turn, &PostKind::Notice, None, &notice);
-        let told = match posted.await {
-            Ok(_) if archive => chat.archive(thread).await,
-            Ok(_) => Ok(()),
-            Err(failure) => Err(failure),
-        };
+        let word = word.to_owned();
+        let post = if archive { Post::Closing(word) } else { Post::Notice(word) };
+        let told = self.of(thread)?.post(thread, turn, &PostKind::Notice, None, &post).await;
         match told {
-            Err(Failure::ThreadClosed { .. } | Failure::ThreadGone { .. }) => Ok(()),
-            told => told,
-        }
-    }
-
-    /// Shows one person the sandboxes that have a name, if anybody waits for it.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), Failure> {
-        match self.of_reply(reply)? {
-            Some(chat) => chat.show_sandboxes(reply, page).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Asks one person whether a sandbox is to be deleted, if anybody waits for it.
-    ///
-    /// # Errors
-    /// What the failure means.
-    pub async fn ask_destroy(
-        &self,
-        thread: &ThreadKey,
-        reply: &Reply,
-        sandbox: &Listed,
-        now_ms: Ms,
-    ) -> Result<(), Failure> {
-        match self.of_reply(reply)? {
-            Some(chat) => chat.ask_destroy(thread, reply, sandbox, now_ms).await,
-            None => Ok(()),
+            Ok(_) | Err(Failure::ThreadClosed { .. } | Failure::ThreadGone { .. }) => Ok(()),
+            Err(failure) => Err(failure),
         }
     }
 

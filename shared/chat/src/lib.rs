@@ -8,7 +8,7 @@ pub mod press;
 pub mod slack;
 
 pub use bobbin_http::HttpAnswer;
-pub use chat::{Chat, ChatSettings, Home, Member};
+pub use chat::{Chat, ChatSettings, Home, Member, Say};
 pub use chats::Chats;
 pub use inbound::{Direct, Entered, Inbound, Known, Lookup, Sought};
 

@@ -266,7 +266,7 @@ async fn on_discord(
         // Nobody has asked by an interaction, so the bot posts the line.
         reply: Reply::Discord { application, token: String::new() },
     };
-    let thread = discord.open(&open, now_ms()).await;
+    let thread = discord.open_thread(&open, now_ms()).await;
     let thread = thread.map_err(|error| discord_trouble(&error, channel, &repeat))?;
     let link = match &thread {
         ThreadKey::Discord { thread, .. } if stack.discord_api().starts_with(DISCORD_SITE) => {
@@ -288,7 +288,7 @@ async fn on_slack(
     let team = team_of(stack, &slack, channel, &repeat).await?;
     look_at_sandbox(stack, &Tenant::slack(&team), &prompt.wants).await?;
     let turn = TurnId::from(id.to_string());
-    let opened = slack.open(&turn, channel, id.at_ms, prompt).await;
+    let opened = slack.open_thread(&turn, channel, id.at_ms, prompt).await;
     let thread = opened.map_err(|error| slack_trouble(&error, channel, &repeat))?;
     let link = match &thread {
         ThreadKey::Slack { root_ts, .. } => {

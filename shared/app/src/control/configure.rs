@@ -138,10 +138,9 @@ impl Lane<'_> {
         if control.membership.operates {
             return Ok(Membership { manages: true, ..control.membership.clone() });
         }
-        Ok(Membership {
-            manages: self.chat.of(&control.thread)?.manages(control).await?,
-            ..control.membership.clone()
-        })
+        let said = &control.membership;
+        let member = self.chat.of(&control.thread)?.member(&control.by.id, said).await?;
+        Ok(Membership { manages: member.manages, ..said.clone() })
     }
 }
 

@@ -7,6 +7,7 @@
 
 use std::collections::BTreeSet;
 
+use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey};
 use bobbin_core::protocol::decide::words;
@@ -65,7 +66,7 @@ impl Lane<'_> {
         let place = ListContext { thread: control.thread.clone(), in_thread, here };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = Page::of(all, page, place, now_ms);
-        self.chat.show_sandboxes(&control.reply, &page).await
+        self.chat.tell(&control.reply, Say::Sandboxes(&page)).await
     }
 
     /// A sandbox, with what its provider lacks.
@@ -121,8 +122,9 @@ impl Lane<'_> {
         if let Some(why) = pointless(&listed, Operation::Destroy) {
             return self.chat.tell(&control.reply, &why).await;
         }
-        let (thread, reply) = (&control.thread, &control.reply);
-        self.chat.ask_destroy(thread, reply, &listed, now_ms).await
+        let thread = &control.thread;
+        let say = Say::AskDestroy { thread, sandbox: &listed, now_ms };
+        self.chat.tell(&control.reply, say).await
     }
 
     /// The turns that have to end are told so first, and then it travels in the sandbox's group.

@@ -20,7 +20,6 @@ mod inbound;
 mod interaction;
 mod quoting;
 pub(crate) mod render;
-mod seam;
 mod verify;
 
 #[cfg(test)]
@@ -28,6 +27,7 @@ use bobbin_rules::discord as check;
 
 pub use app::App;
 pub use bounds::CHUNK_UNITS;
+pub(crate) use client::off;
 pub use client::{
     Application, Channel, Discord, DiscordError, ORIGINAL_WAIT_MS_MAX, RATE_WAIT_MS_MAX,
     application,
@@ -35,5 +35,5 @@ pub use client::{
 pub use commands::{Difference, commands, guild_commands};
 pub(crate) use completion::completed;
 pub use inbound::interactions;
-pub(crate) use seam::{off, split};
+pub(crate) use render::split;
 pub use verify::{BadKey, verify, verifying_key};

@@ -14,10 +14,12 @@ use bobbin_core::records::changes;
 use bobbin_core::records::message::{Open, Prompt};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::Kind;
-use bobbin_core::text::{one_line, shorten, units, visible};
+use bobbin_core::text::{Dialect, one_line, parts, shorten, units, visible};
 use serde_json::{Value, json};
 
-use super::bounds::{ANCHOR_UNITS_MAX, CONTENT_UNITS_MAX, REASON_UNITS_MAX, THREAD_NAME_UNITS_MAX};
+use super::bounds::{
+    ANCHOR_UNITS_MAX, CHUNK_UNITS, CONTENT_UNITS_MAX, REASON_UNITS_MAX, THREAD_NAME_UNITS_MAX,
+};
 use super::components::{GREY, PRIMARY, button, container, row, text};
 use super::content::{bounded, called, emphasised_name, inline, is_blank, mute, noted, notice};
 use super::custom_id::CustomId;
@@ -73,8 +75,13 @@ pub fn post(post: &Post) -> Rendered {
         }
         Post::Ask { ask: shown, settled } => plain(ask(shown, settled.as_deref())),
         Post::File(file) => shown_file(file),
-        Post::Notice(text) => plain(notice(text)),
+        Post::Notice(text) | Post::Closing(text) => plain(notice(text)),
     }
+}
+
+/// Cuts an answer. Tables first: Discord has none, and an aligned one is longer than its source.
+pub(crate) fn split(answer: &str) -> Vec<String> {
+    parts(answer, Dialect::Backticks, CHUNK_UNITS)
 }
 
 /// The address of a message.

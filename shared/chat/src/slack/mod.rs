@@ -21,7 +21,6 @@ pub mod manifest;
 mod people;
 pub(crate) mod render;
 mod sandboxes;
-mod seam;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -31,12 +30,13 @@ mod who;
 mod words;
 
 pub use actions::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION};
+pub(crate) use client::off;
 pub use client::{Identity, Installed, Slack, SlackError, deliver, signature};
 pub use commands::commands;
 pub use endpoint::{App, BAD_SIGNATURE, message_id, message_ts};
 pub use events::events;
 pub use interactivity::interactivity;
-pub(crate) use seam::{off, split};
+pub(crate) use render::split;
 pub(crate) use suggest::suggested;
 pub use verify::{Unverified, looks_signed, verify};
 pub use words::{CONFIG_HELP, HELP};

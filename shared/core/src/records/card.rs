@@ -171,6 +171,8 @@ pub enum Post {
     File(ShownFile),
     /// A short word about the session.
     Notice(String),
+    /// The last notice of a thread that nobody needs any more: the thread is archived after it, where the platform does that.
+    Closing(String),
     /// The last words of a card that has become too old to be edited: where it goes on.
     Moved {
         /// The card that takes its place.

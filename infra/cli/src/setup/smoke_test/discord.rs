@@ -31,7 +31,7 @@ pub async fn run(
     let (guild, channel_name) = channel_of(report, target, &discord, &app, channel).await?;
     let task = Task::new("discord");
     let open = opening(&task, &app, guild, channel);
-    let thread = discord.open(&open, now_ms()).await;
+    let thread = discord.open_thread(&open, now_ms()).await;
     let thread = thread.map_err(|error| told(&error, None, &app.id))?;
     report.right(&format!("#{} has a thread for the test: {thread}", channel_name));
     let message = Message {

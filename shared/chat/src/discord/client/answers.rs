@@ -2,15 +2,14 @@
 
 use std::time::Duration;
 
-use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, TurnId, digest};
+use bobbin_core::base::ids::{PostRef, digest};
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Reply};
-use bobbin_core::shown::sandboxes::{Listed, Page};
 use reqwest::Method;
 use serde_json::Value;
 
-use super::call::{Call, by_token, in_channel};
-use super::messages::{channel_of, post_ref};
+use super::call::{Call, by_token};
+use super::messages::post_ref;
 use super::{Discord, DiscordError};
 use crate::discord::flags::{COMPONENTS_V2, EPHEMERAL};
 use crate::discord::render::{self, File, Rendered};
@@ -23,104 +22,34 @@ pub(super) const ORIGINAL_POLL_MS: u64 = 300;
 pub(super) const EPHEMERAL_OR_LOADING: u64 = 64 | 128;
 
 impl Discord {
-    /// Tells one person something: by editing the deferred answer that only they see, or, after a click, beside what
-    /// was clicked. When the token is no longer valid nobody can be told, and that is no error.
-    ///
-    /// # Errors
-    /// [`DiscordError`] of any other kind.
-    pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), DiscordError> {
-        let told = self.tell_rendered(reply, render::told(text), None).await;
-        unless_over(told)
-    }
-
-    /// Shows one person a page of the list of sandboxes: in place of the page that they turned.
-    ///
-    /// # Errors
-    /// As [`Discord::tell`].
-    pub async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), DiscordError> {
-        let told = self.tell_rendered(reply, render::sandboxes(page), None);
-        unless_over(told.await)
-    }
-
-    /// Asks one person whether a sandbox is to be deleted.
-    ///
-    /// # Errors
-    /// As [`Discord::tell`].
-    pub async fn ask_destroy(
+    /// Calls who asked for a task, in the channel where they asked: once however often it is repeated within minutes.
+    pub(super) async fn call_in_channel(
         &self,
-        reply: &Reply,
-        sandbox: &Listed,
-        now_ms: Ms,
+        open: &Open,
+        words: &str,
     ) -> Result<(), DiscordError> {
-        let body = render::ask_destroy(sandbox, now_ms);
-        unless_over(self.tell_rendered(reply, body, None).await)
+        let notice = Post::Calling {
+            people: vec![open.prompt.by.id.clone()],
+            post: Box::new(Post::Notice(words.to_owned())),
+        };
+        let nonce = &digest(&["refused", &open.guild, &open.channel, &open.id])[..24];
+        self.create_message(&open.channel, &render::post(&notice), nonce).await.map(drop)
     }
 
-    /// Tells who asked for a task something: by the deferred answer while that can be filled in, else by a message in the
-    /// channel that calls them, once however often it is repeated within minutes.
-    ///
-    /// # Errors
-    /// [`DiscordError`].
-    pub async fn tell_or_post(&self, open: &Open, text: &str) -> Result<(), DiscordError> {
-        let told = self.tell_rendered(&open.reply, render::told(text), None);
-        match told.await {
-            Err(DiscordError::TokenGone) => {
-                let notice = Post::Calling {
-                    people: vec![open.prompt.by.id.clone()],
-                    post: Box::new(Post::Notice(text.to_owned())),
-                };
-                let nonce = &digest(&["refused", &open.guild, &open.channel, &open.id])[..24];
-                let rendered = render::post(&notice);
-                let made = self.create_message(&open.channel, &rendered, nonce);
-                made.await.map(drop)
+    /// Shows one person what a turn changed: in words where it is short, else as a file beside its summary. The message
+    /// is not made of components, with which files on these routes are disputed.
+    pub(super) async fn tell_diff(&self, reply: &Reply, patch: &str) -> Result<(), DiscordError> {
+        let Rendered { body, file } = render::diff(patch);
+        match self.tell_rendered(reply, body.clone(), file.as_ref()).await {
+            Err(DiscordError::Api { code: 40_005 | 50_045 | 400_001, .. }) if file.is_some() => {
+                self.tell_rendered(reply, render::without_file(&body), None).await
             }
             other => other,
         }
     }
 
-    /// Tells people something in the channel that a thread hangs in, with the way to it.
-    ///
-    /// # Errors
-    /// [`DiscordError`]; also where the thread cannot be looked at, or is in no channel that takes messages.
-    pub async fn tell_beside(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        people: &[String],
-        word: &str,
-    ) -> Result<(), DiscordError> {
-        let of = channel_of(thread)?;
-        let call = in_channel("get channel", Method::GET, of, "");
-        let found = self.client.call(&call, None, None).await?;
-        let unreadable = || DiscordError::Unreadable { route: call.name, status: 200 };
-        let parent = found["parent_id"].as_str().ok_or_else(unreadable)?;
-        let post = Post::Calling {
-            people: people.to_vec(),
-            post: Box::new(Post::Notice(format!("<#{of}>: {word}"))),
-        };
-        let nonce = &digest(&["beside", &thread.to_string(), turn])[..24];
-        let rendered = render::post(&post);
-        let made = self.create_message(parent, &rendered, nonce);
-        made.await.map(drop)
-    }
-
-    /// Shows one person what a turn changed: in words where it is short, else as a file beside its summary. The message
-    /// is not made of components, with which files on these routes are disputed.
-    ///
-    /// # Errors
-    /// As [`Discord::tell`].
-    pub async fn tell_diff(&self, reply: &Reply, patch: &str) -> Result<(), DiscordError> {
-        let Rendered { body, file } = render::diff(patch);
-        let told = self.tell_rendered(reply, body.clone(), file.as_ref()).await;
-        match told {
-            Err(DiscordError::Api { code: 40_005 | 50_045 | 400_001, .. }) if file.is_some() => {
-                let told = self.tell_rendered(reply, render::without_file(&body), None);
-                unless_over(told.await)
-            }
-            other => unless_over(other),
-        }
-    }
-
+    /// Tells one person something: by editing the deferred answer that only they see, or, after a click, beside what was
+    /// clicked.
     pub(super) async fn tell_rendered(
         &self,
         reply: &Reply,
@@ -226,20 +155,6 @@ impl Discord {
         }
         self.client.mark_dead(token);
         Err(DiscordError::TokenGone)
-    }
-}
-
-/// Nobody can be told any more what only they would have seen, and that is no error.
-fn unless_over(told: Result<(), DiscordError>) -> Result<(), DiscordError> {
-    match told {
-        Err(DiscordError::TokenGone) => {
-            tracing::info!(
-                event = "discord.untold",
-                "discord: a person could not be told, their interaction is over"
-            );
-            Ok(())
-        }
-        other => other,
     }
 }
 

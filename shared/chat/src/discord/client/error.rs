@@ -70,35 +70,36 @@ impl DiscordError {
             _ => 0,
         }
     }
+}
 
-    /// What is to be done about it.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        let seen = self.to_string();
-        let advice = |advice: &str| Failure::NonRecoverable { advice: advice.to_owned() };
-        match self {
-            Self::RateLimited { after_ms } => Failure::Wait { after_ms: *after_ms, seen },
+/// What is to be done about it.
+impl From<DiscordError> for Failure {
+    fn from(error: DiscordError) -> Self {
+        let seen = error.to_string();
+        let advice = |advice: &str| Self::NonRecoverable { advice: advice.to_owned() };
+        match error {
+            DiscordError::RateLimited { after_ms } => Self::Wait { after_ms, seen },
             // Until the operator has stored the new one: what waits for it is not lost.
-            Self::Revoked => Failure::Outage { after_ms: 0, seen },
-            Self::NoToken | Self::TokenGone | Self::Unheard | Self::NotDiscord(_) => Failure::NonRecoverable { advice: seen },
-            Self::Locked => Failure::ThreadClosed { seen },
-            Self::Http(HttpError::Refused { .. }) => Failure::NonRecoverable { advice: seen },
-            Self::Http(_) | Self::Unreadable { .. } => Failure::Outage { after_ms: 0, seen },
-            Self::Api { code, status, .. } => match code {
-                10_003 | 10_004 => Failure::ThreadGone { seen: "the thread, its channel or the server was deleted".to_owned() },
-                50_001 | 50_013 => Failure::ThreadClosed {
+            DiscordError::Revoked => Self::Outage { after_ms: 0, seen },
+            DiscordError::NoToken | DiscordError::TokenGone | DiscordError::Unheard | DiscordError::NotDiscord(_) => Self::NonRecoverable { advice: seen },
+            DiscordError::Locked => Self::ThreadClosed { seen },
+            DiscordError::Http(HttpError::Refused { .. }) => Self::NonRecoverable { advice: seen },
+            DiscordError::Http(_) | DiscordError::Unreadable { .. } => Self::Outage { after_ms: 0, seen },
+            DiscordError::Api { code, status, .. } => match code {
+                10_003 | 10_004 => Self::ThreadGone { seen: "the thread, its channel or the server was deleted".to_owned() },
+                50_001 | 50_013 => Self::ThreadClosed {
                     seen: "the app may not see or write in this thread: it needs View Channels, Send Messages in Threads and Read Message History".to_owned(),
                 },
-                160_005 => Failure::ThreadClosed { seen: "the thread is locked".to_owned() },
+                160_005 => Self::ThreadClosed { seen: "the thread is locked".to_owned() },
                 160_006 | 160_007 => advice("This server has too many active threads. Archive some, then try again."),
                 50_024 => advice("Threads cannot be made in this kind of channel. Use a text channel."),
                 40_005 | 50_045 => advice("A file is too large for this server."),
                 400_001 => advice("Uploads are limited in this server."),
                 200_000 | 240_000 => advice("This server's message filter blocked the answer."),
-                20_028 | 20_029 | 40_062 | 130_000 => Failure::Wait { after_ms: 0, seen },
-                _ if *status == 429 => Failure::Wait { after_ms: 0, seen },
-                _ if *status >= 500 || *status == 408 => Failure::Outage { after_ms: 0, seen },
-                _ => Failure::NonRecoverable { advice: format!("{seen}. This is an error of Bobbin's own: tell its operator.") },
+                20_028 | 20_029 | 40_062 | 130_000 => Self::Wait { after_ms: 0, seen },
+                _ if status == 429 => Self::Wait { after_ms: 0, seen },
+                _ if status >= 500 || status == 408 => Self::Outage { after_ms: 0, seen },
+                _ => Self::NonRecoverable { advice: format!("{seen}. This is an error of Bobbin's own: tell its operator.") },
             },
         }
     }

@@ -1,7 +1,6 @@
 //! Messages and threads, made and edited by the bot: where Discord does not take a message, the same with less.
 
-use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
-use bobbin_core::records::card::Post;
+use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::message::Prompt;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -11,46 +10,6 @@ use super::{Discord, DiscordError};
 use crate::discord::render::{self, Rendered};
 
 impl Discord {
-    /// Makes a post, or edits the one that stands at `at`. A deleted or no longer editable one is made anew.
-    ///
-    /// # Errors
-    /// [`DiscordError`]; a repeat after any of them is safe.
-    pub async fn post(
-        &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
-        kind: &PostKind,
-        at: Option<&PostRef>,
-        post: &Post,
-    ) -> Result<PostRef, DiscordError> {
-        let channel = channel_of(thread)?;
-        let rendered = match (post, thread) {
-            (Post::Moved { to, .. }, ThreadKey::Discord { guild, .. }) => {
-                let link = Some(render::link(guild, &to.channel, &to.id));
-                let to = to.clone();
-                render::post(&Post::Moved { to, link })
-            }
-            _ => render::post(post),
-        };
-        let nonce = post_key(thread, turn, kind);
-        let Some(at) = at else {
-            return self.create_or_less(channel, &rendered, &nonce).await;
-        };
-        match self.edit_or_less(at, &rendered).await {
-            // What is only the end of an old card is not made anew.
-            Err(gone)
-                if matches!(gone.code(), 10_008 | 30_046) && matches!(post, Post::Moved { .. }) =>
-            {
-                Ok(at.clone())
-            }
-            // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
-            Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
-                let again = &digest(&["again", &nonce, &at.id])[..24];
-                self.create_or_less(channel, &rendered, again).await
-            }
-            other => other,
-        }
-    }
     /// Makes a message under a name: within minutes a repeat finds the first one.
     ///
     /// # Errors
@@ -91,10 +50,7 @@ impl Discord {
 
     /// Archives a thread: it leaves the list of its channel, and opens again with the next message in it. That the app may
     /// not is no error: the thread stays open.
-    ///
-    /// # Errors
-    /// [`DiscordError`].
-    pub async fn archive(&self, thread: &ThreadKey) -> Result<(), DiscordError> {
+    pub(super) async fn archive(&self, thread: &ThreadKey) -> Result<(), DiscordError> {
         let call = in_channel("archive thread", Method::PATCH, channel_of(thread)?, "");
         let body = json!({"archived": true});
         match self.client.call(&call, Some(&body), None).await {
@@ -188,7 +144,8 @@ impl Discord {
         }
     }
 
-    async fn create_or_less(
+    /// Makes a message; where Discord does not take it, the same with less.
+    pub(super) async fn create_or_less(
         &self,
         channel: &str,
         rendered: &Rendered,
@@ -203,7 +160,8 @@ impl Discord {
         }
     }
 
-    async fn edit_or_less(
+    /// Edits a message; where Discord does not take it, the same with less.
+    pub(super) async fn edit_or_less(
         &self,
         at: &PostRef,
         rendered: &Rendered,

@@ -1,6 +1,6 @@
 //! Discord's HTTP API as Bobbin uses it: posts that are never made twice, threads, answers by token, commands.
 //!
-//! Promised: a repeat of [`Discord::post`] with the same thread, turn and kind finds the first one; short rate limits
+//! Promised: a repeat of [`Chat::post`] with the same thread, turn and kind finds the first one; short rate limits
 //! are waited for, long ones told; after a 401 the bot token is left alone for a while, a dead interaction
 //! token for good. Deliberately absent: the gateway, and any decision about a session.
 
@@ -17,14 +17,31 @@ mod transport;
 #[cfg(test)]
 use std::time::Duration;
 
-use bobbin_http::Http;
+use async_trait::async_trait;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
+use bobbin_core::records::card::Post;
+use bobbin_core::records::message::{Open, Reply};
+use bobbin_http::{Hosts, Http, host_of};
+use reqwest::Method;
 
 pub use self::answers::ORIGINAL_WAIT_MS_MAX;
+use self::call::in_channel;
 pub use self::error::DiscordError;
+use self::messages::channel_of;
 pub use self::registration::{Application, application};
 pub use self::setting_up::Channel;
 use self::transport::Client;
 pub use self::transport::RATE_WAIT_MS_MAX;
+use super::render;
+use crate::chat::{Chat, ChatSettings, Say};
+
+/// What to do when there is no Discord.
+pub(crate) fn off() -> Failure {
+    Failure::NonRecoverable {
+        advice: "Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned(),
+    }
+}
 
 /// Discord's HTTP API, for one application.
 #[derive(Debug, Clone)]
@@ -34,6 +51,22 @@ pub struct Discord {
 }
 
 impl Discord {
+    /// The client, if an application is configured.
+    pub(crate) fn configured(settings: &ChatSettings<'_>) -> Result<Option<Self>, String> {
+        if settings.discord_application.is_empty() {
+            return Ok(None);
+        }
+        let hosts = Hosts::Named(host_of(settings.discord_api).into_iter().collect());
+        let http = Http::new(settings.discord_api, hosts)
+            .map_err(|e| format!("discord_api of the parameter Overrides: {e}"))?;
+        Ok(Some(Self::new(
+            http,
+            settings.discord_api,
+            settings.discord_application,
+            settings.discord_bot_token,
+        )))
+    }
+
     /// `base` ends in the version (`https://discord.com/api/v10`); `http` must allow its host.
     #[must_use]
     pub fn new(http: Http, base: &str, application: &str, bot_token: &str) -> Self {
@@ -48,6 +81,112 @@ impl Discord {
     fn leaving_a_refused_token_for(mut self, refused_for: Duration) -> Self {
         self.client.refused_for = refused_for;
         self
+    }
+}
+
+#[async_trait]
+impl Chat for Discord {
+    /// A message that was deleted or can no longer be edited is made anew.
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        let channel = channel_of(thread)?;
+        let rendered = match (post, thread) {
+            (Post::Moved { to, .. }, ThreadKey::Discord { guild, .. }) => {
+                let link = Some(render::link(guild, &to.channel, &to.id));
+                let to = to.clone();
+                render::post(&Post::Moved { to, link })
+            }
+            _ => render::post(post),
+        };
+        let nonce = post_key(thread, turn, kind);
+        let posted = match at {
+            None => self.create_or_less(channel, &rendered, &nonce).await?,
+            Some(at) => match self.edit_or_less(at, &rendered).await {
+                // What is only the end of an old card is not made anew.
+                Err(gone)
+                    if matches!(gone.code(), 10_008 | 30_046)
+                        && matches!(post, Post::Moved { .. }) =>
+                {
+                    at.clone()
+                }
+                // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
+                Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
+                    let again = &digest(&["again", &nonce, &at.id])[..24];
+                    self.create_or_less(channel, &rendered, again).await?
+                }
+                edited => edited?,
+            },
+        };
+        if matches!(post.bare(), Post::Closing(_)) {
+            self.archive(thread).await?;
+        }
+        Ok(posted)
+    }
+
+    /// When the interaction's token is no longer valid nobody can be told what only they would have seen, and that is no error.
+    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
+        let told = match say {
+            Say::Words(words) | Say::Answer { words, .. } | Say::Unopened { words, .. } => {
+                self.tell_rendered(reply, render::told(words), None).await
+            }
+            Say::Sandboxes(page) => self.tell_rendered(reply, render::sandboxes(page), None).await,
+            Say::AskDestroy { sandbox, now_ms, .. } => {
+                self.tell_rendered(reply, render::ask_destroy(sandbox, now_ms), None).await
+            }
+            Say::Diff { patch, .. } => self.tell_diff(reply, patch).await,
+        };
+        match (told, say) {
+            (Err(DiscordError::TokenGone), Say::Unopened { open, words }) => {
+                Ok(self.call_in_channel(open, words).await?)
+            }
+            (Err(DiscordError::TokenGone), _) => {
+                tracing::info!(
+                    event = "discord.untold",
+                    "discord: a person could not be told, their interaction is over"
+                );
+                Ok(())
+            }
+            (told, _) => Ok(told?),
+        }
+    }
+
+    /// In the channel that the thread hangs in, with the way to it.
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        words: &str,
+    ) -> Result<(), Failure> {
+        let of = channel_of(thread)?;
+        let call = in_channel("get channel", Method::GET, of, "");
+        let found = self.client.call(&call, None, None).await?;
+        let unreadable = || DiscordError::Unreadable { route: call.name, status: 200 };
+        let parent = found["parent_id"].as_str().ok_or_else(unreadable)?;
+        let post = Post::Calling {
+            people: people.to_vec(),
+            post: Box::new(Post::Notice(format!("<#{of}>: {words}"))),
+        };
+        let nonce = &digest(&["beside", &thread.to_string(), turn])[..24];
+        self.create_message(parent, &render::post(&post), nonce).await?;
+        Ok(())
+    }
+
+    async fn open(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, Failure> {
+        Ok(self.open_thread(open, now_ms).await?)
+    }
+
+    async fn place(&self, thread: &ThreadKey) -> Option<String> {
+        let ThreadKey::Discord { guild, .. } = thread else {
+            return None;
+        };
+        self.guild_name(guild).await.ok().flatten()
     }
 }
 

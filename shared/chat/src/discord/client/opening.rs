@@ -26,7 +26,7 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError`], after the line says so where a repeat cannot help.
-    pub async fn open(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, DiscordError> {
+    pub async fn open_thread(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, DiscordError> {
         let Reply::Discord { application, token } = &open.reply else {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
@@ -58,7 +58,7 @@ impl Discord {
             Err(refused) => {
                 if let Failure::NonRecoverable { advice: why }
                 | Failure::ThreadClosed { seen: why }
-                | Failure::ThreadGone { seen: why } = refused.failure()
+                | Failure::ThreadGone { seen: why } = Failure::from(refused.clone())
                 {
                     let line = Rendered {
                         body: render::anchor_failed(

@@ -153,11 +153,7 @@ fn reply() -> Reply {
     Reply::Discord { application: "10".to_owned(), token: TOKEN.to_owned() }
 }
 
-async fn post(
-    discord: &Discord,
-    at: Option<&PostRef>,
-    post: &Post,
-) -> Result<PostRef, DiscordError> {
+async fn post(discord: &Discord, at: Option<&PostRef>, post: &Post) -> Result<PostRef, Failure> {
     discord.post(&thread(), &"t1".into(), &PostKind::Notice, at, post).await
 }
 
@@ -181,7 +177,7 @@ async fn a_post_carries_its_name_the_bot_token_and_the_required_agent() {
 async fn a_repeat_after_trouble_has_the_same_name() {
     let (server, discord) = Server::start([error(502, 0), message("41")]).await;
     let failed = post(&discord, None, &notice()).await.unwrap_err();
-    assert!(matches!(failed.failure(), Failure::Outage { .. }), "{failed:?}");
+    assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
     assert_eq!(server.asked(0).json()["nonce"], server.asked(1).json()["nonce"]);
 }
@@ -238,7 +234,9 @@ async fn a_diff_fills_in_the_answer_that_only_its_reader_sees() {
     let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
     let (server, discord) = Server::start([deferred, message("50")]).await;
     let reply = Reply::Discord { application: "app".to_owned(), token: "tok".to_owned() };
-    assert_eq!(discord.tell_diff(&reply, &patch).await, Ok(()));
+    let (thread, turn) = (&thread(), &"t1".into());
+    let diff = Say::Diff { thread, turn, patch: &patch };
+    assert_eq!(discord.tell(&reply, diff).await, Ok(()));
     assert_eq!(
         server.lines(),
         ["GET /webhooks/app/tok/messages/@original", "PATCH /webhooks/app/tok/messages/@original"]
@@ -330,10 +328,9 @@ async fn a_thread_that_is_archived_and_locked_is_closed() {
     let refusals = || [error(400, 50_083), error(403, 50_013)];
     let (_server, discord) = Server::start(refusals()).await;
     let closed = post(&discord, Some(&at("41")), &notice()).await.unwrap_err();
-    let failure = closed.failure();
     assert!(
-        matches!(&failure, Failure::ThreadClosed { seen } if seen == "the thread is archived and locked"),
-        "{failure:?}"
+        matches!(&closed, Failure::ThreadClosed { seen } if seen == "the thread is archived and locked"),
+        "{closed:?}"
     );
     let (_server, discord) = Server::start(refusals()).await;
     let kept = discord.delete_message(&at("41")).await;
@@ -378,8 +375,7 @@ async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
         (408, 0, true),
     ] {
         let (_server, discord) = Server::start((0..3).map(|_| error(status, code))).await;
-        let failed = post(&discord, None, &notice()).await.unwrap_err();
-        let failure = failed.failure();
+        let failure = post(&discord, None, &notice()).await.unwrap_err();
         let as_said = if is_outage {
             matches!(failure, Failure::Outage { .. })
         } else {
@@ -465,12 +461,10 @@ async fn a_short_rate_limit_is_waited_for_and_a_long_one_told() {
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
     assert_eq!(server.lines().len(), 2);
     let refused = post(&discord, None, &notice()).await.unwrap_err();
-    assert!(
-        matches!(refused.failure(), Failure::Wait { after_ms: 7_400..=7_501, .. }),
-        "{refused:?}"
-    );
+    assert!(matches!(refused, Failure::Wait { after_ms: 7_400..=7_501, .. }), "{refused:?}");
     // Known by now: not asked again.
-    assert!(matches!(post(&discord, None, &notice()).await, Err(DiscordError::RateLimited { .. })));
+    let again = post(&discord, None, &notice()).await;
+    assert!(matches!(again, Err(Failure::Wait { after_ms: 1..=7_501, .. })), "{again:?}");
     assert_eq!(server.lines().len(), 3);
 }
 
@@ -485,7 +479,7 @@ async fn a_used_up_limit_is_respected_before_discord_refuses() {
     post(&discord, None, &notice()).await.unwrap();
     assert!(matches!(
         post(&discord, None, &notice()).await,
-        Err(DiscordError::RateLimited { after_ms: 29_000..=30_001 })
+        Err(Failure::Wait { after_ms: 29_000..=30_001, .. })
     ));
     let other = ThreadKey::discord("1", "31").unwrap();
     discord.post(&other, &"t1".into(), &PostKind::Notice, None, &notice()).await.unwrap();
@@ -497,9 +491,9 @@ async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_
     let (server, discord) = Server::start([error(401, 0), message("41")]).await;
     let refused = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
-        matches!(refused.failure(), Failure::Outage { seen, .. } if seen.contains("`bobbin secrets`") && !seen.contains("bot-secret"))
+        matches!(refused, Failure::Outage { seen, .. } if seen.contains("`bobbin secrets`") && !seen.contains("bot-secret"))
     );
-    assert_eq!(post(&discord.clone(), None, &notice()).await, Err(DiscordError::Revoked));
+    assert_eq!(post(&discord.clone(), None, &notice()).await, Err(DiscordError::Revoked.into()));
     assert_eq!(server.lines().len(), 1);
     assert!(!format!("{discord:?}").contains("bot-secret"));
     // It was refused by mistake, or is the right one again.
@@ -519,9 +513,21 @@ async fn a_thread_that_is_closed_is_told_apart_from_one_that_is_deleted() {
         (400, 160_005, "thread_closed", "locked"),
     ] {
         let (_server, discord) = Server::start([error(status, code)]).await;
-        let failure = post(&discord, None, &notice()).await.unwrap_err().failure();
+        let failure = post(&discord, None, &notice()).await.unwrap_err();
         assert_eq!(serde_json::to_value(&failure).unwrap()["class"], class, "{code}: {failure:?}");
         assert!(failure.to_string().contains(word), "{code}: {failure:?}");
+    }
+}
+
+#[tokio::test]
+async fn the_closing_notice_archives_its_thread() {
+    let archived = [says(200, json!({"id": "30"})), error(403, 50_013)];
+    for archived in archived {
+        let (server, discord) = Server::start([message("41"), archived]).await;
+        let closing = Post::Closing("Hello".to_owned());
+        assert_eq!(post(&discord, None, &closing).await, Ok(at("41")));
+        assert_eq!(server.lines(), ["POST /channels/30/messages", "PATCH /channels/30"]);
+        assert_eq!(server.asked(1).json(), json!({"archived": true}));
     }
 }
 
@@ -553,7 +559,7 @@ async fn an_answer_that_is_no_json_is_no_success() {
         Server::start([html(), Scripted { status: 503, ..html() }, says(200, json!({}))]).await;
     for _ in 0..3 {
         let failed = post(&discord, None, &notice()).await.unwrap_err();
-        assert!(matches!(failed.failure(), Failure::Outage { .. }), "{failed:?}");
+        assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
     }
 }
 
@@ -561,9 +567,10 @@ async fn an_answer_that_is_no_json_is_no_success() {
 async fn a_server_that_is_not_there_is_an_outage() {
     let http = Http::new("http://127.0.0.1:1", Hosts::Named(Vec::new())).unwrap();
     let discord = Discord::new(http, "http://127.0.0.1:1", "10", "t");
-    let failed = post(&discord, None, &notice()).await.unwrap_err();
+    let failed = discord.get_message(&at("41")).await.unwrap_err();
     assert!(matches!(failed, DiscordError::Http(HttpError::Transport { .. })), "{failed:?}");
-    assert!(matches!(failed.failure(), Failure::Outage { .. }));
+    let failed = post(&discord, None, &notice()).await.unwrap_err();
+    assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
 }
 
 #[tokio::test]
@@ -590,7 +597,7 @@ async fn a_task_whose_person_was_told_that_it_was_not_accepted_is_not_started() 
     let (server, discord) = Server::start([refusal]).await;
     let unheard = discord.open(&open(), 2_000).await.unwrap_err();
     assert_eq!(
-        unheard.failure(),
+        unheard,
         Failure::NonRecoverable {
             advice: "it could not be accepted in time. Please try again".to_owned()
         }
@@ -637,7 +644,7 @@ async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
     let (server, discord) = Server::start(dead.chain([says(200, json!([]))]).chain(made())).await;
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
     let tries = server.lines().len();
-    assert_eq!(discord.tell(&reply(), "late").await, Ok(()));
+    assert_eq!(discord.tell(&reply(), Say::Words("late")).await, Ok(()));
     assert_eq!(server.lines().len(), tries, "a dead token is not tried again");
 }
 
@@ -723,7 +730,7 @@ async fn a_refused_thread_is_told_in_the_channel() {
     let (server, discord) =
         Server::start([message("30"), error(400, 160_006), message("30")]).await;
     let refused = discord.open(&open(), 2_000).await.unwrap_err();
-    assert!(matches!(refused.failure(), Failure::NonRecoverable { .. }));
+    assert!(matches!(refused, Failure::NonRecoverable { .. }));
     assert_eq!(server.lines()[2], "PATCH /channels/20/messages/30");
     assert!(
         server.asked(2).json()["content"].as_str().unwrap().contains("too many active threads")
@@ -734,11 +741,12 @@ async fn a_refused_thread_is_told_in_the_channel() {
 async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
     let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
     let (server, discord) = Server::start(dead.chain([message("33")])).await;
-    discord.tell_or_post(&open(), "No thread could be started: 503.").await.unwrap();
+    let (open, words) = (open(), "No thread could be started: 503.");
+    discord.tell(&open.reply, Say::Unopened { open: &open, words }).await.unwrap();
     let last = server.lines().len() - 1;
     assert_eq!(server.lines()[last], "POST /channels/20/messages");
     let posted = server.asked(last).json();
-    let asked_by = &open().prompt.by.id;
+    let asked_by = &open.prompt.by.id;
     assert_eq!(posted["allowed_mentions"]["users"], json!([asked_by]));
     assert!(posted.to_string().contains("No thread could be started: 503."));
     assert_eq!(posted["enforce_nonce"], true);
@@ -748,12 +756,12 @@ async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
 async fn a_command_is_answered_in_place_and_a_click_beside_what_was_clicked() {
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 192})), message("1")]).await;
-    discord.tell(&reply(), "It runs.").await.unwrap();
+    discord.tell(&reply(), Say::Words("It runs.")).await.unwrap();
     assert_eq!(server.lines()[1], format!("PATCH /webhooks/10/{TOKEN}/messages/@original"));
 
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 32_768})), message("2")]).await;
-    discord.tell(&reply(), "Stopping.").await.unwrap();
+    discord.tell(&reply(), Say::Words("Stopping.")).await.unwrap();
     assert_eq!(server.lines()[1], format!("POST /webhooks/10/{TOKEN}"));
     assert_eq!(server.asked(1).json()["flags"], 64);
 }

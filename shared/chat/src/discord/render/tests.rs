@@ -338,7 +338,7 @@ fn an_answer_as_a_file_goes_with_its_message() {
 #[test]
 fn a_table_is_drawn_in_every_part_of_an_answer() {
     let contents = |answer: &str| -> Vec<String> {
-        let parts = crate::discord::seam::split(answer);
+        let parts = super::split(answer);
         let bodies = parts.iter().map(|part| chunk(part, false, None).body);
         bodies
             .inspect(assert_postable)

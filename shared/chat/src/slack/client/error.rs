@@ -142,45 +142,48 @@ impl SlackError {
         }
     }
 
-    /// What the turn has to do about it.
-    #[must_use]
-    pub fn failure(&self) -> Failure {
-        let seen = self.to_string();
-        let advice = match self {
-            Self::RateLimited { after_ms, .. } => {
-                return Failure::Wait { after_ms: *after_ms, seen };
-            }
-            Self::NotSent { .. } | Self::Unclear { .. } => {
-                return Failure::Outage { after_ms: 0, seen };
-            }
-            // Until the operator has done that: what waits for it is not lost.
-            Self::Token { .. } => {
-                let seen = format!(
-                    "{seen}: the operator has to install the app again and store its bot token with `bobbin secrets`"
-                );
-                return Failure::Outage { after_ms: 0, seen };
-            }
-            Self::NotInvited { .. } | Self::Closed { .. } => {
-                return Failure::ThreadClosed { seen };
-            }
-            Self::Gone { .. } | Self::PostLost { .. } => return Failure::ThreadGone { seen },
-            Self::Address { .. } => {
-                format!("{seen}. The operator has to check slack_api of the parameter Overrides.")
-            }
-            Self::Scope { .. } => {
-                format!("{seen}. The operator has to add it to the app and install the app again.")
-            }
-            Self::Invalid { .. } => {
-                format!("{seen}. This is a fault of Bobbin; the operator finds more in the log.")
-            }
-            Self::Refused { .. } | Self::NotSlack => format!("{seen}."),
-        };
-        Failure::NonRecoverable { advice }
-    }
-
     /// Whether a repeat later may help, or must be preceded by a look.
     pub(super) const fn passes(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::NotSent { .. } | Self::Unclear { .. })
+    }
+}
+
+/// What the turn has to do about it.
+impl From<SlackError> for Failure {
+    fn from(error: SlackError) -> Self {
+        let seen = error.to_string();
+        let advice = match error {
+            SlackError::RateLimited { after_ms, .. } => {
+                return Self::Wait { after_ms, seen };
+            }
+            SlackError::NotSent { .. } | SlackError::Unclear { .. } => {
+                return Self::Outage { after_ms: 0, seen };
+            }
+            // Until the operator has done that: what waits for it is not lost.
+            SlackError::Token { .. } => {
+                let seen = format!(
+                    "{seen}: the operator has to install the app again and store its bot token with `bobbin secrets`"
+                );
+                return Self::Outage { after_ms: 0, seen };
+            }
+            SlackError::NotInvited { .. } | SlackError::Closed { .. } => {
+                return Self::ThreadClosed { seen };
+            }
+            SlackError::Gone { .. } | SlackError::PostLost { .. } => {
+                return Self::ThreadGone { seen };
+            }
+            SlackError::Address { .. } => {
+                format!("{seen}. The operator has to check slack_api of the parameter Overrides.")
+            }
+            SlackError::Scope { .. } => {
+                format!("{seen}. The operator has to add it to the app and install the app again.")
+            }
+            SlackError::Invalid { .. } => {
+                format!("{seen}. This is a fault of Bobbin; the operator finds more in the log.")
+            }
+            SlackError::Refused { .. } | SlackError::NotSlack => format!("{seen}."),
+        };
+        Self::NonRecoverable { advice }
     }
 }
 

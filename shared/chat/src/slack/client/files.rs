@@ -95,7 +95,7 @@ impl Slack {
     ///
     /// # Errors
     /// [`SlackError`].
-    pub async fn post_diff(
+    pub(super) async fn post_diff(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,

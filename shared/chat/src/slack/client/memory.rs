@@ -50,7 +50,7 @@ impl Memory {
 
 impl Slack {
     /// A record was read anew: since this process knew the posts of its turn, another one may have had the turn.
-    pub(in crate::slack) fn forget_posts(&self, session: &Session) {
+    pub(super) fn forget_posts(&self, session: &Session) {
         if let Some(turn) = &session.turn {
             let end = format!("/{}", turn.id);
             self.memory().turns.retain(|(known, _)| !known.ends_with(&end));

@@ -4,6 +4,7 @@
 //! error names what to do; the token goes to Slack's hosts only and into no log. Deliberately absent: what a post looks
 //! like (`crate::slack::render`), modals, OAuth, token rotation.
 
+mod call;
 mod error;
 mod files;
 mod memory;
@@ -19,30 +20,33 @@ mod tests;
 mod wanted;
 
 use std::sync::Mutex;
-use std::time::Duration;
 
-use bobbin_core::base::ids::{Ms, ThreadKey};
-use bobbin_core::records::message::Reply;
-use bobbin_core::shown::sandboxes::{Listed, Page};
-use reqwest::{Method, RequestBuilder};
+use async_trait::async_trait;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Outside};
+use bobbin_core::records::card::{CardState, Post};
+use bobbin_core::records::message::{Overview, Reply, Surface};
+use bobbin_core::records::session::Session;
+use bobbin_core::tenant::keys::Key;
+use bobbin_http::{Hosts, Http};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
-use crate::slack::direct::is_direct_channel;
-use crate::slack::render::{self, Rendered};
-
 pub use self::error::SlackError;
 pub use self::setting_up::{Installed, deliver, signature};
-use bobbin_http::{Answer, Hosts, Http, HttpError};
+use super::direct::is_direct_channel;
+use super::render::{self, Rendered, Status};
+use crate::chat::{Chat, ChatSettings, Home, Member, Say};
 
-/// One call takes no longer.
-const CALL_MS_MAX: u64 = 15_000;
-/// A wait that Slack asks for and that is spent in place; a longer one goes back to the queue.
-const WAIT_IN_PLACE_MS_MAX: u64 = 2_000;
-/// Waits in place of one call.
-const WAITS_IN_PLACE_MAX: u32 = 2;
 /// Bytes of one answer.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// What to do when there is no Slack.
+pub(crate) fn off() -> Failure {
+    Failure::NonRecoverable { advice: Key::SlackBotToken.missing() }
+}
+
 /// Whose token it is (`auth.test`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
@@ -94,6 +98,16 @@ impl std::fmt::Debug for Slack {
 }
 
 impl Slack {
+    /// The client, if there is a token.
+    pub(crate) fn configured(settings: &ChatSettings<'_>) -> Result<Option<Self>, String> {
+        if settings.slack_bot_token.is_empty() {
+            return Ok(None);
+        }
+        let slack = Self::new(settings.slack_api, settings.slack_bot_token)
+            .map_err(|e| format!("slack_api of the parameter Overrides: {e}"))?;
+        Ok(Some(slack.streaming(settings.slack_stream_answers)))
+    }
+
     /// A client of the API at `base`, with its `/api` (`https://slack.com/api`).
     ///
     /// # Errors
@@ -122,102 +136,8 @@ impl Slack {
         Self { streams, ..self }
     }
 
-    /// Calls a method with JSON arguments and gives back its answer, `ok: true`.
-    ///
-    /// # Errors
-    /// [`SlackError`].
-    pub async fn call(&self, method: &'static str, arguments: &Value) -> Result<Value, SlackError> {
-        // Slack's documentation wants the charset named; without it a warning comes with every answer.
-        let body = arguments.to_string();
-        self.asked(method, CALL_MS_MAX, |request| {
-            request.header("content-type", "application/json; charset=utf-8").body(body.clone())
-        })
-        .await
-    }
-
-    /// Calls a method that takes no JSON: reading ones, and the first step of an upload.
-    async fn call_form(
-        &self,
-        method: &'static str,
-        fields: &[(&str, String)],
-    ) -> Result<Value, SlackError> {
-        self.asked(method, CALL_MS_MAX, |request| request.form(fields)).await
-    }
-
-    /// Sends a call, waits in place where Slack asks for little patience, and reads the answer.
-    async fn asked(
-        &self,
-        method: &'static str,
-        within_ms: u64,
-        fill: impl Fn(RequestBuilder) -> RequestBuilder + Send,
-    ) -> Result<Value, SlackError> {
-        let mut waits = 0;
-        loop {
-            let request = self
-                .http
-                .request(Method::POST, &format!("{}/{method}", self.base))
-                .map_err(|e| SlackError::of_http(method, e))?
-                .bearer_auth(&self.token)
-                .timeout(Duration::from_millis(within_ms));
-            let answer =
-                self.http.send(fill(request)).await.map_err(|e| SlackError::of_http(method, e))?;
-            match read(method, &answer) {
-                Err(SlackError::RateLimited { after_ms, .. })
-                    if after_ms <= WAIT_IN_PLACE_MS_MAX && waits < WAITS_IN_PLACE_MAX =>
-                {
-                    waits += 1;
-                    tokio::time::sleep(Duration::from_millis(after_ms)).await;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// Whose token it is; asked once.
-    ///
-    /// # Errors
-    /// [`SlackError`].
-    pub async fn auth_test(&self) -> Result<&Identity, SlackError> {
-        self.identity
-            .get_or_try_init(|| async {
-                let answer = self.call("auth.test", &serde_json::json!({})).await?;
-                Ok(Identity::read(&answer))
-            })
-            .await
-    }
-
     /// Tells one person something: an ephemeral message, and in a direct message, where nobody else is, an ordinary one.
     /// Where the app is not in the channel, it is told in the direct message with them.
-    ///
-    /// # Errors
-    /// [`SlackError`].
-    pub async fn tell(&self, reply: &Reply, text: &str) -> Result<(), SlackError> {
-        self.tell_rendered(reply, &render::free(text)).await
-    }
-
-    /// Shows one person a page of the list of sandboxes.
-    ///
-    /// # Errors
-    /// [`SlackError`].
-    pub async fn show_sandboxes(&self, reply: &Reply, page: &Page) -> Result<(), SlackError> {
-        self.tell_rendered(reply, &render::sandboxes(page)).await
-    }
-
-    /// Asks one person whether a sandbox is to be deleted; `thread` is where they asked.
-    ///
-    /// # Errors
-    /// [`SlackError`].
-    pub async fn ask_destroy(
-        &self,
-        thread: &ThreadKey,
-        reply: &Reply,
-        sandbox: &Listed,
-        now_ms: Ms,
-    ) -> Result<(), SlackError> {
-        let rendered = render::ask_destroy(thread, sandbox, now_ms);
-        self.tell_rendered(reply, &rendered).await
-    }
-
     async fn tell_rendered(&self, reply: &Reply, rendered: &Rendered) -> Result<(), SlackError> {
         let Reply::Slack { channel, thread_ts, user } = reply else {
             return Err(SlackError::NotSlack);
@@ -243,40 +163,169 @@ impl Slack {
     }
 }
 
-/// The answer to a call: HTTP 200 with `ok`, or what it means that it is not.
-fn read(method: &'static str, answer: &Answer) -> Result<Value, SlackError> {
-    if answer.status == 429 {
-        return Err(SlackError::RateLimited {
-            method,
-            after_ms: answer.retry_after_ms().unwrap_or(error::RETRY_AFTER_MS_DEFAULT),
-        });
-    }
-    let body = answer.json::<Value>().filter(|body| body["ok"].is_boolean());
-    match body {
-        Some(body) if body["ok"] == true => Ok(body),
-        Some(body) if answer.status < 500 => Err(SlackError::of_answer(method, &body)),
-        _ => Err(SlackError::Unclear {
-            method,
-            seen: format!(
-                "status {} with {}",
-                answer.status,
-                Some(answer.media_type())
-                    .filter(|t| !t.is_empty())
-                    .unwrap_or_else(|| "no media type".to_owned())
-            ),
-        }),
-    }
-}
-
-impl SlackError {
-    fn of_http(method: &'static str, error: HttpError) -> Self {
-        let seen = error.to_string();
-        match error {
-            HttpError::Refused { .. } => Self::Address { seen },
-            HttpError::Transport { unsent: true, .. } => Self::NotSent { method, seen },
-            HttpError::Timeout { .. }
-            | HttpError::Transport { .. }
-            | HttpError::TooLarge { .. } => Self::Unclear { method, seen },
+#[async_trait]
+impl Chat for Slack {
+    /// A post that is already there under the same name is edited instead of made again; one that cannot be edited any more
+    /// is made anew.
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Result<PostRef, Failure> {
+        let wanted = self.wanted_post(thread, turn, kind, post)?;
+        if let Post::File(file) = post {
+            return Ok(self.shown(&wanted, file).await?);
         }
+        let style = self.card_style(wanted.team);
+        let mut rendered = self.rendered(wanted.root, post, style).await;
+        if let Some(at) = at {
+            if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
+                return Ok(posted);
+            }
+            // What is only the end of an old card is not made anew.
+            if matches!(post, Post::Moved { .. }) {
+                return Ok(at.clone());
+            }
+        }
+        let lost = at.map(|at| at.id.as_str());
+        if let Some(posted) = self.found(&wanted, lost, &rendered).await? {
+            return Ok(posted);
+        }
+        match post.bare() {
+            Post::Chunk { text, file: Some(file), .. } => {
+                let whole = render::post_as(post.bare(), style);
+                let words = self.with_file(&wanted, whole, text, file).await?;
+                rendered = render::calling(words, post.calls());
+            }
+            Post::Chunk { text, .. } if wanted.streamable => {
+                if let Some(posted) = self.streamed(&wanted, text, &rendered).await? {
+                    return Ok(posted);
+                }
+            }
+            _ => {}
+        }
+        let posted = self.sent(&wanted, lost, rendered).await?;
+        if wanted.root.is_none() {
+            self.remember_channel(thread, &posted.channel);
+        }
+        Ok(posted)
+    }
+
+    fn learn(&self, session: &Session) {
+        self.learn_channel(session);
+        self.forget_posts(session);
+    }
+
+    async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {
+        if let Some(status) = Status::of(state) {
+            self.show_status(thread, turn, status).await;
+        }
+    }
+
+    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
+        let rendered = match say {
+            Say::Words(words) | Say::Unopened { words, .. } => render::free(words),
+            Say::Answer { thread, id, words } => {
+                let notice = Post::Notice(words.to_owned());
+                return self.post(thread, id, &PostKind::Notice, None, &notice).await.map(drop);
+            }
+            Say::Sandboxes(page) => render::sandboxes(page),
+            Say::AskDestroy { thread, sandbox, now_ms } => {
+                render::ask_destroy(thread, sandbox, now_ms)
+            }
+            Say::Diff { thread, turn, patch } => match render::diff(patch) {
+                Some(words) => render::free(&words),
+                None => {
+                    if !self.post_diff(thread, turn, patch).await? {
+                        return Ok(());
+                    }
+                    render::free(
+                        "The changes are in this thread already, as the file `changes.diff`.",
+                    )
+                }
+            },
+        };
+        Ok(self.tell_rendered(reply, &rendered).await?)
+    }
+
+    /// In their direct messages. There is nothing beside direct messages themselves.
+    async fn tell_beside(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        people: &[String],
+        words: &str,
+    ) -> Result<(), Failure> {
+        let ThreadKey::Slack { team, channel, root_ts } = thread else {
+            return Ok(());
+        };
+        let link = self.thread_link(channel, root_ts).await.ok().flatten();
+        let words = match link {
+            Some(link) => format!("{words}\n{link}"),
+            None => words.to_owned(),
+        };
+        let notice = Post::Notice(words);
+        for person in people {
+            let direct = ThreadKey::slack_direct(team, person);
+            let direct =
+                direct.map_err(|bad| Failure::NonRecoverable { advice: bad.to_string() })?;
+            self.post(&direct, turn, &PostKind::Notice, None, &notice).await?;
+        }
+        Ok(())
+    }
+
+    async fn show_overview(&self, overview: &Overview, home: Home<'_>) -> Result<(), Failure> {
+        match (&overview.place, home) {
+            (Surface::Home, Home::Closed(why)) => {
+                self.publish_home(&overview.by.id, &render::closed_home(why)).await?
+            }
+            (Surface::Home, Home::Open(picture)) => {
+                self.publish_home(&overview.by.id, &render::home(picture)).await?
+            }
+            (Surface::Answer { reply, .. }, Home::Closed(why)) => {
+                self.tell_rendered(reply, &render::free(why)).await?
+            }
+            (Surface::Answer { reply, .. }, Home::Open(picture)) => {
+                self.tell_rendered(reply, &render::free(&render::overview_words(picture))).await?
+            }
+        }
+        Ok(())
+    }
+
+    async fn outside(&self, user: &str) -> Result<Option<Outside>, Failure> {
+        if self.is_believed(user) {
+            return Ok(None);
+        }
+        match self.user(user).await {
+            Ok(member) if !member.outsider => {
+                self.believe(user);
+                Ok(None)
+            }
+            Ok(_) => Ok(Some(Outside::Outsider)),
+            Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => {
+                Err(error.into())
+            }
+            // Somebody who is not visible here is none of this workspace's.
+            Err(SlackError::Refused { error, .. }) if error.starts_with("user_not") => {
+                Ok(Some(Outside::Outsider))
+            }
+            Err(error) => {
+                tracing::error!(event = "slack.member.unread", %error, "whether somebody is a full member could not be asked: they are refused");
+                Ok(Some(Outside::Unread))
+            }
+        }
+    }
+
+    /// Slack's requests do not say who manages the workspace.
+    async fn member(&self, user: &str, _: &Membership) -> Result<Member, Failure> {
+        Ok(self.user(user).await?)
+    }
+
+    async fn place(&self, _: &ThreadKey) -> Option<String> {
+        let installed = self.installed().await.ok()?;
+        Some(installed.team_name).filter(|name| !name.is_empty())
     }
 }

@@ -20,7 +20,7 @@ impl Slack {
     ///
     /// # Errors
     /// [`SlackError`]; `NotInvited` where the app cannot see the channel.
-    pub async fn open(
+    pub async fn open_thread(
         &self,
         id: &TurnId,
         channel: &str,

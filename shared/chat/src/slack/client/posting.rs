@@ -19,23 +19,17 @@ const SETTLE_MS: u64 = 500;
 const SENDS_MAX: u32 = 3;
 
 impl Slack {
-    /// Posts, or edits what stands at `at`. A post that is already there under the same name is edited instead of made
-    /// again; one that cannot be edited any more is made anew.
-    ///
-    /// # Errors
-    /// [`SlackError`].
-    pub async fn post(
+    /// What is to stand in the thread after a call of `post`.
+    pub(super) fn wanted_post<'a>(
         &self,
-        thread: &ThreadKey,
-        turn: &TurnId,
+        thread: &'a ThreadKey,
+        turn: &'a TurnId,
         kind: &PostKind,
-        at: Option<&PostRef>,
         post: &Post,
-    ) -> Result<PostRef, SlackError> {
+    ) -> Result<Wanted<'a>, SlackError> {
         let wanted = self.wanted(thread, turn, kind)?;
-        let style = self.card_style(wanted.team);
-        let wanted = Wanted {
-            simpler: simpler(post, style),
+        Ok(Wanted {
+            simpler: simpler(post, self.card_style(wanted.team)),
             never_replaces: announces(post),
             // Slack streams under a message only.
             streamable: wanted.root.is_some()
@@ -43,47 +37,17 @@ impl Slack {
                 && *kind == PostKind::Chunk(0)
                 && is_whole(post),
             ..wanted
-        };
-        if let Post::File(file) = post {
-            return self.shown(&wanted, file).await;
-        }
-        let mut rendered = self.rendered(wanted.root, post, style).await;
-        if let Some(at) = at {
-            if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
-                return Ok(posted);
-            }
-            // What is only the end of an old card is not made anew.
-            if matches!(post, Post::Moved { .. }) {
-                return Ok(at.clone());
-            }
-        }
-        let lost = at.map(|at| at.id.as_str());
-        if let Some(posted) = self.found(&wanted, lost, &rendered).await? {
-            return Ok(posted);
-        }
-        match post.bare() {
-            Post::Chunk { text, file: Some(file), .. } => {
-                let whole = render::post_as(post.bare(), style);
-                let words = self.with_file(&wanted, whole, text, file).await?;
-                rendered = render::calling(words, post.calls());
-            }
-            Post::Chunk { text, .. } if wanted.streamable => {
-                if let Some(posted) = self.streamed(&wanted, text, &rendered).await? {
-                    return Ok(posted);
-                }
-            }
-            _ => {}
-        }
-        let posted = self.sent(&wanted, lost, rendered).await?;
-        if wanted.root.is_none() {
-            self.remember_channel(thread, &posted.channel);
-        }
-        Ok(posted)
+        })
     }
 
     /// The post as a message; the end of an old card names the card that took its place, and a card that waits for another
     /// thread leads there.
-    async fn rendered(&self, root_ts: Option<&str>, post: &Post, style: CardStyle) -> Rendered {
+    pub(super) async fn rendered(
+        &self,
+        root_ts: Option<&str>,
+        post: &Post,
+        style: CardStyle,
+    ) -> Rendered {
         if let Post::Card(card) = post
             && let CardState::Shared { holder: Some(ThreadKey::Slack { channel, root_ts, .. }) } =
                 &card.state
@@ -146,7 +110,7 @@ impl Slack {
     }
 
     /// The post, brought up to date, if it is already in the thread.
-    async fn found(
+    pub(super) async fn found(
         &self,
         wanted: &Wanted<'_>,
         lost: Option<&str>,
@@ -170,7 +134,7 @@ impl Slack {
     }
 
     /// Sends a new post. After an unclear outcome the thread is read before it is sent again.
-    async fn sent(
+    pub(super) async fn sent(
         &self,
         wanted: &Wanted<'_>,
         lost: Option<&str>,

@@ -9,7 +9,8 @@ use reqwest::header::CONTENT_TYPE;
 use serde_json::Value;
 use sha2::Sha256;
 
-use super::{CALL_MS_MAX, Identity, Slack, SlackError, read};
+use super::call::{CALL_MS_MAX, read};
+use super::{Identity, Slack, SlackError};
 use crate::slack::render;
 
 /// Messages of a thread that are read.

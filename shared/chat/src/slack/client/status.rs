@@ -83,7 +83,7 @@ impl Statuses {
 impl Slack {
     /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a turn
     /// sets it back.
-    pub async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
+    pub(super) async fn show_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
         let (team, channel, root_ts) = match thread {
             ThreadKey::Slack { team, channel, root_ts } => {
                 (team, channel.as_str(), root_ts.as_str())

@@ -24,7 +24,7 @@ use bobbin_core::records::message::Reply;
 use bobbin_core::records::session::Session;
 use serde_json::{Value, json};
 
-use super::{Slack, SlackError};
+use super::{Chat, Say, Slack, SlackError};
 
 const TOKEN: &str = "xoxb-a-token-for-tests";
 const TURN: &str = "slack_T1_C1_1790000000.000100";
@@ -228,7 +228,7 @@ async fn send(
     kind: &PostKind,
     at: Option<&PostRef>,
     post: &Post,
-) -> Result<PostRef, SlackError> {
+) -> Result<PostRef, Failure> {
     slack.post(&thread(), &TURN.into(), kind, at, post).await
 }
 
@@ -347,14 +347,14 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
     );
     let error =
         send(&slack, &PostKind::Notice, Some(&at), &Post::Notice("x".into())).await.unwrap_err();
-    assert!(matches!(error.failure(), Failure::Wait { after_ms: 30_000, .. }), "{error:?}");
+    assert!(matches!(error, Failure::Wait { after_ms: 30_000, .. }), "{error:?}");
     for _ in 0..3 {
         fake.will_answer("chat.update", 429, json!({ "retry_after": "0.01" }));
     }
     let error =
         send(&slack, &PostKind::Notice, Some(&at), &Post::Notice("x".into())).await.unwrap_err();
     assert!(
-        matches!(error, SlackError::RateLimited { .. }),
+        matches!(error, Failure::Wait { after_ms: 10, .. }),
         "waiting in place has an end: {error:?}"
     );
 }
@@ -417,7 +417,7 @@ async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_
     fake.will_answer("files.completeUploadExternal", 500, json!("<html>"));
     let first = fake.client();
     let unclear = send(&first, &kind, None, &file).await;
-    assert!(unclear.unwrap_err().passes());
+    assert!(matches!(unclear, Err(Failure::Outage { .. })), "{unclear:?}");
     let again = send(&first, &kind, None, &file).await;
     assert_eq!(again.unwrap().id, "1790000009.000000");
     let other_worker = fake.client();
@@ -477,7 +477,7 @@ async fn posts_of_a_turn_that_another_worker_had_meanwhile_are_not_doubled() {
         }))
         .unwrap(),
     );
-    crate::Chat::learn(&one, &session);
+    one.learn(&session);
     assert_eq!(send(&one, &kind, None, &answer).await.unwrap(), stands);
     assert_eq!(fake.sent("chat.postMessage").len(), 2);
 }
@@ -506,13 +506,13 @@ async fn one_person_is_told_by_an_ephemeral_message_and_in_a_direct_message_by_a
         thread_ts: Some("1.2".into()),
         user: "U1".into(),
     };
-    slack.tell(&to("C1"), "not here").await.unwrap();
+    slack.tell(&to("C1"), Say::Words("not here")).await.unwrap();
     let told = &fake.sent("chat.postEphemeral")[0];
     assert_eq!(
         (&told["user"], &told["thread_ts"], &told["text"]),
         (&json!("U1"), &json!("1.2"), &json!("not here"))
     );
-    slack.tell(&to("D1"), "not here").await.unwrap();
+    slack.tell(&to("D1"), Say::Words("not here")).await.unwrap();
     assert_eq!(fake.sent("chat.postMessage")[0]["channel"], "D1");
 }
 
@@ -521,7 +521,7 @@ async fn where_the_app_is_not_in_the_channel_the_person_is_told_in_a_direct_mess
     let fake = Fake::start().await;
     fake.refuses("chat.postEphemeral", "not_in_channel");
     let reply = Reply::Slack { channel: "C1".into(), thread_ts: None, user: "U1".into() };
-    fake.client().tell(&reply, "the settings").await.unwrap();
+    fake.client().tell(&reply, Say::Words("the settings")).await.unwrap();
     let told = &fake.sent("chat.postMessage")[0];
     assert_eq!((&told["channel"], &told["text"]), (&json!("U1"), &json!("the settings")));
 }
@@ -547,11 +547,11 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
     for (error, class) in table {
         fake.refuses("chat.update", error);
         let seen = slack.call("chat.update", &json!({})).await.unwrap_err();
-        assert_eq!(serde_json::to_value(seen.failure()).unwrap()["class"], class, "{seen:?}");
+        assert_eq!(serde_json::to_value(Failure::from(seen)).unwrap()["class"], class, "{error}");
     }
     fake.will_answer("chat.update", 404, json!("<html>"));
     assert!(matches!(
-        slack.call("chat.update", &json!({})).await.unwrap_err().failure(),
+        Failure::from(slack.call("chat.update", &json!({})).await.unwrap_err()),
         Failure::Outage { .. }
     ));
 }

@@ -88,7 +88,7 @@ impl Slack {
     }
 
     /// Learns from a record in which channel its direct messages are.
-    pub(in crate::slack) fn learn_channel(&self, session: &Session) {
+    pub(super) fn learn_channel(&self, session: &Session) {
         if !matches!(session.thread, ThreadKey::SlackDirect { .. }) {
             return;
         }

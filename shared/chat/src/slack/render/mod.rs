@@ -15,7 +15,7 @@ use bobbin_core::base::ids::{PostRef, SandboxName};
 use bobbin_core::records::card::{Card, CardState, Post};
 use bobbin_core::records::message::Prompt;
 use bobbin_core::tenant::settings::Kind;
-use bobbin_core::text::{shorten, visible, without_controls};
+use bobbin_core::text::{Dialect, parts, shorten, visible, without_controls};
 use serde_json::{Value, json};
 
 pub use self::card::CardStyle;
@@ -27,6 +27,8 @@ use super::blocks::{context, metadata, section};
 use super::escape::{line, markdown, mrkdwn, prose, units};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 
+/// Longest part of an answer, in UTF-16 units: a `markdown` block holds 12,000 characters.
+const CHUNK_UNITS: usize = 11_500;
 /// Characters of a name, and of a task, in the message that the task hangs on: a section holds 3,000.
 const NAME_UNITS_MAX: usize = 100;
 const TASK_UNITS_MAX: usize = 2_400;
@@ -56,10 +58,15 @@ pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
         Post::Chunk { text, .. } => free(text),
         Post::File(file) => free(&format!("`{}`", file.name)),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
-        Post::Notice(text) => free(text),
+        Post::Notice(text) | Post::Closing(text) => free(text),
         Post::Moved { link, .. } => moved(link.as_deref()),
         Post::Calling { people, post: inner } => calling(self::post(inner), people),
     }
+}
+
+/// An answer in parts that each fit into a message.
+pub(crate) fn split(answer: &str) -> Vec<String> {
+    parts(answer, Dialect::Entities, CHUNK_UNITS)
 }
 
 /// A card of a turn that waits for another thread, with the way to that one.

@@ -5,7 +5,7 @@ use bobbin_core::records::card::{CardState, Post, ShownFile};
 use bobbin_core::records::session::Session;
 use serde_json::{Value, json};
 
-use super::{Fake, card, chunk};
+use super::{Chat, Fake, card, chunk};
 use crate::slack::render::Status;
 
 const OF_MESSAGE: &str = "slack_T1_D1_1790000000.000100";
@@ -63,7 +63,7 @@ async fn where_no_message_says_the_channel_the_record_does_and_else_the_person_s
         "accepted_at_ms": 1, "started_at_ms": 1, "stage": {"stage": "received"},
     })).unwrap());
     let learned = fake.client();
-    crate::Chat::learn(&learned, &session);
+    learned.learn(&session);
     let found = post(&learned, "sweep-1", PostKind::Notice, &notice).await;
     assert_eq!(found, posted);
     assert_eq!(fake.sent("chat.postMessage").len(), 2);
@@ -87,11 +87,11 @@ async fn the_status_stands_at_the_message_that_is_worked_on_and_a_refusal_is_of_
     let fake = Fake::start().await;
     let slack = fake.client();
     let turn: TurnId = OF_MESSAGE.into();
-    slack.set_status(&thread(), &"again-1".into(), Status::Processing).await;
+    slack.show_status(&thread(), &"again-1".into(), Status::Processing).await;
     assert!(fake.sent("agents.sessions.setStatus").is_empty());
     fake.refuses("agents.sessions.setStatus", "thread_not_found");
-    slack.set_status(&thread(), &turn, Status::Processing).await;
-    slack.set_status(&thread(), &turn, Status::Active).await;
+    slack.show_status(&thread(), &turn, Status::Processing).await;
+    slack.show_status(&thread(), &turn, Status::Active).await;
     let said = fake.sent("agents.sessions.setStatus");
     let last = &said[1];
     assert_eq!(

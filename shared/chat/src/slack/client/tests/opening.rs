@@ -23,7 +23,7 @@ fn prompt() -> Prompt {
 async fn a_task_from_a_terminal_is_posted_once_and_a_repeat_finds_it() {
     let fake = Fake::start().await;
     let id = TurnId::from("send-1790000000250-00000001");
-    let opened = fake.client().open(&id, "C1", AT_MS, &prompt()).await;
+    let opened = fake.client().open_thread(&id, "C1", AT_MS, &prompt()).await;
     let opened = opened.unwrap();
     let posted = fake.sent("chat.postMessage");
     assert_eq!(posted.len(), 1);
@@ -38,12 +38,12 @@ async fn a_task_from_a_terminal_is_posted_once_and_a_repeat_finds_it() {
     let asked = fake.sent("conversations.history")[0].to_string();
     assert!(asked.contains("oldest=1789999940.250000"), "{asked}");
 
-    let again = fake.client().open(&id, "C1", AT_MS, &prompt()).await;
+    let again = fake.client().open_thread(&id, "C1", AT_MS, &prompt()).await;
     assert_eq!(again.as_ref(), Ok(&opened));
     assert_eq!(fake.sent("chat.postMessage").len(), 1);
 
     let other = TurnId::from("send-1790000000250-00000002");
-    let other = fake.client().open(&other, "C1", AT_MS, &prompt()).await;
+    let other = fake.client().open_thread(&other, "C1", AT_MS, &prompt()).await;
     assert_ne!(other, Ok(opened.clone()), "the same words are another task");
     assert!(
         matches!(opened, ThreadKey::Slack { team, channel, .. } if team == "T1" && channel == "C1")
@@ -58,7 +58,7 @@ async fn where_the_app_is_not_nothing_is_posted() {
     let name = "conversations.history".to_owned();
     fake.script.lock().unwrap().answers.insert(name, refused);
     let id = TurnId::from("send-1790000000250-00000001");
-    let error = fake.client().open(&id, "C1", AT_MS, &prompt()).await;
+    let error = fake.client().open_thread(&id, "C1", AT_MS, &prompt()).await;
     let error_name = "not_in_channel".to_owned();
     assert_eq!(error, Err(SlackError::NotInvited { error: error_name }));
     assert!(fake.sent("chat.postMessage").is_empty());

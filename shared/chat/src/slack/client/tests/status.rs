@@ -22,11 +22,11 @@ async fn within_a_turn_a_status_is_not_repeated_and_its_end_always_is() {
         Status::Processing,
         Status::Active,
     ] {
-        slack.set_status(&thread(), &TURN.into(), status).await;
+        slack.show_status(&thread(), &TURN.into(), status).await;
     }
     assert_eq!(said(&fake), ["processing", "suspended", "processing", "active"]);
     // Another process may have said otherwise meanwhile: this one believes nothing of an end.
-    slack.set_status(&thread(), &TURN.into(), Status::Active).await;
+    slack.show_status(&thread(), &TURN.into(), Status::Active).await;
     assert_eq!(said(&fake).len(), 5);
 }
 
@@ -34,10 +34,10 @@ async fn within_a_turn_a_status_is_not_repeated_and_its_end_always_is() {
 async fn a_turn_whose_status_another_process_ended_is_shown_again_for_the_next_turn() {
     let fake = Fake::start().await;
     let (here, there) = (fake.client(), fake.client());
-    here.set_status(&thread(), &"one".into(), Status::Processing).await;
-    there.set_status(&thread(), &"one".into(), Status::Active).await;
-    here.set_status(&thread(), &"two".into(), Status::Processing).await;
-    here.set_status(&thread(), &"two".into(), Status::Active).await;
+    here.show_status(&thread(), &"one".into(), Status::Processing).await;
+    there.show_status(&thread(), &"one".into(), Status::Active).await;
+    here.show_status(&thread(), &"two".into(), Status::Processing).await;
+    here.show_status(&thread(), &"two".into(), Status::Active).await;
     assert_eq!(said(&fake), ["processing", "active", "processing", "active"]);
 }
 
@@ -46,16 +46,16 @@ async fn a_refused_status_falls_back_and_then_stays_silent_for_that_tenant_alone
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("agents.sessions.setStatus", "unknown_method");
-    slack.set_status(&thread(), &TURN.into(), Status::Processing).await;
+    slack.show_status(&thread(), &TURN.into(), Status::Processing).await;
     assert_eq!(fake.sent("assistant.threads.setStatus")[0]["status"], "is working…");
     fake.refuses("assistant.threads.setStatus", "not_supported");
     for status in [Status::Suspended, Status::Processing, Status::Active] {
-        slack.set_status(&thread(), &TURN.into(), status).await;
+        slack.show_status(&thread(), &TURN.into(), status).await;
     }
     assert_eq!(fake.sent("agents.sessions.setStatus").len(), 1);
     assert_eq!(fake.sent("assistant.threads.setStatus").len(), 2);
     let other = ThreadKey::slack("T2", "C9", "1790000000.000100").unwrap();
-    slack.set_status(&other, &TURN.into(), Status::Processing).await;
+    slack.show_status(&other, &TURN.into(), Status::Processing).await;
     assert_eq!(said(&fake).len(), 2, "the other tenant has refused nothing");
 }
 
@@ -64,8 +64,8 @@ async fn a_fallback_clears_its_line_at_the_end() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("agents.sessions.setStatus", "missing_scope");
-    slack.set_status(&thread(), &TURN.into(), Status::Processing).await;
-    slack.set_status(&thread(), &TURN.into(), Status::Active).await;
+    slack.show_status(&thread(), &TURN.into(), Status::Processing).await;
+    slack.show_status(&thread(), &TURN.into(), Status::Active).await;
     let lines: Vec<Value> = fake
         .sent("assistant.threads.setStatus")
         .iter()

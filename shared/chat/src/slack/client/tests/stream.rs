@@ -1,10 +1,11 @@
 //! Answers as streams: shown once, whatever happens to the stream.
 
+use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{PostKind, PostRef};
 use serde_json::{Value, json};
 
-use super::{Fake, chunk, key, send, thread};
-use crate::slack::{Slack, SlackError};
+use super::{Chat, Fake, chunk, key, send, thread};
+use crate::slack::Slack;
 
 /// A Slack in whose thread the person's message stands, as `conversations.replies` gives it.
 async fn asked() -> Fake {
@@ -18,7 +19,7 @@ fn client(fake: &Fake) -> Slack {
     fake.client().streaming(true)
 }
 
-async fn answer(slack: &Slack, text: &str) -> Result<PostRef, SlackError> {
+async fn answer(slack: &Slack, text: &str) -> Result<PostRef, Failure> {
     let kind = PostKind::Chunk(0);
     send(slack, &kind, None, &chunk(text)).await
 }

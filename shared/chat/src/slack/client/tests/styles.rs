@@ -4,7 +4,7 @@ use bobbin_core::base::ids::{PostKind, ThreadKey};
 use bobbin_core::records::card::{Card, CardState, CardStep, Post, StepState};
 use serde_json::Value;
 
-use super::{Fake, TURN, card, send};
+use super::{Chat, Fake, TURN, card, send};
 
 fn with_steps() -> Post {
     let Post::Card(card) = card(CardState::Working) else { unreachable!("it is a card") };

@@ -1,0 +1,121 @@
+//! One call of the Web API: sent, repeated after a short wait that Slack asks for, and its answer read.
+
+use std::time::Duration;
+
+use bobbin_http::{Answer, HttpError};
+use reqwest::{Method, RequestBuilder};
+use serde_json::Value;
+
+use super::error::RETRY_AFTER_MS_DEFAULT;
+use super::{Identity, Slack, SlackError};
+
+/// One call takes no longer.
+pub(super) const CALL_MS_MAX: u64 = 15_000;
+/// A wait that Slack asks for and that is spent in place; a longer one goes back to the queue.
+const WAIT_IN_PLACE_MS_MAX: u64 = 2_000;
+/// Waits in place of one call.
+const WAITS_IN_PLACE_MAX: u32 = 2;
+
+impl Slack {
+    /// Calls a method with JSON arguments and gives back its answer, `ok: true`.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn call(&self, method: &'static str, arguments: &Value) -> Result<Value, SlackError> {
+        // Slack's documentation wants the charset named; without it a warning comes with every answer.
+        let body = arguments.to_string();
+        self.asked(method, CALL_MS_MAX, |request| {
+            request.header("content-type", "application/json; charset=utf-8").body(body.clone())
+        })
+        .await
+    }
+
+    /// Calls a method that takes no JSON: reading ones, and the first step of an upload.
+    pub(super) async fn call_form(
+        &self,
+        method: &'static str,
+        fields: &[(&str, String)],
+    ) -> Result<Value, SlackError> {
+        self.asked(method, CALL_MS_MAX, |request| request.form(fields)).await
+    }
+
+    /// Sends a call, waits in place where Slack asks for little patience, and reads the answer.
+    pub(super) async fn asked(
+        &self,
+        method: &'static str,
+        within_ms: u64,
+        fill: impl Fn(RequestBuilder) -> RequestBuilder + Send,
+    ) -> Result<Value, SlackError> {
+        let mut waits = 0;
+        loop {
+            let request = self
+                .http
+                .request(Method::POST, &format!("{}/{method}", self.base))
+                .map_err(|e| SlackError::of_http(method, e))?
+                .bearer_auth(&self.token)
+                .timeout(Duration::from_millis(within_ms));
+            let answer =
+                self.http.send(fill(request)).await.map_err(|e| SlackError::of_http(method, e))?;
+            match read(method, &answer) {
+                Err(SlackError::RateLimited { after_ms, .. })
+                    if after_ms <= WAIT_IN_PLACE_MS_MAX && waits < WAITS_IN_PLACE_MAX =>
+                {
+                    waits += 1;
+                    tokio::time::sleep(Duration::from_millis(after_ms)).await;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// Whose token it is; asked once.
+    ///
+    /// # Errors
+    /// [`SlackError`].
+    pub async fn auth_test(&self) -> Result<&Identity, SlackError> {
+        self.identity
+            .get_or_try_init(|| async {
+                let answer = self.call("auth.test", &serde_json::json!({})).await?;
+                Ok(Identity::read(&answer))
+            })
+            .await
+    }
+}
+
+/// The answer to a call: HTTP 200 with `ok`, or what it means that it is not.
+pub(super) fn read(method: &'static str, answer: &Answer) -> Result<Value, SlackError> {
+    if answer.status == 429 {
+        return Err(SlackError::RateLimited {
+            method,
+            after_ms: answer.retry_after_ms().unwrap_or(RETRY_AFTER_MS_DEFAULT),
+        });
+    }
+    let body = answer.json::<Value>().filter(|body| body["ok"].is_boolean());
+    match body {
+        Some(body) if body["ok"] == true => Ok(body),
+        Some(body) if answer.status < 500 => Err(SlackError::of_answer(method, &body)),
+        _ => Err(SlackError::Unclear {
+            method,
+            seen: format!(
+                "status {} with {}",
+                answer.status,
+                Some(answer.media_type())
+                    .filter(|t| !t.is_empty())
+                    .unwrap_or_else(|| "no media type".to_owned())
+            ),
+        }),
+    }
+}
+
+impl SlackError {
+    pub(super) fn of_http(method: &'static str, error: HttpError) -> Self {
+        let seen = error.to_string();
+        match error {
+            HttpError::Refused { .. } => Self::Address { seen },
+            HttpError::Transport { unsent: true, .. } => Self::NotSent { method, seen },
+            HttpError::Timeout { .. }
+            | HttpError::Transport { .. }
+            | HttpError::TooLarge { .. } => Self::Unclear { method, seen },
+        }
+    }
+}
