@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
-use bobbin_http::{Http, HttpError};
+use bobbin_http::Http;
 
 use crate::opencode::OpenCodeRuntime;
-use crate::runtime::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime};
+use crate::runtime::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts};
 
 /// Makes the project's folder fit for work, with a repository of its own where none was cloned.
 pub(crate) const PREPARE: &str = include_str!("prepare.sh");
@@ -25,16 +25,14 @@ impl Bare {
 }
 
 impl Runtime for Bare {
-    fn port(&self) -> u16 {
-        self.0.port()
-    }
-
-    fn has_server(&self) -> bool {
-        false
-    }
-
-    fn providers(&self) -> &[String] {
-        &[]
+    fn facts(&self) -> RuntimeFacts<'_> {
+        RuntimeFacts {
+            has_server: false,
+            providers: &[],
+            fit_workspace: String::from(":"),
+            last_words: ":",
+            ..self.0.facts()
+        }
     }
 
     fn keys(&self) -> Result<Vec<ModelKey>, Failure> {
@@ -42,23 +40,11 @@ impl Runtime for Bare {
     }
 
     fn launch(&self, _: LaunchInputs<'_>) -> Result<Launch, Failure> {
-        Ok(Launch { script: PREPARE.to_owned(), environment: std::collections::BTreeMap::new() })
-    }
-
-    fn not_launched(&self, _: i64) -> Option<Failure> {
-        None
-    }
-
-    fn fit_workspace(&self) -> String {
-        String::from(":")
-    }
-
-    fn last_words(&self) -> &'static str {
-        ":"
-    }
-
-    fn http(&self, provider_base: &str) -> Result<Http, HttpError> {
-        self.0.http(provider_base)
+        Ok(Launch {
+            script: PREPARE.to_owned(),
+            environment: std::collections::BTreeMap::new(),
+            refusals: &[],
+        })
     }
 
     fn connect(

@@ -1,9 +1,10 @@
 //! What runs an agent in a sandbox: the trait [`Runtime`], what a run has come to by what an agent tells ([`Fold`], over
-//! universal events, whichever agent it is), and a folder a runtime with its types, its client and its part of the trait.
+//! universal events, whichever agent it is), and a folder a runtime with its types and its client, which is an [`Agent`].
 
 pub mod asks;
 mod bare;
 mod fold;
+mod observe;
 pub mod opencode;
 mod reason;
 mod retrying;
@@ -12,10 +13,12 @@ mod steps;
 
 pub use bare::Bare;
 pub use fold::Fold;
+pub use observe::{Observation, Observe, Pulse, RunCursor, RunRef, RunState};
 pub use reason::reason_of;
 pub use retrying::Retrying;
 pub use runtime::{
-    Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage, Launch,
-    LaunchInputs, Missed, ModelKey, Refresh, Reported, RunState, RunWatch, Runtime, Submission,
+    ANSWER_BYTES_MAX, Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage,
+    Launch, LaunchInputs, Missed, ModelKey, Refresh, Reported, RunStop, Runtime, RuntimeFacts,
+    Submission, server_http,
 };
 pub use steps::{PLAN_MAX, STEPS_MAX};

@@ -1,13 +1,12 @@
 //! The seam: what Bobbin wants of whatever runs an agent in a sandbox.
 //!
-//! A [`Runtime`] knows how its server is started and spoken to, an [`Agent`] is one server that runs, and a [`RunWatch`]
-//! follows one run of it. What decides is what is observed; what the agent tells by itself only makes a card livelier.
+//! A [`Runtime`] knows how its server is started and spoken to, and an [`Agent`] is one server that runs. What decides is what
+//! is observed on its record; what the agent tells by itself only makes a card livelier.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use bobbin_core::base::endpoint::{Endpoint, NoEndpoint};
@@ -15,16 +14,15 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, AskId, Ms, PromptIds, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::Sending;
 use bobbin_core::records::ask::{About, Choice};
-use bobbin_core::records::card::{CardStep, PlanItem};
 use bobbin_core::records::changes::Changes;
-use bobbin_core::records::run::{Answer, PromptState};
+use bobbin_core::records::run::PromptState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::settings::AgentOptions;
 use bobbin_core::tokens::nudge::Nudge;
-use bobbin_http::{Http, HttpError};
+use bobbin_http::{Hosts, Http, HttpError};
 use futures::future::BoxFuture;
 
-use crate::retrying::Retrying;
+use crate::observe::{Observation, Observe, RunCursor, RunRef};
 
 /// What went wrong, as far as a caller does something of its own about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -109,6 +107,17 @@ pub struct Launch {
     pub script: String,
     /// The environment of the server's processes, without the model keys; nothing else of the sandbox has it.
     pub environment: BTreeMap<String, String>,
+    /// Exit statuses by which the script says that no other try helps, and what the operator is told.
+    pub refusals: &'static [(i64, &'static str)],
+}
+
+impl Launch {
+    /// What this exit status of the script means; none: nothing in particular.
+    #[must_use]
+    pub fn refused(&self, exit_code: i64) -> Option<Failure> {
+        let (_, advice) = self.refusals.iter().find(|(code, _)| *code == exit_code)?;
+        Some(Failure::NonRecoverable { advice: (*advice).to_owned() })
+    }
 }
 
 /// An image within a prompt.
@@ -147,33 +156,26 @@ pub struct Submission<'a> {
     pub sending: Sending,
 }
 
-/// How a run stands.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum RunState {
-    /// The agent works, or waits for an ask.
-    Busy,
-    /// It was broken off: its server went away. Believe it only when observed twice, some seconds apart.
-    Stopped,
-    /// It was broken off, as what runs the agent says itself: certain at once.
-    Lost,
-    /// Nothing has come of the prompt yet, or it is not there. Believe it only when observed twice, some seconds apart.
-    Pending,
-    /// It has ended, and this is what came of it.
-    Done(Answer),
+/// What never changes about a runtime.
+#[derive(Debug, Clone)]
+pub struct RuntimeFacts<'a> {
+    /// The port of its server in the sandbox.
+    pub port: u16,
+    /// Whether there is a server at all.
+    pub has_server: bool,
+    /// Providers whose models can be chosen: there is a key for them. The configured one is first.
+    pub providers: &'a [String],
+    /// A script that makes a workspace fit for the server, run in that workspace after its files are there; a repeat is
+    /// harmless, and its exit status does not matter. The server may be running already.
+    pub fit_workspace: String,
+    /// A script that prints the end of what the server wrote to its terminal.
+    pub last_words: &'static str,
 }
 
 /// A kind of agent.
 pub trait Runtime: fmt::Debug + Send + Sync {
-    /// The port of its server in the sandbox.
-    fn port(&self) -> u16;
-
-    /// Whether there is a server at all.
-    fn has_server(&self) -> bool {
-        true
-    }
-
-    /// Providers whose models can be chosen: there is a key for them. The configured one is first.
-    fn providers(&self) -> &[String];
+    /// What never changes about it.
+    fn facts(&self) -> RuntimeFacts<'_>;
 
     /// The keys that a server needs.
     ///
@@ -187,22 +189,6 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     /// As [`Runtime::keys`].
     fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure>;
 
-    /// What this exit status of the script means; none: nothing in particular.
-    fn not_launched(&self, exit_code: i64) -> Option<Failure>;
-
-    /// A script that makes a workspace fit for the server, run in that workspace after its files are there; a repeat is
-    /// harmless, and its exit status is of no account. The server may be running already.
-    fn fit_workspace(&self) -> String;
-
-    /// A script that prints the end of what the server wrote to its terminal.
-    fn last_words(&self) -> &'static str;
-
-    /// How servers are reached that a provider at this base has endpoints for: on loopback only where that is.
-    ///
-    /// # Errors
-    /// [`HttpError::Refused`] when the base may not be spoken to.
-    fn http(&self, provider_base: &str) -> Result<Http, HttpError>;
-
     /// The server behind an endpoint. Nothing is asked yet.
     fn connect(
         &self,
@@ -211,6 +197,18 @@ pub trait Runtime: fmt::Debug + Send + Sync {
         password: &str,
         refresh: Refresh,
     ) -> Arc<dyn Agent>;
+}
+
+/// Bytes of one answer of a server: reading it takes three times as many, of the 128 MB that a worker has. A prompt with as
+/// many images as there may be fits by itself; where several do not, fewer messages are asked for at a time.
+pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// How servers are reached that a provider at this base has endpoints for: on loopback only where that is.
+///
+/// # Errors
+/// [`HttpError::Refused`] when the base may not be spoken to.
+pub fn server_http(provider_base: &str) -> Result<Http, HttpError> {
+    Ok(Http::new(provider_base, Hosts::Public)?.with_body_bytes_max(ANSWER_BYTES_MAX))
 }
 
 /// What a prompt's run has changed, as its agent says.
@@ -248,6 +246,28 @@ impl Conversation<'_> {
     }
 }
 
+/// Which run is to end.
+#[derive(Debug, Clone, Copy)]
+pub enum RunStop<'a> {
+    /// That of this prompt, once it has begun, unless the agent has been given a prompt of another turn since.
+    Prompt {
+        /// The prompt.
+        message: &'a str,
+        /// The prompts of its turn.
+        turn: &'a [String],
+    },
+    /// The present one, only if the agent is answering a prompt of this turn (by its message ids) at this moment.
+    Answering {
+        /// The prompts of the turn.
+        turn: &'a [String],
+    },
+    /// One that no turn follows any more: it is waited for until the agent has nothing to do.
+    Stray {
+        /// Its prompts.
+        messages: &'a [String],
+    },
+}
+
 /// A server that runs in one sandbox, reached by its endpoint, as it is asked about one workspace: the common one, unless
 /// [`Agent::in_workspace`] says another. Sessions, runs, asks and changes of other workspaces are not seen.
 #[async_trait]
@@ -280,82 +300,20 @@ pub trait Agent: fmt::Debug + Send + Sync {
         message: &str,
     ) -> AgentResult<PromptState>;
 
-    /// Follows the run of a prompt, into which these were sent after it.
-    fn watch(
+    /// Looks at a run. The cursor is a new one at first, and then the one of the look before.
+    async fn observe<'a>(
         &self,
-        session: &AgentSessionId,
-        message: &str,
-        further: &[String],
-    ) -> Box<dyn RunWatch>;
+        run: RunRef<'_>,
+        cursor: &'a mut RunCursor,
+        how: Observe,
+    ) -> AgentResult<Observation<'a>>;
 
-    /// Ends the run of this prompt, once it has begun, unless the agent has been given a prompt of another turn since.
-    async fn cancel(
-        &self,
-        session: &AgentSessionId,
-        message: &str,
-        turn: &[String],
-    ) -> AgentResult<()>;
-
-    /// Ends a run only if the agent is answering a prompt of this turn (by its message ids) at this moment.
-    async fn cancel_if_answering(
-        &self,
-        session: &AgentSessionId,
-        turn: &[String],
-    ) -> AgentResult<()>;
-
-    /// Ends a run that no turn follows any more and waits until the agent has nothing to do. False: it goes on all the same.
-    async fn end(&self, session: &AgentSessionId, messages: &[String]) -> AgentResult<bool>;
+    /// Ends a run. False: it goes on all the same, which only [`RunStop::Stray`] finds out.
+    async fn stop(&self, session: &AgentSessionId, what: RunStop<'_>) -> AgentResult<bool>;
 
     /// Tells it what a person said to an ask; one that is no longer open counts as told.
     async fn answer(&self, ask: &AskId, about: &About, choice: &Choice) -> AgentResult<()>;
 
     /// The files that a prompt's run has changed.
     async fn changes(&self, session: &AgentSessionId, message: &str) -> AgentResult<Reported>;
-}
-
-/// One run, as it is followed.
-#[async_trait]
-pub trait RunWatch: Send {
-    /// Begins to listen, anew where it has before.
-    async fn connect(&mut self) -> AgentResult<()>;
-
-    /// Takes in what the agent tells, for so long at most. Whether anything came.
-    async fn hear(&mut self, within: Duration) -> AgentResult<bool>;
-
-    /// Reads all that there is to know now, without listening for more than that takes.
-    async fn read(&mut self) -> AgentResult<()>;
-
-    /// Nothing is missing any more of what was told since the last [`RunWatch::connect`].
-    fn is_caught_up(&self) -> bool;
-
-    /// Whether something suggested since it was last asked that the run may be over.
-    fn suggests_end(&mut self) -> bool;
-
-    /// Finds out whose asks those are of which that is not known.
-    async fn sort_asks(&mut self) -> AgentResult<()>;
-
-    /// Looks how the run stands: from what the agent has on record, never from what it told.
-    async fn observe(&mut self) -> AgentResult<RunState>;
-
-    /// The asks that wait for a person, by id.
-    fn asks(&self) -> Vec<(AskId, About)>;
-
-    /// The last steps, for the card, and how many came before them.
-    fn steps(&self) -> (Vec<CardStep>, usize);
-
-    /// The plan, for the card.
-    fn plan(&self) -> Vec<PlanItem>;
-
-    /// The words that the agent has written in it so far, in the order in which it began them: each is one piece, and only
-    /// what the agent is still writing grows.
-    fn words(&self) -> Vec<String>;
-
-    /// What the agent has said in it so far, counted by messages: a run that makes too many is in a loop.
-    fn messages(&self) -> usize;
-
-    /// The last thing that failed, for people; not by itself the end.
-    fn trouble(&self) -> Option<&str>;
-
-    /// The model that did not answer and is asked again, while that is so.
-    fn retrying(&self) -> Option<Retrying>;
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bobbin_agent::opencode::ToolServer;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_agent::{Agent, Refresh, Runtime};
+use bobbin_agent::{Agent, Refresh, Runtime, server_http};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::sandbox_password;
 use bobbin_core::base::limits::FileLimits;
@@ -45,8 +45,7 @@ pub async fn connect(
     sandbox: &str,
     stack_key: &str,
 ) -> Result<Arc<dyn Agent>, Failure> {
-    let http = runtime
-        .http(provider.facts().base)
+    let http = server_http(provider.facts().base)
         .map_err(|e| Failure::NonRecoverable { advice: e.to_string() })?;
     connect_over(http, provider, runtime, sandbox, stack_key).await
 }
@@ -59,7 +58,7 @@ pub(crate) async fn connect_over(
     sandbox: &str,
     stack_key: &str,
 ) -> Result<Arc<dyn Agent>, Failure> {
-    let port = runtime.port();
+    let port = runtime.facts().port;
     let endpoint = provider.endpoint(sandbox, port).await;
     let endpoint = endpoint.map_err(|e| e.failure)?;
     let (again, name) = (Arc::clone(provider), sandbox.to_owned());

@@ -22,7 +22,7 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent::{Agent, Runtime, Submission};
+use bobbin_agent::{Agent, RunStop, Runtime, Submission, server_http};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId,
@@ -149,7 +149,7 @@ impl Sandboxes {
     ) -> Result<Self, HttpError> {
         Ok(Self {
             vault: Vault::default(),
-            http: runtime.http(provider.facts().base)?,
+            http: server_http(provider.facts().base)?,
             provider,
             runtime,
             files: FileSources::new(&settings),
@@ -162,7 +162,7 @@ impl Sandboxes {
     /// Providers whose models can be chosen.
     #[must_use]
     pub fn providers(&self) -> &[String] {
-        self.runtime.providers()
+        self.runtime.facts().providers
     }
 
     /// What the agent of a sandbox offers.
@@ -304,8 +304,8 @@ impl Sandboxes {
         (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let ended = agent.cancel(session, message, turn).await;
-        ended.map(|()| Event::Aborted).map_err(|e| e.failure)
+        let stopped = agent.stop(session, RunStop::Prompt { message, turn }).await;
+        stopped.map(|_| Event::Aborted).map_err(|e| e.failure)
     }
 
     /// Ends a run for the control lane: only if the agent is answering a prompt of this turn (by its message ids) at this
@@ -321,16 +321,17 @@ impl Sandboxes {
         turn: &[String],
     ) -> Result<(), Failure> {
         let agent = self.agent_in(target, generation).await?;
-        let ended = agent.cancel_if_answering(agent_session, turn).await;
-        ended.map_err(|e| e.failure)
+        let stopped = agent.stop(agent_session, RunStop::Answering { turn }).await;
+        stopped.map(drop).map_err(|e| e.failure)
     }
 
     /// Ends a run that no turn follows any more, and waits until the agent has nothing to do. A server that goes on in spite
     /// of that is ended, with whatever runs in the sandbox's other workspaces.
     async fn end_run(&self, target: Target<'_>, run: &StrayRun) -> Result<(), Failure> {
         let agent = self.agent_in(target, run.generation).await?;
-        let ended = agent.end(&run.agent_session, &run.messages).await;
-        if ended.map_err(|e| e.failure)? {
+        let stray = RunStop::Stray { messages: &run.messages };
+        let stopped = agent.stop(&run.agent_session, stray).await;
+        if stopped.map_err(|e| e.failure)? {
             return Ok(());
         }
         let within_ms = self.settings.limits.turn.health_start_ms;

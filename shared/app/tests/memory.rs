@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeRuntime};
+use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime};
+use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
@@ -232,7 +233,7 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
     println!("ten of the largest files: {} MiB", bytes / MIB);
 
     let endpoint = Endpoint { url: world.base.clone(), headers: Vec::new() };
-    let http = OpenCode::http(&world.base).unwrap();
+    let http = server_http(&world.base).unwrap();
     let agent = OpenCode::new(http, endpoint, "password");
     let (found, bytes) = held(agent.newest("ses_1")).await;
     assert_eq!(found.unwrap().len(), 1, "the newest of them alone");

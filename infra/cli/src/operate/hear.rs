@@ -7,7 +7,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bobbin_agent::{RunState, RunWatch};
+use bobbin_agent::{Agent, Observe, RunCursor, RunRef, RunState};
 use bobbin_app::agents;
 use bobbin_core::base::ids::{AgentSessionId, sandbox_name};
 use bobbin_core::records::session::Session;
@@ -20,8 +20,6 @@ use super::stack::Stack;
 const AGAIN: Duration = Duration::from_secs(3);
 /// What the agent has on record at the end is waited for so long.
 const LAST: Duration = Duration::from_secs(5);
-/// Silence after which a connection counts as dead: an agent says something at least every 10 s.
-const SILENCE: Duration = Duration::from_secs(30);
 
 /// Which run of which agent.
 #[derive(Clone, PartialEq, Eq)]
@@ -36,31 +34,36 @@ struct Run {
     further: Vec<String>,
 }
 
+impl Run {
+    fn at_agent(&self) -> RunRef<'_> {
+        RunRef { session: &self.session, message: &self.message, further: &self.further }
+    }
+}
+
+/// The agent that is listened to, and what it has told so far.
+struct Listening {
+    agent: Arc<dyn Agent>,
+    cursor: RunCursor,
+    words: Vec<String>,
+    step: Option<String>,
+}
+
 /// Listens to the runs of one turn.
 pub struct Ear<'a> {
     stack: &'a Stack,
     /// As it was last made, with the name that the record has for it.
     provider: Option<(Option<String>, Arc<dyn Provider>)>,
     run: Option<Run>,
-    watch: Option<Box<dyn RunWatch>>,
+    heard: Option<Listening>,
     /// When to try again.
     next: Instant,
-    heard: Instant,
     /// Why the agent could not be heard last.
     trouble: Option<String>,
 }
 
 impl<'a> Ear<'a> {
     pub fn new(stack: &'a Stack) -> Self {
-        Self {
-            stack,
-            provider: None,
-            run: None,
-            watch: None,
-            next: Instant::now(),
-            heard: Instant::now(),
-            trouble: None,
-        }
+        Self { stack, provider: None, run: None, heard: None, next: Instant::now(), trouble: None }
     }
 
     /// Takes note of what the record says of the run.
@@ -79,7 +82,7 @@ impl<'a> Ear<'a> {
         };
         if self.run.as_ref() != Some(&run) {
             self.run = Some(run);
-            self.watch = None;
+            self.heard = None;
             self.next = Instant::now();
         }
     }
@@ -87,38 +90,38 @@ impl<'a> Ear<'a> {
     /// Listens for so long. Where there is nothing to be heard it waits.
     pub async fn listen(&mut self, within: Duration) {
         let until = Instant::now() + within;
-        if let Err(why) = self.heard(until).await {
+        if let Err(why) = self.hear(until).await {
             self.trouble = Some(why);
-            self.watch = None;
+            self.heard = None;
             self.next = Instant::now() + AGAIN;
         }
         tokio::time::sleep(until.saturating_duration_since(Instant::now())).await;
     }
 
     /// Everything that comes until then, or what is still missing of what came before.
-    async fn heard(&mut self, until: Instant) -> Result<(), String> {
-        if self.watch.is_none() && (self.run.is_none() || Instant::now() < self.next) {
+    async fn hear(&mut self, until: Instant) -> Result<(), String> {
+        if self.heard.is_none() && (self.run.is_none() || Instant::now() < self.next) {
             return Ok(());
         }
         self.connect().await?;
-        let Some(watch) = &mut self.watch else {
+        let (Some(heard), Some(run)) = (&mut self.heard, &self.run) else {
             return Ok(());
         };
         loop {
-            let left = until.saturating_duration_since(Instant::now());
-            if watch.hear(left).await.map_err(|e| e.seen)? {
-                self.heard = Instant::now();
-            } else if self.heard.elapsed() > SILENCE {
-                return Err("the agent fell silent".to_owned());
-            }
+            let within = until.saturating_duration_since(Instant::now());
+            let how = Observe::Listen { within };
+            let seen = heard.agent.observe(run.at_agent(), &mut heard.cursor, how).await;
+            let told = seen.map_err(|e| e.seen)?.told;
             if Instant::now() >= until {
+                heard.words = told.words();
+                heard.step = told.steps(false).0.into_iter().next_back().map(|step| step.text);
                 return Ok(());
             }
         }
     }
 
     async fn connect(&mut self) -> Result<(), String> {
-        let (None, Some(run)) = (&self.watch, &self.run) else {
+        let (None, Some(run)) = (&self.heard, &self.run) else {
             return Ok(());
         };
         let provider = match &self.provider {
@@ -137,22 +140,19 @@ impl<'a> Ear<'a> {
         let key = self.stack.stack_key().await.map_err(|e| e.message)?;
         let agent = agents::connect(&provider, &*runtime, &run.sandbox, key.expose());
         let agent = agent.await.map_err(|failure| failure.to_string())?;
-        let mut watch = agent.watch(&run.session, &run.message, &run.further);
-        watch.connect().await.map_err(|e| e.seen)?;
-        self.watch = Some(watch);
-        self.heard = Instant::now();
+        let cursor = RunCursor::default();
+        self.heard = Some(Listening { agent, cursor, words: Vec::new(), step: None });
         Ok(())
     }
 
     /// The words so far, in pieces of which only the last still grows.
     pub fn words(&self) -> Vec<String> {
-        self.watch.as_ref().map(|watch| watch.words()).unwrap_or_default()
+        self.heard.as_ref().map(|heard| heard.words.clone()).unwrap_or_default()
     }
 
     /// What the agent does at the moment.
     pub fn step(&self) -> Option<String> {
-        let (steps, _) = self.watch.as_ref()?.steps();
-        steps.into_iter().next_back().map(|step| step.text)
+        self.heard.as_ref()?.step.clone()
     }
 
     /// Why the agent could not be heard, once.
@@ -163,18 +163,17 @@ impl<'a> Ear<'a> {
     /// What the agent has on record when the turn is over: all its words, and the answer. None where it cannot be reached
     /// any more, or was never known to run.
     pub async fn last(&mut self) -> Option<(Vec<String>, String)> {
-        self.run.as_ref()?;
         let read = async {
-            self.watch = None;
+            self.heard = None;
             self.connect().await.ok()?;
-            let watch = self.watch.as_mut()?;
-            while !watch.is_caught_up() {
-                watch.hear(LAST).await.ok()?;
-            }
-            match watch.observe().await.ok()? {
-                RunState::Done(answer) => Some((watch.words(), answer.text)),
-                _ => Some((watch.words(), String::new())),
-            }
+            let (heard, run) = (self.heard.as_mut()?, self.run.as_ref()?);
+            let seen = heard.agent.observe(run.at_agent(), &mut heard.cursor, Observe::Once);
+            let seen = seen.await.ok()?;
+            let answer = match seen.state {
+                Some(RunState::Done(answer)) => answer.text,
+                _ => String::new(),
+            };
+            Some((seen.told.words(), answer))
         };
         tokio::time::timeout(LAST, read).await.ok()?
     }

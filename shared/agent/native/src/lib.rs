@@ -8,8 +8,8 @@ mod attempt;
 mod choice;
 mod daemon;
 mod native;
+mod observe;
 mod runtime;
 pub mod standing;
-mod watch;
 
 pub use runtime::NativeRuntime;

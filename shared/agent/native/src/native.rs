@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
 use bobbin_agent::{
-    Agent, AgentError, AgentResult, Conversation, Missed, Reported, RunWatch, Submission,
+    Agent, AgentError, AgentResult, Conversation, Missed, Observation, Observe, Reported,
+    RunCursor, RunRef, RunStop, Submission,
 };
 use bobbin_agent_client::{
     AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
@@ -26,8 +27,8 @@ use tokio::time::{Instant, sleep, timeout_at};
 use crate::asks;
 use crate::choice::{Choice, DEFAULT, FETCHED, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
+use crate::observe;
 use crate::standing::{begins_again, is_open, known};
-use crate::watch::Watch;
 
 /// A daemon that is only taken to run is given this long for one attempt.
 const ATTEMPT_MS_MAX: u64 = 5_000;
@@ -92,6 +93,40 @@ impl NativeAgent {
         Ok(is_quiet)
     }
 
+    /// Ends what runs of a turn, and this prompt of it once it has come.
+    async fn end_begun(
+        &self,
+        session: &str,
+        message: &str,
+        turn: &[String],
+    ) -> Result<(), Trouble> {
+        let until = Instant::now() + Duration::from_millis(END_MS_MAX);
+        loop {
+            self.end_all(session, turn).await?;
+            let newest = self.daemon.newest(session, message).await?;
+            if is_open(newest.status.state) {
+                return self.cancel_turn(session, &newest.turn).await;
+            }
+            // What was sent and has not come yet is waited for.
+            if newest.status.state != TurnState::NotSeen || Instant::now() >= until {
+                return Ok(());
+            }
+            sleep(Duration::from_millis(LOOK_MS)).await;
+        }
+    }
+
+    /// Ends what runs of these prompts until nothing of them does. False: something goes on all the same.
+    async fn end_stray(&self, session: &str, messages: &[String]) -> Result<bool, Trouble> {
+        let until = Instant::now() + Duration::from_millis(END_MS_MAX);
+        loop {
+            match self.end_all(session, messages).await {
+                Err(trouble) if trouble.is_kind("session_not_found") => return Ok(true),
+                Ok(false) if Instant::now() < until => sleep(Duration::from_millis(LOOK_MS)).await,
+                ended => return ended,
+            }
+        }
+    }
+
     /// The names of the agents that are installed, and of the modes of each.
     async fn agents(&self) -> Result<Vec<String>, Trouble> {
         let call = |client: AgentClient| async move { client.agents().await };
@@ -130,12 +165,10 @@ impl Agent for NativeAgent {
     }
 
     async fn options(&self) -> AgentResult<AgentOptions> {
-        let offer = self.opencode.options().await?;
-        let models = offer.models.iter().map(|one| self.models.for_people(one));
-        let mut agents = offer.agents;
-        agents.push(DEFAULT.to_owned());
-        agents.extend(self.agents().await?);
-        Ok(AgentOptions { models: models.collect(), agents })
+        let mut offer = self.opencode.options().await?;
+        offer.agents.push(DEFAULT.to_owned());
+        offer.agents.extend(self.agents().await?);
+        Ok(offer)
     }
 
     async fn ensure_session(
@@ -263,59 +296,25 @@ impl Agent for NativeAgent {
         Ok(known(newest.status.state))
     }
 
-    fn watch(
+    async fn observe<'a>(
         &self,
-        session: &AgentSessionId,
-        message: &str,
-        further: &[String],
-    ) -> Box<dyn RunWatch> {
-        let messages = std::iter::once(message.to_owned()).chain(further.iter().cloned());
-        Box::new(Watch::new(self.daemon.clone(), session, messages.collect()))
+        run: RunRef<'_>,
+        cursor: &'a mut RunCursor,
+        how: Observe,
+    ) -> AgentResult<Observation<'a>> {
+        observe::observe(&self.daemon, run, cursor, how).await
     }
 
-    async fn cancel(
-        &self,
-        session: &AgentSessionId,
-        message: &str,
-        turn: &[String],
-    ) -> AgentResult<()> {
-        let until = Instant::now() + Duration::from_millis(END_MS_MAX);
-        loop {
-            self.end_all(session, turn).await?;
-            let newest = self.daemon.newest(session, message).await?;
-            if is_open(newest.status.state) {
-                self.cancel_turn(session, &newest.turn).await?;
-                return Ok(());
+    async fn stop(&self, session: &AgentSessionId, what: RunStop<'_>) -> AgentResult<bool> {
+        match what {
+            RunStop::Prompt { message, turn } => self.end_begun(session, message, turn).await?,
+            // A turn's id names no other turn: this cannot hit the next prompt.
+            RunStop::Answering { turn } => {
+                self.end_all(session, turn).await?;
             }
-            // What was sent and has not come yet is waited for.
-            if newest.status.state != TurnState::NotSeen || Instant::now() >= until {
-                return Ok(());
-            }
-            sleep(Duration::from_millis(LOOK_MS)).await;
+            RunStop::Stray { messages } => return Ok(self.end_stray(session, messages).await?),
         }
-    }
-
-    async fn cancel_if_answering(
-        &self,
-        session: &AgentSessionId,
-        turn: &[String],
-    ) -> AgentResult<()> {
-        // A turn's id names no other turn: this cannot hit the next prompt.
-        self.end_all(session, turn).await?;
-        Ok(())
-    }
-
-    async fn end(&self, session: &AgentSessionId, messages: &[String]) -> AgentResult<bool> {
-        let until = Instant::now() + Duration::from_millis(END_MS_MAX);
-        loop {
-            match self.end_all(session, messages).await {
-                Err(trouble) if trouble.is_kind("session_not_found") => return Ok(true),
-                Ok(true) => return Ok(true),
-                Ok(false) if Instant::now() >= until => return Ok(false),
-                Ok(false) => sleep(Duration::from_millis(LOOK_MS)).await,
-                Err(trouble) => return Err(trouble.into()),
-            }
-        }
+        Ok(true)
     }
 
     async fn answer(&self, ask: &AskId, about: &About, said: &Said) -> AgentResult<()> {

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use bobbin_agent::opencode::models::{ModelSettings, Models};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime, Via};
-use bobbin_agent::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime};
+use bobbin_agent::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
-use bobbin_http::{Http, HttpError};
+use bobbin_http::Http;
 
 use crate::daemon::Daemon;
 use crate::native::NativeAgent;
@@ -47,12 +47,8 @@ impl NativeRuntime {
 }
 
 impl Runtime for NativeRuntime {
-    fn port(&self) -> u16 {
-        self.opencode.port()
-    }
-
-    fn providers(&self) -> &[String] {
-        self.opencode.providers()
+    fn facts(&self) -> RuntimeFacts<'_> {
+        self.opencode.facts()
     }
 
     fn keys(&self) -> Result<Vec<ModelKey>, Failure> {
@@ -82,22 +78,6 @@ impl Runtime for NativeRuntime {
         Ok(launch)
     }
 
-    fn not_launched(&self, exit_code: i64) -> Option<Failure> {
-        self.opencode.not_launched(exit_code)
-    }
-
-    fn fit_workspace(&self) -> String {
-        self.opencode.fit_workspace()
-    }
-
-    fn last_words(&self) -> &'static str {
-        self.opencode.last_words()
-    }
-
-    fn http(&self, provider_base: &str) -> Result<Http, HttpError> {
-        self.opencode.http(provider_base)
-    }
-
     fn connect(
         &self,
         http: Http,
@@ -106,7 +86,8 @@ impl Runtime for NativeRuntime {
         refresh: Refresh,
     ) -> Arc<dyn Agent> {
         let opencode = OpenCode::over(Via::Daemon, http.clone(), endpoint.clone(), password)
-            .refreshed_by(Arc::clone(&refresh));
+            .refreshed_by(Arc::clone(&refresh))
+            .with_models(Arc::clone(&self.models));
         Arc::new(NativeAgent {
             daemon: Daemon::new(http, endpoint, password, refresh),
             opencode,

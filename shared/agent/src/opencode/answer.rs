@@ -5,8 +5,8 @@ use bobbin_core::records::run::{Answer, RunEnd};
 use super::order::{in_order, is_ours, turn_of};
 use super::reading::Reading;
 use super::types::{Message, MessageError, Role, Status};
+use crate::observe::RunState;
 use crate::reason::reason_of;
-use crate::runtime::RunState;
 
 /// How the run of this prompt stands, and of those that were sent into it. Read the status first, then the messages.
 #[must_use]

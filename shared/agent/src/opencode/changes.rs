@@ -21,43 +21,42 @@ const LOOK_MS: u64 = 250;
 /// A file that several steps have changed may be as it was before: a sum without it that stays the same for so long is the last.
 const SETTLED_MS: u64 = 3_000;
 
-impl OpenCode {
-    /// The files that a prompt's run has changed, as far as OpenCode has summed them up within its time. Where one file's name
-    /// is no UTF-8 its snapshots stand still, and neither the sum nor a step names any file (seen on 1.18.33).
-    ///
-    /// # Errors
-    /// [`OpenCodeError`].
-    pub async fn changes(&self, session: &str, message: &str) -> Result<Reported, OpenCodeError> {
-        let messages = self.messages_since(session, message).await?;
-        let told = told(&messages, message);
-        let by_tools = ran_tools(&messages, message);
-        // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
-        let bound_ms = if is_cut(&messages, message) { SETTLED_MS } else { SUM_MS_MAX };
-        drop(messages);
-        let until = Instant::now() + Duration::from_millis(bound_ms);
-        let mut sum: Vec<FileDiff> = Vec::new();
-        let mut since = Instant::now();
-        loop {
-            let now = self.diff(session, message).await?;
-            if now != sum {
-                (sum, since) = (now, Instant::now());
-            }
-            let standing = standing(&told, &sum);
-            let is_last = match standing {
-                Standing::Whole => true,
-                Standing::Unclear => since.elapsed() >= Duration::from_millis(SETTLED_MS),
-                Standing::Behind => false,
-            };
-            if is_last || Instant::now() >= until {
-                let may_lack = by_tools && sum.is_empty();
-                let changes = Changes {
-                    files: sum.into_iter().map(Change::from).collect(),
-                    unknown: standing == Standing::Behind,
-                };
-                return Ok(Reported { changes, may_lack });
-            }
-            sleep(Duration::from_millis(LOOK_MS)).await;
+/// The files that a prompt's run has changed, as far as OpenCode has summed them up within its time. Where one file's name
+/// is no UTF-8 its snapshots stand still, and neither the sum nor a step names any file (seen on 1.18.33).
+pub(super) async fn summed_up(
+    client: &OpenCode,
+    session: &str,
+    message: &str,
+) -> Result<Reported, OpenCodeError> {
+    let messages = client.messages_since(session, message).await?;
+    let told = told(&messages, message);
+    let by_tools = ran_tools(&messages, message);
+    // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
+    let bound_ms = if is_cut(&messages, message) { SETTLED_MS } else { SUM_MS_MAX };
+    drop(messages);
+    let until = Instant::now() + Duration::from_millis(bound_ms);
+    let mut sum: Vec<FileDiff> = Vec::new();
+    let mut since = Instant::now();
+    loop {
+        let now = client.diff(session, message).await?;
+        if now != sum {
+            (sum, since) = (now, Instant::now());
         }
+        let standing = standing(&told, &sum);
+        let is_last = match standing {
+            Standing::Whole => true,
+            Standing::Unclear => since.elapsed() >= Duration::from_millis(SETTLED_MS),
+            Standing::Behind => false,
+        };
+        if is_last || Instant::now() >= until {
+            let may_lack = by_tools && sum.is_empty();
+            let changes = Changes {
+                files: sum.into_iter().map(Change::from).collect(),
+                unknown: standing == Standing::Behind,
+            };
+            return Ok(Reported { changes, may_lack });
+        }
+        sleep(Duration::from_millis(LOOK_MS)).await;
     }
 }
 
@@ -133,6 +132,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::runtime::server_http;
 
     fn step(prompt: &str, files: &[&str], has_ended: bool) -> Value {
         let mut parts = vec![json!({"id": "p1", "type": "step-start", "snapshot": "a"})];
@@ -160,8 +160,8 @@ mod tests {
         replies.extend(sums.iter().map(|sum| Reply::json(200, sum)));
         let server = Server::answering(replies).await;
         let endpoint = Endpoint { url: server.base().to_owned(), headers: Vec::new() };
-        let client = OpenCode::new(OpenCode::http(server.base()).unwrap(), endpoint, "pw");
-        let found = client.changes("ses_1", "msg_1").await.unwrap();
+        let client = OpenCode::new(server_http(server.base()).unwrap(), endpoint, "pw");
+        let found = summed_up(&client, "ses_1", "msg_1").await.unwrap();
         let asked = server.lines().into_iter();
         let asked = asked.filter(|line| line.contains("/diff?messageID=msg_1"));
         (found.changes.files.into_iter().map(|one| one.file).collect(), asked.count())

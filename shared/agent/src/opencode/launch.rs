@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_core::base::failure::Failure;
 use serde_json::Value;
 
 use super::client::Via;
@@ -14,10 +13,17 @@ use crate::runtime::{Launch, LaunchInputs};
 const START_SCRIPT: &str = include_str!("start.sh");
 /// The variable that tells the script where the server has to listen; without it, on loopback.
 const LISTEN_VARIABLE: &str = "OPENCODE_HOSTNAME";
-/// Exit status of the script when the image has no OpenCode.
-const EXIT_NOT_INSTALLED: i64 = 69;
-/// Exit status of the script when the image has no daemon.
-const EXIT_NO_DAEMON: i64 = 70;
+/// What the script's own exit statuses mean: the image has no OpenCode, or no daemon.
+const REFUSALS: [(i64, &str); 2] = [
+    (
+        69,
+        "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile.",
+    ),
+    (
+        70,
+        "The sandbox's image has no bobbin-agentd, by which agents such as Claude Code and Codex are run. The operator makes one that has it, with `bobbin snapshot --daemon URL --agents claude,codex` (docs/OPERATE.md, \"How agents are run\"). Without a choice of agent or runtime a task works as before.",
+    ),
+];
 /// The variable that holds the token that the daemon wants to see.
 const TOKEN_VARIABLE: &str = "BOBBIN_AGENTD_TOKEN";
 /// Prints the end of what the server wrote to its terminal, and of what the daemon wrote down.
@@ -51,6 +57,7 @@ pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: &Value) -> Laun
             plugin_marker()
         ),
         environment,
+        refusals: &REFUSALS,
     }
 }
 
@@ -61,18 +68,4 @@ pub(super) fn fit_workspace() -> String {
         "if [ -d .opencode ]; then mkdir -p .opencode/node_modules && printf '%s\\n' '{}' >.opencode/package-lock.json; fi",
         plugin_marker()
     )
-}
-
-/// What the script's exit status means.
-pub(super) fn not_launched(exit_code: i64) -> Option<Failure> {
-    let advice = match exit_code {
-        EXIT_NOT_INSTALLED => {
-            "The sandbox's image has no OpenCode. The operator has to check the snapshot or the Dockerfile."
-        }
-        EXIT_NO_DAEMON => {
-            "The sandbox's image has no bobbin-agentd, by which agents such as Claude Code and Codex are run. The operator makes one that has it, with `bobbin snapshot --daemon URL --agents claude,codex` (docs/OPERATE.md, \"How agents are run\"). Without a choice of agent or runtime a task works as before."
-        }
-        _ => return None,
-    };
-    Some(Failure::NonRecoverable { advice: advice.to_owned() })
 }

@@ -4,32 +4,33 @@
 //! [`conclude`] says from the message list how the run stands: the list, not the events, is the truth.
 //! Deliberately absent: the experimental v2 API, whose messages are another store.
 
+mod agent;
 mod answer;
-mod cancel;
 mod changes;
 mod client;
 mod launch;
 pub mod models;
+mod observe;
 mod options;
 mod order;
 mod outside;
 mod reading;
 mod request;
-mod seam;
+mod runtime;
 mod sse;
+mod stop;
 mod submit;
 mod types;
-mod watch;
 
 #[cfg(test)]
 mod tests;
 
 pub use answer::conclude;
-pub use client::{ANSWER_BYTES_MAX, Events, OpenCode, OpenCodeError, Via};
+pub use client::{Events, OpenCode, OpenCodeError, Via};
 pub use order::turn_of;
 pub use outside::{ToolServer, tools_config};
 pub use reading::{Reading, Snapshot};
 pub use request::{CORRELATION, VERSION, WITHOUT_PROJECT_CONFIG, session_title};
-pub use seam::OpenCodeRuntime;
+pub use runtime::OpenCodeRuntime;
 pub use sse::Sse;
 pub use types::{Message, Role, Status, drop_data};

@@ -64,7 +64,8 @@ pub struct ModelRoute {
     is_served: bool,
 }
 
-/// The models of the stack.
+/// The models of the stack. By default there is none, and every name is the server's own.
+#[derive(Default)]
 pub struct Models {
     /// The model of turns that choose none.
     default: ModelName,

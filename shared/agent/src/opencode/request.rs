@@ -9,7 +9,7 @@ use crate::runtime::{Conversation, InlineImage};
 pub const VERSION: &str = "1.18.33";
 
 /// A model as `provider/model`; the model's own name may hold slashes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ModelName {
     pub provider: String,
     /// Model id at the provider.

@@ -8,7 +8,6 @@ use tokio::time::{Instant, sleep, timeout_at};
 
 use super::client::{NotAccepted, OpenCode, OpenCodeError, PromptText};
 use super::request::RunWith;
-use super::seam::OpenCodeAgent;
 use crate::runtime::{Missed, Submission};
 
 /// A server that is only taken to run is given this long for one attempt: what leads nowhere any more, a connection that
@@ -22,34 +21,32 @@ const STORED_POLL_MS: u64 = 250;
 /// Said to the agent when its images could not be taken as such.
 const IMAGES_NOT_SEEN: &str = "(The images of this message could not be shown to you directly; they are among the files named above.)";
 
-impl OpenCodeAgent {
-    pub(super) async fn hand_over(
-        &self,
-        session: &str,
-        prompt: Submission<'_>,
-    ) -> Result<(), Missed> {
-        let model = self.models.at_server(prompt.model).map_err(unfit)?;
-        let with = RunWith { model, agent: prompt.agent.map(str::to_owned) };
-        let client = &self.client;
-        if self.has_tools {
-            let there = client.ensure_tools().await;
-            there.map_err(|error| Missed { error, certain: true })?;
-        }
-        accepted(client, session, &with, prompt).await?;
-        if prompt.images.is_empty() {
-            return Ok(());
-        }
-        let stored = stored_soon(client, session, &prompt.ids.message).await;
-        if !stored.map_err(uncertain)? {
-            // An image that cannot be decoded swallows its whole prompt: the words go without it.
-            let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
-            let bare = Submission { text: &text, images: &[], ..prompt };
-            let sent = accepted(client, session, &with, bare).await;
-            sent.map_err(|missed| Missed { certain: false, ..Missed::from(missed) })?;
-        }
-        // Accepted but not stored for good: whoever follows finds that nothing begins, and says why.
-        Ok(())
+/// Sees that a prompt is accepted, and one with images stored.
+pub(super) async fn hand_over(
+    client: &OpenCode,
+    session: &str,
+    prompt: Submission<'_>,
+) -> Result<(), Missed> {
+    let model = client.models.at_server(prompt.model).map_err(unfit)?;
+    let with = RunWith { model, agent: prompt.agent.map(str::to_owned) };
+    if client.has_tools {
+        let there = client.ensure_tools().await;
+        there.map_err(|error| Missed { error, certain: true })?;
     }
+    accepted(client, session, &with, prompt).await?;
+    if prompt.images.is_empty() {
+        return Ok(());
+    }
+    let stored = stored_soon(client, session, &prompt.ids.message).await;
+    if !stored.map_err(uncertain)? {
+        // An image that cannot be decoded swallows its whole prompt: the words go without it.
+        let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
+        let bare = Submission { text: &text, images: &[], ..prompt };
+        let sent = accepted(client, session, &with, bare).await;
+        sent.map_err(|missed| Missed { certain: false, ..Missed::from(missed) })?;
+    }
+    // Accepted but not stored for good: whoever follows finds that nothing begins, and says why.
+    Ok(())
 }
 
 /// Sends it until the server has accepted it. After an attempt of which nobody knows whether it arrived it is looked for.
@@ -120,10 +117,4 @@ fn uncertain(error: OpenCodeError) -> Missed {
 /// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
 fn unfit(failure: Failure) -> Missed {
     Missed { error: failure.into(), certain: false }
-}
-
-impl From<NotAccepted> for Missed {
-    fn from(missed: NotAccepted) -> Self {
-        Self { error: missed.error.into(), certain: missed.certain }
-    }
 }

@@ -14,7 +14,7 @@ use super::order::{in_order, is_whole};
 use super::reading::{Reading, Snapshot};
 use super::sse::Sse;
 use super::types::{Message, Role};
-use crate::runtime::RunState;
+use crate::observe::RunState;
 use crate::steps::PLAN_MAX;
 
 fn fixture(name: &str) -> String {

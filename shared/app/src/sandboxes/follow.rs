@@ -1,13 +1,13 @@
 //! Following a run: the event stream keeps the card alive, polling finds the end even when the stream is silent. And looking
 //! at one that nobody follows any more: the same without the stream, once.
 //!
-//! Promised: the end is read from status and message list, never from an event alone; a stream that breaks or falls
+//! Promised: the end is read from the agent's record, never from an event alone; a stream that breaks or falls
 //! silent is opened anew and caught up; control comes back at the given time, or at once when there is news for
 //! `decide`. Deliberately absent: aborting, answering and judging, which are effects and decisions of their own.
 
 use std::time::Duration;
 
-use bobbin_agent::{AgentError, RunState, RunWatch};
+use bobbin_agent::{Agent, AgentError, Observation, Observe, RunCursor, RunRef, RunState};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostRef, TurnId, digest};
 use bobbin_core::base::limits::OTHERS_MS;
@@ -23,8 +23,6 @@ use super::{RunContext, Sandboxes, Target};
 
 /// Longest wait for the stream between two rounds of looking around.
 const TICK_MS: u64 = 250;
-/// An agent says something at least every 10 s; longer silence than this is a dead connection.
-const SILENCE_MS_MAX: u64 = 30_000;
 /// Looks at the status while nothing suggests an end.
 const LOOK_MS: u64 = 10_000;
 /// Between two looks that confirm a doubt.
@@ -61,11 +59,11 @@ pub(super) async fn follow<B: RunContext>(
     what: &Follow,
 ) -> Result<Event, Failure> {
     let agent = sandboxes.agent_in(target, what.generation).await?;
-    let run = agent.watch(&what.agent_session, &what.message, &what.further);
-    let mut watch = Watch::new(sandboxes, context, target, what, run);
+    let mut watch = Watch::new(sandboxes, context, target, what);
+    let mut cursor = RunCursor::default();
     let mut cuts = 0;
     loop {
-        let error = match watch.listen().await {
+        let error = match watch.listen(&*agent, &mut cursor).await {
             Ok(event) => return Ok(event),
             Err(error) => error,
         };
@@ -73,7 +71,7 @@ pub(super) async fn follow<B: RunContext>(
         if !matches!(failure, Failure::SandboxDown { .. }) {
             return Err(failure);
         }
-        cuts = if watch.run.is_caught_up() { 1 } else { cuts + 1 };
+        cuts = if cursor.is_whole() { 1 } else { cuts + 1 };
         if cuts >= CUTS_MAX {
             return Err(failure);
         }
@@ -91,9 +89,8 @@ pub(super) async fn look<B: RunContext>(
     let agent = sandboxes.agent_in(target, what.generation).await?;
     let mut cuts = 0;
     loop {
-        let run = agent.watch(&what.agent_session, &what.message, &what.further);
-        let mut watch = Watch::new(sandboxes, context, target, what, run);
-        let failure = match watch.once().await {
+        let mut watch = Watch::new(sandboxes, context, target, what);
+        let failure = match watch.once(&*agent).await {
             Ok(event) => return Ok(event),
             Err(error) => error.failure,
         };
@@ -139,8 +136,6 @@ struct Watch<'a, B> {
     context: &'a B,
     target: Target<'a>,
     what: &'a Follow,
-    run: Box<dyn RunWatch>,
-    looked: Instant,
     asked_marks: Option<Instant>,
     others: Others,
     /// When the provider was last told that work goes on.
@@ -159,20 +154,12 @@ struct Watch<'a, B> {
 type Listened = Result<Event, AgentError>;
 
 impl<'a, B: RunContext> Watch<'a, B> {
-    fn new(
-        sandboxes: &'a Sandboxes,
-        context: &'a B,
-        target: Target<'a>,
-        what: &'a Follow,
-        run: Box<dyn RunWatch>,
-    ) -> Self {
+    fn new(sandboxes: &'a Sandboxes, context: &'a B, target: Target<'a>, what: &'a Follow) -> Self {
         Self {
             sandboxes,
             context,
             target,
             what,
-            run,
-            looked: Instant::now(),
             asked_marks: None,
             others: Others { looked: Instant::now(), pause_ms: OTHERS_SOON_MS, seen: 0 },
             kept_alive: None,
@@ -185,15 +172,13 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     /// What was read, without listening for more.
-    async fn once(&mut self) -> Listened {
+    async fn once(&mut self, agent: &dyn Agent) -> Listened {
         if let Some(event) = self.flags(self.context.known()).await {
             return Ok(event);
         }
-        self.run.read().await?;
-        if let Some(event) = self.heard().await? {
-            return Ok(event);
-        }
-        if let Some(event) = self.observed().await? {
+        let mut cursor = RunCursor::default();
+        let mut seen = agent.observe(self.run(), &mut cursor, Observe::Once).await?;
+        if let Some(event) = self.concluded(&mut seen).await {
             return Ok(event);
         }
         // Once for each of the intervals, whoever looks.
@@ -202,7 +187,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if self.what.seen_at_ms.is_none_or(|at| interval(at) != interval(now_ms)) {
             self.keep_alive().await;
         }
-        self.show().await;
+        self.show(&seen).await;
         Ok(match self.moved.take() {
             Some(at) => Event::CardMoved(at),
             None => self.still_running(),
@@ -218,44 +203,49 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     /// One connection, until there is something to tell or it breaks.
-    async fn listen(&mut self) -> Listened {
+    async fn listen(&mut self, agent: &dyn Agent, cursor: &mut RunCursor) -> Listened {
         if let Some(event) = self.around().await {
             return Ok(event);
         }
-        self.run.connect().await?;
-        self.keep_alive().await;
-        let mut heard_at = Instant::now();
         loop {
-            if self.run.hear(Duration::from_millis(TICK_MS)).await? {
-                heard_at = Instant::now();
-            } else if elapsed_ms(heard_at) > SILENCE_MS_MAX {
-                return Err(AgentError::unreachable("the event stream fell silent"));
-            }
+            let look_ms = if self.doubt.is_some() { DOUBT_LOOK_MS } else { LOOK_MS };
+            let how = Observe::Follow {
+                within: Duration::from_millis(TICK_MS),
+                record_after: Duration::from_millis(look_ms),
+            };
+            let mut seen = agent.observe(self.run(), cursor, how).await?;
+            self.keep_alive().await;
             if let Some(event) = self.around().await {
                 return Ok(event);
             }
-            if !self.run.is_caught_up() {
+            if !seen.is_whole {
                 continue;
             }
-            if let Some(event) = self.heard().await? {
+            if let Some(event) = self.concluded(&mut seen).await {
                 return Ok(event);
             }
-            if let Some(event) = self.look().await? {
-                return Ok(event);
-            }
-            self.show().await;
-            self.keep_alive().await;
+            self.show(&seen).await;
             if let Some(at) = self.moved.take() {
                 return Ok(Event::CardMoved(at));
             }
         }
     }
 
-    /// What follows of what was read: an ask, or a bound that is reached.
-    async fn heard(&mut self) -> Result<Option<Event>, AgentError> {
-        self.run.sort_asks().await?;
-        let asked = self.asks().await;
-        Ok(asked.or_else(|| self.bounded()))
+    fn run(&self) -> RunRef<'a> {
+        let Follow { agent_session, message, further, .. } = self.what;
+        RunRef { session: agent_session, message, further }
+    }
+
+    /// What follows of what was seen: an ask, a bound that is reached, or the end.
+    async fn concluded(&mut self, seen: &mut Observation<'_>) -> Option<Event> {
+        if let Some(event) = self.asks(seen).await {
+            return Some(event);
+        }
+        if let Some(event) = self.bounded(seen) {
+            return Some(event);
+        }
+        let state = seen.state.take()?;
+        self.ended(state, seen).await
     }
 
     /// What does not depend on the stream: the time that is given, the control flags, and who else needs the room.
@@ -344,8 +334,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
         }
     }
 
-    async fn asks(&mut self) -> Option<Event> {
-        let open = self.run.asks();
+    async fn asks(&self, seen: &Observation<'_>) -> Option<Event> {
+        let open = &seen.asks;
         let closed = self
             .what
             .asks
@@ -355,40 +345,30 @@ impl<'a, B: RunContext> Watch<'a, B> {
             let settlement = self.context.flags(self.target.thread).await.settled.remove(&ask.id);
             return Some(Event::AskClosed { id: ask.id.clone(), settlement });
         }
-        let news = open.into_iter().find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
-        news.map(|(id, about)| Event::Asked { id, about })
+        let news = open.iter().find(|(id, _)| !self.what.asks.iter().any(|ask| ask.id == *id));
+        news.map(|(id, about)| Event::Asked { id: id.clone(), about: about.clone() })
     }
 
-    fn bounded(&self) -> Option<Event> {
+    fn bounded(&self, seen: &Observation<'_>) -> Option<Event> {
         let messages_max = self.what.messages_max;
-        let made = u32::try_from(self.run.messages()).unwrap_or(u32::MAX);
+        let made = u32::try_from(seen.told.messages()).unwrap_or(u32::MAX);
         let looped = (made > messages_max).then(|| {
             format!("The agent made more than {messages_max} steps without coming to an end.")
         });
-        let waits = || self.run.retrying()?.later_than(self.what.ends_ms);
+        let waits = || seen.told.retrying()?.later_than(self.what.ends_ms);
         let reason = looped.or_else(waits)?;
         Some(Event::Failed(Failure::TurnFailed { reason }))
     }
 
-    /// Looks whether the run is over, when something suggests it or it is time.
-    async fn look(&mut self) -> Result<Option<Event>, AgentError> {
-        let pause_ms = if self.doubt.is_some() { DOUBT_LOOK_MS } else { LOOK_MS };
-        if !self.run.suggests_end() && elapsed_ms(self.looked) < pause_ms {
-            return Ok(None);
-        }
-        self.observed().await
-    }
-
-    /// Looks whether the run is over.
-    async fn observed(&mut self) -> Result<Option<Event>, AgentError> {
-        self.looked = Instant::now();
-        let about = match self.run.observe().await? {
-            RunState::Done(answer) => return Ok(Some(Event::Finished(answer))),
+    /// Whether the run is over.
+    async fn ended(&mut self, state: RunState, seen: &Observation<'_>) -> Option<Event> {
+        let about = match state {
+            RunState::Done(answer) => return Some(Event::Finished(answer)),
             RunState::Busy => {
                 self.doubt = None;
-                return Ok(None);
+                return None;
             }
-            RunState::Lost => return Ok(Some(broken_off())),
+            RunState::Lost => return Some(broken_off()),
             RunState::Stopped => Doubtful::Stopped,
             RunState::Pending => Doubtful::Pending,
         };
@@ -399,17 +379,17 @@ impl<'a, B: RunContext> Watch<'a, B> {
         };
         self.doubt = Some(Doubt { about, since_ms });
         let lasted_ms = now_ms.saturating_sub(since_ms);
-        Ok(match about {
+        match about {
             Doubtful::Stopped if lasted_ms >= STOPPED_MS => Some(broken_off()),
-            Doubtful::Pending if lasted_ms >= PENDING_MS => Some(self.never_began().await),
+            Doubtful::Pending if lasted_ms >= PENDING_MS => Some(self.never_began(seen).await),
             _ => None,
-        })
+        }
     }
 
     /// Nothing came of the prompt. If the agent said why, that is the end; else its server may be unable to begin
     /// anything (a first run that was interrupted leaves it so), which a restart cures: then the prompt is sent again.
-    async fn never_began(&mut self) -> Event {
-        let trouble = self.run.trouble().map(str::to_owned);
+    async fn never_began(&self, seen: &Observation<'_>) -> Event {
+        let trouble = seen.told.trouble().map(str::to_owned);
         if trouble.is_none() && !self.what.cancel_known {
             let within_ms = self.sandboxes.settings.limits.turn.health_start_ms;
             let restarted = self.sandboxes.ensure_server(
@@ -429,19 +409,19 @@ impl<'a, B: RunContext> Watch<'a, B> {
             });
         }
         let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
-        let (steps, earlier) = self.run.steps();
+        let (steps, earlier) = seen.told.steps(false);
         Event::Finished(Answer {
             end: RunEnd::Error { reason },
             text: String::new(),
             usage: Default::default(),
             steps,
             earlier,
-            plan: self.run.plan(),
+            plan: seen.told.plan(),
         })
     }
 
     /// Shows the card when it has changed, at the platform's pace.
-    async fn show(&mut self) {
+    async fn show(&mut self, seen: &Observation<'_>) {
         let Some(at) = &self.what.card else { return };
         // A worker that has outlived its visibility must not write over what the next one shows.
         if self.context.now_ms() >= self.context.visible_until_ms() {
@@ -451,10 +431,10 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if self.shown_at.is_some_and(|at| elapsed_ms(at) < pace_ms) {
             return;
         }
-        let (steps, earlier) = self.run.steps();
+        let (steps, earlier) = seen.told.steps(false);
         let picture = Picture {
-            state: self.card_state(),
-            plan: self.run.plan(),
+            state: self.card_state(seen),
+            plan: seen.told.plan(),
             steps,
             earlier,
             waiting: self.waiting,
@@ -486,10 +466,10 @@ impl<'a, B: RunContext> Watch<'a, B> {
         (self.shown, self.shown_at) = (Some(digest), Some(Instant::now()));
     }
 
-    fn card_state(&self) -> CardState {
+    fn card_state(&self, seen: &Observation<'_>) -> CardState {
         match &self.what.card_state {
             CardState::Stopping => CardState::Stopping,
-            _ if !self.run.asks().is_empty() => CardState::Waiting,
+            _ if !seen.asks.is_empty() => CardState::Waiting,
             CardState::Waiting => CardState::Working,
             other => other.clone(),
         }

@@ -44,7 +44,7 @@ impl Sandboxes {
         generation: u32,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        if !self.runtime.has_server() {
+        if !self.runtime.facts().has_server {
             let sandbox = self.find(key, generation).await?;
             return running(&sandbox).map(|()| Event::Healthy);
         }
@@ -67,7 +67,7 @@ impl Sandboxes {
         (is_new, restart): (bool, bool),
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        if !self.runtime.has_server() {
+        if !self.runtime.facts().has_server {
             return self.prepare_bare(key, generation).await;
         }
         let name = self.name(key, generation);
@@ -86,11 +86,11 @@ impl Sandboxes {
         }
         let sandbox = sandbox?;
         running(&sandbox)?;
-        let Launch { script, mut environment } = self.launch(key, generation, restart)?;
+        let mut launch = self.launch(key, generation, restart)?;
         let held = self.keys_for(&sandbox, &keys).await?;
-        environment.extend(held.clone());
+        launch.environment.extend(held.clone());
         let started = async {
-            self.run_start_script(&sandbox, &script, &environment).await?;
+            self.run_start_script(&sandbox, &launch).await?;
             Ok::<_, Failure>(self.healthy_within(&*agent, within_ms).await)
         };
         let looked = async { !is_new || self.puts_secrets_in(&sandbox, &keys, &held).await };
@@ -105,7 +105,7 @@ impl Sandboxes {
                 | Failure::NonRecoverable { .. }
                 | Failure::Outage { .. }) => Err(failure),
                 _ => {
-                    let words = self.last_words(&sandbox, &environment).await;
+                    let words = self.last_words(&sandbox, &launch.environment).await;
                     Err(Failure::ResumeFailed {
                         seen: format!("{error}. {words}").trim().to_owned(),
                     })
@@ -119,7 +119,7 @@ impl Sandboxes {
         let sandbox = self.find(key, generation).await?;
         running(&sandbox)?;
         let launch = self.launch(key, generation, false)?;
-        self.run_start_script(&sandbox, &launch.script, &launch.environment).await?;
+        self.run_start_script(&sandbox, &launch).await?;
         Ok(Event::Healthy)
     }
 
@@ -152,17 +152,13 @@ impl Sandboxes {
         healthy
     }
 
-    async fn run_start_script(
-        &self,
-        sandbox: &Sandbox,
-        script: &str,
-        environment: &BTreeMap<String, String>,
-    ) -> Result<(), Failure> {
+    async fn run_start_script(&self, sandbox: &Sandbox, launch: &Launch) -> Result<(), Failure> {
         let timeout = Duration::from_millis(START_MS_MAX);
+        let Launch { script, environment, .. } = launch;
         let ran = self.provider.exec(sandbox, script, environment, timeout).await;
         match ran {
             Ok(ran) if ran.exit_code == 0 => Ok(()),
-            Ok(ran) => Err(match self.runtime.not_launched(ran.exit_code) {
+            Ok(ran) => Err(match launch.refused(ran.exit_code) {
                 Some(failure) => failure,
                 None => Failure::ResumeFailed { seen: self.sayable(&ran.text, environment) },
             }),
@@ -200,7 +196,7 @@ impl Sandboxes {
         sandbox: &Sandbox,
         environment: &BTreeMap<String, String>,
     ) -> String {
-        let script = self.runtime.last_words();
+        let script = self.runtime.facts().last_words;
         let timeout = Duration::from_millis(START_MS_MAX);
         match self.provider.exec(sandbox, script, &BTreeMap::new(), timeout).await {
             Ok(ran) if !ran.text.trim().is_empty() => {

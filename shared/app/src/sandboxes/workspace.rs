@@ -106,7 +106,7 @@ impl Sandboxes {
         }
         let name = thread.short_hash();
         let environment = [(WORKSPACE.to_owned(), name.clone())].into();
-        let fit = self.runtime.fit_workspace();
+        let fit = self.runtime.facts().fit_workspace;
         let script = format!("fit() {{\n{fit}\n}}\n{WORKSPACE_SCRIPT}");
         let timeout = Duration::from_millis(within_ms);
         let ran = self.provider.exec(&sandbox, &script, &environment, timeout).await;

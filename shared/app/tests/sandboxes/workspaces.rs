@@ -5,7 +5,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use bobbin_agent::{Agent, Conversation, Refresh, RunState, RunWatch, Runtime as _, Submission};
+use bobbin_agent::{
+    Agent, Conversation, Observation, Observe, Refresh, RunCursor, RunRef, RunState, RunStop,
+    Runtime as _, Submission, server_http,
+};
 use bobbin_app::sandboxes::Workplace;
 use bobbin_core::base::ids::{
     AgentSessionId, AskId, PromptIds, ThreadKey, sandbox_name, sandbox_password,
@@ -57,8 +60,8 @@ impl Worker {
         ids
     }
 
-    fn watch(&self, ids: &PromptIds) -> Box<dyn RunWatch> {
-        self.agent.watch(&self.session, &ids.message, &[])
+    fn run(&self, ids: &PromptIds) -> Run<'_> {
+        Run { worker: self, message: ids.message.clone(), cursor: RunCursor::default() }
     }
 
     fn folder(&self) -> PathBuf {
@@ -66,22 +69,57 @@ impl Worker {
     }
 }
 
-/// Listens to a run until this holds of it.
-async fn until(watch: &mut Box<dyn RunWatch>, what: &str, holds: impl Fn(&dyn RunWatch) -> bool) {
-    let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
-    while !holds(&**watch) {
-        assert!(Instant::now() < bound, "waited too long for {what}");
-        watch.hear(POLL).await.unwrap();
-    }
+/// A run of a worker's, as it is followed.
+struct Run<'a> {
+    worker: &'a Worker,
+    message: String,
+    cursor: RunCursor,
 }
 
-/// Sees that a run goes on. What its watch read when it was connected may have been read before the run began.
-async fn at_work(watch: &mut Box<dyn RunWatch>) {
-    let seen = match watch.observe().await {
-        Ok(RunState::Pending) => watch.observe().await,
-        seen => seen,
-    };
-    assert_eq!(seen, Ok(RunState::Busy));
+impl Run<'_> {
+    async fn observe(&mut self, how: Observe) -> Observation<'_> {
+        let Worker { agent, session, .. } = self.worker;
+        let run = RunRef { session, message: &self.message, further: &[] };
+        agent.observe(run, &mut self.cursor, how).await.unwrap()
+    }
+
+    /// Listens until this holds of it.
+    async fn until(&mut self, what: &str, holds: impl Fn(&Observation<'_>) -> bool) {
+        let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+        while !holds(&self.observe(Observe::Listen { within: POLL }).await) {
+            assert!(Instant::now() < bound, "waited too long for {what}");
+        }
+    }
+
+    /// What has been told of it, without waiting for more.
+    async fn told(&mut self) -> Observation<'_> {
+        self.observe(Observe::Listen { within: Duration::ZERO }).await
+    }
+
+    /// How it stands on the agent's record.
+    async fn state(&mut self) -> RunState {
+        self.observe(Observe::Once).await.state.unwrap()
+    }
+
+    /// Looks at it until it has ended.
+    async fn ended(&mut self) -> RunEnd {
+        let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
+        loop {
+            if let RunState::Done(answer) = self.state().await {
+                return answer.end;
+            }
+            assert!(Instant::now() < bound, "the run never ended");
+            tokio::time::sleep(POLL).await;
+        }
+    }
+
+    async fn ask(&mut self) -> (AskId, About) {
+        self.told().await.asks.remove(0)
+    }
+
+    async fn steps(&mut self) -> Vec<String> {
+        self.told().await.told.steps(false).0.into_iter().map(|step| step.text).collect()
+    }
 }
 
 /// A thread's first conversation.
@@ -89,30 +127,13 @@ const fn conversation(thread: &ThreadKey) -> Conversation<'_> {
     Conversation { thread, since_ms: 0 }
 }
 
-/// Looks at a run until it has ended.
-async fn ended(watch: &mut Box<dyn RunWatch>) -> RunEnd {
-    let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
-    watch.connect().await.unwrap();
-    loop {
-        if let RunState::Done(answer) = watch.observe().await.unwrap() {
-            return answer.end;
-        }
-        assert!(Instant::now() < bound, "the run never ended");
-        watch.hear(POLL).await.unwrap();
-    }
-}
-
-fn the_ask(watch: &dyn RunWatch) -> (AskId, About) {
-    watch.asks().into_iter().next().unwrap()
-}
-
 /// The server of the scene's sandbox, as whoever has its password reaches it.
 async fn server(scene: &Scene) -> (Http, bobbin_core::base::endpoint::Endpoint, String) {
     let name = sandbox_name(STACK, &scene.sandbox, GENERATION);
     let sandboxes = at(&scene.provider, STACK, STACK_ID);
     let runtime = runtime(&models(&scene.model));
-    let endpoint = sandboxes.endpoint(&name, runtime.port()).await.unwrap();
-    let http = runtime.http(sandboxes.facts().base).unwrap();
+    let endpoint = sandboxes.endpoint(&name, runtime.facts().port).await.unwrap();
+    let http = server_http(sandboxes.facts().base).unwrap();
     (http, endpoint, sandbox_password("stack-key", &name))
 }
 
@@ -368,40 +389,38 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     let first =
         one.ask(scene, "1", "write: one.txt of one\nslow: 60 a b c d e f g h i j k l").await;
     let second = two.ask(scene, "2", "write: two.txt of two\nask: echo x >asked.txt").await;
-    let (mut first_run, mut second_run) = (one.watch(&first), two.watch(&second));
-    first_run.connect().await.unwrap();
-    second_run.connect().await.unwrap();
-    until(&mut second_run, "an ask", |run| !run.asks().is_empty()).await;
-    until(&mut first_run, "a file", |run| {
-        run.steps().0.iter().any(|step| step.text == "Wrote one.txt")
-    })
-    .await;
-    assert_eq!(first_run.asks(), [], "the ask is the other's");
-    at_work(&mut first_run).await;
-    at_work(&mut second_run).await;
-    let steps =
-        |run: &dyn RunWatch| run.steps().0.into_iter().map(|step| step.text).collect::<Vec<_>>();
-    assert!(!steps(&*first_run).iter().any(|text| text.contains("two.txt")));
-    assert!(!steps(&*second_run).iter().any(|text| text.contains("one.txt")));
+    let (mut first_run, mut second_run) = (one.run(&first), two.run(&second));
+    // Both are listened to from their beginning.
+    first_run.told().await;
+    second_run.until("an ask", |seen| !seen.asks.is_empty()).await;
+    first_run
+        .until("a file", |seen| {
+            seen.told.steps(false).0.iter().any(|step| step.text == "Wrote one.txt")
+        })
+        .await;
+    assert_eq!(first_run.told().await.asks, [], "the ask is the other's");
+    assert_eq!(first_run.state().await, RunState::Busy);
+    assert_eq!(second_run.state().await, RunState::Busy);
+    assert!(!first_run.steps().await.iter().any(|text| text.contains("two.txt")));
+    assert!(!second_run.steps().await.iter().any(|text| text.contains("one.txt")));
     assert_eq!(told_of(&mut of_one).await, [one.session.to_string()].into());
     assert_eq!(told_of(&mut of_common).await, BTreeSet::new());
 
     // An answer that is given in the wrong place counts as told, and settles nothing.
-    let (ask, about) = the_ask(&*second_run);
+    let (ask, about) = second_run.ask().await;
     one.agent.answer(&ask, &about, &Choice::Once).await.unwrap();
-    second_run.connect().await.unwrap();
-    until(&mut second_run, "the ask again", |run| run.is_caught_up()).await;
-    assert_eq!(the_ask(&*second_run).0, ask);
+    let mut second_run = two.run(&second);
+    second_run.until("the ask again", |seen| seen.is_whole).await;
+    assert_eq!(second_run.ask().await.0, ask);
 
     // The end of one run leaves the other where it is.
-    one.agent
-        .cancel(&one.session, &first.message, std::slice::from_ref(&first.message))
-        .await
-        .unwrap();
-    assert_eq!(ended(&mut first_run).await, RunEnd::Aborted);
-    assert_eq!(second_run.observe().await, Ok(RunState::Busy));
+    let turn = std::slice::from_ref(&first.message);
+    let stop = RunStop::Prompt { message: &first.message, turn };
+    assert_eq!(one.agent.stop(&one.session, stop).await, Ok(true));
+    assert_eq!(first_run.ended().await, RunEnd::Aborted);
+    assert_eq!(second_run.state().await, RunState::Busy);
     two.agent.answer(&ask, &about, &Choice::Once).await.unwrap();
-    assert_eq!(ended(&mut second_run).await, RunEnd::Completed);
+    assert_eq!(second_run.ended().await, RunEnd::Completed);
 
     // Each has its own files and changes, and the common checkout has none of them.
     assert_eq!(files(&one.folder()), ["README.md", "one.txt"]);
@@ -409,7 +428,7 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
     assert_eq!(files(&scene.home().join("project")), ["README.md"]);
     assert_eq!(changed(&two, &second).await, ["asked.txt", "two.txt"]);
     let third = one.ask(scene, "3", "write: three.txt of one").await;
-    assert_eq!(ended(&mut one.watch(&third)).await, RunEnd::Completed);
+    assert_eq!(one.run(&third).ended().await, RunEnd::Completed);
     assert_eq!(changed(&one, &third).await, ["three.txt"]);
 
     // A session belongs to its workspace: a thread that works elsewhere gets another one there.
@@ -429,12 +448,11 @@ pub(super) async fn threads_of_one_sandbox_work_side_by_side(scene: &mut Scene) 
 
     // They share the server, and its end.
     let slow = two.ask(scene, "4", "slow: 60 a b c d e f g h i j k l").await;
-    let mut slow_run = two.watch(&slow);
-    slow_run.connect().await.unwrap();
-    until(&mut slow_run, "words", |run| run.messages() > 0).await;
+    let mut slow_run = two.run(&slow);
+    slow_run.until("words", |seen| seen.told.messages() > 0).await;
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
     let bound = Instant::now() + Duration::from_millis(STEP_MS_MAX);
-    while slow_run.observe().await != Ok(RunState::Stopped) {
+    while slow_run.state().await != RunState::Stopped {
         assert!(Instant::now() < bound, "the run outlived its server");
     }
     let kept = one.agent.ensure_session(conversation(&one.thread), None, None).await;

@@ -6,6 +6,8 @@ use bobbin_http::{Answer, HttpError, sentence};
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::runtime::{AgentError, AgentErrorKind, Missed};
+
 /// What went wrong, by what is to be done about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenCodeError {
@@ -90,6 +92,20 @@ impl From<HttpError> for OpenCodeError {
     }
 }
 
+impl From<OpenCodeError> for AgentError {
+    fn from(error: OpenCodeError) -> Self {
+        Self {
+            kind: match &error {
+                OpenCodeError::Guard(_) => AgentErrorKind::Final,
+                OpenCodeError::NoEndpoint(none) if none.is_gone => AgentErrorKind::Final,
+                _ => AgentErrorKind::Other,
+            },
+            failure: error.failure(),
+            seen: error.to_string(),
+        }
+    }
+}
+
 /// A request that came to nothing, and what is certain about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAccepted {
@@ -97,6 +113,12 @@ pub struct NotAccepted {
     pub error: OpenCodeError,
     /// OpenCode did nothing of it: it was never sent, or was refused by the proxy or by OpenCode itself.
     pub certain: bool,
+}
+
+impl From<NotAccepted> for Missed {
+    fn from(missed: NotAccepted) -> Self {
+        Self { error: missed.error.into(), certain: missed.certain }
+    }
 }
 
 /// Which kind of call it is, for the answers that depend on it.

@@ -31,6 +31,14 @@ impl OpenCode {
         }
     }
 
+    /// Whether the server has this message.
+    ///
+    /// # Errors
+    /// [`OpenCodeError`].
+    pub async fn has(&self, session: &str, message: &str) -> Answered<bool> {
+        Ok(self.message(session, message).await?.is_some())
+    }
+
     /// The messages of a session from a prompt on, oldest first; the newest page when the prompt is not there.
     ///
     /// # Errors

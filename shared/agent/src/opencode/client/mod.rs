@@ -15,12 +15,11 @@ use std::sync::{Arc, RwLock};
 use base64::Engine as _;
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{PromptIds, TurnId};
-use bobbin_core::tenant::settings::AgentOptions;
-use bobbin_http::{Hosts, Http, HttpError};
-use futures::future::try_join;
+use bobbin_http::Http;
 use reqwest::Method;
 use serde_json::Value;
 
+use crate::opencode::models::Models;
 use crate::opencode::options;
 use crate::opencode::request::{self, RunWith};
 use crate::opencode::types::{FileDiff, Health, ServerPaths, Session, Statuses};
@@ -33,9 +32,6 @@ use self::events::STREAM_MS_MAX;
 
 /// The user name of OpenCode's Basic authentication.
 const USER: &str = "opencode";
-/// Bytes of one answer: reading it takes three times as many, of the 128 MB that a worker has. A prompt with as many images
-/// as there may be fits by itself; where several do not, fewer messages are asked for at a time.
-pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// What says whether the server is up; it is of no directory.
 const HEALTH: &str = "/global/health";
 /// Sessions that are read to find one by its title.
@@ -85,6 +81,10 @@ pub struct OpenCode {
     stream_ms_max: u64,
     /// The directory that every call is about; none: the server's own.
     directory: Option<String>,
+    /// The names that people use for its models.
+    pub(in crate::opencode) models: Arc<Models>,
+    /// It works by the tools of another sandbox.
+    pub(in crate::opencode) has_tools: bool,
 }
 
 impl std::fmt::Debug for OpenCode {
@@ -126,7 +126,21 @@ impl OpenCode {
             refresh: None,
             stream_ms_max: STREAM_MS_MAX,
             directory: None,
+            models: Arc::default(),
+            has_tools: false,
         }
+    }
+
+    /// The same client, for people who name models so. Without them a model has the name that the server gives it.
+    #[must_use]
+    pub fn with_models(self, models: Arc<Models>) -> Self {
+        Self { models, ..self }
+    }
+
+    /// The same client, of a server that works by the tools of another sandbox.
+    #[must_use]
+    pub fn with_tools(self) -> Self {
+        Self { has_tools: true, ..self }
     }
 
     /// The same client, for what happens in this directory; none: in the server's own. Every call but the health's names it
@@ -143,14 +157,6 @@ impl OpenCode {
     pub fn is_at(&self, session: &Session) -> bool {
         let wanted = self.directory.as_ref();
         wanted.is_none_or(|wanted| *wanted == session.directory)
-    }
-
-    /// The HTTP client that endpoints of the provider at this base are reached by.
-    ///
-    /// # Errors
-    /// [`HttpError::Refused`] when the base may not be spoken to.
-    pub fn http(provider_base: &str) -> Result<Http, HttpError> {
-        Ok(Http::new(provider_base, Hosts::Public)?.with_body_bytes_max(ANSWER_BYTES_MAX))
     }
 
     /// The same client, which fetches a fresh endpoint once when the one it has does not work.
@@ -224,15 +230,14 @@ impl OpenCode {
         self.get(&format!("/session/{id}"), &[], CallKind::Session).await
     }
 
-    /// What the server offers, by name. The answer holds keys in clear: nothing else of it is kept.
-    ///
-    /// # Errors
-    /// [`OpenCodeError`].
-    pub async fn options(&self) -> Answered<AgentOptions> {
-        let providers = self.get::<options::Providers>("/config/providers", &[], CallKind::Other);
-        let agents = self.get::<Vec<options::AgentEntry>>("/agent", &[], CallKind::Other);
-        let (providers, agents) = try_join(providers, agents).await?;
-        Ok(AgentOptions { models: options::models(&providers), agents: options::agents(&agents) })
+    /// The models that the server offers. The answer holds keys in clear: nothing but names is kept of it.
+    pub(in crate::opencode) async fn offered_models(&self) -> Answered<options::Providers> {
+        self.get("/config/providers", &[], CallKind::Other).await
+    }
+
+    /// The agents that it offers.
+    pub(in crate::opencode) async fn offered_agents(&self) -> Answered<Vec<options::AgentEntry>> {
+        self.get("/agent", &[], CallKind::Other).await
     }
 
     /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.

@@ -12,6 +12,7 @@ use serde_json::json;
 
 use super::*;
 use crate::opencode::request::ModelName;
+use crate::runtime::server_http;
 
 fn endpoint(url: &str, token: &str) -> Endpoint {
     Endpoint { url: url.to_owned(), headers: vec![("x-preview-token", token.to_owned())] }
@@ -20,7 +21,7 @@ fn endpoint(url: &str, token: &str) -> Endpoint {
 async fn server(replies: Vec<Reply>) -> (Server, OpenCode) {
     let server = Server::answering(replies).await;
     let base = server.base();
-    let client = OpenCode::new(OpenCode::http(base).unwrap(), endpoint(base, "tok"), "pw");
+    let client = OpenCode::new(server_http(base).unwrap(), endpoint(base, "tok"), "pw");
     (server, client)
 }
 

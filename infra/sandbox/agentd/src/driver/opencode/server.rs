@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use bobbin_agent::opencode::{ANSWER_BYTES_MAX, OpenCode, OpenCodeError, WITHOUT_PROJECT_CONFIG};
+use bobbin_agent::ANSWER_BYTES_MAX;
+use bobbin_agent::opencode::{OpenCode, OpenCodeError, WITHOUT_PROJECT_CONFIG};
 use bobbin_http::{Guard, Hosts, Http};
 use futures::StreamExt;
 use tokio::sync::Mutex;

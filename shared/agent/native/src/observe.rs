@@ -1,15 +1,15 @@
-//! Following a run of the daemon's: its events, and its record of the turns.
+//! Looking at a run of the daemon's: its events, and its record of the turns.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use async_trait::async_trait;
-use bobbin_agent::{AgentError, AgentResult, Fold, Retrying, RunState, RunWatch, reason_of};
+use bobbin_agent::{
+    AgentResult, Fold, Observation, Observe, Pulse, RunCursor, RunRef, RunState, reason_of,
+};
 use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState, TurnStatus};
 use bobbin_agent_events::Outcome;
 use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::About;
-use bobbin_core::records::card::{CardStep, PlanItem};
 use bobbin_core::records::run::{Answer, RunEnd};
 use tokio::time::{Instant, timeout};
 
@@ -33,29 +33,86 @@ const CUT: [&str; 2] = ["length", "max_tokens"];
 /// And when they do not say how it ended.
 const UNEXPLAINED: [&str; 3] = ["unexplained", "unknown", "other"];
 
-/// One run, as it is followed.
-pub(crate) struct Watch {
+pub(crate) async fn observe<'a>(
+    daemon: &Daemon,
+    run: RunRef<'_>,
+    cursor: &'a mut RunCursor,
+    how: Observe,
+) -> AgentResult<Observation<'a>> {
+    let (run, is_whole) = cursor.kept(|| DaemonRun::new(daemon.clone(), run));
+    let looked = run.look(how).await;
+    *is_whole = run.is_caught_up;
+    match looked {
+        Ok((asks, state)) => {
+            Ok(Observation { state, asks, told: &run.fold, is_whole: run.is_caught_up })
+        }
+        Err(error) => {
+            run.events = None;
+            Err(error)
+        }
+    }
+}
+
+type Asks = Vec<(AskId, About)>;
+
+/// One run, and what is known of it.
+struct DaemonRun {
     daemon: Daemon,
     session: String,
     /// The prompts of the run: the first one, and those that were sent after it.
     messages: Vec<String>,
-    fold: Option<Fold>,
+    fold: Fold,
     events: Option<EventStream>,
     is_caught_up: bool,
     looked_at_asks: Option<Instant>,
+    pulse: Pulse,
+    /// How the prompts stood when all was read, not looked at yet; nothing has been told since.
+    read: Option<Vec<Newest>>,
 }
 
-impl Watch {
-    pub(crate) fn new(daemon: Daemon, session: &str, messages: Vec<String>) -> Self {
+impl DaemonRun {
+    fn new(daemon: Daemon, run: RunRef<'_>) -> Self {
+        let RunRef { session, message, further } = run;
         Self {
             daemon,
-            session: session.to_owned(),
-            messages,
-            fold: None,
+            session: session.to_string(),
+            messages: std::iter::once(message)
+                .chain(further.iter().map(String::as_str))
+                .map(str::to_owned)
+                .collect(),
+            fold: Fold::default(),
             events: None,
             is_caught_up: false,
             looked_at_asks: None,
+            pulse: Pulse::default(),
+            read: None,
         }
+    }
+
+    /// The asks that wait, and how the run stands, where its record was read after them.
+    async fn look(&mut self, how: Observe) -> AgentResult<(Asks, Option<RunState>)> {
+        let record_after = match how {
+            Observe::Once => {
+                self.catch_up().await?;
+                Duration::ZERO
+            }
+            Observe::Listen { within } => {
+                self.listen(within).await?;
+                return Ok((self.asks(), None));
+            }
+            Observe::Follow { within, record_after } => {
+                self.listen(within).await?;
+                record_after
+            }
+        };
+        self.look_at_asks().await?;
+        let asks = self.asks();
+        let suggested = std::mem::take(&mut self.fold.suggests_end);
+        if !self.pulse.is_due(suggested, record_after) {
+            return Ok((asks, None));
+        }
+        let state = self.state().await?;
+        Ok((asks, Some(state)))
     }
 
     /// How each prompt of the run stands.
@@ -67,7 +124,7 @@ impl Watch {
         Ok(all)
     }
 
-    /// Reads what has been told of the run so far.
+    /// Reads what has been told of the run up to now; whatever comes after is told in order.
     async fn catch_up(&mut self) -> Result<(), Trouble> {
         let turns = self.turns().await?;
         let ids: Vec<String> = turns.iter().map(|turn| turn.turn.clone()).collect();
@@ -85,9 +142,36 @@ impl Watch {
             }
             back *= 2;
         };
-        self.fold = Some(fold);
+        self.fold = fold;
+        self.fold.suggests_end = true;
         self.keep_asks(&turns);
+        // The first look is at what has just been read.
+        self.read = Some(turns);
+        self.is_caught_up = true;
         Ok(())
+    }
+
+    /// Takes in what the agent tells, for so long at most.
+    async fn listen(&mut self, within: Duration) -> AgentResult<()> {
+        if self.events.is_none() {
+            self.is_caught_up = false;
+            self.catch_up().await?;
+            let (session, offset) = (self.session.as_str(), self.fold.last_id);
+            let follow = |client: AgentClient| async move { client.follow(session, offset).await };
+            self.events = Some(self.daemon.call(follow).await?);
+            self.pulse.connected();
+        }
+        let Some(events) = &mut self.events else {
+            return Ok(());
+        };
+        let Ok(heard) = timeout(within, events.hear()).await else {
+            return self.pulse.listened(false);
+        };
+        for event in heard.map_err(Trouble::from)? {
+            self.fold.take(&event);
+        }
+        self.read = None;
+        self.pulse.listened(true)
     }
 
     /// Reads on up to this event. Whether the first one that was read is of something else than the run, so that nothing of
@@ -131,23 +215,24 @@ impl Watch {
                 Ask::Question(ask) => ask.id.clone(),
             })
             .collect();
-        if let Some(fold) = &mut self.fold {
-            fold.keep_asks(&open);
+        self.fold.keep_asks(&open);
+    }
+
+    /// Looks at the asks that wait, where there are some.
+    async fn look_at_asks(&mut self) -> Result<(), Trouble> {
+        let is_due = self
+            .looked_at_asks
+            .is_none_or(|at| at.elapsed() >= Duration::from_millis(ASKS_LOOK_MS));
+        if self.fold.has_asks() && is_due {
+            let turns = self.turns().await?;
+            self.keep_asks(&turns);
         }
+        Ok(())
     }
 
     fn answer(&self, turns: &[Newest]) -> Answer {
         let last = turns.last().map(|turn| &turn.status);
-        let Some(fold) = &self.fold else {
-            return Answer {
-                end: end_of(last, None),
-                text: String::new(),
-                usage: bobbin_core::records::usage::Usage::default(),
-                steps: Vec::new(),
-                earlier: 0,
-                plan: Vec::new(),
-            };
-        };
+        let fold = &self.fold;
         let (steps, earlier) = fold.steps(true);
         Answer {
             end: end_of(last, fold.trouble()),
@@ -157,6 +242,38 @@ impl Watch {
             earlier,
             plan: fold.plan(),
         }
+    }
+
+    async fn state(&mut self) -> AgentResult<RunState> {
+        let turns = match self.read.take() {
+            Some(turns) => turns,
+            None => self.turns().await?,
+        };
+        let states: Vec<TurnState> = turns.iter().map(|turn| turn.status.state).collect();
+        let standing = Standing::of(&states);
+        match standing {
+            Standing::Works => return Ok(RunState::Busy),
+            Standing::Cut => return Ok(RunState::Lost),
+            Standing::Unseen => return Ok(RunState::Pending),
+            Standing::CutLater | Standing::Over => {}
+        }
+        // Of a turn that has ended all events are there to be read.
+        let last = turns.iter().map(|turn| turn.status.last_event).max();
+        let mut fold = std::mem::take(&mut self.fold);
+        let read = self.read_up_to(&mut fold, last.unwrap_or(0)).await;
+        self.fold = fold;
+        read?;
+        let mut answer = self.answer(&turns);
+        if standing == Standing::CutLater {
+            let reason = CUT_LATER.to_owned();
+            answer.end = RunEnd::Error { reason };
+        }
+        Ok(RunState::Done(answer))
+    }
+
+    fn asks(&self) -> Asks {
+        let open = self.fold.asks().into_iter();
+        open.map(|(id, about)| (asks::name(&self.session, &id), about)).collect()
     }
 }
 
@@ -186,118 +303,6 @@ fn end_of(last: Option<&TurnStatus>, trouble: Option<&str>) -> RunEnd {
     }
 }
 
-#[async_trait]
-impl RunWatch for Watch {
-    async fn connect(&mut self) -> AgentResult<()> {
-        (self.is_caught_up, self.events) = (false, None);
-        self.read().await?;
-        let session = self.session.as_str();
-        let offset = self.fold.as_ref().map_or(0, |fold| fold.last_id);
-        let follow = |client: AgentClient| async move { client.follow(session, offset).await };
-        self.events = Some(self.daemon.call(follow).await?);
-        Ok(())
-    }
-
-    /// Everything up to now; whatever comes after is told in order.
-    async fn read(&mut self) -> AgentResult<()> {
-        self.catch_up().await?;
-        self.is_caught_up = true;
-        if let Some(fold) = &mut self.fold {
-            fold.suggests_end = true;
-        }
-        Ok(())
-    }
-
-    async fn hear(&mut self, within: Duration) -> AgentResult<bool> {
-        let (Some(events), Some(fold)) = (&mut self.events, &mut self.fold) else {
-            return Err(AgentError::unreachable("the event stream is not open"));
-        };
-        let Ok(heard) = timeout(within, events.hear()).await else {
-            return Ok(false);
-        };
-        for event in heard.map_err(Trouble::from)? {
-            fold.take(&event);
-        }
-        Ok(true)
-    }
-
-    fn is_caught_up(&self) -> bool {
-        self.is_caught_up
-    }
-
-    fn suggests_end(&mut self) -> bool {
-        let fold = self.fold.as_mut();
-        fold.is_some_and(|fold| std::mem::take(&mut fold.suggests_end))
-    }
-
-    async fn sort_asks(&mut self) -> AgentResult<()> {
-        let waits = self.fold.as_ref().is_some_and(Fold::has_asks);
-        let is_due = self
-            .looked_at_asks
-            .is_none_or(|at| at.elapsed() >= Duration::from_millis(ASKS_LOOK_MS));
-        if waits && is_due {
-            let turns = self.turns().await?;
-            self.keep_asks(&turns);
-        }
-        Ok(())
-    }
-
-    async fn observe(&mut self) -> AgentResult<RunState> {
-        let turns = self.turns().await?;
-        let states: Vec<TurnState> = turns.iter().map(|turn| turn.status.state).collect();
-        let standing = Standing::of(&states);
-        match standing {
-            Standing::Works => return Ok(RunState::Busy),
-            Standing::Cut => return Ok(RunState::Lost),
-            Standing::Unseen => return Ok(RunState::Pending),
-            Standing::CutLater | Standing::Over => {}
-        }
-        // Of a turn that has ended all events are there to be read.
-        let last = turns.iter().map(|turn| turn.status.last_event).max();
-        if let Some(mut fold) = self.fold.take() {
-            let read = self.read_up_to(&mut fold, last.unwrap_or(0)).await;
-            self.fold = Some(fold);
-            read?;
-        }
-        let mut answer = self.answer(&turns);
-        if standing == Standing::CutLater {
-            let reason = CUT_LATER.to_owned();
-            answer.end = RunEnd::Error { reason };
-        }
-        Ok(RunState::Done(answer))
-    }
-
-    fn asks(&self) -> Vec<(AskId, About)> {
-        let open = self.fold.iter().flat_map(Fold::asks);
-        open.map(|(id, about)| (asks::name(&self.session, &id), about)).collect()
-    }
-
-    fn steps(&self) -> (Vec<CardStep>, usize) {
-        let steps = self.fold.as_ref().map(|fold| fold.steps(false));
-        steps.unwrap_or_default()
-    }
-
-    fn plan(&self) -> Vec<PlanItem> {
-        self.fold.as_ref().map(Fold::plan).unwrap_or_default()
-    }
-
-    fn words(&self) -> Vec<String> {
-        self.fold.as_ref().map(Fold::words).unwrap_or_default()
-    }
-
-    fn messages(&self) -> usize {
-        self.fold.as_ref().map_or(0, Fold::messages)
-    }
-
-    fn trouble(&self) -> Option<&str> {
-        self.fold.as_ref().and_then(Fold::trouble)
-    }
-
-    fn retrying(&self) -> Option<Retrying> {
-        self.fold.as_ref().and_then(Fold::retrying)
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
@@ -319,8 +324,9 @@ mod tests {
         let endpoint = Endpoint { url: server.base().to_owned(), headers: Vec::new() };
         let refresh = Arc::new(|| unreachable!("the endpoint answers"));
         let daemon = Daemon::new(http, endpoint, "token", refresh);
-        let prompts = prompts.iter().map(|&prompt| prompt.to_owned());
-        let seen = Watch::new(daemon, "s1", prompts.collect()).observe().await;
+        let further: Vec<String> = prompts[1..].iter().map(|&prompt| prompt.to_owned()).collect();
+        let run = RunRef { session: &"s1".into(), message: prompts[0], further: &further };
+        let seen = DaemonRun::new(daemon, run).state().await;
         assert_eq!(server.lines().len(), states.len());
         seen
     }

@@ -1,22 +1,43 @@
-//! Following a run of OpenCode's: the event stream, and what is read beside it.
+//! Looking at a run of OpenCode's: the event stream, and what is read beside it.
 
-use bobbin_core::base::ids::AskId;
 use std::time::Duration;
 
-use async_trait::async_trait;
+use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::About;
-use bobbin_core::records::card::{CardStep, PlanItem};
 use tokio::time::timeout;
 
 use super::answer::conclude;
 use super::client::{Events, OpenCode, OpenCodeError};
 use super::reading::{Reading, Snapshot};
 use super::types::{Message, Status};
-use crate::retrying::Retrying;
-use crate::runtime::{AgentError, AgentResult, RunState, RunWatch};
+use crate::observe::{Observation, Observe, Pulse, RunCursor, RunRef, RunState};
+use crate::runtime::{AgentError, AgentResult};
 
-/// One run, as it is followed.
-pub(super) struct Watch {
+pub(super) async fn observe<'a>(
+    client: &OpenCode,
+    run: RunRef<'_>,
+    cursor: &'a mut RunCursor,
+    how: Observe,
+) -> AgentResult<Observation<'a>> {
+    let (run, is_whole) = cursor.kept(|| WatchedRun::new(client.clone(), run));
+    let looked = run.look(how).await;
+    *is_whole = run.caught_up;
+    match looked {
+        Ok(state) => Ok(Observation {
+            state,
+            asks: run.asks(),
+            told: run.reading.fold(),
+            is_whole: run.caught_up,
+        }),
+        Err(error) => {
+            run.events = None;
+            Err(error)
+        }
+    }
+}
+
+/// One run, and what is known of it.
+struct WatchedRun {
     client: OpenCode,
     session: String,
     message: String,
@@ -24,22 +45,51 @@ pub(super) struct Watch {
     reading: Reading,
     events: Option<Events>,
     caught_up: bool,
+    pulse: Pulse,
     /// Status and messages that were read, in this order, and not looked at yet.
     read: Option<(Option<Status>, Vec<Message>)>,
 }
 
-impl Watch {
-    pub(super) fn new(client: OpenCode, session: &str, message: &str, further: &[String]) -> Self {
+impl WatchedRun {
+    fn new(client: OpenCode, run: RunRef<'_>) -> Self {
+        let RunRef { session, message, further } = run;
         Self {
             client,
-            session: session.to_owned(),
+            session: session.to_string(),
             message: message.to_owned(),
             further: further.to_vec(),
             reading: Reading::new(session, message, further),
             events: None,
             caught_up: false,
+            pulse: Pulse::default(),
             read: None,
         }
+    }
+
+    async fn look(&mut self, how: Observe) -> AgentResult<Option<RunState>> {
+        let record_after = match how {
+            Observe::Once => {
+                self.catch_up().await?;
+                Duration::ZERO
+            }
+            Observe::Listen { within } => {
+                self.listen(within).await?;
+                return Ok(None);
+            }
+            Observe::Follow { within, record_after } => {
+                self.listen(within).await?;
+                record_after
+            }
+        };
+        if !self.caught_up {
+            return Ok(None);
+        }
+        self.sort_asks().await?;
+        let suggested = self.reading.suggests_end();
+        if !self.pulse.is_due(suggested, record_after) {
+            return Ok(None);
+        }
+        Ok(Some(self.state().await?))
     }
 
     async fn catch_up(&mut self) -> Result<(), OpenCodeError> {
@@ -56,23 +106,20 @@ impl Watch {
         self.caught_up = true;
         Ok(())
     }
-}
 
-#[async_trait]
-impl RunWatch for Watch {
-    async fn connect(&mut self) -> AgentResult<()> {
-        self.caught_up = false;
-        self.events = None;
-        self.events = Some(self.client.events().await?);
-        Ok(())
-    }
-
-    async fn hear(&mut self, within: Duration) -> AgentResult<bool> {
-        let Some(events) = &mut self.events else {
-            return Err(AgentError::unreachable("the event stream is not open"));
+    /// Takes in what the agent tells, for so long at most.
+    async fn listen(&mut self, within: Duration) -> AgentResult<()> {
+        let events = match &mut self.events {
+            Some(events) => events,
+            none => {
+                self.caught_up = false;
+                let events = none.insert(self.client.events().await?);
+                self.pulse.connected();
+                events
+            }
         };
         let Ok(next) = timeout(within, events.next()).await else {
-            return Ok(false);
+            return self.pulse.listened(false);
         };
         let Some(batch) = next? else {
             return Err(AgentError::unreachable("the event stream ended"));
@@ -85,36 +132,24 @@ impl RunWatch for Watch {
                 self.reading.hear(event);
             }
         }
-        Ok(true)
-    }
-
-    async fn read(&mut self) -> AgentResult<()> {
-        Ok(self.catch_up().await?)
-    }
-
-    fn is_caught_up(&self) -> bool {
-        self.caught_up
-    }
-
-    fn suggests_end(&mut self) -> bool {
-        self.reading.suggests_end()
+        self.pulse.listened(true)
     }
 
     /// Asks of subagents count as the run's own; whose an unknown session is has to be read.
-    async fn sort_asks(&mut self) -> AgentResult<()> {
+    async fn sort_asks(&mut self) -> Result<(), OpenCodeError> {
         for stranger in self.reading.strangers() {
             match self.client.session(&stranger).await {
                 Ok(session) => self.reading.meet(&session),
                 Err(OpenCodeError::SessionMissing | OpenCodeError::NotFound { .. }) => {
                     self.reading.dismiss(&stranger);
                 }
-                Err(error) => return Err(error.into()),
+                Err(error) => return Err(error),
             }
         }
         Ok(())
     }
 
-    async fn observe(&mut self) -> AgentResult<RunState> {
+    async fn state(&mut self) -> Result<RunState, OpenCodeError> {
         let (status, read) = match self.read.take() {
             Some((status, messages)) => (status, Some(messages)),
             None => {
@@ -136,29 +171,5 @@ impl RunWatch for Watch {
     fn asks(&self) -> Vec<(AskId, About)> {
         let open = self.reading.fold().asks().into_iter();
         open.map(|(id, about)| (id.as_str().into(), about)).collect()
-    }
-
-    fn steps(&self) -> (Vec<CardStep>, usize) {
-        self.reading.fold().steps(false)
-    }
-
-    fn plan(&self) -> Vec<PlanItem> {
-        self.reading.fold().plan()
-    }
-
-    fn words(&self) -> Vec<String> {
-        self.reading.fold().words()
-    }
-
-    fn messages(&self) -> usize {
-        self.reading.fold().messages()
-    }
-
-    fn trouble(&self) -> Option<&str> {
-        self.reading.fold().trouble()
-    }
-
-    fn retrying(&self) -> Option<Retrying> {
-        self.reading.fold().retrying()
     }
 }
