@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use bobbin_agent::opencode::OpenCode;
+use bobbin_agent::server_http;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
 use bobbin_core::base::limits::SandboxLimits;
@@ -452,7 +453,7 @@ async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
     let api = world.provider.api_url();
     let probe = async || {
         let endpoint = client.endpoint(&name(1), 4096).await.unwrap();
-        let agent = OpenCode::new(OpenCode::http(&api).unwrap(), endpoint, "password");
+        let agent = OpenCode::new(server_http(&api).unwrap(), endpoint, "password");
         let error = agent.probe().await.err().unwrap();
         (error.to_string(), error.failure())
     };
@@ -476,7 +477,7 @@ async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
     // With the session its address ends.
     let endpoint = client.endpoint(&name(1), 4096).await.unwrap();
     stop(&client, &name(1)).await.unwrap();
-    let agent = OpenCode::new(OpenCode::http(&api).unwrap(), endpoint, "password");
+    let agent = OpenCode::new(server_http(&api).unwrap(), endpoint, "password");
     let error = agent.probe().await.err().unwrap();
     assert!(matches!(error.failure(), Failure::SandboxDown { .. }), "{error}");
     world.end().await;
