@@ -406,11 +406,10 @@ impl Worker {
             Body::Message(message) => {
                 let world = Live::new(parts.clone(), visibility.clone()).holding(&receipt.handle);
                 let sandboxes = self.sandboxes_of(parts, message, found.as_ref()).await;
-                let world = match found {
-                    Some(found) => world.having_read(found),
-                    None => world,
-                };
-                self.drive(&world, &sandboxes, message, receipt, deadline_ms).await
+                if let Some(Ok(Loaded { session: Some(session), .. })) = &found {
+                    parts.chat.learn(session);
+                }
+                self.drive(&world, &sandboxes, (message, found), receipt, deadline_ms).await
             }
             Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
             Body::Control(control) => self.lane(parts).run(control, receipt.arrival()).await,
@@ -460,7 +459,7 @@ impl Worker {
         &self,
         world: &Live,
         sandboxes: &Sandboxes,
-        message: &Message,
+        (message, found): (&Message, Option<Result<Loaded, Failure>>),
         receipt: &Receipt<'_>,
         deadline_ms: Ms,
     ) -> Verdict {
@@ -476,8 +475,10 @@ impl Worker {
             limits,
             split: Chats::split(&message.thread),
         };
-        let verdict = drive(world, &delivery).await;
-        world.note_sandbox().await;
-        verdict
+        let ended = drive(world, &delivery, found).await;
+        if let Some(written) = &ended.written {
+            world.note_sandbox(written).await;
+        }
+        ended.verdict
     }
 }

@@ -14,8 +14,8 @@ use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::workspace::Workspace;
 
+use crate::performing::Performing;
 use crate::sandboxes::{Sandboxes, Target};
-use crate::world::Live;
 
 /// The sandbox with the code, while it runs.
 struct Code {
@@ -24,7 +24,7 @@ struct Code {
     generation: u32,
 }
 
-impl Live {
+impl Performing<'_> {
     /// What was left in the sandbox with the code; nothing where that does not run.
     pub(crate) async fn left_outside(&self, target: Target<'_>, effect: &AgentEffect) -> Event {
         let code = match self.code(target).await {
@@ -32,11 +32,11 @@ impl Live {
             Err(failure) => return Event::Failed(failure),
         };
         let found = match (effect, code) {
-            (AgentEffect::ListArtifacts { .. }, Some(code)) => {
+            (AgentEffect::ListArtifacts, Some(code)) => {
                 let there = code.target(target);
                 code.sandboxes.list_artifacts(there, code.generation).await
             }
-            (AgentEffect::ListArtifacts { .. }, None) => Ok(Event::Listed(Vec::new())),
+            (AgentEffect::ListArtifacts, None) => Ok(Event::Listed(Vec::new())),
             (AgentEffect::ReadChanges { message, .. }, Some(code)) => {
                 let (key, generation) = (&code.key, code.generation);
                 code.sandboxes.find_changes(key, generation, message).await
@@ -70,7 +70,7 @@ impl Live {
         let Some(message) = end else {
             return Ok(());
         };
-        let sent = self.queues().send(&Body::Message(message)).await;
+        let sent = self.parts.queues.send(&Body::Message(message)).await;
         sent.map_err(|error| Failure::Outage { after_ms: 0, seen: error.to_string() })
     }
 
@@ -90,7 +90,7 @@ impl Live {
 
     /// The record of a sandbox, another one than the delivery's.
     pub(crate) async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
-        let read = self.store().sandbox_record(key).await;
+        let read = self.parts.store.sandbox_record(key).await;
         read.map_err(|error| error.failure())
     }
 }
@@ -98,6 +98,11 @@ impl Live {
 impl Code {
     /// The same turn, where the code is.
     fn target<'a>(&'a self, target: Target<'a>) -> Target<'a> {
-        Target { thread: target.thread, sandbox: &self.key, workspace: &Workspace::Common }
+        Target {
+            thread: target.thread,
+            sandbox: &self.key,
+            generation: self.generation,
+            workspace: &Workspace::Common,
+        }
     }
 }

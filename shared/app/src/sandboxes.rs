@@ -31,6 +31,7 @@ use bobbin_core::base::ids::{
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect, Watched};
 use bobbin_core::protocol::event::Event;
+use bobbin_core::protocol::target;
 use bobbin_core::records::artifacts::told_to_agent;
 use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::card::Card;
@@ -63,8 +64,21 @@ pub struct Target<'a> {
     pub thread: &'a ThreadKey,
     /// The sandbox: its name, labels, password and tenant follow from this.
     pub sandbox: &'a SandboxKey,
+    /// Its generation.
+    pub generation: u32,
     /// Where in the sandbox the thread's turns work.
     pub workspace: &'a Workspace,
+}
+
+impl<'a> From<&'a target::Target> for Target<'a> {
+    fn from(at: &'a target::Target) -> Self {
+        Self {
+            thread: &at.thread,
+            sandbox: &at.sandbox,
+            generation: at.generation,
+            workspace: &at.workspace,
+        }
+    }
 }
 
 /// What lies beside the sandbox while a run is followed: the record's control flags, the platform, the queue, the clock.
@@ -191,37 +205,37 @@ impl Sandboxes {
         target: Target<'_>,
         effect: &SandboxEffect,
     ) -> Event {
-        let Target { thread, sandbox, .. } = target;
+        let Target { thread, sandbox, generation, .. } = target;
         let done = match effect {
             SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
-            SandboxEffect::Create { generation, snapshot } => {
-                self.create(sandbox, *generation, snapshot.as_deref()).await
+            SandboxEffect::Create { snapshot } => {
+                self.create(sandbox, generation, snapshot.as_deref()).await
             }
-            SandboxEffect::Observe { generation, after_ms, watch } => {
-                let look = self.observe(sandbox, *generation, *after_ms);
+            SandboxEffect::Observe { after_ms, watch } => {
+                let look = self.observe(sandbox, generation, *after_ms);
                 unless_cancelled(context, thread, watch.as_ref(), look).await
             }
-            SandboxEffect::Confirm { generation, after_ms } => {
-                self.confirm(sandbox, *generation, *after_ms).await
+            SandboxEffect::Confirm { after_ms } => {
+                self.confirm(sandbox, generation, *after_ms).await
             }
-            SandboxEffect::Start { generation } => self.start(sandbox, *generation).await,
-            SandboxEffect::Stop { generation } => self.stop(context, sandbox, *generation).await,
-            SandboxEffect::Delete { generation } => self.delete(sandbox, *generation).await,
-            SandboxEffect::Clone { generation, repo, within_ms, watch } => {
-                let clone = self.clone_repository(sandbox, *generation, repo, *within_ms);
+            SandboxEffect::Start => self.start(sandbox, generation).await,
+            SandboxEffect::Stop => self.stop(context, sandbox, generation).await,
+            SandboxEffect::Delete => self.delete(sandbox, generation).await,
+            SandboxEffect::Clone { repo, within_ms, watch } => {
+                let clone = self.clone_repository(sandbox, generation, repo, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), clone).await
             }
-            SandboxEffect::MakeWorkspace { generation, within_ms } => {
-                let made = self.make_workspace(sandbox, *generation, thread, *within_ms).await;
+            SandboxEffect::MakeWorkspace { within_ms } => {
+                let made = self.make_workspace(sandbox, generation, thread, *within_ms).await;
                 made.map(workspace::event)
             }
-            SandboxEffect::Snapshot { generation, at_ms, after_ms } => {
-                self.snapshot(sandbox, *generation, *at_ms, *after_ms).await
+            SandboxEffect::Snapshot { at_ms, after_ms } => {
+                self.snapshot(sandbox, generation, *at_ms, *after_ms).await
             }
             SandboxEffect::DeleteSnapshot { name } => self.delete_snapshot(name).await,
-            SandboxEffect::EnsureServer { generation, is_new, restart, within_ms, watch } => {
+            SandboxEffect::EnsureServer { is_new, restart, within_ms, watch } => {
                 let how = (*is_new, *restart);
-                let ensure = self.ensure_server(sandbox, *generation, how, *within_ms);
+                let ensure = self.ensure_server(sandbox, generation, how, *within_ms);
                 unless_cancelled(context, thread, watch.as_ref(), ensure).await
             }
         };
@@ -235,24 +249,24 @@ impl Sandboxes {
         target: Target<'_>,
         effect: &AgentEffect,
     ) -> Event {
+        let generation = target.generation;
         let done = match effect {
-            AgentEffect::CheckServer { generation, within_ms } => {
-                self.check_server(target.sandbox, *generation, *within_ms).await
+            AgentEffect::CheckServer { within_ms } => {
+                self.check_server(target.sandbox, generation, *within_ms).await
             }
-            AgentEffect::FindAgentSession { generation, known, since_ms, agent } => {
+            AgentEffect::FindAgentSession { known, since_ms, agent } => {
                 let known = (known.as_ref(), *since_ms);
-                self.find_session(target, *generation, known, agent.as_deref()).await
+                self.find_session(target, generation, known, agent.as_deref()).await
             }
-            AgentEffect::Attach { generation, turn, files } => {
-                Ok(self.attach(target, *generation, turn, files).await)
+            AgentEffect::Attach { turn, files } => {
+                Ok(self.attach(target, generation, turn, files).await)
             }
-            AgentEffect::FindPrompt { generation, agent_session, message } => {
-                self.find_prompt(target, *generation, agent_session, message).await
+            AgentEffect::FindPrompt { agent_session, message } => {
+                self.find_prompt(target, generation, agent_session, message).await
             }
             AgentEffect::SendPrompt {
                 turn,
                 run_of,
-                generation,
                 agent_session,
                 ids,
                 text,
@@ -261,7 +275,7 @@ impl Sandboxes {
                 images,
                 sending,
             } => {
-                let images = self.inline(target, *generation, images).await;
+                let images = self.inline(target, generation, images).await;
                 let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
                 let nudge = Nudge::of(url, key, target.thread, run_of);
                 let prompt = Submission {
@@ -275,24 +289,22 @@ impl Sandboxes {
                     images: &images,
                     sending: *sending,
                 };
-                self.send_prompt(target, *generation, agent_session, prompt).await
+                self.send_prompt(target, generation, agent_session, prompt).await
             }
             AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
             AgentEffect::Look(follow) => follow::look(self, context, target, follow).await,
-            AgentEffect::Abort { generation, agent_session, message, messages } => {
+            AgentEffect::Abort { agent_session, message, messages } => {
                 let run = (agent_session, message.as_str(), messages.as_slice());
-                self.abort(target, *generation, run).await
+                self.abort(target, generation, run).await
             }
             AgentEffect::EndRun(run) => self.end_run(target, run).await.map(|()| Event::RunEnded),
-            AgentEffect::Decline { generation, ask, about } => {
-                self.expire(context, target, *generation, (ask, about)).await
+            AgentEffect::Decline { ask, about } => {
+                self.expire(context, target, generation, (ask, about)).await
             }
-            AgentEffect::ReadChanges { generation, agent_session, message } => {
-                self.read_changes(target, *generation, agent_session, message).await
+            AgentEffect::ReadChanges { agent_session, message } => {
+                self.read_changes(target, generation, agent_session, message).await
             }
-            AgentEffect::ListArtifacts { generation } => {
-                self.list_artifacts(target, *generation).await
-            }
+            AgentEffect::ListArtifacts => self.list_artifacts(target, generation).await,
         };
         done.unwrap_or_else(Event::Failed)
     }

@@ -58,7 +58,7 @@ pub(super) async fn follow<B: RunContext>(
     target: Target<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
-    let agent = sandboxes.agent_in(target, what.generation).await?;
+    let agent = sandboxes.agent_in(target, target.generation).await?;
     let mut watch = Watch::new(sandboxes, context, target, what);
     let mut cursor = RunCursor::default();
     let mut cuts = 0;
@@ -86,7 +86,7 @@ pub(super) async fn look<B: RunContext>(
     target: Target<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
-    let agent = sandboxes.agent_in(target, what.generation).await?;
+    let agent = sandboxes.agent_in(target, target.generation).await?;
     let mut cuts = 0;
     loop {
         let mut watch = Watch::new(sandboxes, context, target, what);
@@ -318,7 +318,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return;
         }
         self.kept_alive = Some(Instant::now());
-        let told = self.sandboxes.keep_alive(self.target.sandbox, self.what.generation);
+        let told = self.sandboxes.keep_alive(self.target.sandbox, self.target.generation);
         let bound = Duration::from_millis(KEEP_ALIVE_CALL_MS_MAX);
         match timeout(bound, told).await {
             Ok(Ok(())) => {}
@@ -394,7 +394,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             let within_ms = self.sandboxes.settings.limits.turn.health_start_ms;
             let restarted = self.sandboxes.ensure_server(
                 self.target.sandbox,
-                self.what.generation,
+                self.target.generation,
                 (false, true),
                 within_ms,
             );
@@ -402,7 +402,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
                 Ok(_) => Failure::SandboxDown {
                     seen: format!(
                         "the agent took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
-                        self.what.model
+                        self.what.card.model
                     ),
                 },
                 Err(failure) => failure,
@@ -422,7 +422,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
 
     /// Shows the card when it has changed, at the platform's pace.
     async fn show(&mut self, seen: &Observation<'_>) {
-        let Some(at) = &self.what.card else { return };
+        let Some(at) = &self.what.card.at else { return };
         // A worker that has outlived its visibility must not write over what the next one shows.
         if self.context.now_ms() >= self.context.visible_until_ms() {
             return;
@@ -440,7 +440,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             waiting: self.waiting,
             ends_ms: self.sandboxes.ends_soon(
                 self.target.sandbox,
-                self.what.generation,
+                self.target.generation,
                 self.context.now_ms(),
             ),
         };
@@ -456,9 +456,9 @@ impl<'a, B: RunContext> Watch<'a, B> {
             earlier: picture.earlier,
             waiting: picture.waiting,
             ends_ms: picture.ends_ms,
-            ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.model)
+            ..Card::new(&self.what.turn, state, since_ms, now_ms, &self.what.card.model)
         };
-        let showing = self.context.show(self.target.thread, &self.what.card_kind, at, card);
+        let showing = self.context.show(self.target.thread, &self.what.card.kind, at, card);
         match timeout(Duration::from_millis(SHOW_MS_MAX), showing).await {
             Ok(stands) => self.moved = stands,
             Err(_) => tracing::warn!(event = "card.late", "a card could not be shown in time"),
@@ -467,7 +467,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     fn card_state(&self, seen: &Observation<'_>) -> CardState {
-        match &self.what.card_state {
+        match &self.what.card.state {
             CardState::Stopping => CardState::Stopping,
             _ if !seen.asks.is_empty() => CardState::Waiting,
             CardState::Waiting => CardState::Working,

@@ -5,6 +5,7 @@ use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::flags::ControlFlags;
 use crate::records::session::Session;
 use crate::records::workspace::Workspace;
+use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::settings::Settings;
 
 /// Where an effect is done, by the record as it stands when the effect is due.
@@ -50,6 +51,12 @@ impl Target {
                 false => sandbox.credentials.is_some(),
             },
         }
+    }
+
+    /// Whether the agent works in another sandbox than its own.
+    #[must_use]
+    pub fn works_elsewhere(&self) -> bool {
+        RuntimeMode::recorded_as(self.runtime.as_deref()).is_some_and(RuntimeMode::works_elsewhere)
     }
 }
 

@@ -1,0 +1,310 @@
+//! One effect, performed for real by the clients, on the target that it names.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::base::breaker::Admission;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
+use bobbin_core::protocol::event::Event;
+use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
+use bobbin_core::protocol::target::Addressed;
+use bobbin_core::records::account::of_another_account;
+use bobbin_core::records::artifacts::Artifact;
+use bobbin_core::records::card::{Card, Post, ShownFile};
+use bobbin_core::records::flags::ControlFlags;
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::tenant::selection::Selection;
+use bobbin_core::tenant::settings::AgentOptions;
+use tokio::time::timeout;
+
+use crate::accounts::NotCompared;
+use crate::sandboxes::{RunContext, Sandboxes, Target};
+use crate::visibility::Visibility;
+use crate::world::{Parts, count_failure, counted};
+use crate::{catalogue, providers};
+
+/// The agent has this long to say what it offers. The first answer takes as long as its boot for the project (4 s,
+/// measured on 1.18.33, and more on a busy machine), which the prompt would wait for as well.
+const OFFER_MS_MAX: u64 = 20_000;
+
+/// An effect that is being performed.
+pub(crate) struct Performing<'a> {
+    pub(crate) parts: &'a Parts,
+    pub(crate) asked: &'a Addressed<'a>,
+    visibility: &'a Visibility,
+    /// The control flags, once they were read for this effect.
+    read: Mutex<Option<ControlFlags>>,
+}
+
+impl<'a> Performing<'a> {
+    pub(crate) fn new(
+        parts: &'a Parts,
+        asked: &'a Addressed<'a>,
+        visibility: &'a Visibility,
+    ) -> Self {
+        Self { parts, asked, visibility, read: Mutex::default() }
+    }
+
+    /// The control flags, where they were read meanwhile.
+    pub(crate) fn read(self) -> Option<ControlFlags> {
+        self.read.into_inner().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn note(&self, flags: &ControlFlags) {
+        *self.read.lock().unwrap_or_else(PoisonError::into_inner) = Some(flags.clone());
+    }
+
+    pub(crate) async fn perform(&self) -> Event {
+        let at = &self.asked.at;
+        let (thread, target) = (&at.thread, Target::from(at));
+        match self.asked.effect {
+            Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
+                self.post(thread, turn, kind, at.as_ref(), post).await
+            }
+            Effect::Chat(ChatEffect::PostArtifact { turn, index, file }) => {
+                match self.artifact(target, file).await {
+                    Ok(bytes) => {
+                        let post = Post::File(ShownFile { name: file.name(), bytes });
+                        let kind = PostKind::Artifact(*index);
+                        self.post(thread, turn, &kind, None, &post).await
+                    }
+                    Err(why) => Event::Unshown { why },
+                }
+            }
+            Effect::Chat(ChatEffect::Tell { thread: told, turn, word, archive }) => {
+                let chat = &self.parts.chat;
+                match chat.tell_thread(told, turn, word, *archive).await {
+                    // Who cannot be told is not waited for.
+                    Ok(()) | Err(Failure::NonRecoverable { .. }) => {
+                        Event::Told { thread: told.clone() }
+                    }
+                    Err(failure) => Event::Failed(failure),
+                }
+            }
+            Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
+                let chat = &self.parts.chat;
+                let told = async { chat.of(thread)?.tell_beside(thread, turn, people, word).await };
+                match told.await {
+                    Ok(()) => Event::Told { thread: thread.clone() },
+                    Err(failure) => {
+                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
+                        Event::Failed(failure)
+                    }
+                }
+            }
+            Effect::FindName { name } => {
+                match self.parts.store.name(&thread.tenant(), name).await {
+                    Ok(whose) => Event::NameFound(whose),
+                    Err(error) => Event::Failed(counted(&self.parts.metrics, &error)),
+                }
+            }
+            Effect::Recall { turns } => match self.parts.store.entries(thread, turns).await {
+                Ok(entries) => Event::Recalled(entries),
+                Err(error) => Event::Failed(error.failure()),
+            },
+            Effect::ListOptions { used } => {
+                Event::OptionsListed(self.list_options(target, used).await)
+            }
+            Effect::EndTools => match self.end_tools(target.sandbox, at.generation).await {
+                Ok(()) => Event::ToolsEnded,
+                Err(failure) => Event::Failed(failure),
+            },
+            Effect::FindAgent { of } => match self.record(of).await {
+                Ok(agent) => Event::AgentFound(outside::seen(agent.as_ref())),
+                Err(failure) => Event::Failed(failure),
+            },
+            Effect::Wake { at_ms } => {
+                let group = at.sandbox.group();
+                if let Err(error) = self.parts.wakes.set(&group, *at_ms).await {
+                    tracing::warn!(event = "wake.failed", %thread, %error, "no wake-up was set; the sweeper will find the thread");
+                }
+                Event::Woken
+            }
+            Effect::Sandbox(effect) => self.guarded(target, effect).await,
+            Effect::Agent(
+                effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
+            ) if at.works_elsewhere() => self.left_outside(target, effect).await,
+            Effect::Agent(effect) => match self.sandboxes().await {
+                Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
+                Err(failure) => Event::Failed(failure),
+            },
+        }
+    }
+
+    /// The clients for another sandbox of the thread's tenant, as its record stands.
+    pub(crate) async fn sandboxes_of(
+        &self,
+        thread: &ThreadKey,
+        record: &SandboxRecord,
+    ) -> Result<Arc<Sandboxes>, Failure> {
+        let own = record.credentials.is_some();
+        let at = (record.provider.as_deref(), record.runtime.as_deref());
+        self.parts.tenants.of(&thread.tenant(), self.asked.settings, own, at).await
+    }
+
+    /// The clients for the target: its provider, runtime and credentials.
+    pub(crate) async fn sandboxes(&self) -> Result<Arc<Sandboxes>, Failure> {
+        let to = &self.asked.at;
+        let at = (to.provider.as_deref(), to.runtime.as_deref());
+        let tenant = to.thread.tenant();
+        self.parts.tenants.of(&tenant, self.asked.settings, to.own_credentials, at).await
+    }
+
+    async fn artifact(&self, target: Target<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
+        if self.asked.at.works_elsewhere() {
+            return self.artifact_outside(target, file).await;
+        }
+        const NOT_REACHED: &str = "the sandbox cannot be reached";
+        let sandboxes = self.sandboxes().await;
+        let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
+        sandboxes.fetch_artifact(target, target.generation, file).await
+    }
+
+    /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
+    async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
+        let named = &self.asked.at.provider;
+        let tenants = &self.parts.tenants;
+        let provider = named.as_deref().unwrap_or(tenants.configured());
+        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(provider, now_ms()).await {
+            return Event::Failed(Failure::Outage {
+                after_ms: retry_in_ms,
+                seen: "the sandbox provider does not answer".to_owned(),
+            });
+        }
+        let compared = if effect.rests_on_account() {
+            self.is_same_account(named.as_deref()).await
+        } else {
+            Ok(true)
+        };
+        let event = match compared {
+            Err(failure) => Event::Failed(failure),
+            Ok(false) => {
+                self.parts.breakers.succeeded(provider, now_ms()).await;
+                self.parts.metrics.count(Alarm::ServiceAway, now_ms());
+                let seen = of_another_account(provider);
+                tracing::error!(event = ACCOUNT_OTHER, provider, "{seen} (docs/RUNBOOK.md)");
+                return Event::Failed(Failure::Outage { after_ms: 0, seen });
+            }
+            Ok(true) => match self.sandboxes().await {
+                Ok(sandboxes) => sandboxes.perform_sandbox(self, target, effect).await,
+                Err(failure) => return Event::Failed(failure),
+            },
+        };
+        match &event {
+            Event::Failed(Failure::Outage { seen, .. }) => {
+                if self.parts.breakers.failed(provider, seen, now_ms()).await {
+                    self.parts.metrics.count(Alarm::ServiceAway, now_ms());
+                }
+            }
+            _ => self.parts.breakers.succeeded(provider, now_ms()).await,
+        }
+        event
+    }
+
+    /// Whether the stack's account at this provider is the one that the records speak of. One of a tenant's own is compared when
+    /// its key is stored.
+    async fn is_same_account(&self, named: Option<&str>) -> Result<bool, Failure> {
+        let is_own = self.asked.at.own_credentials;
+        if is_own && named.is_none_or(|name| name == providers::OF_TENANTS) {
+            return Ok(true);
+        }
+        let name = named.unwrap_or(self.parts.tenants.configured());
+        let provider = self.parts.tenants.set_up().named(Some(name))?;
+        let Parts { accounts, store, account_ms, .. } = &self.parts;
+        let within = (now_ms(), *account_ms);
+        let compared = accounts.is_same(store, (name, &*provider), within).await;
+        compared.map_err(|error| {
+            if let NotCompared::Store(error) = &error {
+                count_failure(&self.parts.metrics, error);
+            }
+            error.failure()
+        })
+    }
+
+    /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
+    async fn list_options(&self, target: Target<'_>, used: &Selection) -> AgentOptions {
+        let thread = target.thread;
+        let asked = async {
+            let sandboxes = self.sandboxes().await?;
+            sandboxes.options(target.sandbox, target.generation).await
+        };
+        let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
+            Ok(Ok(offer)) => offer,
+            Ok(Err(failure)) => {
+                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
+                AgentOptions::default()
+            }
+            Err(_) => {
+                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
+                AgentOptions::default()
+            }
+        };
+        let providers = self.parts.tenants.set_up().names();
+        let providers = providers.map(str::to_owned).collect();
+        catalogue::note(&self.parts.store, &thread.tenant(), &offer, used, providers).await;
+        offer
+    }
+}
+
+impl RunContext for Performing<'_> {
+    fn now_ms(&self) -> Ms {
+        now_ms()
+    }
+
+    fn known(&self) -> Option<ControlFlags> {
+        Some(self.asked.flags.clone())
+    }
+
+    async fn waiting(&self) -> u64 {
+        match self.parts.queues.waiting_messages().await {
+            Ok(waiting) => waiting,
+            Err(error) => {
+                tracing::warn!(event = "queue.uncounted", %error, "who else waits is not known");
+                0
+            }
+        }
+    }
+
+    async fn flags(&self, thread: &ThreadKey) -> ControlFlags {
+        match self.parts.store.flags(thread).await {
+            Ok(flags) => {
+                self.note(&flags);
+                flags
+            }
+            Err(error) => {
+                tracing::warn!(event = "flags.unread", %thread, %error, "the flags could not be read");
+                ControlFlags::default()
+            }
+        }
+    }
+
+    async fn show(
+        &self,
+        thread: &ThreadKey,
+        kind: &PostKind,
+        at: &PostRef,
+        card: Card,
+    ) -> Option<PostRef> {
+        let turn = card.turn.clone();
+        let shown = async {
+            let chat = self.parts.chat.of(thread)?;
+            chat.set_status(thread, &turn, &card.state).await;
+            chat.post(thread, &turn, kind, Some(at), &Post::Card(card)).await
+        };
+        match shown.await {
+            Ok(stands) => Some(stands).filter(|stands| stands != at),
+            Err(failure) => {
+                tracing::info!(event = "card.failed", %thread, ?failure, "a progress card could not be edited; the next one will be");
+                None
+            }
+        }
+    }
+
+    fn visible_until_ms(&self) -> Ms {
+        self.visibility.get()
+    }
+}
