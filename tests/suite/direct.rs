@@ -68,7 +68,7 @@ fn stack_with(more: &[(&str, u64)]) -> Stack {
     {
         limits[name] = json!(ms);
     }
-    Stack::start(&Options::limits(limits))
+    Stack::start(&Options::lean(limits))
 }
 
 async fn ada(world: &World) -> Someone {

@@ -49,7 +49,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use bobbin_sim::durations;
-use bobbin_tests::{failures, stack};
+use bobbin_tests::failures;
+use bobbin_tests::stack::{self, at_night};
 use libtest_mimic::{Arguments, Trial};
 
 use run::deep;
@@ -60,9 +61,8 @@ const TEST_THREADS: usize = 6;
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(TEST_THREADS);
-    let at_night = std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all");
     let trials: Vec<Trial> = first().chain(deep(behind())).collect();
-    let trials = if at_night || arguments.filter.is_some() {
+    let trials = if at_night() || arguments.filter.is_some() {
         trials.into_iter().chain(deep(fuzz::at_length())).collect()
     } else {
         in_one_way(trials)

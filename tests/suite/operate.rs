@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::run::{alone, on, trial};
 
 /// A stack of its own: what belongs to nobody is so after three seconds, and only these tests make dead letters.
-pub static OPERATED: Shared = Shared::new(limits);
+pub static OPERATED: Shared = Shared::lean(limits);
 
 /// Until a sandbox that belongs to nobody is an orphan.
 const GRACE_MS: u64 = 3_000;

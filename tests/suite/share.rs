@@ -153,7 +153,7 @@ pub async fn in_turns(world: World, platform: Platform) {
 }
 
 async fn shared(platform: Platform) {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let first = named(&world, platform).await;
     let mut second = connected(&world, platform).await;
@@ -195,7 +195,7 @@ async fn shared(platform: Platform) {
 }
 
 async fn destroyed(platform: Platform) {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let first = named(&world, platform).await;
     let mut second = connected(&world, platform).await;
