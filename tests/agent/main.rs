@@ -115,7 +115,7 @@ async fn main() -> std::io::Result<()> {
         .route("/question/{ask}/reply", post(reply_question))
         .route("/question/{ask}/reject", post(reject_question))
         .route("/config/providers", get(async || Json(models)))
-        .route("/agent", get(async || Json(json!([{"name": "build", "mode": "primary"}]))))
+        .route("/agent", get(agents))
         .route("/session", get(sessions).post(create))
         .route("/session/status", get(statuses))
         .route("/session/{session}", get(session))
@@ -374,6 +374,11 @@ async fn listen(
     Sse::new(all.map(|event| Ok(Event::default().data(event.to_string()))))
 }
 
+async fn agents() -> Json<Value> {
+    let agent = |(name, mode): (&str, &str)| json!({"name": name, "mode": mode});
+    Json([("build", "primary"), ("plan", "primary"), ("general", "subagent")].map(agent).into())
+}
+
 async fn path(State(agent): State<Arc<Agent>>) -> Json<Value> {
     Json(json!({"directory": agent.directory}))
 }
@@ -548,6 +553,7 @@ async fn prompt(
     let images = images.filter(|part| part["type"] == "file").map(|part| text(&part["url"]));
     session.prompts.push(Prompt {
         id: message,
+        provider: text(&body["model"]["providerID"]),
         model: text(&body["model"]["modelID"]),
         system: text(&body["system"]),
         text: words,

@@ -18,6 +18,7 @@ const STOPPED: &str = "\n\n<shell_metadata>\nUser aborted the command\n</shell_m
 pub struct Prompt {
     /// Id of its message.
     pub id: String,
+    pub provider: String,
     pub model: String,
     pub system: String,
     /// Its first part, which is what somebody wrote.

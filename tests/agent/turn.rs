@@ -128,7 +128,7 @@ impl<'a> Step<'a> {
         let number = agent.sessions().get(session).map_or(0, |one| one.messages.len());
         let info = json!({
             "id": format!("{}-answer-{number}", prompt.id), "sessionID": session, "role": "assistant", "parentID": prompt.id,
-            "modelID": prompt.model, "mode": "build", "agent": "build", "cost": 0, "time": {"created": now_ms()},
+            "providerID": prompt.provider, "modelID": prompt.model, "mode": "build", "agent": "build", "cost": 0, "time": {"created": now_ms()},
             "path": {"cwd": project, "root": project},
             "tokens": {"input": 0, "output": 0, "reasoning": 0, "cache": {"read": 0, "write": 0}},
         });
