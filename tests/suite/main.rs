@@ -56,7 +56,7 @@ use libtest_mimic::{Arguments, Trial};
 use run::deep;
 
 /// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
-const TEST_THREADS: usize = 6;
+const TEST_THREADS: usize = 8;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();

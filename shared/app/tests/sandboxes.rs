@@ -370,6 +370,7 @@ async fn one_in_trouble(tools: &Path, mirror: &Path) {
     steps!(scene:
         a_sandbox_is_created_once_and_its_server_started_once,
         a_thread_keeps_its_session,
+        a_prompt_is_run_and_its_file_is_there,
         images_go_to_the_model_and_a_broken_one_swallows_no_prompt,
         a_slow_run_gives_back_control_is_cancelled_and_aborted,
         a_permission_is_asked_and_given,
