@@ -35,6 +35,7 @@ mod share;
 mod shown;
 mod slack;
 mod slack_surface;
+mod stand_in;
 mod surface;
 mod tools;
 mod traces;
@@ -55,7 +56,7 @@ use libtest_mimic::{Arguments, Trial};
 
 use run::deep;
 
-/// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
+/// Tests at once: most of their time is waiting, whatever the number of processors.
 const TEST_THREADS: usize = 8;
 
 fn main() -> ExitCode {
@@ -101,6 +102,7 @@ fn first() -> impl Iterator<Item = Trial> {
         scenarios::trials(),
         functions::trials(),
         trips::trials(),
+        stand_in::trials(),
         fuzz::trials(),
         security::trials(),
     ]

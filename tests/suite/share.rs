@@ -1,5 +1,5 @@
-//! Sandboxes that people name and share, on both chats, with a real agent: named, listed, connected, worked in by turns,
-//! destroyed while a turn runs in one.
+//! Sandboxes that people name and share, on both chats: named, listed, connected, worked in by turns, destroyed while a turn
+//! runs in one.
 
 use bobbin_core::base::ids::{PostKind, SandboxName, post_key};
 use bobbin_core::protocol::decide::words;
