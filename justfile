@@ -19,7 +19,7 @@ test:
 deep:
     cargo test --workspace -- --ignored
 
-# every scenario in all its ways, all kills, and a minute of fuzzing for each target
+# every scenario in all its ways and with OpenCode itself, all kills, and a minute of fuzzing for each target
 nightly:
     PROPTEST_RNG_SEED=$(date +%s) BOBBIN_KILLS=all BOBBIN_PLATFORMS=all cargo test --workspace -- --include-ignored
     tests/fuzz/explore 60

@@ -1,45 +1,53 @@
-//! A stand-in for OpenCode where a test needs more agents at once than a machine carries of the real one (6 s of
-//! processor time and 450 MB each): the calls of its API that a plain turn takes, in its shapes of version 1.18.33.
+//! A stand-in for OpenCode where a test is not about the agent: a start of the real one takes 8 s of processor time and 450 MB.
+//! The calls of its API that a turn takes, in its shapes of version 1.18.33 as they were recorded. Every night the tests that it
+//! serves by day have the real one, so that nothing is proven by the stand-in alone.
 //!
-//! Promised: a prompt whose id is known is not run again, unless newer ones exist, and its time moves to now; the prompts of a
-//! session run one after another; each asks the model of the server's configuration once and becomes one assistant message;
-//! an abort ends what runs and what waits. Three prompts are for load and the bench, with a line of theirs: `at once: WORDS`
-//! has been answered with these words when it is accepted, `quiet: SECONDS WORDS` is answered with them after so long, in which
-//! nothing is heard of it, and `long: …` is very much work ([`Work::asked`]). Started as the real one is:
-//! `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: tools, permissions, questions, a password, and
-//! state that survives the process.
+//! Promised: a prompt whose id is known is not run again once it has its answer or is being worked on, unless newer ones exist,
+//! and its time moves to now; the prompts of a session run one after another; each asks the model of the server's configuration,
+//! and does what it calls for: commands, files, a plan, questions, with the permission that a place outside of the project needs;
+//! what a run changed is told as the real one tells it; an abort ends what runs and what waits; sessions survive the process.
+//! Three prompts are for load and the bench, with a line of theirs: `at once: WORDS` has been answered with these words when it is
+//! accepted, `quiet: SECONDS WORDS` is answered with them after so long, in which nothing is heard of it, and `long: …` with three
+//! numbers is very much work ([`Work::asked`]). Started as the real one is: `opencode serve --hostname 127.0.0.1 --port N`.
+//! Deliberately absent: a password, keys of the model's, asking a model that failed once more, compaction, subagents.
 
 mod long;
+mod session;
+mod snapshots;
+mod tools;
+mod turn;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::convert::Infallible;
+use std::io::Write as _;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, Query, Request, State};
 use axum::http::StatusCode;
+use axum::middleware::{self, Next};
 use axum::response::sse::{Event, Sse};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
-use tokio::sync::broadcast;
-use tokio::task::AbortHandle;
+use tokio::sync::{broadcast, oneshot};
 use tokio::time::Instant;
 
 use crate::long::{Piece, Run, Work};
+use crate::session::{Prompt, Session, Store, aborted};
+use crate::turn::Reply;
 
 /// As the real server's heartbeat.
 const HEARTBEAT_MS: u64 = 10_000;
-/// One answer of the model.
-const MODEL_MS_MAX: u64 = 60_000;
 /// Events that a slow listener may lag behind.
 const EVENTS_MAX: usize = 256;
 /// A long run waits for listeners who lag so far behind, and looks so often whether they still do.
 const LAG_MAX: usize = 64;
 const LAG_POLL_MS: u64 = 1;
-/// A long run that nobody listens to begins after this.
+/// A run that nobody listens to begins after this.
 const LISTENER_MS_MAX: u64 = 5_000;
 /// Events between two looks whether a long run is ahead of its pace.
 const EVENTS_AT_ONCE: u32 = 20;
@@ -48,49 +56,24 @@ struct Agent {
     client: reqwest::Client,
     /// Address of the model, which ends in `/v1/chat/completions`.
     model_url: String,
+    /// Where it works where no call says otherwise.
+    directory: PathBuf,
+    /// Where it keeps what outlives it.
+    data: Option<PathBuf>,
+    store: Store,
     events: broadcast::Sender<Value>,
     sessions: Mutex<BTreeMap<String, Session>>,
+    /// By their ids. After an abort some stay for ever, as they do in the real one.
+    asks: Mutex<BTreeMap<String, Ask>>,
+    /// Patterns that somebody has allowed for good.
+    allowed: Mutex<BTreeSet<String>>,
 }
 
-#[derive(Default)]
-struct Session {
-    info: Value,
-    messages: Vec<Value>,
-    /// Prompts that wait or run: message id, model, text.
-    prompts: Vec<(String, String, String)>,
-    /// The task that works on the prompts, to be aborted by a stop.
-    run: Option<AbortHandle>,
-}
-
-impl Session {
-    /// The messages are listed in the order of their times: this one's is now.
-    fn moved_to_now(&mut self, message: &str) {
-        if let Some(at) = self.place_of(message) {
-            let mut moved = self.messages.remove(at);
-            moved["info"]["time"]["created"] = now_ms().into();
-            self.messages.push(moved);
-        }
-    }
-
-    /// In the place of what stands there of it.
-    fn keep(&mut self, message: Value) {
-        let id = message["info"]["id"].as_str().unwrap_or_default();
-        match self.place_of(id) {
-            Some(at) => self.messages[at] = message,
-            None => self.messages.push(message),
-        }
-    }
-
-    fn place_of(&self, message: &str) -> Option<usize> {
-        let is_it = |one: &Value| one["info"]["id"] == message;
-        self.messages.iter().position(is_it)
-    }
-
-    /// Whether no prompt came after this one.
-    fn is_newest(&self, message: &str) -> bool {
-        let mut prompts = self.messages.iter().filter(|one| one["info"]["role"] == "user");
-        prompts.next_back().is_some_and(|one| one["info"]["id"] == message)
-    }
+/// What a person is asked, until they have decided.
+struct Ask {
+    kind: String,
+    told: Value,
+    reply: Option<oneshot::Sender<Reply>>,
 }
 
 #[tokio::main(flavor = "current_thread")]
@@ -105,33 +88,71 @@ async fn main() -> std::io::Result<()> {
     let config: Value = serde_json::from_str(&config)?;
     let models = models(&config);
     let (events, _) = broadcast::channel(EVENTS_MAX);
+    let data = data();
+    let log = data.as_ref().map(|data| data.join("log"));
+    let log = log.filter(|log| std::fs::create_dir_all(log).is_ok());
+    let store = Store::below(data.as_deref());
     let agent = Arc::new(Agent {
         client: bobbin_tests::http::client(),
         model_url: model_url(&config)?,
+        directory: std::env::current_dir()?,
+        data,
+        sessions: Mutex::new(store.read()),
+        store,
         events,
-        sessions: Mutex::default(),
+        asks: Mutex::default(),
+        allowed: Mutex::default(),
     });
     let router = Router::new()
         .route("/global/health", get(health))
         .route("/event", get(listen))
-        .route("/permission", get(async || Json(json!([]))))
-        .route("/question", get(async || Json(json!([]))))
+        .route("/path", get(path))
+        .route("/permission", get(permissions))
+        .route("/permission/{ask}/reply", post(reply_permission))
+        .route("/question", get(questions))
+        .route("/question/{ask}/reply", post(reply_question))
+        .route("/question/{ask}/reject", post(reject_question))
         .route("/config/providers", get(async || Json(models)))
-        .route("/agent", get(async || Json(json!([{"name": "build", "mode": "primary"}]))))
+        .route("/agent", get(agents))
         .route("/session", get(sessions).post(create))
         .route("/session/status", get(statuses))
         .route("/session/{session}", get(session))
         .route("/session/{session}/abort", post(abort))
-        .route("/session/{session}/diff", get(async || Json(json!([]))))
+        .route("/session/{session}/diff", get(diff))
         .route("/session/{session}/message", get(messages))
         .route("/session/{session}/message/{message}", get(message))
         .route("/session/{session}/prompt_async", post(prompt))
+        .layer(middleware::from_fn(move |request, next| logged(log.clone(), request, next)))
         .with_state(agent);
     let listener = tokio::net::TcpListener::bind(("127.0.0.1", port)).await?;
     // As the real one says it: who starts it on a free port waits for this line.
     let address = listener.local_addr()?;
     println!("opencode server listening on http://{address}");
     axum::serve(listener, router).await
+}
+
+/// The folder of the real one's database and logs.
+fn data() -> Option<PathBuf> {
+    let own = |name: &str| std::env::var_os(name).filter(|it| !it.is_empty()).map(PathBuf::from);
+    let data = own("XDG_DATA_HOME").or_else(|| Some(own("HOME")?.join(".local/share")));
+    data.map(|data| data.join("opencode"))
+}
+
+/// Writes a line of the log, a file a start, as the real one does of each call.
+async fn logged(folder: Option<PathBuf>, request: Request, next: Next) -> Response {
+    if let Some(folder) = folder {
+        let line = format!(
+            "timestamp={} level=INFO service=server method={} path={} request\n",
+            now_ms(),
+            request.method(),
+            request.uri().path()
+        );
+        let file = folder.join(format!("{}.log", std::process::id()));
+        let log = std::fs::File::options().create(true).append(true).open(file);
+        // A disk that is full costs the line.
+        let _ = log.and_then(|mut log| log.write_all(line.as_bytes()));
+    }
+    next.run(request).await
 }
 
 /// The endpoint of the one provider that the configuration names.
@@ -168,33 +189,79 @@ impl Agent {
         loop {
             let first =
                 self.sessions().get(&id).and_then(|session| session.prompts.first().cloned());
-            let Some((prompt, model, text)) = first else {
+            let Some(prompt) = first else {
+                self.tell("session.status", json!({"sessionID": id, "status": {"type": "idle"}}));
                 self.tell("session.idle", json!({"sessionID": id}));
                 return;
             };
-            let created = now_ms();
-            if let Some(work) = Work::asked(&text) {
-                self.work(&id, &prompt, work).await;
-            } else {
-                let answer = match quiet(&text) {
-                    Some((takes, words)) => {
-                        let mut begun = assistant(&id, &prompt, created, Ok(String::new()));
-                        begun["info"]["time"] = json!({"created": created});
-                        begun["info"]["finish"] = Value::Null;
-                        self.keep(&id, begun);
-                        tokio::time::sleep(takes).await;
-                        Ok(words)
-                    }
-                    None => self.ask(&id, &model, &text).await,
-                };
-                let message = assistant(&id, &prompt, created, answer);
+            if let Some(work) = Work::asked(&prompt.text) {
+                self.work(&id, &prompt.id, work).await;
+            } else if let Some((takes, words)) = quiet(&prompt.text) {
+                let created = now_ms();
+                let mut begun = assistant(&id, &prompt.id, created, Ok(String::new()));
+                begun["info"]["time"] = json!({"created": created});
+                begun["info"]["finish"] = Value::Null;
+                self.keep(&id, begun);
+                tokio::time::sleep(takes).await;
+                let message = assistant(&id, &prompt.id, created, Ok(words));
                 self.tell("message.updated", json!({"sessionID": id, "info": message["info"]}));
                 self.keep(&id, message);
+            } else {
+                self.follow(&id, &prompt).await;
             }
             if let Some(session) = self.sessions().get_mut(&id) {
                 session.prompts.remove(0);
             }
+            self.save();
         }
+    }
+
+    /// Keeps the sessions as they are now.
+    fn save(&self) {
+        self.store.write(&self.sessions());
+    }
+
+    fn asks(&self) -> MutexGuard<'_, BTreeMap<String, Ask>> {
+        self.asks.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an ask down, and answers it with its id.
+    fn ask(&self, kind: &str, mut told: Value, reply: oneshot::Sender<Reply>) -> Value {
+        let mut asks = self.asks();
+        let prefix = if kind == "permission" { "per" } else { "que" };
+        let id = format!("{prefix}_{:x}{:04x}{}", now_ms(), asks.len(), std::process::id());
+        told["id"] = id.as_str().into();
+        asks.insert(id, Ask { kind: kind.to_owned(), told: told.clone(), reply: Some(reply) });
+        told
+    }
+
+    /// The asks of a kind, as their events told of them.
+    fn asked(&self, kind: &str) -> Json<Value> {
+        let asks = self.asks();
+        let asks = asks.values().filter(|ask| ask.kind == kind);
+        Json(asks.map(|ask| ask.told.clone()).collect())
+    }
+
+    /// Settles an ask, and tells that it is; nobody may wait for it any more.
+    fn settle(&self, id: &str, event: &str, mut more: Value, reply: Reply) -> Response {
+        let settled = self.asks().remove(id);
+        let Some(Ask { told, reply: Some(waits), .. }) = settled else {
+            return missing("Request", id);
+        };
+        more["sessionID"] = told["sessionID"].clone();
+        more["requestID"] = id.into();
+        self.tell(event, more);
+        // A run that was stopped waits for nothing.
+        let _ = waits.send(reply);
+        Json(true).into_response()
+    }
+
+    fn is_allowed(&self, pattern: &str) -> bool {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner).contains(pattern)
+    }
+
+    fn allow(&self, pattern: String) {
+        self.allowed.lock().unwrap_or_else(PoisonError::into_inner).insert(pattern);
     }
 
     fn keep(&self, session: &str, message: Value) {
@@ -203,13 +270,18 @@ impl Agent {
         }
     }
 
-    /// Tells a long run, at its pace and at that of whoever listens.
-    async fn work(&self, session: &str, prompt: &str, work: Work) {
+    /// Waits for somebody who listens.
+    async fn heard(&self, look: Duration) {
         let nobody_after = Instant::now() + Duration::from_millis(LISTENER_MS_MAX);
-        let look = Duration::from_millis(LAG_POLL_MS);
         while self.events.receiver_count() == 0 && Instant::now() < nobody_after {
             tokio::time::sleep(look).await;
         }
+    }
+
+    /// Tells a long run, at its pace and at that of whoever listens.
+    async fn work(&self, session: &str, prompt: &str, work: Work) {
+        let look = Duration::from_millis(LAG_POLL_MS);
+        self.heard(look).await;
         let run = Run { session, prompt, began_ms: now_ms() };
         let (start, mut told) = (Instant::now(), 0_u32);
         for piece in run.steps(work).flatten() {
@@ -233,23 +305,6 @@ impl Agent {
         }
         let idle = json!({"sessionID": session, "status": {"type": "idle"}});
         self.tell("session.status", idle);
-    }
-
-    async fn ask(&self, session: &str, model: &str, text: &str) -> Result<String, String> {
-        let body = json!({"model": model, "messages": [{"role": "user", "content": text}]});
-        let sent = self
-            .client
-            .post(&self.model_url)
-            .header("x-session-id", session)
-            .timeout(Duration::from_millis(MODEL_MS_MAX))
-            .json(&body)
-            .send();
-        let answer = sent.await.map_err(|error| error.to_string())?;
-        let answer: Value = answer.json().await.map_err(|error| error.to_string())?;
-        answer["choices"][0]["message"]["content"]
-            .as_str()
-            .map(str::to_owned)
-            .ok_or_else(|| answer.to_string())
     }
 }
 
@@ -317,6 +372,60 @@ async fn listen(
     Sse::new(all.map(|event| Ok(Event::default().data(event.to_string()))))
 }
 
+async fn agents() -> Json<Value> {
+    let agent = |(name, mode): (&str, &str)| json!({"name": name, "mode": mode});
+    Json([("build", "primary"), ("plan", "primary"), ("general", "subagent")].map(agent).into())
+}
+
+async fn path(State(agent): State<Arc<Agent>>) -> Json<Value> {
+    Json(json!({"directory": agent.directory}))
+}
+
+async fn permissions(State(agent): State<Arc<Agent>>) -> Json<Value> {
+    agent.asked("permission")
+}
+
+async fn questions(State(agent): State<Arc<Agent>>) -> Json<Value> {
+    agent.asked("question")
+}
+
+async fn reply_permission(
+    State(agent): State<Arc<Agent>>,
+    Path(id): Path<String>,
+    Json(body): Json<Value>,
+) -> Response {
+    let reply = body["reply"].as_str().unwrap_or_default().to_owned();
+    let told = json!({"reply": reply});
+    agent.settle(&id, "permission.replied", told, Reply::Permission(reply))
+}
+
+async fn reply_question(
+    State(agent): State<Arc<Agent>>,
+    Path(id): Path<String>,
+    Json(body): Json<Value>,
+) -> Response {
+    let answers = serde_json::from_value(body["answers"].clone()).unwrap_or_default();
+    let told = json!({"answers": body["answers"]});
+    agent.settle(&id, "question.replied", told, Reply::Answers(Some(answers)))
+}
+
+async fn reject_question(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Response {
+    agent.settle(&id, "question.rejected", json!({}), Reply::Answers(None))
+}
+
+async fn diff(
+    State(agent): State<Arc<Agent>>,
+    Path(id): Path<String>,
+    Query(query): Query<BTreeMap<String, String>>,
+) -> Response {
+    let sessions = agent.sessions();
+    let Some(session) = sessions.get(&id) else {
+        return missing("Session", &id);
+    };
+    let sum = query.get("messageID").and_then(|prompt| session.changed.get(prompt));
+    Json(sum.cloned().unwrap_or_else(|| json!([]))).into_response()
+}
+
 async fn sessions(
     State(agent): State<Arc<Agent>>,
     Query(query): Query<BTreeMap<String, String>>,
@@ -327,17 +436,23 @@ async fn sessions(
     Json(sessions.values().map(|session| &session.info).filter(fits).cloned().collect())
 }
 
-async fn create(State(agent): State<Arc<Agent>>, Json(body): Json<Value>) -> Json<Value> {
+async fn create(
+    State(agent): State<Arc<Agent>>,
+    Query(query): Query<BTreeMap<String, String>>,
+    Json(body): Json<Value>,
+) -> Json<Value> {
+    let directory = query.get("directory").map_or_else(|| agent.directory.clone(), PathBuf::from);
     let mut sessions = agent.sessions();
     let now_ms = now_ms();
     // As the real ones, in order of time; the number tells apart what is made within a millisecond.
     let id = format!("ses_{now_ms:x}{:04x}{}", sessions.len(), std::process::id());
     let info = json!({
         "id": id, "title": body["title"], "metadata": body["metadata"], "version": bobbin_agent::opencode::VERSION,
-        "time": {"created": now_ms, "updated": now_ms},
+        "directory": directory, "time": {"created": now_ms, "updated": now_ms},
     });
     let session = Session { info: info.clone(), ..Session::default() };
     sessions.insert(id, session);
+    agent.store.write(&sessions);
     Json(info)
 }
 
@@ -406,9 +521,9 @@ async fn prompt(
     };
     let is_known = session.place_of(&message).is_some();
     if is_known {
-        let is_newest = session.is_newest(&message);
+        let is_done = session.is_newest(&message) && session.is_taken(&message);
         session.moved_to_now(&message);
-        if is_newest {
+        if is_done {
             return StatusCode::NO_CONTENT.into_response();
         }
     } else {
@@ -417,8 +532,14 @@ async fn prompt(
             part["sessionID"] = id.as_str().into();
             part["messageID"] = message.as_str().into();
         }
-        let info =
-            json!({"id": message, "sessionID": id, "role": "user", "time": {"created": now_ms()}});
+        let info = json!({
+            "id": message, "sessionID": id, "role": "user", "agent": "build", "model": body["model"],
+            "time": {"created": now_ms()},
+        });
+        agent.tell("message.updated", json!({"sessionID": id, "info": info}));
+        for part in parts.as_array().into_iter().flatten() {
+            agent.tell("message.part.updated", json!({"sessionID": id, "part": part}));
+        }
         session.messages.push(json!({"info": info, "parts": parts}));
     }
     if let Some(answer) = at_once {
@@ -426,11 +547,21 @@ async fn prompt(
         session.messages.push(message);
         return StatusCode::NO_CONTENT.into_response();
     }
-    session.prompts.push((message, text(&body["model"]["modelID"]), words));
+    let images = body["parts"].as_array().into_iter().flatten();
+    let images = images.filter(|part| part["type"] == "file").map(|part| text(&part["url"]));
+    session.prompts.push(Prompt {
+        id: message,
+        provider: text(&body["model"]["providerID"]),
+        model: text(&body["model"]["modelID"]),
+        system: text(&body["system"]),
+        text: words,
+        images: images.collect(),
+    });
     if session.prompts.len() == 1 {
         let run = tokio::spawn(Arc::clone(&agent).run(id));
         session.run = Some(run.abort_handle());
     }
+    agent.store.write(&sessions);
     StatusCode::NO_CONTENT.into_response()
 }
 
@@ -442,14 +573,25 @@ async fn abort(State(agent): State<Arc<Agent>>, Path(id): Path<String>) -> Json<
             run.abort();
         }
         let stopped = std::mem::take(&mut session.prompts);
-        if let Some((prompt, ..)) = stopped.last() {
-            let mut message = assistant(&id, prompt, now_ms(), Ok(String::new()));
-            message["parts"] = json!([]);
-            message["info"]["error"] =
-                json!({"name": "MessageAbortedError", "data": {"message": "Aborted"}});
-            session.keep(message);
+        let broken = session.break_off();
+        if let Some(prompt) = stopped.last() {
+            let error = json!({"sessionID": id, "error": aborted()});
+            agent.tell("session.error", error);
+            let answers = |broken: &Value| broken["info"]["parentID"] == prompt.id.as_str();
+            let last = broken.clone().filter(answers).unwrap_or_else(|| {
+                let mut message = assistant(&id, &prompt.id, now_ms(), Ok(String::new()));
+                message["parts"] = json!([]);
+                message["info"]["error"] = aborted();
+                message
+            });
+            for message in broken.into_iter().chain([last]) {
+                agent.tell("message.updated", json!({"sessionID": id, "info": message["info"]}));
+                session.keep(message);
+            }
+            agent.tell("session.status", json!({"sessionID": id, "status": {"type": "idle"}}));
             agent.tell("session.idle", json!({"sessionID": id}));
         }
     }
+    agent.store.write(&sessions);
     Json(true)
 }

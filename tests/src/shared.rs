@@ -16,8 +16,8 @@ pub struct Shared {
 enum How {
     /// With these bounds, everything else as it is by default.
     Limits(fn() -> Value),
-    /// The same with the stand-in for OpenCode.
-    StandIn(fn() -> Value),
+    /// The same as [`Options::lean`] has it.
+    Lean(fn() -> Value),
     /// The same with agents that are run in this mode.
     Mode(fn() -> Value, &'static str),
     /// In every respect as it says.
@@ -28,7 +28,7 @@ impl How {
     fn options(&self) -> Options {
         match self {
             Self::Limits(limits) => Options::limits(limits()),
-            Self::StandIn(limits) => Options { stand_in_agent: true, ..Options::limits(limits()) },
+            Self::Lean(limits) => Options::lean(limits()),
             Self::Mode(limits, mode) => Options {
                 parameters: json!({"SandboxRuntimeMode": mode}),
                 ..Options::limits(limits())
@@ -51,10 +51,11 @@ impl Shared {
         Self::with(How::Limits(limits))
     }
 
-    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time.
+    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time; at night with
+    /// OpenCode itself.
     #[must_use]
-    pub const fn with_stand_in_agent(limits: fn() -> Value) -> Self {
-        Self::with(How::StandIn(limits))
+    pub const fn lean(limits: fn() -> Value) -> Self {
+        Self::with(How::Lean(limits))
     }
 
     /// The same with agents that are run so.

@@ -61,6 +61,18 @@ impl Options {
     pub fn limits(limits: Value) -> Self {
         Self { limits, ..Self::default() }
     }
+
+    /// The same for what is not about the agent: with the stand-in for OpenCode, and at night with OpenCode itself.
+    #[must_use]
+    pub fn lean(limits: Value) -> Self {
+        Self { stand_in_agent: !at_night(), ..Self::limits(limits) }
+    }
+}
+
+/// Whether this is the run of all tests in all their ways.
+#[must_use]
+pub fn at_night() -> bool {
+    std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all")
 }
 
 /// A running stack. It ends when this is dropped; [`Stack::end`] also says what was left behind.

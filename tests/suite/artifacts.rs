@@ -9,16 +9,20 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, COMMON, on};
 use crate::scenarios::Scenario;
 
-const ALL: [Scenario; 5] = [
-    ("files_to_be_shown_are_posted_once_each", |world, on| Box::pin(shown(world, on))),
+/// What OpenCode itself makes of files.
+const OF_AGENT: [Scenario; 3] = [
     ("the_card_says_what_was_changed_and_shows_it_on_demand", |world, on| {
         Box::pin(changed(world, on))
     }),
     ("an_odd_file_name_makes_changes_unknown_not_none", |world, on| Box::pin(odd_name(world, on))),
     ("images_reach_the_model_and_stay_files_too", |world, on| Box::pin(images(world, on))),
+];
+/// What is shown of them.
+const OF_CHAT: [Scenario; 2] = [
+    ("files_to_be_shown_are_posted_once_each", |world, on| Box::pin(shown(world, on))),
     ("the_plan_stands_on_the_card", |world, on| Box::pin(planned(world, on))),
 ];
 
@@ -28,9 +32,11 @@ const PNG: &str = "89504e470d0a1a0a0000000d49484452000000010000000108060000001f1
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
-        for (name, scenario) in ALL {
+        let of_agent = OF_AGENT.map(|scenario| (&COMMON, scenario));
+        let of_chat = OF_CHAT.map(|scenario| (&CHAT, scenario));
+        for (stack, (name, scenario)) in of_agent.into_iter().chain(of_chat) {
             let name = format!("artifacts::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
+            trials.push(on(stack, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials

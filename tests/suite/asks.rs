@@ -11,7 +11,7 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, brisk, on, trial};
+use crate::run::{CHAT, brisk, on, trial};
 use crate::scenarios::Scenario;
 
 pub const ALL: [Scenario; 7] = [
@@ -31,11 +31,11 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         for (name, scenario) in ALL {
             let name = format!("asks::{}::{name}", platform.word());
-            trials.push(on(&COMMON, &name, async move |world| scenario(world, platform).await));
+            trials.push(on(&CHAT, &name, async move |world| scenario(world, platform).await));
         }
     }
     trials.push(on(
-        &COMMON,
+        &CHAT,
         "asks::discord::more_questions_than_a_form_has_parts_are_answered_in_lines",
         lines,
     ));
@@ -239,7 +239,7 @@ async fn lines(world: World) {
 async fn expired() {
     let mut limits = quick();
     limits["ask_ms"] = json!(4_000);
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options::lean(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {
         let (talk, turn) = world.begin(platform, "ask: touch never.txt\necho: after").await;
@@ -269,7 +269,7 @@ async fn killed(mut limits: Value, first: &str) {
     ] {
         limits[name] = json!(ms);
     }
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options::lean(limits));
     let world = World::of(&stack);
     let prompt = format!("{first}question: Which colour? | red | blue");
     for platform in Platform::ALL {

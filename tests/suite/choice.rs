@@ -53,7 +53,7 @@ impl Mirrored {
         let folder = mirror.path().to_str().unwrap().to_owned();
         let stack = Stack::start(&Options {
             environment: vec![("BOBBIN_GIT_MIRROR".to_owned(), folder)],
-            ..Options::limits(quick())
+            ..Options::lean(quick())
         });
         let world = World::of(&stack);
         Self { stack, world, _mirror: mirror }

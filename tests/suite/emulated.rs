@@ -8,7 +8,7 @@ use bobbin_tests::ministack::Emulator;
 use bobbin_tests::stack::{Options, Stack, quick, words};
 use bobbin_tests::world::{Deployment, World};
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::run::{beside, block_on};
 use crate::scenarios::{IDLE, Scenario, USUAL};
@@ -74,7 +74,7 @@ fn start() -> Result<Emulated, String> {
     let mut limits = quick();
     limits["idle_pause_ms"] = json!(5_000);
     let emulator = Emulator::start()?;
-    let stack = Stack::start(&Options { without_aws: true, ..Options::default() });
+    let stack = Stack::start(&Options { without_aws: true, ..Options::lean(Value::Null) });
     let deployment = emulator.deploy(&stack.ready, &limits)?;
     block_on(World::on(&stack, deployment.clone()).deliver_to(&deployment.ingress))?;
     Ok(Emulated { stack, emulator, deployment })

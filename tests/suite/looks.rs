@@ -110,7 +110,7 @@ async fn found(world: World, platform: Platform) {
 async fn decided() {
     let mut limits = seldom();
     limits["hold_ms"] = json!(15_000);
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options::lean(limits));
     let world = World::of(&stack);
     for platform in Platform::ALL {
         let (talk, turn) =

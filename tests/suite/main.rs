@@ -35,6 +35,7 @@ mod share;
 mod shown;
 mod slack;
 mod slack_surface;
+mod stand_in;
 mod surface;
 mod tools;
 mod traces;
@@ -49,20 +50,20 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
 
 use bobbin_sim::durations;
-use bobbin_tests::{failures, stack};
+use bobbin_tests::failures;
+use bobbin_tests::stack::{self, at_night};
 use libtest_mimic::{Arguments, Trial};
 
 use run::deep;
 
-/// Tests at once: most of their time is waiting for an agent's server, whatever the number of processors.
+/// Tests at once: most of their time is waiting, whatever the number of processors.
 const TEST_THREADS: usize = 6;
 
 fn main() -> ExitCode {
     let mut arguments = Arguments::from_args();
     arguments.test_threads.get_or_insert(TEST_THREADS);
-    let at_night = std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all");
     let trials: Vec<Trial> = first().chain(deep(behind())).collect();
-    let trials = if at_night || arguments.filter.is_some() {
+    let trials = if at_night() || arguments.filter.is_some() {
         trials.into_iter().chain(deep(fuzz::at_length())).collect()
     } else {
         in_one_way(trials)
@@ -101,6 +102,7 @@ fn first() -> impl Iterator<Item = Trial> {
         scenarios::trials(),
         functions::trials(),
         trips::trials(),
+        stand_in::trials(),
         fuzz::trials(),
         security::trials(),
     ]
@@ -133,39 +135,40 @@ fn scenario(name: &str) -> String {
 /// What `just deep` adds.
 fn behind() -> Vec<Trial> {
     [
-        translated::trials(),
-        direct::trials(),
-        surface::trials(),
-        slack_surface::trials(),
-        asks::trials(),
-        looks::trials(),
-        nudges::trials(),
-        choice::trials(),
-        artifacts::trials(),
-        traces::trials(),
-        trouble::trials(),
-        observe::trials(),
-        upgrade::trials(),
-        vercel::trials(),
-        places::trials(),
-        waiting::trials(),
-        modes::trials(),
+        // What takes minutes comes first, so that it is not waited for at the end.
+        emulated::trials(),
         native::trials(),
         agents::trials(),
+        modes::trials(),
+        nudges::trials(),
+        vercel::trials(),
+        waiting::trials(),
+        direct::trials(),
+        outside::trials(),
+        asks::trials(),
+        share::trials(),
+        manners::trials(),
+        browser::trials(),
+        own_keys::trials(),
+        looks::trials(),
+        named::trials(),
+        artifacts::trials(),
+        places::trials(),
+        tools::trials(),
+        choice::trials(),
+        surface::trials(),
+        slack_surface::trials(),
+        send::trials(),
+        trouble::trials(),
+        upgrade::trials(),
+        observe::trials(),
+        traces::trials(),
+        setup::trials(),
+        translated::trials(),
         // Tests that run alone end the one and begin the other: before the first of them all others have to come to
         // their end, and that is waited for once.
         operate::trials(),
         faults::trials(),
-        manners::trials(),
-        named::trials(),
-        own_keys::trials(),
-        send::trials(),
-        browser::trials(),
-        emulated::trials(),
-        setup::trials(),
-        share::trials(),
-        tools::trials(),
-        outside::trials(),
     ]
     .into_iter()
     .flatten()

@@ -48,7 +48,7 @@ async fn goes_on(folder: &Arc<tempfile::TempDir>, options: &Options, before: &Ta
 }
 
 async fn sigterm() {
-    let options = Options::limits(quick());
+    let options = Options::lean(quick());
     let stack = Stack::start(&options);
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);
@@ -72,7 +72,7 @@ async fn sigterm() {
 }
 
 async fn kill_9() {
-    let options = Options::limits(quick());
+    let options = Options::lean(quick());
     let stack = Stack::start(&options);
     let folder = Arc::clone(stack.folder());
     let world = World::of(&stack);

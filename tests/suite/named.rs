@@ -1,5 +1,5 @@
-//! Sandboxes with names from a terminal, on the laptop stack with real agents: one is made, worked in by several threads, listed,
-//! kept as a snapshot that another one begins with, and destroyed.
+//! Sandboxes with names from a terminal, on the laptop stack: one is made, worked in by several threads, listed, kept as a
+//! snapshot that another one begins with, and destroyed.
 
 use bobbin_core::protocol::decide::words::destroyed_by;
 use bobbin_core::records::outcome::Outcome;
@@ -12,19 +12,19 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("named::{}::{what}", platform.word());
         trials.push(on(
-            &COMMON,
+            &CHAT,
             &name("a_sandbox_is_made_shared_listed_kept_and_destroyed_from_the_terminal"),
             async move |world| lived(world, platform).await,
         ));
         trials.push(on(
-            &COMMON,
+            &CHAT,
             &name("a_sandbox_that_is_not_there_is_refused_before_anything_is_posted"),
             async move |world| missing(world, platform).await,
         ));

@@ -29,7 +29,7 @@ use crate::run::{on, seldom, trial};
 use crate::security::{Search, Searched, Secret, everything};
 
 /// A run is held for two seconds and then looked at every ten minutes, in a sandbox whose daemon can call.
-pub static CALLED: Shared = Shared::in_mode(seldom, "native");
+pub static CALLED: Shared = Shared::with_options(|| options(seldom(), &json!({})));
 
 /// Words that one sandbox sends at once.
 const FLOOD: usize = 1_000;
@@ -39,7 +39,7 @@ const FLOOD_ABREAST: usize = 8;
 fn options(limits: Value, overrides: &Value) -> Options {
     Options {
         parameters: json!({"SandboxRuntimeMode": "native", "Overrides": overrides.to_string()}),
-        ..Options::limits(limits)
+        ..Options::lean(limits)
     }
 }
 

@@ -96,7 +96,7 @@ async fn followed() {
             "BOBBIN_LOG".to_owned(),
             "warn,functions=info,dynoxide=error".to_owned(),
         )],
-        ..Options::limits(limits)
+        ..Options::lean(limits)
     });
     let world = World::of(&stack);
     let mut threads = Vec::new();

@@ -1,5 +1,5 @@
-//! The operator's command line on the laptop stack: the real program, real records, real agents; and afterwards the
-//! promises, as after everything that people do.
+//! The operator's command line on the laptop stack: the real program, real records; and afterwards the promises, as after
+//! everything that people do.
 
 use bobbin_core::base::ids::{ThreadKey, sandbox_name};
 use bobbin_core::base::limits::DELIVERIES_MAX;
@@ -23,7 +23,7 @@ use serde_json::{Value, json};
 use crate::run::{alone, on, trial};
 
 /// A stack of its own: what belongs to nobody is so after three seconds, and only these tests make dead letters.
-pub static OPERATED: Shared = Shared::new(limits);
+pub static OPERATED: Shared = Shared::lean(limits);
 
 /// Until a sandbox that belongs to nobody is an orphan.
 const GRACE_MS: u64 = 3_000;

@@ -215,7 +215,7 @@ async fn answered(talk: &Talk<'_>, turn: &str) {
 }
 
 async fn lived(platform: Platform) {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let place = KeySetup::new(&world, platform);
     let (ada, sam) = (place.manager(), world.colleague(platform).await.id);
@@ -373,7 +373,7 @@ fn harmless(page: &Page) {
 }
 
 async fn tampered() {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let (here, there) =
         (KeySetup::new(&world, Platform::Discord), KeySetup::new(&world, Platform::Slack));
@@ -438,7 +438,7 @@ fn changed(sealed: &str) -> String {
 async fn late() {
     let mut limits = quick();
     limits["setup_link_ms"] = json!(2_000);
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options::lean(limits));
     let world = World::of(&stack);
     let place = KeySetup::new(&world, Platform::Discord);
     world.provider.add_key(OWN, 2).await.unwrap();
@@ -467,7 +467,7 @@ async fn late() {
 async fn by_form() {
     let stack = Stack::start(&Options {
         parameters: json!({"Overrides": r#"{"keys_by_form": true}"#}),
-        ..Options::limits(quick())
+        ..Options::lean(quick())
     });
     let world = World::of(&stack);
     let place = KeySetup::new(&world, Platform::Discord);

@@ -10,15 +10,15 @@ use bobbin_tests::world::World;
 use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
-/// Production's bounds, only with quicker looks: for everything that needs no time to pass.
+/// Production's bounds, only with quicker looks: for everything that needs no time to pass and is about the agent.
 pub static COMMON: Shared = Shared::new(quick);
-/// The same without OpenCode: for what is about the chat, where the agent has only to answer.
-pub static CHAT: Shared = Shared::with_stand_in_agent(quick);
+/// The same for what is not about the agent: by day the stand-in for OpenCode works there.
+pub static CHAT: Shared = Shared::lean(quick);
 /// Sandboxes are idle after two seconds, a delivery gives its run back after three.
 pub static BRISK: Shared = Shared::new(brisk);
 
 /// A run is held for two seconds, and then looked at so seldom that nothing but somebody's word brings the next look.
-pub static SELDOM: Shared = Shared::with_stand_in_agent(seldom);
+pub static SELDOM: Shared = Shared::lean(seldom);
 
 pub fn seldom() -> Value {
     let mut limits = quick();

@@ -11,7 +11,7 @@ use bobbin_tests::wait::{eventually, within};
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
-use crate::run::{BRISK, COMMON, deep, on};
+use crate::run::{BRISK, CHAT, COMMON, deep, on};
 
 /// A scenario's name and what it does.
 pub type Scenario =
@@ -55,7 +55,7 @@ pub fn trials() -> Vec<Trial> {
         .collect()
     };
     let (first, long) = USUAL.split_at(FIRST);
-    let behind = everywhere(&COMMON, &[long, &ASKED].concat()).into_iter();
+    let behind = everywhere(&CHAT, long).into_iter().chain(everywhere(&COMMON, &ASKED));
     let behind = behind.chain(everywhere(&BRISK, &[IDLE, SLICED].concat()));
     everywhere(&COMMON, first).into_iter().chain(deep(behind)).collect()
 }

@@ -11,35 +11,35 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = platform.word();
         trials.push(on(
-            &COMMON,
+            &CHAT,
             &format!("send::{name}::a_task_gets_its_thread_and_its_words_come_to_the_terminal"),
             async move |world| answered(world, platform).await,
         ));
         trials.push(on(
-            &COMMON,
+            &CHAT,
             &format!("send::{name}::the_exit_code_says_how_the_turn_ended"),
             async move |world| otherwise(world, platform).await,
         ));
         trials.push(on(
-            &COMMON,
+            &CHAT,
             &format!("send::{name}::ctrl_c_ends_the_following_and_nothing_else"),
             async move |world| interrupted(world, platform).await,
         ));
         trials.push(on(
-            &COMMON,
+            &CHAT,
             &format!("send::{name}::a_channel_that_the_bot_cannot_see_is_told_with_what_to_do"),
             async move |world| unseen(world, platform).await,
         ));
     }
     trials.push(on(
-        &COMMON,
+        &CHAT,
         "send::in_a_terminal_the_progress_is_one_line_and_tables_fit_it_in_colours",
         in_a_terminal,
     ));

@@ -1,5 +1,5 @@
-//! Sandboxes that people name and share, on both chats, with a real agent: named, listed, connected, worked in by turns,
-//! destroyed while a turn runs in one.
+//! Sandboxes that people name and share, on both chats: named, listed, connected, worked in by turns, destroyed while a turn
+//! runs in one.
 
 use bobbin_core::base::ids::{PostKind, SandboxName, post_key};
 use bobbin_core::protocol::decide::words;
@@ -153,7 +153,7 @@ pub async fn in_turns(world: World, platform: Platform) {
 }
 
 async fn shared(platform: Platform) {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let first = named(&world, platform).await;
     let mut second = connected(&world, platform).await;
@@ -195,7 +195,7 @@ async fn shared(platform: Platform) {
 }
 
 async fn destroyed(platform: Platform) {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let first = named(&world, platform).await;
     let mut second = connected(&world, platform).await;

@@ -10,24 +10,24 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::run::{CHAT, COMMON, on, trial};
+use crate::run::{CHAT, on, trial};
 use crate::shown::shows;
 
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack_surface::a_task_reads_well_from_its_mention_to_its_answer",
             task,
         ),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack_surface::slacks_own_stop_ends_the_turn_and_the_card_says_who",
             stopped,
         ),
-        on(&COMMON, "embedded::slack_surface::a_decision_is_waited_for_and_stays_visible", decided),
+        on(&CHAT, "embedded::slack_surface::a_decision_is_waited_for_and_stays_visible", decided),
         on(
-            &COMMON,
+            &CHAT,
             "embedded::slack_surface::a_prompt_whose_message_is_deleted_while_it_waits_is_withdrawn",
             deleted,
         ),
@@ -229,7 +229,7 @@ async fn commanded(world: &World, text: &str, wanted: &str) -> String {
 }
 
 async fn home() {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let seeds = world.slack.seeds().await.unwrap();
     let (ada, sam) = (
@@ -311,9 +311,8 @@ async fn home() {
 
 async fn streamed() {
     let stack = Stack::start(&Options {
-        limits: quick(),
         parameters: json!({"Overrides": r#"{"slack_stream_answers": true}"#}),
-        ..Options::default()
+        ..Options::lean(quick())
     });
     let world = World::of(&stack);
     let (talk, turn) = world.begin(Platform::Slack, "long: 3000").await;

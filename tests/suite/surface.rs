@@ -12,7 +12,7 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::run::{CHAT, COMMON, on, trial};
+use crate::run::{CHAT, on, trial};
 use crate::shown::shows;
 
 /// Messages in one thread that a test waits for at most.
@@ -21,7 +21,7 @@ const WITHIN_MS: u64 = VISIBLE_MS_MAX;
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "embedded::surface::a_task_reads_well_from_its_line_in_the_channel_to_its_answer",
             task,
         ),
@@ -247,7 +247,7 @@ async fn ends_on_record(world: &World, thread: &Thread, turn: &str) {
 }
 
 async fn settings() {
-    let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let ada = world.ready.discord_user_id.clone();
     let sam = world.colleague(Platform::Discord).await.id;
@@ -357,7 +357,7 @@ Bobbin (only you see it)
 }
 
 async fn limits() {
-    let stack = Stack::start(&Options::limits(quick()));
+    let stack = Stack::start(&Options::lean(quick()));
     let world = World::of(&stack);
     let enforce = json!({"enforce": true});
     world.discord.control(Method::POST, "limits", &enforce).await.unwrap();

@@ -9,7 +9,7 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 /// Steps that every first turn takes.
 const STEPS: [&str; 6] =
@@ -17,7 +17,7 @@ const STEPS: [&str; 6] =
 
 pub fn trials() -> Vec<Trial> {
     vec![on(
-        &COMMON,
+        &CHAT,
         "traces::each_step_of_a_turn_is_a_span_of_its_invocation_and_tells_no_content",
         spans,
     )]

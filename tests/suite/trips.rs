@@ -8,7 +8,7 @@ use bobbin_tests::talk::marked;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 /// Made beside the other calls and only by a process that has not served the thread before, or has keys of a while ago.
 const ONCE_A_PROCESS: [&str; 2] = ["preview-url", "secretsmanager GetSecretValue"];
@@ -26,7 +26,7 @@ const SENT: &str = "/prompt_async";
 
 pub fn trials() -> Vec<Trial> {
     vec![on(
-        &COMMON,
+        &CHAT,
         "trips::a_prompt_on_an_active_thread_is_sent_after_a_claim_a_read_and_a_write",
         counted,
     )]

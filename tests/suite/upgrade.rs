@@ -28,7 +28,7 @@ async fn newer() {
     limits["newer_ms"] = json!(500);
     limits["newer_ms_max"] = json!(1_000);
     limits["idle_pause_ms"] = json!(5_000);
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options::lean(limits));
     let world = World::of(&stack);
     for (platform, item) in Platform::ALL.into_iter().zip(["session", "sandbox"]) {
         one(&world, platform, item).await;

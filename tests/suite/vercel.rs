@@ -26,7 +26,7 @@ pub fn trials() -> Vec<Trial> {
 async fn conversation() {
     let stack = Stack::start(&Options {
         parameters: json!({"Overrides": json!({"provider": "vercel"}).to_string()}),
-        ..Options::limits(quick())
+        ..Options::lean(quick())
     });
     let world = World::at_vercel(&stack);
     let (mut talk, first) =

@@ -14,7 +14,7 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::run::{COMMON, on, trial};
+use crate::run::{CHAT, on, trial};
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -26,19 +26,19 @@ pub fn trials() -> Vec<Trial> {
         let name = |what: &str| format!("embedded::{}::{what}", platform.word());
         trials.extend([
             on(
-                &COMMON,
+                &CHAT,
                 &name("a_waiting_prompt_is_shown_counted_and_can_be_withdrawn"),
                 async move |world| withdrawn(world, platform).await,
             ),
             on(
-                &COMMON,
+                &CHAT,
                 &name("a_waiting_prompt_is_sent_into_the_running_turn_and_answered_with_it"),
                 async move |world| sent_now(world, platform).await,
             ),
-            on(&COMMON, &name("stop_all_ends_the_run_and_empties_the_queue"), async move |world| {
+            on(&CHAT, &name("stop_all_ends_the_run_and_empties_the_queue"), async move |world| {
                 all_stopped(world, platform).await
             }),
-            on(&COMMON, &name("the_ledger_and_a_wake_up_follow_an_answer"), async move |world| {
+            on(&CHAT, &name("the_ledger_and_a_wake_up_follow_an_answer"), async move |world| {
                 recorded(world, platform).await
             }),
         ]);
@@ -197,7 +197,7 @@ async fn narrow(platform: Platform) {
     limits["thread_queue"] = json!(1);
     limits["tenant_sandboxes"] = json!(1);
     limits["reconcile_ms"] = json!(60_000);
-    let stack = Stack::start(&Options::limits(limits));
+    let stack = Stack::start(&Options::lean(limits));
     let world = World::of(&stack);
     stopped_early(&world, platform).await;
     lost(&world, platform).await;

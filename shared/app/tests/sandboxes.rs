@@ -328,7 +328,7 @@ macro_rules! steps {
     };
 }
 
-/// Two lives side by side, each at a provider of its own: most of both is waiting.
+/// Three lives side by side, each at a provider of its own: most of them is waiting.
 async fn life() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap();
     let tools =
@@ -336,13 +336,14 @@ async fn life() {
     let mirror = tempfile::tempdir().unwrap();
     repository(&mirror.path().join("acme/api"));
     tokio::join!(
-        one_sandbox(&tools.bin_dir, mirror.path()),
+        one_at_work(&tools.bin_dir, mirror.path()),
+        one_in_trouble(&tools.bin_dir, mirror.path()),
         many_sandboxes(&tools.bin_dir, mirror.path())
     );
 }
 
-/// One sandbox and its server, from its first prompt until it is deleted.
-async fn one_sandbox(tools: &Path, mirror: &Path) {
+/// One sandbox and its server, from its first prompt on.
+async fn one_at_work(tools: &Path, mirror: &Path) {
     let folder = tempfile::tempdir().unwrap();
     let mut scene = started(folder.path(), tools, mirror).await;
     steps!(scene:
@@ -358,6 +359,19 @@ async fn one_sandbox(tools: &Path, mirror: &Path) {
         a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for,
         attachments_are_brought_and_the_missing_ones_named,
         what_a_run_leaves_behind_is_read,
+    );
+    scene.provider.stop().await;
+    scene.model.stop().await;
+}
+
+/// One whose runs are cut, ask and fail, and whose server dies, until it is deleted.
+async fn one_in_trouble(tools: &Path, mirror: &Path) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut scene = started(folder.path(), tools, mirror).await;
+    steps!(scene:
+        a_sandbox_is_created_once_and_its_server_started_once,
+        a_thread_keeps_its_session,
+        a_prompt_is_run_and_its_file_is_there,
         images_go_to_the_model_and_a_broken_one_swallows_no_prompt,
         a_slow_run_gives_back_control_is_cancelled_and_aborted,
         a_permission_is_asked_and_given,

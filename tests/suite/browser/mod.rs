@@ -15,7 +15,7 @@ use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::{Completion, Trial};
 
-use crate::run::{COMMON, block_on};
+use crate::run::{CHAT, block_on};
 
 const CHANNEL: &str = "#channel-pane";
 const THREAD: &str = "#thread-pane";
@@ -24,7 +24,7 @@ pub fn trials() -> Vec<Trial> {
     vec![Trial::ignorable_test("browser::a_person_uses_the_chat_page_on_both_platforms", || {
         match programs() {
             Ok(programs) => {
-                let stack = COMMON.get();
+                let stack = CHAT.get();
                 block_on(async {
                     let browser = Browser::open(&programs).await;
                     person(&World::of(&stack), &browser).await;

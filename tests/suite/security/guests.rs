@@ -11,14 +11,14 @@ use bobbin_tests::world::World;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::run::{CHAT, COMMON, on};
+use crate::run::{CHAT, on};
 
 const GUEST: &str = "U0GUEST0001";
 const NEWCOMER: &str = "U0GUEST0002";
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(&COMMON, "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint", refused),
+        on(&CHAT, "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint", refused),
         on(&CHAT, "security::a_guest_who_becomes_a_member_is_let_in", let_in),
     ]
 }

@@ -11,12 +11,12 @@ use libtest_mimic::Trial;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::run::{CHAT, COMMON, on};
+use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
         on(
-            &COMMON,
+            &CHAT,
             "security::an_agent_that_tries_reaches_its_model_and_nothing_else_of_the_stack",
             tries,
         ),

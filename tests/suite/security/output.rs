@@ -10,7 +10,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use super::{newest, now_s, requests};
-use crate::run::{COMMON, on};
+use crate::run::{CHAT, on};
 
 /// Characters of a line without a break: longer than a message of either platform.
 const LINE_CHARS: usize = 5_200;
@@ -32,7 +32,7 @@ pub fn trials() -> Vec<Trial> {
                 "security::{}::what_is_said_pings_nobody_wherever_it_is_shown",
                 platform.word()
             );
-            on(&COMMON, &name, async move |world| said(world, platform).await)
+            on(&CHAT, &name, async move |world| said(world, platform).await)
         })
         .collect()
 }

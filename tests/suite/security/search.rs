@@ -1,6 +1,7 @@
 //! Looking for secrets in everything that a stack writes, in the forms in which they travel: as they are, as base64 at
 //! any offset, URL-encoded, in hexadecimal. Its own tests show that it finds what is planted.
 
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use base64::Engine as _;
@@ -35,7 +36,19 @@ struct Needle {
 /// The forms of all secrets.
 pub struct Search {
     needles: Vec<Needle>,
+    /// Which of them hold these bytes among their first ones.
+    held: HashMap<[u8; SAMPLE], Vec<usize>>,
+    /// How these begin ([`begin`]), which most bytes do not.
+    begun: Vec<bool>,
 }
+
+/// Bytes of a text that are looked at at a time, and how far apart: a form of a secret has so many at one of these places,
+/// wherever it stands. Half a gigabyte is searched for some hundred and fifty forms.
+const SAMPLE: usize = 8;
+const APART: usize = 4;
+const BEGINNINGS: usize = 1 << 16;
+/// Bytes of the shortest form.
+const FORM_BYTES_MIN: usize = SAMPLE + APART - 1;
 
 /// A text that is searched: what it is, and what it says.
 pub struct Searched {
@@ -68,6 +81,7 @@ impl Search {
                 let known =
                     needles.iter().any(|one: &Needle| one.secret == *name && one.text == text);
                 if !known {
+                    assert!(text.len() >= FORM_BYTES_MIN, "{name} is too short in {form}");
                     needles.push(Needle { secret: name.clone(), form, text });
                 }
             };
@@ -83,7 +97,15 @@ impl Search {
             add("hexadecimal", hex::encode_upper(value));
             add("JSON-escaped", value.replace('/', "\\/"));
         }
-        Self { needles }
+        let mut held: HashMap<[u8; SAMPLE], Vec<usize>> = HashMap::new();
+        let mut begun = vec![false; BEGINNINGS];
+        for (at, needle) in needles.iter().enumerate() {
+            for sample in needle.text.as_bytes().windows(SAMPLE).take(APART) {
+                held.entry(array(sample)).or_default().push(at);
+                begun[begin(sample)] = true;
+            }
+        }
+        Self { needles, held, begun }
     }
 
     /// How many forms are looked for.
@@ -91,10 +113,27 @@ impl Search {
         self.needles.len()
     }
 
+    /// The needles of which a part stands at one of the places that are looked at.
+    fn maybe(&self, text: &str) -> BTreeSet<usize> {
+        let mut all = BTreeSet::new();
+        let (bytes, mut at) = (text.as_bytes(), 0);
+        // A plain loop, because this program is not optimised.
+        while at + SAMPLE <= bytes.len() {
+            if self.begun[begin(&bytes[at..at + SAMPLE])]
+                && let Some(held) = self.held.get(&bytes[at..at + SAMPLE])
+            {
+                all.extend(held);
+            }
+            at += APART;
+        }
+        all
+    }
+
     /// What is found in a place.
     pub fn find(&self, place: &Searched) -> Vec<Found> {
-        let found = self.needles.iter().filter(|needle| place.text.contains(&needle.text));
+        let found = self.maybe(&place.text).into_iter().map(|at| &self.needles[at]);
         found
+            .filter(|needle| place.text.contains(&needle.text))
             .map(|needle| Found {
                 place: place.name.clone(),
                 secret: needle.secret.clone(),
@@ -102,6 +141,16 @@ impl Search {
             })
             .collect()
     }
+}
+
+/// The first bytes of a sample, as a number below [`BEGINNINGS`].
+fn begin(sample: &[u8]) -> usize {
+    let first = u32::from_le_bytes([sample[0], sample[1], sample[2], sample[3]]);
+    (first.wrapping_mul(0x9E37_79B1) >> 16) as usize
+}
+
+fn array(sample: &[u8]) -> [u8; SAMPLE] {
+    sample.try_into().expect("a sample has its length")
 }
 
 /// What of a secret's base64 is the same whatever stands around it, when so many bytes of a group of three precede it.

@@ -39,19 +39,18 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// A stack that lets both tenants in. The first one's ids are made at the first start; both are put on the list at the second.
-fn with_both(stand_in_agent: bool) -> (Stack, World) {
+fn with_both() -> (Stack, World) {
     let first = Stack::start(&Options { without_aws: true, ..Options::default() });
     let (folder, ready) = (first.folder().clone(), first.ready.clone());
     first.end().unwrap();
     let stack = Stack::start_in(
         &folder,
         &Options {
-            stand_in_agent,
             parameters: json!({
                 "AllowedGuilds": format!("{},{GUILD}", ready.discord_guild_id),
                 "AllowedTeams": format!("{},{TEAM}", ready.slack_team_id),
             }),
-            ..Options::limits(quick())
+            ..Options::lean(quick())
         },
     );
     let world = World::of(&stack);
@@ -60,7 +59,7 @@ fn with_both(stand_in_agent: bool) -> (Stack, World) {
 
 /// The settings of the first tenant keep everybody out: that says nothing about the second, whose own say what counts.
 async fn settings_apart() {
-    let (stack, world) = with_both(true);
+    let (stack, world) = with_both();
     for platform in Platform::ALL {
         let (mut ours, turn) = world.begin(platform, "echo: before").await;
         assert_eq!(ours.ended(&turn).await.outcome, Outcome::Answered);
@@ -86,7 +85,7 @@ async fn settings_apart() {
 }
 
 async fn swapped() {
-    let (stack, world) = with_both(false);
+    let (stack, world) = with_both();
     for platform in Platform::ALL {
         attacked(&world, platform).await;
     }
