@@ -99,7 +99,7 @@ const SCENARIOS: [Scenario; 4] = [
             ("first turn", 200.0),
             ("next turn", 800.0),
             ("minute held", 1_000.0),
-            ("look", 9_000.0),
+            ("poll", 9_000.0),
             ("session's end", 200.0),
         ],
         monthly: "an active month",
@@ -110,19 +110,19 @@ const SCENARIOS: [Scenario; 4] = [
             ("first turn", 40_000.0),
             ("next turn", 160_000.0),
             ("minute held", 200_000.0),
-            ("look", 4_200_000.0),
+            ("poll", 4_200_000.0),
             ("session's end", 40_000.0),
         ],
         monthly: "an active month",
     },
     Scenario {
-        bill: "the same, looked at less",
+        bill: "the same, polled less",
         parts: &[
             ("first turn", 40_000.0),
             ("next turn", 160_000.0),
             ("minute held", 200_000.0 * 5.0 / 60.0),
-            ("look", 2_000_000.0),
-            ("daemon's word", 200_000.0),
+            ("poll", 2_000_000.0),
+            ("nudge", 200_000.0),
             ("session's end", 40_000.0),
         ],
         monthly: "an active month",
@@ -207,7 +207,7 @@ fn bills() {
     let less: Limits = serde_json::from_str(LOOKED_AT_LESS).unwrap();
     assert_eq!(less.check(), Ok(()));
     assert_eq!((less.poll.hold_ms, looks_until(&less, 300_000)), (5_000, 10));
-    assert!(number(&bills, "**together**", "the same, looked at less") <= MINUTES_MAX);
+    assert!(number(&bills, "**together**", "the same, polled less") <= MINUTES_MAX);
     let a_minute = |ms: u64| 60_000.0 / ms as f64;
     let followed = |row: &str| number(&counts, row, "minute held");
     assert_eq!(
@@ -289,8 +289,8 @@ async fn looked() {
         println!("{}: {look:#?}", platform.word());
         let count = |of: &str| look.iter().filter(|call| call.starts_with(of)).count() as f64;
         // The mapping receives it.
-        assert_eq!(1.0 + count("sqs "), counted("queue requests", "look"));
-        assert_eq!(count("dynamodb UpdateItem"), counted("table writes", "look"));
+        assert_eq!(1.0 + count("sqs "), counted("queue requests", "poll"));
+        assert_eq!(count("dynamodb UpdateItem"), counted("table writes", "poll"));
         assert_eq!((count("dynamodb BatchGetItem"), count("dynamodb ")), (1.0, 2.0));
         assert_eq!(count("chat "), 0.0, "nothing new is shown");
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);

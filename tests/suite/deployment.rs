@@ -226,7 +226,8 @@ pub fn trials() -> Vec<Trial> {
             },
         ),
         Trial::test("deployment::every_override_is_documented", || {
-            let page = std::fs::read_to_string(workspace().join("docs/ARCHITECTURE.md")).unwrap();
+            let page = workspace().join("docs/appendix/OVERRIDES.md");
+            let page = std::fs::read_to_string(page).unwrap();
             let all = serde_json::to_value(Overrides::default()).unwrap();
             for name in all.as_object().unwrap().keys() {
                 assert!(page.contains(&format!("| `{name}` |")), "{name}");

@@ -113,7 +113,7 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }),
         Trial::test("translated::readme_says_what_each_share_gives", || {
-            let readme = std::fs::read_to_string(workspace().join("README.md")).unwrap();
+            let page = std::fs::read_to_string(workspace().join("docs/PRODUCTION.md")).unwrap();
             for count in allowed("Concurrency") {
                 let count = count.as_u64().unwrap();
                 let share = share(count);
@@ -125,7 +125,7 @@ pub fn trials() -> Vec<Trial> {
                     "| {count} | {} | {} | {ingress} |",
                     share.mappings["WorkerMessages"], share.mappings["WorkerControl"]
                 );
-                assert!(readme.contains(&line), "README has no line {line}");
+                assert!(page.contains(&line), "docs/PRODUCTION.md has no line {line}");
             }
             Ok(())
         }),

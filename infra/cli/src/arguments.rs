@@ -18,7 +18,7 @@ A THREAD is written as it is stored, discord:GUILD:THREAD or slack:TEAM:CHANNEL:
 that which no other one has, as a narrow terminal shows it; the NAME of a
 sandbox is the one that people gave it (see `bobbin sandbox list`).
 AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
-`bobbin COMMAND --help` says more; README.md describes set-up, docs/OPERATE.md every command of operation.";
+`bobbin COMMAND --help` says more; docs/PRODUCTION.md describes set-up, docs/OPERATE.md every command of operation.";
 
 /// Sets up everything around a deployed Bobbin, shows what runs in it, and says what is to become of that.
 #[derive(Debug, Parser)]
@@ -186,13 +186,15 @@ mod tests {
         std::iter::once("bobbin".to_owned()).chain(words).map(OsString::from).collect()
     }
 
-    /// README.md, what is in docs/ and beside the events, and the template with its outputs.
+    /// What is at the root, in docs/ and its appendix, and beside the events; and the template with its outputs.
     fn documents() -> Vec<PathBuf> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
-        let docs = std::fs::read_dir(root.join("docs")).expect("docs/");
-        let docs = docs.map(|entry| entry.expect("a file").path());
+        let docs = ["docs", "docs/appendix"].into_iter().flat_map(|folder| {
+            let entries = std::fs::read_dir(root.join(folder)).expect(folder);
+            entries.map(|entry| entry.expect("a file").path())
+        });
         let docs = docs.filter(|file| file.extension().is_some_and(|kind| kind == "md"));
-        ["README.md", "events/README.md", "template.yaml"]
+        ["README.md", "CONTRIBUTING.md", "events/README.md", "template.yaml"]
             .map(|name| root.join(name))
             .into_iter()
             .chain(docs)

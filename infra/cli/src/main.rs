@@ -1,5 +1,5 @@
 //! `bobbin`: the command line. It sets up everything around a deployed Bobbin, shows what runs in it, and says what is to
-//! become of that. `docs/OPERATE.md` has a section on each command of operation; README.md describes those of set-up.
+//! become of that. `docs/OPERATE.md` has a section on each command of operation; `docs/PRODUCTION.md` describes those of set-up.
 //!
 //! Promised: no credential is ever printed, nor a part of one, but for the laptop stack's own where it is asked for; what
 //! people wrote is shown only where that is asked for; every list and wait is bounded; every step of set-up looks first,

@@ -9,7 +9,7 @@ use bobbin_core::tokens::nudge;
 use reqwest::Url;
 
 /// Who sets the variables that refer to something of the stack.
-const SET_BY: &str = "template.yaml sets it where it is deployed, and for `sam local invoke --env-vars env.json` bobbin env writes that file (README.md, \"Invoking a function by hand\")";
+const SET_BY: &str = "template.yaml sets it where it is deployed, and for `sam local invoke --env-vars env.json` bobbin env writes that file (docs/appendix/SAM.md)";
 
 /// Where wake-ups are set, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]

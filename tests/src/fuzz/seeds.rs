@@ -137,6 +137,7 @@ pub(super) fn queue_bodies(workspace: &Path) -> Vec<Seed> {
 /// The project's own pages: every kind of Markdown that an agent writes.
 pub(super) fn texts(workspace: &Path) -> Vec<Seed> {
     let mut pages = files(&workspace.join("docs"), ".md", u64::MAX);
+    pages.extend(files(&workspace.join("docs/appendix"), ".md", u64::MAX));
     pages.push(workspace.join("README.md"));
     pages.iter().map(|path| read(path)).collect()
 }
