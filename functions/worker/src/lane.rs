@@ -8,7 +8,8 @@ use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
-use bobbin_app::world::{self, Live, Parts, Visibility};
+use bobbin_app::visibility::Visibility;
+use bobbin_app::world::{self, Live, Parts};
 use bobbin_app::{clients, opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
@@ -406,8 +407,8 @@ impl Worker {
             Body::Message(message) => {
                 let world = Live::new(parts.clone(), visibility.clone()).holding(&receipt.handle);
                 let sandboxes = self.sandboxes_of(parts, message, found.as_ref()).await;
-                if let Some(Ok(Loaded { session: Some(session), .. })) = &found {
-                    parts.chat.learn(session);
+                if let Some(Ok(found)) = &found {
+                    parts.learn(&message.thread, found);
                 }
                 self.drive(&world, &sandboxes, (message, found), receipt, deadline_ms).await
             }

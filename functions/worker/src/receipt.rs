@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::arrival::Arrival;
-use bobbin_app::world::Visibility;
+use bobbin_app::visibility::Visibility;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::base::ids::Ms;

@@ -392,8 +392,12 @@ impl Lane<'_> {
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
             let (sandbox, workspace) = place(&control.thread, found);
-            let target =
-                Target { thread: &control.thread, sandbox: &sandbox, workspace: &workspace };
+            let target = Target {
+                thread: &control.thread,
+                sandbox: &sandbox,
+                generation: prompted.generation,
+                workspace: &workspace,
+            };
             let messages = turn.messages();
             sandboxes.abort_answering(target, prompted.generation, agent_session, &messages).await
         };
@@ -633,7 +637,12 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
         let (sandbox, workspace) = place(&control.thread, found);
-        let target = Target { thread: &control.thread, sandbox: &sandbox, workspace: &workspace };
+        let target = Target {
+            thread: &control.thread,
+            sandbox: &sandbox,
+            generation,
+            workspace: &workspace,
+        };
         sandboxes.settle(target, generation, (&ask.id, &ask.about), decision).await?;
         if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
             self.look_now(control, turn).await;

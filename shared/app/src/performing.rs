@@ -6,7 +6,7 @@ use std::time::Duration;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::breaker::Admission;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
+use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
@@ -133,6 +133,27 @@ impl<'a> Performing<'a> {
                 Err(failure) => Event::Failed(failure),
             },
         }
+    }
+
+    /// Posts into the thread, or edits what stands at `at`. With a card its turn's status is shown.
+    async fn post(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        kind: &PostKind,
+        at: Option<&PostRef>,
+        post: &Post,
+    ) -> Event {
+        let chat = match self.parts.chat.of(thread) {
+            Ok(chat) => chat,
+            Err(failure) => return Event::Failed(failure),
+        };
+        let posted = chat.post(thread, turn, kind, at, post).await;
+        // Also when the card could not be shown: a status that stays behind would say that it still works.
+        if let Post::Card(card) = post.bare() {
+            chat.set_status(thread, turn, &card.state).await;
+        }
+        posted.map_or_else(Event::Failed, Event::Posted)
     }
 
     /// The clients for another sandbox of the thread's tenant, as its record stands.

@@ -69,6 +69,15 @@ pub struct Parts {
     pub account_ms: u64,
 }
 
+impl Parts {
+    /// Lets the chat know what was read, before the first post of a delivery.
+    pub fn learn(&self, thread: &ThreadKey, found: &Loaded) {
+        if let (Ok(chat), Some(session)) = (self.chat.of(thread), &found.session) {
+            chat.learn(session);
+        }
+    }
+}
+
 impl Live {
     /// The world of one delivery.
     #[must_use]
@@ -133,9 +142,7 @@ impl World for Live {
 
     async fn load(&self, thread: &ThreadKey, turn: &TurnId) -> Result<Loaded, Failure> {
         let found = self.parts.store.load(thread, turn).await.map_err(|e| self.counted(&e))?;
-        if let Some(session) = &found.session {
-            self.parts.chat.learn(session);
-        }
+        self.parts.learn(thread, &found);
         Ok(found)
     }
 

@@ -18,7 +18,7 @@ use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::{Limits, SandboxLimits};
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
@@ -159,7 +159,7 @@ fn provider(base: &str) -> Arc<DaytonaSandboxes> {
         stack: "test".to_owned(),
         stack_id: "this-one".to_owned(),
         image: Image::Snapshot("image".to_owned()),
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     };
     Arc::new(DaytonaSandboxes::new(settings, "key").unwrap())
 }
@@ -219,9 +219,14 @@ async fn the_largest_that_is_taken_is_not_held_at_once() {
             media_type: None,
         })
         .collect();
-    let attach = AgentEffect::Attach { generation: 1, turn: "t-1".into(), files };
+    let attach = AgentEffect::Attach { turn: "t-1".into(), files };
     let here = thread();
-    let target = Target { thread: &here, sandbox: &here.sandbox(), workspace: &Workspace::Common };
+    let target = Target {
+        thread: &here,
+        sandbox: &here.sandbox(),
+        generation: 1,
+        workspace: &Workspace::Common,
+    };
     let (event, bytes) = held(sandboxes.perform_agent(&Desk, target, &attach)).await;
     let Event::Attached { note, missed, .. } = event else {
         panic!("{event:?}");

@@ -20,7 +20,9 @@ use bobbin_core::base::ids::{
 };
 use bobbin_core::base::limits::{ChatLimits, Limits, PollLimits, SandboxLimits};
 use bobbin_core::base::person::Person;
-use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
+use bobbin_core::protocol::effect::{
+    AgentEffect, Effect, Follow, KeptCard, SandboxEffect, Sending, Watched,
+};
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
 use bobbin_core::records::ask::{About, Ask, Choice, Opt, Question, Settlement};
 use bobbin_core::records::card::{Card, CardState};
@@ -129,7 +131,12 @@ impl Scene {
     }
 
     fn target(&self) -> Target<'_> {
-        Target { thread: &self.thread, sandbox: &self.sandbox, workspace: &self.workspace }
+        Target {
+            thread: &self.thread,
+            sandbox: &self.sandbox,
+            generation: GENERATION,
+            workspace: &self.workspace,
+        }
     }
 
     /// What happened; what a run that goes on looked like is left out.
@@ -157,11 +164,7 @@ impl Scene {
     async fn until(&self, state: SandboxState) {
         for _ in 0..200 {
             let seen = self
-                .perform(Effect::Sandbox(SandboxEffect::Observe {
-                    generation: GENERATION,
-                    after_ms: 100,
-                    watch: None,
-                }))
+                .perform(Effect::Sandbox(SandboxEffect::Observe { after_ms: 100, watch: None }))
                 .await;
             if seen == Event::Observed(state.clone()) {
                 return;
@@ -177,7 +180,6 @@ impl Scene {
 
     async fn ensure_server_of(&self, restart: bool, is_new: bool) -> Event {
         self.perform(Effect::Sandbox(SandboxEffect::EnsureServer {
-            generation: GENERATION,
             is_new,
             restart,
             within_ms: 60_000,
@@ -198,7 +200,6 @@ impl Scene {
             .perform(Effect::Agent(AgentEffect::SendPrompt {
                 turn: "1".into(),
                 run_of: "1".into(),
-                generation: GENERATION,
                 agent_session: agent_session.into(),
                 ids,
                 text,
@@ -213,7 +214,6 @@ impl Scene {
 
     async fn find(&self, ids: &PromptIds) -> PromptState {
         let find = Effect::Agent(AgentEffect::FindPrompt {
-            generation: GENERATION,
             agent_session: self.session.clone().into(),
             message: ids.message.clone(),
         });
@@ -225,15 +225,16 @@ impl Scene {
 
     fn follow(&self, ids: &PromptIds) -> Follow {
         Follow {
-            generation: GENERATION,
             agent_session: self.session.clone().into(),
             message: ids.message.clone(),
             further: Vec::new(),
             turn: "turn".into(),
-            card: Some(PostRef { channel: "c".to_owned(), id: "1".to_owned() }),
-            card_kind: PostKind::Card,
-            card_state: CardState::Working,
-            model: self.model_name.clone(),
+            card: KeptCard {
+                at: Some(PostRef { channel: "c".to_owned(), id: "1".to_owned() }),
+                kind: PostKind::Card,
+                state: CardState::Working,
+                model: self.model_name.clone(),
+            },
             since_ms: now_ms(),
             asks: Vec::new(),
             cancel_known: false,
@@ -437,7 +438,7 @@ fn at(provider: &Provider, stack: &str, stack_id: &str) -> Arc<DaytonaSandboxes>
         stack: stack.to_owned(),
         stack_id: stack_id.to_owned(),
         image: Image::Dockerfile("FROM scratch\n".to_owned()),
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     };
     Arc::new(DaytonaSandboxes::new(settings, provider.api_key()).unwrap())
 }
@@ -508,7 +509,7 @@ fn scene(provider: Provider, model: Model) -> Scene {
 }
 
 async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene) {
-    let create = Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None });
+    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None });
     assert!(matches!(
         scene.perform(create.clone()).await,
         Event::Observed(SandboxState::Provisioning)
@@ -519,7 +520,7 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
     ));
     assert_eq!(scene.provider.sandboxes().len(), 1);
     scene.until(SandboxState::Running).await;
-    let check = Effect::Agent(AgentEffect::CheckServer { generation: GENERATION, within_ms: 300 });
+    let check = Effect::Agent(AgentEffect::CheckServer { within_ms: 300 });
     assert!(matches!(
         scene.perform(check.clone()).await,
         Event::Failed(Failure::SandboxDown { .. })
@@ -535,12 +536,12 @@ async fn a_sandbox_is_created_once_and_its_server_started_once(scene: &mut Scene
         runtime(&models(&scene.model)),
     )
     .unwrap();
-    let look = SandboxEffect::Observe { generation: GENERATION, after_ms: 0, watch: None };
+    let look = SandboxEffect::Observe { after_ms: 0, watch: None };
     assert_eq!(
         other.perform_sandbox(&scene.desk, scene.target(), &look).await,
         Event::Observed(SandboxState::Gone)
     );
-    let confirm = SandboxEffect::Confirm { generation: GENERATION, after_ms: 0 };
+    let confirm = SandboxEffect::Confirm { after_ms: 0 };
     assert_eq!(
         other.perform_sandbox(&scene.desk, scene.target(), &confirm).await,
         Event::Observed(SandboxState::Gone)
@@ -627,12 +628,8 @@ fn environments(scene: &Scene) -> String {
 }
 
 async fn is_answered(scene: &mut Scene, turn: &str) {
-    let find = Effect::Agent(AgentEffect::FindAgentSession {
-        generation: GENERATION,
-        known: None,
-        since_ms: 0,
-        agent: None,
-    });
+    let find =
+        Effect::Agent(AgentEffect::FindAgentSession { known: None, since_ms: 0, agent: None });
     let Event::AgentSession { id } = scene.perform(find).await else { panic!("a session") };
     scene.session = id.to_string();
     let ids = scene.send(turn, "echo: heard", FIRST).await;
@@ -645,7 +642,7 @@ async fn model_keys_stay_outside_and_reach_the_model_all_the_same(scene: &mut Sc
         eprintln!("SKIPPED: {:?}", scene.provider.confinement());
         return;
     }
-    let create = Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None });
+    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None });
     let far = format!("https://{FAR}/v1");
     let own = with_key(scene, &far, "sk-first");
     let own = std::mem::replace(&mut scene.sandboxes, own);
@@ -714,12 +711,7 @@ async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes
     // Of two that are made alike the first is the odd one.
     for seen in [Event::SecretsNotPutIn, Event::Healthy] {
         scene.in_a_new_thread();
-        scene
-            .perform(Effect::Sandbox(SandboxEffect::Create {
-                generation: GENERATION,
-                snapshot: None,
-            }))
-            .await;
+        scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
         scene.until(SandboxState::Running).await;
         assert_eq!(scene.ensure_server_of(false, true).await, seen);
     }
@@ -729,12 +721,7 @@ async fn a_new_sandbox_that_puts_no_secrets_in_is_known_by_what_the_model_quotes
 
 async fn a_thread_keeps_its_session(scene: &mut Scene) {
     let find = |known: Option<AgentSessionId>| {
-        Effect::Agent(AgentEffect::FindAgentSession {
-            generation: GENERATION,
-            known,
-            since_ms: 0,
-            agent: None,
-        })
+        Effect::Agent(AgentEffect::FindAgentSession { known, since_ms: 0, agent: None })
     };
     let Event::AgentSession { id } = scene.perform(find(None)).await else { panic!("a session") };
     for known in [None, Some(id.clone()), Some("ses_unknown".into())] {
@@ -819,7 +806,6 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     );
     assert_eq!(scene.ensure_server(true).await, Event::Healthy);
     let find = Effect::Agent(AgentEffect::FindAgentSession {
-        generation: GENERATION,
         known: Some(scene.session.clone().into()),
         since_ms: 0,
         agent: None,
@@ -902,7 +888,6 @@ async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(
         "{reason}"
     );
     let abort = Effect::Agent(AgentEffect::Abort {
-        generation: GENERATION,
         agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
@@ -951,7 +936,6 @@ async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: 
     assert!(matches!(seen, Event::OthersWait(_)), "{seen:?}");
     scene.desk.waiting.store(0, Ordering::SeqCst);
     let abort = Effect::Agent(AgentEffect::Abort {
-        generation: GENERATION,
         agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
@@ -1002,7 +986,6 @@ async fn a_run_with_two_prompts_can_be_stopped(scene: &mut Scene) {
     let began_ms = now_ms();
     let aborted = scene
         .perform(Effect::Agent(AgentEffect::Abort {
-            generation: GENERATION,
             agent_session: scene.session.clone().into(),
             message: further.message.clone(),
             messages: vec![ids.message.clone(), further.message.clone()],
@@ -1045,13 +1028,8 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         file("context.txt", format!("{other}/sandbox")),
         Attachment { size: u64::MAX, ..file("huge.bin", format!("{base}/a.txt")) },
     ];
-    let attached = scene
-        .perform(Effect::Agent(AgentEffect::Attach {
-            generation: GENERATION,
-            turn: "t".into(),
-            files,
-        }))
-        .await;
+    let attached =
+        scene.perform(Effect::Agent(AgentEffect::Attach { turn: "t".into(), files })).await;
     server.abort();
     let Event::Attached { note, .. } = attached else { panic!("{attached:?}") };
     let path = note
@@ -1085,14 +1063,13 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     let (generation, agent_session) = (GENERATION, scene.session.clone());
     let changed = scene
         .perform(Effect::Agent(AgentEffect::ReadChanges {
-            generation,
             agent_session: agent_session.into(),
             message: ids.message.clone(),
         }))
         .await;
     let Event::Changed(changes) = changed else { panic!("{changed:?}") };
     assert_eq!(changes.summary(), "1 file changed, +1 -0\n  src/new.txt (new, +1 -0)");
-    let listed = scene.perform(Effect::Agent(AgentEffect::ListArtifacts { generation })).await;
+    let listed = scene.perform(Effect::Agent(AgentEffect::ListArtifacts)).await;
     let Event::Listed(files) = listed else { panic!("{listed:?}") };
     let mut told: Vec<(&str, u64, bool)> =
         files.iter().map(|file| (file.path.as_str(), file.size, file.sum == "-")).collect();
@@ -1114,7 +1091,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     let display = scene.home().join("project/output/display");
     std::fs::rename(&display, scene.home().join("elsewhere")).unwrap();
     std::os::unix::fs::symlink("../../elsewhere", &display).unwrap();
-    let listed = scene.perform(Effect::Agent(AgentEffect::ListArtifacts { generation })).await;
+    let listed = scene.perform(Effect::Agent(AgentEffect::ListArtifacts)).await;
     assert_eq!(listed, Event::Listed(Vec::new()));
     std::fs::remove_file(&display).unwrap();
 }
@@ -1148,7 +1125,6 @@ async fn images_go_to_the_model_and_a_broken_one_swallows_no_prompt(scene: &mut 
                 .perform(Effect::Agent(AgentEffect::SendPrompt {
                     turn: "1".into(),
                     run_of: "1".into(),
-                    generation: GENERATION,
                     agent_session: scene.session.clone().into(),
                     ids: ids.clone(),
                     text: "look".to_owned(),
@@ -1180,7 +1156,6 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let seen = scene.perform(Effect::Agent(AgentEffect::Follow(follow))).await;
     assert_eq!(seen, Event::CancelSeen { by: by.clone() });
     let look = SandboxEffect::Observe {
-        generation: GENERATION,
         after_ms: STEP_MS_MAX,
         watch: Some(Watched { turn: "turn".into(), accepted_at_ms }),
     };
@@ -1191,13 +1166,14 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     let seen = scene.perform(Effect::Agent(AgentEffect::Follow(scene.follow(&ids)))).await;
     assert_eq!(seen, Event::CancelSeen { by });
     let abort = Effect::Agent(AgentEffect::Abort {
-        generation: GENERATION,
         agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
     });
     assert_eq!(scene.perform(abort.clone()).await, Event::Aborted);
-    let rest = Follow { cancel_known: true, card_state: CardState::Stopping, ..scene.follow(&ids) };
+    let follow = scene.follow(&ids);
+    let card = KeptCard { state: CardState::Stopping, ..follow.card.clone() };
+    let rest = Follow { cancel_known: true, card, ..follow };
     assert_eq!(scene.finished(rest).await.end, RunEnd::Aborted);
     scene.desk.flags.lock().unwrap().cancelled.clear();
     // What comes late for that turn does not hit the next one.
@@ -1299,11 +1275,8 @@ async fn a_decision_that_the_agent_did_not_hear_counts_when_the_time_is_over(sce
     let mut open = asked(scene, &ids).await;
     let settlement = Settlement { by: Person::default(), choice: Choice::Once };
     scene.desk.flags.lock().unwrap().settled.insert(open.id.clone(), settlement.clone());
-    let decline = Effect::Agent(AgentEffect::Decline {
-        generation: GENERATION,
-        ask: open.id.clone(),
-        about: open.about.clone(),
-    });
+    let decline =
+        Effect::Agent(AgentEffect::Decline { ask: open.id.clone(), about: open.about.clone() });
     assert_eq!(
         scene.perform(decline).await,
         Event::AskClosed { id: open.id.clone(), settlement: Some(settlement) }
@@ -1341,11 +1314,8 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
 async fn a_refusal_ends_the_run(scene: &mut Scene) {
     let ids = scene.send("t6", "ask: echo no > refused.txt", FIRST).await;
     let mut open = asked(scene, &ids).await;
-    let no = Effect::Agent(AgentEffect::Decline {
-        generation: GENERATION,
-        ask: open.id.clone(),
-        about: open.about.clone(),
-    });
+    let no =
+        Effect::Agent(AgentEffect::Decline { ask: open.id.clone(), about: open.about.clone() });
     assert_eq!(scene.perform(no).await, Event::Declined { id: open.id.clone() });
     open.settled = true;
     let answer = scene.finished(Follow { asks: vec![open], ..scene.follow(&ids) }).await;
@@ -1381,7 +1351,6 @@ async fn a_prompt_that_never_begins_restarts_the_server_and_names_the_model(scen
     scene.model_name = known_name;
     // The server was started anew with the model that nobody knows.
     let ensure = Effect::Sandbox(SandboxEffect::EnsureServer {
-        generation: GENERATION,
         is_new: false,
         restart: true,
         within_ms: 30_000,
@@ -1398,7 +1367,6 @@ async fn a_run_without_end_is_bounded(scene: &mut Scene) {
         Event::Failed(Failure::TurnFailed { .. })
     ));
     let abort = Effect::Agent(AgentEffect::Abort {
-        generation: GENERATION,
         agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
@@ -1428,7 +1396,7 @@ async fn a_server_that_died_is_seen_and_the_same_prompt_goes_on(scene: &mut Scen
 }
 
 async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
-    let stop = Effect::Sandbox(SandboxEffect::Stop { generation: GENERATION });
+    let stop = Effect::Sandbox(SandboxEffect::Stop);
     scene.desk.visible_until_ms.store(now_ms() + 10_000, Ordering::SeqCst);
     assert!(matches!(scene.perform(stop.clone()).await, Event::Failed(Failure::Wait { .. })));
     scene.desk.visible_until_ms.store(now_ms() + 3_600_000, Ordering::SeqCst);
@@ -1438,7 +1406,7 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     ));
     scene.until(SandboxState::Stopped).await;
     assert_eq!(scene.perform(stop).await, Event::Observed(SandboxState::Stopped));
-    let start = Effect::Sandbox(SandboxEffect::Start { generation: GENERATION });
+    let start = Effect::Sandbox(SandboxEffect::Start);
     assert!(matches!(
         scene.perform(start.clone()).await,
         Event::Observed(SandboxState::Provisioning | SandboxState::Running)
@@ -1446,12 +1414,8 @@ async fn a_stop_needs_time_and_keeps_the_session(scene: &mut Scene) {
     scene.until(SandboxState::Running).await;
     assert_eq!(scene.perform(start).await, Event::Observed(SandboxState::Running));
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
-    let find = Effect::Agent(AgentEffect::FindAgentSession {
-        generation: GENERATION,
-        known: None,
-        since_ms: 0,
-        agent: None,
-    });
+    let find =
+        Effect::Agent(AgentEffect::FindAgentSession { known: None, since_ms: 0, agent: None });
     assert_eq!(scene.perform(find).await, Event::AgentSession { id: scene.session.clone().into() });
     let ids = scene.send("t11", "run: cat src/notes.txt", FIRST).await;
     assert!(scene.finished(scene.follow(&ids)).await.text.contains("hello"));
@@ -1470,11 +1434,11 @@ async fn what_a_tenant_has_is_counted_stopped_or_not(scene: &mut Scene) {
 }
 
 async fn what_is_deleted_is_gone(scene: &mut Scene) {
-    let delete = Effect::Sandbox(SandboxEffect::Delete { generation: GENERATION });
+    let delete = Effect::Sandbox(SandboxEffect::Delete);
     assert_eq!(scene.perform(delete.clone()).await, Event::Observed(SandboxState::Gone));
     assert_eq!(scene.perform(delete).await, Event::Observed(SandboxState::Gone));
     assert_eq!(
-        scene.perform(Effect::Sandbox(SandboxEffect::Start { generation: GENERATION })).await,
+        scene.perform(Effect::Sandbox(SandboxEffect::Start)).await,
         Event::Observed(SandboxState::Gone)
     );
     assert_eq!(scene.ensure_server(false).await, Event::Failed(Failure::SandboxGone));
@@ -1496,12 +1460,7 @@ fn repository(folder: &Path) {
 }
 
 fn clone(repo: &str) -> Effect {
-    Effect::Sandbox(SandboxEffect::Clone {
-        generation: GENERATION,
-        repo: repo.to_owned(),
-        within_ms: 60_000,
-        watch: None,
-    })
+    Effect::Sandbox(SandboxEffect::Clone { repo: repo.to_owned(), within_ms: 60_000, watch: None })
 }
 
 /// What a command prints in the present sandbox's working directory.
@@ -1521,9 +1480,7 @@ fn whole() -> Event {
 }
 
 async fn a_repository_is_cloned_whole_or_not_at_all_and_once(scene: &mut Scene) {
-    scene
-        .perform(Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None }))
-        .await;
+    scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
     scene.until(SandboxState::Running).await;
     let why = |event: Event| match event {
         Event::NotCloned { why } => why,
@@ -1562,7 +1519,7 @@ async fn the_agent_says_what_it_offers(scene: &mut Scene) {
 }
 
 async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
-    let create = Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None });
+    let create = Effect::Sandbox(SandboxEffect::Create { snapshot: None });
     scene.control("faults", json!({"faults": [{"fault": "answer", "operation": "create", "status": 429, "retry_after": 3}]})).await;
     let waiting = scene.perform(create).await;
     assert!(matches!(waiting, Event::Failed(Failure::Wait { after_ms: 3000, .. })), "{waiting:?}");
@@ -1572,22 +1529,15 @@ async fn a_provider_that_limits_or_talks_html_is_waited_for(scene: &mut Scene) {
             json!({"faults": [{"fault": "html", "operation": "get", "status": 200}]}),
         )
         .await;
-    let waiting = scene
-        .perform(Effect::Sandbox(SandboxEffect::Observe {
-            generation: GENERATION,
-            after_ms: 0,
-            watch: None,
-        }))
-        .await;
+    let waiting =
+        scene.perform(Effect::Sandbox(SandboxEffect::Observe { after_ms: 0, watch: None })).await;
     assert!(matches!(waiting, Event::Failed(Failure::Outage { .. })), "{waiting:?}");
     assert_eq!(scene.count(), 0);
 }
 
 async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     scene.control("faults", json!({"faults": [{"fault": "drop", "operation": "create"}]})).await;
-    let made = scene
-        .perform(Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None }))
-        .await;
+    let made = scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
     assert!(
         matches!(made, Event::Observed(SandboxState::Provisioning | SandboxState::Running)),
         "{made:?}"
@@ -1597,7 +1547,6 @@ async fn a_create_whose_answer_is_lost_is_adopted(scene: &mut Scene) {
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
     let found = scene
         .perform(Effect::Agent(AgentEffect::FindAgentSession {
-            generation: GENERATION,
             known: None,
             since_ms: 0,
             agent: None,

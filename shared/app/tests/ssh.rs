@@ -12,7 +12,9 @@ use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, PromptIds, ThreadKey};
 use bobbin_core::base::limits::{Limits, PollLimits};
-use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending};
+use bobbin_core::protocol::effect::{
+    AgentEffect, Effect, Follow, KeptCard, SandboxEffect, Sending,
+};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::{Card, CardState};
 use bobbin_core::records::flags::ControlFlags;
@@ -71,8 +73,12 @@ struct Scene {
 impl Scene {
     async fn perform(&self, effect: Effect) -> Event {
         let sandbox = self.thread.sandbox();
-        let target =
-            Target { thread: &self.thread, sandbox: &sandbox, workspace: &Workspace::Common };
+        let target = Target {
+            thread: &self.thread,
+            sandbox: &sandbox,
+            generation: GENERATION,
+            workspace: &Workspace::Common,
+        };
         let done = async {
             match &effect {
                 Effect::Sandbox(effect) => {
@@ -97,7 +103,6 @@ impl Scene {
 
     async fn serve(&self) {
         let served = self.sandbox(SandboxEffect::EnsureServer {
-            generation: GENERATION,
             is_new: false,
             restart: false,
             within_ms: 60_000,
@@ -107,12 +112,7 @@ impl Scene {
     }
 
     async fn session(&self) -> AgentSessionId {
-        let find = AgentEffect::FindAgentSession {
-            generation: GENERATION,
-            known: None,
-            since_ms: 0,
-            agent: None,
-        };
+        let find = AgentEffect::FindAgentSession { known: None, since_ms: 0, agent: None };
         match self.perform(Effect::Agent(find)).await {
             Event::AgentSession { id } => id,
             other => panic!("no session: {other:?}"),
@@ -125,7 +125,6 @@ impl Scene {
         let sent = self.perform(Effect::Agent(AgentEffect::SendPrompt {
             turn: turn.into(),
             run_of: turn.into(),
-            generation: GENERATION,
             agent_session: session.clone(),
             ids: ids.clone(),
             text: text.to_owned(),
@@ -139,15 +138,11 @@ impl Scene {
             gives_way: false,
             seen: Default::default(),
             seen_at_ms: None,
-            generation: GENERATION,
             agent_session: session.clone(),
             message: ids.message.clone(),
             further: Vec::new(),
             turn: turn.into(),
-            card: None,
-            card_kind: PostKind::Card,
-            card_state: CardState::Working,
-            model,
+            card: KeptCard { at: None, kind: PostKind::Card, state: CardState::Working, model },
             since_ms: now_ms(),
             asks: Vec::new(),
             cancel_known: false,
@@ -212,10 +207,9 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         Sandboxes::new(settings, Arc::new(provider.unwrap()), Arc::new(runtime.unwrap()));
     let scene =
         Scene { sandboxes: sandboxes.unwrap(), thread: ThreadKey::discord("1", "2").unwrap() };
-    let generation = GENERATION;
     let running = Event::Observed(SandboxState::Running);
 
-    let create = SandboxEffect::Create { generation, snapshot: None };
+    let create = SandboxEffect::Create { snapshot: None };
     assert_eq!(scene.sandbox(create).await, running);
     scene.serve().await;
     let session = scene.session().await;
@@ -229,16 +223,16 @@ async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlive
         END { for (pid in parent) count += !(parent[pid] in parent); print count + 0 }'";
     assert_eq!(machine.as_root(servers).trim(), "1");
 
-    let stopped = scene.sandbox(SandboxEffect::Stop { generation }).await;
+    let stopped = scene.sandbox(SandboxEffect::Stop).await;
     assert_eq!(stopped, Event::Observed(SandboxState::Stopped));
     assert_eq!(machine.as_root(servers).trim(), "0");
-    assert_eq!(scene.sandbox(SandboxEffect::Start { generation }).await, running);
+    assert_eq!(scene.sandbox(SandboxEffect::Start).await, running);
     scene.serve().await;
     assert_eq!(scene.session().await, session);
     let answer = scene.answered(&session, "t2", "run: cat src/notes.txt").await;
     assert!(answer.text.contains("hello"), "{answer:?}");
 
-    let gone = scene.sandbox(SandboxEffect::Delete { generation }).await;
+    let gone = scene.sandbox(SandboxEffect::Delete).await;
     assert_eq!(gone, Event::Observed(SandboxState::Gone));
     assert_eq!(machine.as_root("ls -A /var/lib/bobbin/1/disk"), "");
     model.stop().await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use bobbin_core::base::ids::{ThreadKey, sandbox_name};
-use bobbin_core::base::limits::Limits;
+use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_local_daytona::{Provider as Local, Settings, sandbox_init_main};
 use bobbin_mcp::{Opened, Place, Request, answer};
@@ -103,7 +103,7 @@ async fn all() {
         stack: "test".to_owned(),
         stack_id: "this-one".to_owned(),
         image: Image::Dockerfile("FROM scratch\n".to_owned()),
-        limits: Limits::DEFAULT,
+        limits: SandboxLimits::DEFAULT,
     };
     let provider = Arc::new(DaytonaSandboxes::new(settings, local.api_key()).unwrap());
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();

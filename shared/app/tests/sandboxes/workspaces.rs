@@ -223,9 +223,7 @@ async fn changed(worker: &Worker, ids: &PromptIds) -> Vec<String> {
 
 /// A new sandbox with a repository, and its server.
 async fn with_repository(scene: &Scene) {
-    scene
-        .perform(Effect::Sandbox(SandboxEffect::Create { generation: GENERATION, snapshot: None }))
-        .await;
+    scene.perform(Effect::Sandbox(SandboxEffect::Create { snapshot: None })).await;
     scene.until(SandboxState::Running).await;
     assert_eq!(scene.perform(clone("acme/api")).await, whole());
     assert_eq!(scene.ensure_server(false).await, Event::Healthy);
@@ -233,12 +231,8 @@ async fn with_repository(scene: &Scene) {
 
 /// The present thread's session, where it works.
 async fn session(scene: &Scene) -> String {
-    let find = Effect::Agent(AgentEffect::FindAgentSession {
-        generation: GENERATION,
-        known: None,
-        since_ms: 0,
-        agent: None,
-    });
+    let find =
+        Effect::Agent(AgentEffect::FindAgentSession { known: None, since_ms: 0, agent: None });
     match scene.perform(find).await {
         Event::AgentSession { id } => id.to_string(),
         other => panic!("no session: {other:?}"),
@@ -272,7 +266,6 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let (base, server) = hand_out(scene, axum::Router::new().route("/dot.png", dot));
     let attached = scene
         .perform(Effect::Agent(AgentEffect::Attach {
-            generation: GENERATION,
             turn: "w1".into(),
             files: vec![Attachment {
                 name: "dot.png".to_owned(),
@@ -291,7 +284,6 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
         .perform(Effect::Agent(AgentEffect::SendPrompt {
             turn: "w1".into(),
             run_of: "w1".into(),
-            generation: GENERATION,
             agent_session: scene.session.clone().into(),
             ids: ids.clone(),
             text: "look".to_owned(),
@@ -319,7 +311,6 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     assert_eq!(scene.find(&ids).await, PromptState::Taken);
     let changes = scene
         .perform(Effect::Agent(AgentEffect::ReadChanges {
-            generation: GENERATION,
             agent_session: scene.session.clone().into(),
             message: ids.message.clone(),
         }))
@@ -327,8 +318,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let Event::Changed(changes) = changes else { panic!("{changes:?}") };
     let changed: Vec<&str> = changes.files.iter().map(|one| one.file.as_str()).collect();
     assert_eq!(changed, ["asked.txt", "own.txt"]);
-    let listed =
-        scene.perform(Effect::Agent(AgentEffect::ListArtifacts { generation: GENERATION })).await;
+    let listed = scene.perform(Effect::Agent(AgentEffect::ListArtifacts)).await;
     let Event::Listed(shown) = listed else { panic!("{listed:?}") };
     assert_eq!(shown.len(), 1, "{shown:?}");
     let bytes = scene.sandboxes.fetch_artifact(scene.target(), GENERATION, &shown[0]);
@@ -339,11 +329,8 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     // Whichever way a run is ended, it is the one there.
     let ids = scene.send("w3", "ask: echo no >refused.txt", FIRST).await;
     let mut open = asked(scene, &ids).await;
-    let decline = Effect::Agent(AgentEffect::Decline {
-        generation: GENERATION,
-        ask: open.id.clone(),
-        about: open.about.clone(),
-    });
+    let decline =
+        Effect::Agent(AgentEffect::Decline { ask: open.id.clone(), about: open.about.clone() });
     let id = open.id.clone();
     assert_eq!(scene.perform(decline).await, Event::Declined { id });
     open.settled = true;
@@ -353,7 +340,6 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let aborted = async |ids: &PromptIds| scene.finished(scene.follow(ids)).await.end;
     let ids = slow(scene, "w4").await;
     let abort = Effect::Agent(AgentEffect::Abort {
-        generation: GENERATION,
         agent_session: scene.session.clone().into(),
         message: ids.message.clone(),
         messages: vec![ids.message.clone()],
