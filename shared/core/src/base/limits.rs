@@ -177,8 +177,8 @@ pub struct Limits {
 pub const IN_FLIGHT_MAX: u64 = 120_000;
 
 const MINUTE_MS: u64 = 60_000;
-/// How long a Discord interaction token can be used (Discord's documentation: 15 minutes), less a margin.
-pub const DISCORD_TOKEN_MS: u64 = 14 * MINUTE_MS;
+/// How long what was asked on Discord can be answered by its token (15 minutes, as Discord documents it), less a margin.
+pub const REPLY_TOKEN_MS: u64 = 14 * MINUTE_MS;
 /// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`. SQS takes no more.
 pub const DELIVERIES_MAX: u32 = 1_000;
 /// The same of the control queue, whose messages never look at a run.
@@ -267,7 +267,7 @@ impl Limits {
         outage_backoff_ms_max: 120 * MINUTE_MS,
         outage_ms: 15 * MINUTE_MS,
         telling_ms: WEEKEND_MS,
-        control_ms: DISCORD_TOKEN_MS,
+        control_ms: REPLY_TOKEN_MS,
         owed_ms: 12 * 60 * MINUTE_MS,
         refusals: 15,
         closed_tries: 4,
