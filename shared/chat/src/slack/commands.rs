@@ -115,7 +115,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
         }
     }
 
-    /// What a command wants outside of threads; none where it is about a thread, or none of ours.
+    /// What a command wants outside of threads. `None`: it is about a thread, or these words are no command.
     fn intent(&self, words: &str) -> Option<Result<(Want, &'static str), BadSandboxName>> {
         let (command, said) = read(words, &[Reach::Thread, Reach::Anywhere, Reach::Tenant])?;
         let membership = Membership::default();

@@ -136,7 +136,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
     }
 }
 
-/// What was said behind a command's words.
+/// The words behind those of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Remainder {
     text: Option<(&'static str, String)>,
@@ -153,7 +153,7 @@ impl FilledIn for Remainder {
     }
 }
 
-/// What is understood after a mention.
+/// The commands that are understood after a mention.
 pub(super) const MENTIONED: &[Reach] = &[Reach::Thread, Reach::Anywhere];
 
 /// Reads words that are a command of one of these reaches and nothing else.
@@ -166,7 +166,7 @@ pub(super) fn command(words: &str, reaches: &[Reach]) -> Option<(Command, Remain
     rows.find_map(|row| Some((row.command, remainder(row, &words)?)))
 }
 
-/// What stands behind a command's words, where it is one that the command takes.
+/// The words behind those of a command, if these words are that command.
 fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
     let Spoken::Words(spoken) = row.spoken else {
         return None;
@@ -181,9 +181,9 @@ fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
         let is_whole = !row.arguments.iter().any(|argument| argument.required);
         return is_whole.then(Remainder::default);
     }
-    let flags = row.arguments.iter().filter(|argument| matches!(argument.takes, Takes::Flag));
-    let spelt = rest.join("-");
-    if let Some(flag) = flags.into_iter().find(|flag| flag.name.eq_ignore_ascii_case(&spelt)) {
+    let mut flags = row.arguments.iter().filter(|argument| matches!(argument.takes, Takes::Flag));
+    let typed = rest.join(" ").to_ascii_lowercase();
+    if let Some(flag) = flags.find(|flag| flag.name.replace('-', " ") == typed) {
         return Some(Remainder { flag: Some(flag.name), text: None });
     }
     let text = row.arguments.iter().find(|argument| !matches!(argument.takes, Takes::Flag))?;
@@ -308,7 +308,15 @@ mod tests {
         assert_eq!(mentioned("Stop all"), Some((Command::Stop, flag("all"))));
         assert_eq!(mentioned("reset Keep files"), Some((Command::Reset, flag("keep-files"))));
         assert_eq!(mentioned("Status"), Some((Command::Status, Remainder::default())));
-        for task in ["stop the server", "stop all of it", "status now", "diff", "say hello", ""] {
+        for task in [
+            "stop the server",
+            "stop all of it",
+            "status now",
+            "reset keep-files",
+            "diff",
+            "say hello",
+            "",
+        ] {
             assert_eq!(mentioned(task), None, "{task}");
         }
     }
