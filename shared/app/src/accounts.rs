@@ -2,7 +2,7 @@
 //!
 //! Promised: a stack that has none on record remembers the first that answers; from another one nothing is concluded and in
 //! it nothing is made, until a person says that the sandboxes elsewhere are given up. Deliberately absent: accounts of tenants'
-//! own, whose keys are compared when they are stored (`control::own_keys`).
+//! own, whose keys are compared when they are stored (`commands::setup`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};

@@ -7,6 +7,7 @@ pub mod announce;
 pub mod arrival;
 pub mod catalogue;
 pub mod clients;
+mod commands;
 pub mod control;
 pub mod dead;
 pub mod keyed;

@@ -154,9 +154,8 @@ async fn records(
 fn root(thread: &ThreadKey) -> &str {
     match thread {
         ThreadKey::Slack { root_ts, .. } => root_ts,
-        ThreadKey::Discord { thread, .. } => thread,
         // Has no time: it comes first.
         ThreadKey::SlackDirect { .. } => "~",
-        ThreadKey::Sandbox(_) => "",
+        _ => "",
     }
 }

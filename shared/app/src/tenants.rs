@@ -3,7 +3,7 @@
 //! Promised: a tenant's key is opened for that very tenant, which is taken from the thread's key and never from what is stored; a
 //! sandbox is spoken to with the credentials that it was made with; in an account of a tenant's own no model key of the stack is
 //! ever used, because whoever holds the account could get hold of it. Opened keys are in memory alone, in clients that are
-//! dropped when another key is stored. Deliberately absent: storing and removing, which is `control::own_keys`.
+//! dropped when another key is stored. Deliberately absent: storing and removing, which is `commands::setup`.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -2,6 +2,7 @@
 
 mod chat;
 mod chats;
+mod commands;
 pub mod discord;
 mod inbound;
 pub mod press;
@@ -12,5 +13,7 @@ pub use chat::{Chat, ChatSettings, Home, Member, Say};
 pub use chats::Chats;
 pub use inbound::{Direct, Entered, Inbound, Known, Lookup, Sought};
 
+#[cfg(test)]
+mod recorded;
 #[cfg(test)]
 mod shown_tests;

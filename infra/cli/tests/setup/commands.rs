@@ -1,5 +1,6 @@
 //! The command `discord commands`: what is registered, shown and taken back at Discord.
 
+use bobbin_core::shown::commands::TABLE;
 use reqwest::Method;
 use serde_json::json;
 
@@ -16,23 +17,9 @@ async fn run(world: &World, arguments: &[&str], environment: &[(&str, &str)]) ->
 async fn commands_are_written_once_and_again_only_when_something_differs() {
     let world = World::start().await;
     let list = |mark: &str| {
-        let names = [
-            "/sandbox",
-            "/say",
-            "/status",
-            "/diff",
-            "/stop",
-            "/reset",
-            "/sandbox-name",
-            "/sandbox-list",
-            "/sandbox-connect",
-            "/sandbox-destroy",
-            "/sandbox-config",
-            "/sandbox-setup",
-            "/help",
-            "Send to sandbox",
-        ];
-        names.map(|name| format!("        {mark} {name}\n")).concat()
+        let slash = TABLE.iter().map(|row| format!("/{}", row.name));
+        let names = slash.chain(["Send to sandbox".to_owned()]);
+        names.map(|name| format!("        {mark} {name}\n")).collect::<String>()
     };
     let dry = run(&world, &["--dry-run"], &[]).await;
     dry.is(3, &format!("  to do Discord application Bobbin (1300000000000000001), all servers: these commands would change, nothing was written\n{}", list("+")));

@@ -9,22 +9,15 @@ use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
-use super::commands::{NAME, SANDBOX_OPTION, SANDBOXES, VALUE};
+use super::configure;
 use super::interaction::Command;
-use super::{commands, configure};
+use crate::commands::sought;
 use crate::{HttpAnswer, Known, Lookup, Sought};
 
 /// What is being typed, and of which kind it is; none where nothing is suggested.
 pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
     let focused = command.focused()?;
-    let sought = match focused.name.as_str() {
-        VALUE => Sought::Choice(configure::kind(command)?),
-        NAME | SANDBOX_OPTION => Sought::Sandbox,
-        SANDBOXES => Sought::Choice(Kind::Provider),
-        name => {
-            Kind::ALL.into_iter().find(|kind| commands::word(*kind) == name).map(Sought::Choice)?
-        }
-    };
+    let sought = sought(&focused.name, || configure::kind(command))?;
     let typed = focused.value.as_ref().and_then(Value::as_str);
     Some((sought, typed.unwrap_or_default().to_owned()))
 }

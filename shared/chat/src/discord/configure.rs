@@ -1,12 +1,13 @@
 //! `/sandbox-config`: from what was filled in to a change of the settings. Whether somebody may make it is decided where
 //! the settings are written.
 
+use bobbin_core::shown::commands::argument::{
+    ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
+};
 use bobbin_core::tenant::settings::{Change, Kind, List};
 
-use super::commands::{
-    self, ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
-};
 use super::interaction::Command;
+use crate::commands::FilledIn;
 
 /// The change, or why there is none, in words for the person.
 pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
@@ -30,7 +31,7 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
 
 /// What a default is of.
 pub(super) fn kind(command: &Command) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| command.text(WHAT) == Some(commands::word(*kind)))
+    Kind::named(command.text(WHAT)?)
 }
 
 /// Where new sandboxes are made, as `/sandbox-setup` is told it; none where it was not.

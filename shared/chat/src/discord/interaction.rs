@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
+use crate::commands::FilledIn;
+
 fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -158,19 +160,27 @@ pub struct Command {
     pub target_id: Option<String>,
 }
 
-impl Command {
-    /// A text option, at the command itself or its subcommand. The ids of files, channels, roles and people are texts.
-    #[must_use]
-    pub fn text(&self, name: &str) -> Option<&str> {
+/// At the command itself or its subcommand.
+impl FilledIn for Command {
+    fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_str()
     }
 
-    /// Whether a yes-or-no option was set to yes.
-    #[must_use]
-    pub fn flag(&self, name: &str) -> bool {
-        self.value(name).and_then(Value::as_bool).unwrap_or(false)
+    /// By whatever name a client knows it that still has an older set of commands.
+    fn required(&self, name: &str) -> &str {
+        let first = || {
+            let option = self.options.iter().find(|option| option.kind == TEXT)?;
+            option.value.as_ref()?.as_str()
+        };
+        self.text(name).or_else(first).unwrap_or_default()
     }
 
+    fn flag(&self, name: &str) -> bool {
+        self.value(name).and_then(Value::as_bool).unwrap_or(false)
+    }
+}
+
+impl Command {
     /// The subcommand that was chosen.
     #[must_use]
     pub fn subcommand(&self) -> Option<&CommandOption> {
@@ -191,16 +201,6 @@ impl Command {
     /// The options that hold values.
     fn filled(&self) -> &[CommandOption] {
         self.subcommand().map_or(&self.options, |chosen| &chosen.options)
-    }
-
-    /// A text option, by whatever name a client knows it that still has an older set of commands.
-    #[must_use]
-    pub fn text_or_first(&self, name: &str) -> Option<&str> {
-        let first = || {
-            let option = self.options.iter().find(|option| option.kind == TEXT)?;
-            option.value.as_ref()?.as_str()
-        };
-        self.text(name).or_else(first)
     }
 }
 
@@ -289,11 +289,11 @@ mod tests {
         let old = read(
             r#"{"options":[{"name":"file","type":11,"value":"1"},{"name":"task","type":3,"value":"do it"}]}"#,
         );
-        assert_eq!(old.text_or_first("prompt"), Some("do it"));
+        assert_eq!(old.required("prompt"), "do it");
         let both = read(
             r#"{"options":[{"name":"a","type":3,"value":"x"},{"name":"prompt","type":3,"value":"y"}]}"#,
         );
-        assert_eq!(both.text_or_first("prompt"), Some("y"));
-        assert_eq!(read("{}").text_or_first("prompt"), None);
+        assert_eq!(both.required("prompt"), "y");
+        assert_eq!(read("{}").required("prompt"), "");
     }
 }

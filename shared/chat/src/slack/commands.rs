@@ -1,17 +1,18 @@
 //! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows what runs, and the settings.
 
-use bobbin_core::base::ids::{Ms, ThreadKey};
+use bobbin_core::base::ids::{BadSandboxName, Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want, Which};
+use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want};
+use bobbin_core::shown::commands::Reach;
 use bobbin_core::tenant::access::Refusal;
 
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::escape::quoted;
+use super::help::{CONFIG_HELP, SETUP_HELP, help, sandbox_help};
 use super::limits::ECHO_CHARS_MAX;
-use super::words::{
-    CONFIG_HELP, HELP, OfSandboxes, SANDBOX_HELP, SETUP_HELP, config, of_sandboxes, place, setup,
-};
+use super::words::{command as read, config, place, setup};
 use crate::Inbound;
+use crate::commands::{Intent, Typist};
 
 /// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
 pub(super) const NO_THREAD: &str = "0";
@@ -71,7 +72,7 @@ impl Typed<'_> {
     fn answered(self, words: &str, command: &str) -> Inbound {
         let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let (text, note) = match first.to_ascii_lowercase().as_str() {
-            "" | "help" => (HELP.to_owned(), "help"),
+            "" | "help" => (help(), "help"),
             "status" => return self.overview(),
             "config" => match config(rest, self.channel) {
                 Some(change) => return self.control(Want::Configure { change }, "config"),
@@ -82,19 +83,20 @@ impl Typed<'_> {
                 (None, Some(key)) => return self.control(Want::OwnKey { key }, "keys"),
                 (None, None) => (SETUP_HELP.to_owned(), "keys help"),
             },
-            "sandbox" | "sandboxes" => match of_sandboxes(words) {
-                Some(Ok(OfSandboxes::List)) => {
-                    let want = Want::Sandboxes { page: 0, in_thread: false };
-                    return self.control(want, "sandboxes");
-                }
-                Some(Ok(OfSandboxes::Destroy(Some(name)))) => {
-                    let sandbox = Which::Named(name);
-                    return self.control(Want::AskDestroy { sandbox }, "destroy asked");
-                }
+            first => match self.intent(words) {
+                Some(Ok((want, note))) => return self.control(want, note),
                 Some(Err(bad)) => (bad.to_string(), "unusable name"),
-                _ => (SANDBOX_HELP.to_owned(), "sandboxes help"),
+                None => self.explained(first, command),
             },
-            word @ ("stop" | "reset") => (
+        };
+        Inbound::only(ephemeral(&text), note)
+    }
+
+    /// What is said to words that want nothing here.
+    fn explained(&self, first: &str, command: &str) -> (String, &'static str) {
+        match first {
+            "sandbox" | "sandboxes" => (sandbox_help(), "sandboxes help"),
+            word if read(word, &[Reach::Thread]).is_some() => (
                 format!(
                     "Slack does not offer slash commands in threads, so `{}` cannot know which one you mean. Write `@Bobbin {word}` in the \
 thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin status` lists what runs for you.",
@@ -104,13 +106,26 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
             ),
             word => (
                 format!(
-                    "`{}` is not a word that this command knows. {HELP}",
-                    quoted(word, ECHO_CHARS_MAX)
+                    "`{}` is not a word that this command knows. {}",
+                    quoted(word, ECHO_CHARS_MAX),
+                    help()
                 ),
                 "unknown command",
             ),
-        };
-        Inbound::only(ephemeral(&text), note)
+        }
+    }
+
+    /// What a command wants outside of threads. `None`: it is about a thread, or these words are no command.
+    fn intent(&self, words: &str) -> Option<Result<(Want, &'static str), BadSandboxName>> {
+        let (command, said) = read(words, &[Reach::Thread, Reach::Anywhere, Reach::Tenant])?;
+        let membership = Membership::default();
+        let typist = Typist { by: &self.by, membership: &membership, in_thread: false };
+        match Intent::of(command, &said, &typist) {
+            Ok(intent) if intent.needs_thread(command) => None,
+            Ok(Intent::Control(want)) => Some(Ok((want, command.row().name))),
+            Ok(Intent::Work(_)) => None,
+            Err(bad) => Some(Err(bad)),
+        }
     }
 
     fn reply(&self) -> Reply {

@@ -4,17 +4,19 @@ use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Attachment, Body, Message, Prompt, Quote, Reply, Want, Work};
+use bobbin_core::shown::commands::Command;
 use bobbin_core::tenant::selection::Selection;
 use serde_json::json;
 
 use super::direct::{self, Threads, is_direct};
 use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
+use super::help::help;
 use super::home;
 use super::limits::FILES_MAX;
-use super::sandboxes;
 use super::types::{Envelope, Event, File, Id};
 use super::who::Admission;
-use super::words::{Command, HELP, chosen, command, mentions, of_sandboxes, typed};
+use super::words::{MENTIONED, Remainder, chosen, command, mentions, typed};
+use crate::commands::{Intent, Typist};
 use crate::{HttpAnswer, Inbound};
 
 /// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
@@ -138,32 +140,17 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
     }
     let text = typed(&event.text, envelope.bot());
     let attachments = attachments(&event.files);
-    if attachments.is_empty() {
-        match command(&text) {
-            Some(Command::Status) => return take(asked.control(Want::Status), "status"),
-            Some(Command::Stop) => return take(asked.control(Want::Stop { turn: None }), "stop"),
-            Some(Command::StopAll) => return take(asked.control(Want::StopAll), "stop all"),
-            Some(Command::Reset) => return take(reset(asked, false, now_ms), "reset"),
-            Some(Command::BeginAnew) => {
-                return take(reset(asked, true, now_ms), "reset keep files");
-            }
-            Some(Command::Help) => {
-                return take(asked.control(Want::Help { text: HELP.to_owned() }), "help");
-            }
-            None => {}
-        }
-        match of_sandboxes(&text) {
-            Some(Ok(asks)) => return take(sandboxes::asked(asked, asks, now_ms), "sandboxes"),
-            Some(Err(bad)) => return take(asked.say(bad.to_string()), "unusable name"),
-            None => {}
-        }
+    if attachments.is_empty()
+        && let Some((command, words)) = command(&text, MENTIONED)
+    {
+        return commanded(asked, command, &words, now_ms);
     }
     let (wants, text) = match chosen(&text) {
         Ok((wants, text)) => (wants, text.to_owned()),
         Err(unusable) => return take(asked.say(unusable.to_string()), "unusable option"),
     };
     if text.is_empty() && attachments.is_empty() {
-        return take(asked.control(Want::Help { text: HELP.to_owned() }), "empty mention");
+        return take(asked.control(Want::Help { text: help() }), "empty mention");
     }
     let task = Task { text, attachments, wants, quotes: Vec::new() };
     prompt(asked, task, now_ms)
@@ -204,13 +191,26 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
     take(asked.control(Want::Withdraw { turn: turn.into() }), "message deleted")
 }
 
-fn reset(asked: Asked, keeps_files: bool, now_ms: Ms) -> Body {
-    Body::Message(Message {
-        id: asked.id.into(),
-        thread: asked.thread,
-        accepted_at_ms: now_ms,
-        work: Work::Reset { by: asked.by, membership: asked.membership, keeps_files },
-    })
+/// A command that stands after the mention.
+fn commanded(asked: Asked, command: Command, words: &Remainder, now_ms: Ms) -> Inbound {
+    let note = command.row().name;
+    if command == Command::Help {
+        return take(asked.control(Want::Help { text: help() }), note);
+    }
+    let typist = Typist { by: &asked.by, membership: &asked.membership, in_thread: true };
+    match Intent::of(command, words, &typist) {
+        Ok(Intent::Control(want)) => take(asked.control(want), note),
+        Ok(Intent::Work(work)) => take(
+            Body::Message(Message {
+                id: asked.id.into(),
+                thread: asked.thread,
+                accepted_at_ms: now_ms,
+                work,
+            }),
+            note,
+        ),
+        Err(bad) => take(asked.say(bad.to_string()), "unusable name"),
+    }
 }
 
 /// What somebody asks for.

@@ -12,7 +12,6 @@ use super::endpoint::take;
 use super::endpoint::{App, message_id, nothing};
 use super::types::{Action, Envelope, Event, Interaction};
 use super::who::{Admission, EXTERNAL, admission};
-use super::words::{kind, kind_word};
 use crate::Inbound;
 
 /// Beginning of the action id of a select of a default; the kind's word follows.
@@ -28,12 +27,12 @@ const DIRECT: &str = "dm";
 
 /// The action id of the select of a default.
 pub(super) fn default_action(of: Kind) -> String {
-    format!("{DEFAULT_ACTION}{}", kind_word(of))
+    format!("{DEFAULT_ACTION}{}", of.word())
 }
 
 /// The action id of the button that clears a default.
 pub(super) fn clear_action(of: Kind) -> String {
-    format!("{CLEAR_ACTION}{}", kind_word(of))
+    format!("{CLEAR_ACTION}{}", of.word())
 }
 
 /// What a Home's Stop button is about.
@@ -41,7 +40,7 @@ pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
     match thread {
         ThreadKey::Slack { channel, root_ts, .. } => Some(format!("{channel} {root_ts} {turn}")),
         ThreadKey::SlackDirect { user, .. } => Some(format!("{DIRECT} {user} {turn}")),
-        ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => None,
+        _ => None,
     }
 }
 
@@ -85,7 +84,7 @@ pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
 
 fn change(action: &Action) -> Option<Change> {
     let of = |word: &str, value: Option<String>| {
-        Some(Change::Default { channel: None, of: kind(word)?, value })
+        Some(Change::Default { channel: None, of: Kind::named(word)?, value })
     };
     if let Some(word) = action.action_id.strip_prefix(CLEAR_ACTION) {
         return of(word, None);
@@ -97,7 +96,7 @@ fn change(action: &Action) -> Option<Change> {
 
 /// The kind of default that is chosen with this element.
 pub(super) fn kind_of(action_id: &str) -> Option<Kind> {
-    kind(action_id.strip_prefix(DEFAULT_ACTION)?)
+    Kind::named(action_id.strip_prefix(DEFAULT_ACTION)?)
 }
 
 fn overview(

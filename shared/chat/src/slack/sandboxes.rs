@@ -1,37 +1,16 @@
-//! Requests about sandboxes that threads share: words after a mention, and the buttons of the list.
+//! The buttons of the list of sandboxes that threads share.
 //!
 //! The list is shown to one person alone, and Slack does not tell of such a message in which thread it stands: so each of
 //! its buttons names the thread in its value.
 
-use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey};
-use bobbin_core::records::message::{Body, Message, Operation, Reply, Want, Which, Work};
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
+use bobbin_core::records::message::{Body, Operation, Reply, Want, Which};
 use bobbin_core::shown::sandboxes::Action;
 
 use super::actions::{DESTROY_ACTION, KEEP_ACTION, PAGE_ACTION, SANDBOX_ACTION};
 use super::commands::NO_THREAD;
 use super::endpoint::Asked;
 use super::types::Action as Pressed;
-use super::words::OfSandboxes;
-
-/// What words about sandboxes become.
-pub(super) fn asked(asked: Asked, asks: OfSandboxes, now_ms: Ms) -> Body {
-    let want = match asks {
-        OfSandboxes::Name(name) => {
-            return Body::Message(Message {
-                id: asked.id.into(),
-                thread: asked.thread,
-                accepted_at_ms: now_ms,
-                work: Work::Name { name, by: asked.by, membership: asked.membership },
-            });
-        }
-        OfSandboxes::List => Want::Sandboxes { page: 0, in_thread: true },
-        OfSandboxes::Connect(to) => Want::Connect { to: to.map(Which::Named) },
-        OfSandboxes::Destroy(name) => {
-            Want::AskDestroy { sandbox: name.map_or(Which::Here, Which::Named) }
-        }
-    };
-    asked.control(want)
-}
 
 /// What a button of the list, or of the question below it, stands for.
 #[derive(Debug, Clone, PartialEq, Eq)]

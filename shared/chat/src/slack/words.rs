@@ -1,39 +1,14 @@
 //! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
 
-use bobbin_core::base::ids::{BadSandboxName, SandboxName};
+use bobbin_core::base::ids::BadSandboxName;
+use bobbin_core::shown::commands::{Command, CommandRow, Reach, Spoken, TABLE, Takes};
 use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KeyWish;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{Change, Kind, List, NotChanged};
 
-/// What `help` says. Plain words with backticks: it goes through the same rendering as everything else.
-pub const HELP: &str = "Mention me with a task and I work on it in a sandbox of this thread's own; reply in the thread with \
-another mention to go on (in a direct message no mention is needed). Alone after the mention: `status` says what I am doing, `stop` ends \
-the present run, `stop all` empties the queue as well, `reset` starts over with a fresh sandbox (`reset keep files` with a new conversation in the same one), `help` says this. Before the task you can \
-choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: `sandbox:NAME`, `in:shared`, `provider:NAME`, \
-`runtime:native`, `snapshot:NAME`. Several threads can share a sandbox: `sandbox name NAME` names this thread's, `sandbox connect NAME` takes the thread \
-there (without a name: back to one of its own), `sandbox list` shows those there are, `sandbox destroy` deletes one for everybody. \
-`/bobbin status` lists what runs for you in a channel, `/bobbin config` shows \
-the defaults, `/bobbin setup` where new sandboxes are made and the keys of this workspace's own.";
-
-/// What `/bobbin sandbox` says of itself.
-pub const SANDBOX_HELP: &str = "`/bobbin sandbox list` shows the sandboxes that have a name, `/bobbin sandbox destroy NAME` deletes one. In \
-a thread, after the mention: `sandbox name NAME`, `sandbox connect NAME`, `sandbox destroy`.";
-
-/// What `/bobbin config` says of itself.
-pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
-`/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime native`; with `here` at the end for this channel alone; `none` \
-in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
-opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
-again. The first channel or user that is allowed closes Bobbin to all others.";
-
-/// What `/bobbin setup` says of itself.
-pub const SETUP_HELP: &str = "`/bobbin setup` shows where new sandboxes are made and the keys of this workspace's own. Who may manage the \
-workspace chooses with `/bobbin setup sandboxes vercel` where they are made (with `here` at the end for this channel alone; `none` leaves it to \
-the operator). They can store a key with \
-`/bobbin setup daytona` (or `anthropic`, `openai`, `openrouter`), which gives a link to a page for it, and take it away with \
-`/bobbin setup daytona remove`. Never write a key into a message.";
+use crate::commands::FilledIn;
 
 /// Reads the words after `/bobbin setup` that say where new sandboxes are made; `channel` is where they were typed. None:
 /// they say something else.
@@ -76,8 +51,8 @@ pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
         [] | ["show"] => Some(Change::Show),
         ["direct", "one"] => Some(Change::Direct { one_thread: true }),
         ["direct", "each"] => Some(Change::Direct { one_thread: false }),
-        ["default", of, _] => default(kind(of)?, words[2], None),
-        ["default", of, _, "here"] => default(kind(of)?, words[2], Some(channel)),
+        ["default", of, _] => default(Kind::named(of)?, words[2], None),
+        ["default", of, _, "here"] => default(Kind::named(of)?, words[2], Some(channel)),
         ["allow", what, _] => {
             let (list, id) = listed(what, words[2], channel)?;
             Some(Change::Allow { list, id })
@@ -97,22 +72,6 @@ fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
         of,
         value: (!value.eq_ignore_ascii_case("none")).then_some(value),
     })
-}
-
-/// Reads the word of a kind of default.
-pub(super) fn kind(word: &str) -> Option<Kind> {
-    Kind::ALL.into_iter().find(|kind| kind_word(*kind) == word)
-}
-
-/// The word of a kind of default.
-pub(super) const fn kind_word(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Repo => "repo",
-        Kind::Model => "model",
-        Kind::Agent => "agent",
-        Kind::Provider => "provider",
-        Kind::Runtime => "runtime",
-    }
 }
 
 /// A channel or person of the settings: `here`, a token as Slack writes it (`<#C…|name>`, `<@U…|name>`), or a plain id.
@@ -167,7 +126,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
             "in" if value.eq_ignore_ascii_case("shared") => selection.in_common = true,
             "in" => return Err(BadChoice::In),
             key => {
-                let Some(kind) = kind(key) else {
+                let Some(kind) = Kind::named(key) else {
                     return Ok((selection, rest));
                 };
                 kind.set(&mut selection, Some(kind.usable(value)?));
@@ -177,63 +136,59 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
     }
 }
 
-/// What the words `sandbox …` ask for, which are no task.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum OfSandboxes {
-    /// Those that have a name are to be listed.
-    List,
-    /// The thread's is to be called so.
-    Name(SandboxName),
-    /// The thread is to work in this one; none: one of its own.
-    Connect(Option<SandboxName>),
-    /// This one is to be deleted; none: the thread's.
-    Destroy(Option<SandboxName>),
+/// The words behind those of a command.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Remainder {
+    text: Option<(&'static str, String)>,
+    flag: Option<&'static str>,
 }
 
-/// Reads words that are about sandboxes and nothing else: `sandbox list`, `sandbox name NAME`. None: they are a task.
-///
-/// # Errors
-/// The name cannot be one, in words for the person.
-pub(super) fn of_sandboxes(words: &str) -> Option<Result<OfSandboxes, BadSandboxName>> {
-    let words: Vec<&str> = words.split_whitespace().collect();
-    let (first, rest) = words.split_first()?;
-    if !["sandbox", "sandboxes"].contains(&first.to_ascii_lowercase().as_str()) {
+impl FilledIn for Remainder {
+    fn text(&self, name: &str) -> Option<&str> {
+        self.text.as_ref().filter(|(of, _)| *of == name).map(|(_, text)| text.as_str())
+    }
+
+    fn flag(&self, name: &str) -> bool {
+        self.flag == Some(name)
+    }
+}
+
+/// The commands that are understood after a mention.
+pub(super) const MENTIONED: &[Reach] = &[Reach::Thread, Reach::Anywhere];
+
+/// Reads words that are a command of one of these reaches and nothing else.
+pub(super) fn command(words: &str, reaches: &[Reach]) -> Option<(Command, Remainder)> {
+    let mut words: Vec<&str> = words.split_whitespace().collect();
+    if words.first()?.eq_ignore_ascii_case("sandboxes") {
+        words[0] = "sandbox";
+    }
+    let mut rows = TABLE.iter().filter(|row| reaches.contains(&row.reach));
+    rows.find_map(|row| Some((row.command, remainder(row, &words)?)))
+}
+
+/// The words behind those of a command, if these words are that command.
+fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
+    let Spoken::Words(spoken) = row.spoken else {
+        return None;
+    };
+    let mut rest = words.iter();
+    if !spoken.split(' ').all(|word| rest.next().is_some_and(|one| one.eq_ignore_ascii_case(word)))
+    {
         return None;
     }
-    let lower: Vec<String> = rest.iter().map(|word| word.to_ascii_lowercase()).collect();
-    let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
-    let named = |of: fn(SandboxName) -> OfSandboxes| Some(rest[1].parse().map(of));
-    match lower[..] {
-        ["list"] => Some(Ok(OfSandboxes::List)),
-        ["connect"] => Some(Ok(OfSandboxes::Connect(None))),
-        ["destroy"] => Some(Ok(OfSandboxes::Destroy(None))),
-        ["name", _] => named(OfSandboxes::Name),
-        ["connect", _] => named(|name| OfSandboxes::Connect(Some(name))),
-        ["destroy", _] => named(|name| OfSandboxes::Destroy(Some(name))),
-        _ => None,
+    let rest = rest.as_slice();
+    if rest.is_empty() {
+        let is_whole = !row.arguments.iter().any(|argument| argument.required);
+        return is_whole.then(Remainder::default);
     }
-}
-
-/// A word that is not for the agent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Command {
-    Status,
-    Stop,
-    StopAll,
-    Reset,
-    BeginAnew,
-    Help,
-}
-
-/// The command that the words are, if they are nothing else.
-pub(super) fn command(words: &str) -> Option<Command> {
-    match words.trim().to_ascii_lowercase().as_str() {
-        "status" => Some(Command::Status),
-        "stop" => Some(Command::Stop),
-        "stop all" => Some(Command::StopAll),
-        "reset" => Some(Command::Reset),
-        "reset keep files" => Some(Command::BeginAnew),
-        "help" => Some(Command::Help),
+    let mut flags = row.arguments.iter().filter(|argument| matches!(argument.takes, Takes::Flag));
+    let typed = rest.join(" ").to_ascii_lowercase();
+    if let Some(flag) = flags.find(|flag| flag.name.replace('-', " ") == typed) {
+        return Some(Remainder { flag: Some(flag.name), text: None });
+    }
+    let text = row.arguments.iter().find(|argument| !matches!(argument.takes, Takes::Flag))?;
+    match rest {
+        [word] => Some(Remainder { text: Some((text.name, (*word).to_owned())), flag: None }),
         _ => None,
     }
 }
@@ -287,18 +242,25 @@ fn decoded(text: &str) -> String {
 mod tests {
     use super::*;
 
+    fn mentioned(words: &str) -> Option<(Command, Remainder)> {
+        command(words, MENTIONED)
+    }
+
     #[test]
     fn commands_that_sentences_name_are_understood() {
         let tenant = bobbin_core::base::ids::Tenant::slack("T1");
-        for named in bobbin_core::shown::commands::Command::ALL {
-            let text = tenant.command(named);
+        for row in TABLE {
+            let text = tenant.command(row.command);
             let understood = match text.strip_prefix("@Bobbin ") {
                 Some(words) => {
                     let with_name = format!("{words} front");
-                    let of_sandboxes = [words, &with_name].map(of_sandboxes);
-                    command(words).is_some() || of_sandboxes.iter().any(Option::is_some)
+                    let mut read = [words, &with_name].into_iter().filter_map(mentioned);
+                    read.any(|(command, _)| command == row.command)
                 }
-                None => text.strip_prefix("/bobbin setup").and_then(setup).is_some(),
+                None => match text.strip_prefix("/bobbin ") {
+                    Some(words) => matches!(words, "config" | "setup"),
+                    None => !matches!(row.spoken, Spoken::Words(_)),
+                },
             };
             assert!(understood, "{text}");
         }
@@ -341,11 +303,22 @@ mod tests {
 
     #[test]
     fn a_command_is_the_whole_text() {
-        assert_eq!(command(" STOP \n"), Some(Command::Stop));
-        assert_eq!(command("Stop all"), Some(Command::StopAll));
-        assert_eq!(command("Status"), Some(Command::Status));
-        assert_eq!(command("stop the server"), None);
-        assert_eq!(command(""), None);
+        let flag = |flag| Remainder { flag: Some(flag), text: None };
+        assert_eq!(mentioned(" STOP \n"), Some((Command::Stop, Remainder::default())));
+        assert_eq!(mentioned("Stop all"), Some((Command::Stop, flag("all"))));
+        assert_eq!(mentioned("reset Keep files"), Some((Command::Reset, flag("keep-files"))));
+        assert_eq!(mentioned("Status"), Some((Command::Status, Remainder::default())));
+        for task in [
+            "stop the server",
+            "stop all of it",
+            "status now",
+            "reset keep-files",
+            "diff",
+            "say hello",
+            "",
+        ] {
+            assert_eq!(mentioned(task), None, "{task}");
+        }
     }
 
     #[test]
@@ -398,21 +371,21 @@ mod tests {
 
     #[test]
     fn words_about_sandboxes_are_read_and_sentences_that_begin_so_are_tasks() {
-        let name = || "frontend".parse::<SandboxName>().expect("a name");
+        let alone = Remainder::default;
+        let named = || Remainder { text: Some(("name", "Front".to_owned())), flag: None };
         for (words, read) in [
-            ("sandbox list", OfSandboxes::List),
-            ("Sandboxes LIST", OfSandboxes::List),
-            ("sandbox name frontend", OfSandboxes::Name(name())),
-            ("sandbox connect frontend", OfSandboxes::Connect(Some(name()))),
-            ("sandbox connect", OfSandboxes::Connect(None)),
-            ("sandbox destroy", OfSandboxes::Destroy(None)),
-            ("sandbox destroy frontend", OfSandboxes::Destroy(Some(name()))),
+            ("sandbox list", (Command::List, alone())),
+            ("Sandboxes LIST", (Command::List, alone())),
+            ("sandbox name Front", (Command::Name, named())),
+            ("sandbox connect Front", (Command::Connect, named())),
+            ("sandbox connect", (Command::Connect, alone())),
+            ("sandbox destroy", (Command::Destroy, alone())),
+            ("sandbox destroy Front", (Command::Destroy, named())),
         ] {
-            assert_eq!(of_sandboxes(words), Some(Ok(read)), "{words}");
+            assert_eq!(mentioned(words), Some(read), "{words}");
         }
-        assert!(matches!(of_sandboxes("sandbox name Front_End"), Some(Err(_))));
-        for task in ["sandbox", "sandbox name the new thing", "list sandboxes", ""] {
-            assert_eq!(of_sandboxes(task), None, "{task}");
+        for task in ["sandbox", "sandbox name", "sandbox name the new thing", "list sandboxes"] {
+            assert_eq!(mentioned(task), None, "{task}");
         }
     }
 

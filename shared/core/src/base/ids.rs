@@ -256,6 +256,21 @@ impl ThreadKey {
         }
     }
 
+    /// A channel of the place by its name, where the chat writes it for an id; pings nobody.
+    #[must_use]
+    pub fn channel_shown(&self, id: &str) -> Option<String> {
+        matches!(self, Self::Discord { .. }).then(|| format!("<#{id}>"))
+    }
+
+    /// The thread by its name, where the chat writes it for an id; pings nobody.
+    #[must_use]
+    pub fn shown(&self) -> Option<String> {
+        match self {
+            Self::Discord { thread, .. } => self.channel_shown(thread),
+            _ => None,
+        }
+    }
+
     /// Whether people talk in it: the group of a sandbox has neither turns nor a record.
     #[must_use]
     pub const fn is_conversation(&self) -> bool {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 use crate::base::flat::{self, Entry, Flat};
 
 pub use breaker::BreakerLimits;
-pub use chat::{ChatLimits, DISCORD_TOKEN_MS};
+pub use chat::{ChatLimits, REPLY_TOKEN_MS};
 pub use files::FileLimits;
 pub use poll::{
     HOLD_MS_MAX, IN_FLIGHT_MAX, LOOK_SOON_MS, LOOKS_EAGER, LOOKS_NUDGED, NUDGE_APART_MS, OTHERS_MS,

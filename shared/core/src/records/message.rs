@@ -7,6 +7,7 @@ use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
 use crate::records::ask::Choice;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
+use crate::shown::commands::Command;
 use crate::tenant::own_keys::KeyWish;
 use crate::tenant::selection::Selection;
 use crate::tenant::settings::{Change, Settings};
@@ -549,8 +550,6 @@ pub enum Want {
         /// What is wanted of them.
         key: KeyWish,
     },
-    /// Say what the session is doing.
-    Status,
     /// Run the prompt of this ended turn again, as a new turn of who asks.
     Again {
         /// The turn that was lost or has failed.
@@ -598,6 +597,12 @@ pub enum Want {
         /// What the person chose.
         choice: Choice,
     },
+    /// Answer a command that is about nothing but where it was typed. Queued under the command's own name.
+    #[serde(untagged)]
+    Command {
+        /// Which one.
+        want: Command,
+    },
 }
 
 /// The sandbox that somebody means.
@@ -632,7 +637,7 @@ impl Want {
             Self::Halt { .. }
             | Self::Withdraw { .. }
             | Self::Diff { .. }
-            | Self::Status
+            | Self::Command { .. }
             | Self::Sandboxes { .. }
             | Self::AskDestroy { .. }
             | Self::Help { .. }
@@ -673,7 +678,7 @@ impl Control {
             | Want::Withdraw { .. }
             | Want::Now { .. }
             | Want::Diff { .. }
-            | Want::Status
+            | Want::Command { .. }
             | Want::Sandboxes { .. }
             | Want::AskDestroy { .. }
             | Want::Help { .. }
@@ -764,7 +769,7 @@ impl Body {
                 | Want::StopAll
                 | Want::Configure { .. }
                 | Want::OwnKey { .. }
-                | Want::Status
+                | Want::Command { .. }
                 | Want::Sandboxes { .. }
                 | Want::Connect { .. }
                 | Want::AskDestroy { .. }
@@ -895,7 +900,7 @@ mod tests {
             prompt: None,
         });
         let others = [
-            control("status", Want::Status),
+            control("status", Want::Command { want: Command::Status }),
             control("show", show()),
             control("connect", Want::Connect { to: None }),
             announce,

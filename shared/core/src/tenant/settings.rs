@@ -339,6 +339,24 @@ impl Kind {
     pub const ALL: [Self; 5] =
         [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
 
+    /// The word that people type for it.
+    #[must_use]
+    pub const fn word(self) -> &'static str {
+        match self {
+            Self::Repo => "repo",
+            Self::Model => "model",
+            Self::Agent => "agent",
+            Self::Provider => "provider",
+            Self::Runtime => "runtime",
+        }
+    }
+
+    /// The kind of this word.
+    #[must_use]
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.word() == word)
+    }
+
     /// The value without white space around it, if it can be one.
     ///
     /// # Errors

@@ -220,8 +220,6 @@ pub(super) fn post_ref(
 pub(super) fn channel_of(thread: &ThreadKey) -> Result<&str, DiscordError> {
     match thread {
         ThreadKey::Discord { thread, .. } => Ok(thread),
-        ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } | ThreadKey::Sandbox(_) => {
-            Err(DiscordError::NotDiscord(thread.to_string()))
-        }
+        _ => Err(DiscordError::NotDiscord(thread.to_string())),
     }
 }

@@ -31,8 +31,8 @@ impl Discord {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
         let anchor = render::anchor(open);
-        let young = now_ms.saturating_sub(open.accepted_at_ms)
-            < bobbin_core::base::limits::DISCORD_TOKEN_MS;
+        let young =
+            now_ms.saturating_sub(open.accepted_at_ms) < bobbin_core::base::limits::REPLY_TOKEN_MS;
         let answered = if young && !token.is_empty() {
             self.edit_original(application, token, &anchor).await
         } else {

@@ -626,7 +626,7 @@ async fn an_answer_that_discord_has_not_processed_yet_is_asked_for_again() {
 
 #[tokio::test]
 async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
-    let late = 1_000 + bobbin_core::base::limits::DISCORD_TOKEN_MS;
+    let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
     // What is not its own, or never became its line, is left alone.
     let others = json!([
         {"id": "28", "interaction_metadata": {"id": "1"}},
@@ -692,7 +692,7 @@ async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
 
 #[tokio::test]
 async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_line_that_stands() {
-    let late = 1_000 + bobbin_core::base::limits::DISCORD_TOKEN_MS;
+    let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
     let line = json!([
         {"id": "31", "interaction_metadata": {"id": "1"}},
         {"id": "30", "interaction_metadata": {"id": open().id}, "flags": 0},
@@ -708,7 +708,7 @@ async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_li
 
 #[tokio::test]
 async fn a_line_that_the_bot_posted_and_nobody_heard_of_is_not_posted_again() {
-    let late = 1_000 + bobbin_core::base::limits::DISCORD_TOKEN_MS;
+    let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
     let said = render::anchor(&open())["content"].clone();
     let listed = json!([
         {"id": "28", "content": said, "author": {"id": "9"}},

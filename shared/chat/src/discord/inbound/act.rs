@@ -3,13 +3,19 @@
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
 use bobbin_core::records::message::{Body, Open, Prompt, Want, Work};
+use bobbin_core::shown::commands::argument::NOW;
+use bobbin_core::shown::commands::{Command, Reach};
 
 use super::prompt::resolved;
 use super::request::{Outcome, Request, refuse};
+use crate::commands::{FilledIn, Intent, Typist};
 use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
+use crate::discord::commands::{SEND, help};
 use crate::discord::custom_id::CustomId;
-use crate::discord::interaction::{Command, Component, Message as WiredMessage, Modal};
-use crate::discord::{commands, completion, configure, form};
+use crate::discord::interaction::{
+    Command as FilledInCommand, Component, Message as WiredMessage, Modal,
+};
+use crate::discord::{completion, configure, form};
 use crate::press::Input;
 use crate::{Inbound, Lookup};
 
@@ -29,22 +35,21 @@ pub(super) const UNKNOWN_COMMAND: &str =
 const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
 
 impl Request<'_> {
-    pub(super) fn command(&self, command: &Command) -> Outcome {
-        match (command.kind, command.name.as_str()) {
-            (1 | 0, commands::SANDBOX) => self.start(self.prompt_of(command, "`/sandbox`")?),
-            (1 | 0, commands::SAY) => {
+    pub(super) fn command(&self, filled_in: &FilledInCommand) -> Outcome {
+        let command = match (filled_in.kind, Command::named(&filled_in.name)) {
+            (1 | 0, Some(command)) => command,
+            (3, _) if filled_in.name == SEND => return self.start(self.sent(filled_in)?),
+            _ => return refuse(UNKNOWN_COMMAND, "discord: unknown command"),
+        };
+        match command {
+            Command::Sandbox => self.start(self.prompt_of(filled_in, "`/sandbox`")?),
+            Command::Say => {
                 self.thread()?;
-                let prompt = self.prompt_of(command, "`/say`")?;
-                let now = command.flag(commands::NOW);
+                let prompt = self.prompt_of(filled_in, "`/say`")?;
+                let now = filled_in.flag(NOW);
                 self.start(Prompt { now, ..prompt })
             }
-            (1 | 0, commands::DIFF) => Ok(self.control(
-                self.thread()?,
-                Want::Diff { turn: None },
-                answer::deferred_word(),
-                "discord: diff",
-            )),
-            (1 | 0, commands::CONFIG) => match configure::change(command) {
+            Command::Config => match configure::change(filled_in) {
                 Ok(change) => Ok(self.control(
                     self.here()?,
                     Want::Configure { change },
@@ -53,49 +58,39 @@ impl Request<'_> {
                 )),
                 Err(words) => refuse(words, "discord: settings not understood"),
             },
-            (1 | 0, commands::SETUP) => self.setup(command),
-            (1 | 0, commands::NAME_SANDBOX) => self.name_sandbox(command),
-            (1 | 0, commands::LIST) => Ok(self.listed(0, answer::deferred_word())?),
-            (1 | 0, commands::CONNECT) => self.connect(command),
-            (1 | 0, commands::DESTROY) => self.ask_destroy(command),
-            (1 | 0, commands::STATUS) => Ok(self.control(
-                self.thread()?,
-                Want::Status,
-                answer::deferred_word(),
-                "discord: status",
-            )),
-            (1 | 0, commands::STOP) => {
-                let want = if command.flag(commands::ALL) {
-                    Want::StopAll
-                } else {
-                    Want::Stop { turn: None }
+            Command::Setup => self.setup(filled_in),
+            Command::Help => Ok(Inbound::only(answer::word(&help()), "discord: help")),
+            command => self.intended(command, filled_in),
+        }
+    }
+
+    /// What is read alike in every chat.
+    fn intended(&self, command: Command, filled_in: &FilledInCommand) -> Outcome {
+        if command.row().reach == Reach::Thread {
+            self.thread()?;
+        }
+        let typist =
+            Typist { by: &self.by, membership: &self.membership, in_thread: self.in_thread() };
+        let intent = Intent::of(command, filled_in, &typist)
+            .or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))?;
+        let thread = if intent.needs_thread(command) { self.thread()? } else { self.here()? };
+        match intent {
+            Intent::Control(want) => {
+                Ok(self.control(thread, want, answer::deferred_word(), command.row().name))
+            }
+            Intent::Work(work) => {
+                let answer = match &work {
+                    Work::Name { name, .. } => answer::naming(&self.by, name),
+                    Work::Reset { keeps_files, .. } => answer::resetting(&self.by, *keeps_files),
+                    _ => answer::deferred_word(),
                 };
-                let answer = answer::deferred_word();
-                Ok(self.control(self.thread()?, want, answer, "discord: stop"))
+                Ok(self.message(thread, work, answer, command.row().name))
             }
-            (1 | 0, commands::RESET) => {
-                let work = Work::Reset {
-                    by: self.by.clone(),
-                    membership: self.membership.clone(),
-                    keeps_files: command.flag(commands::KEEP_FILES),
-                };
-                Ok(self.message(
-                    self.thread()?,
-                    work,
-                    answer::resetting(&self.by, command.flag(commands::KEEP_FILES)),
-                    "discord: reset",
-                ))
-            }
-            (1 | 0, commands::HELP) => {
-                Ok(Inbound::only(answer::word(commands::HELP_TEXT), "discord: help"))
-            }
-            (3, commands::SEND) => self.start(self.sent(command)?),
-            _ => refuse(UNKNOWN_COMMAND, "discord: unknown command"),
         }
     }
 
     /// Somebody types into an option: what is read for them is for the caller, who has little time for it.
-    pub(super) fn typing(&self, command: &Command) -> Outcome {
+    pub(super) fn typing(&self, command: &FilledInCommand) -> Outcome {
         let key = ThreadKey::discord(self.guild, self.channel).ok();
         let typed = key.zip(completion::typed(command));
         let lookup = typed.map(|(key, (sought, typed))| Lookup {

@@ -2,13 +2,14 @@
 
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Want;
+use bobbin_core::shown::commands::argument::{PROVIDER, REMOVE};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, link_id, usable};
 use bobbin_core::tenant::settings::NotChanged;
 
 use super::request::{Outcome, Refused, Request, refuse};
+use crate::commands::FilledIn;
 use crate::discord::answer::{self, FORM_KEY};
-use crate::discord::commands::{PROVIDER, REMOVE};
 use crate::discord::configure;
 use crate::discord::interaction::{Command, Modal};
 use crate::{Entered, Inbound};

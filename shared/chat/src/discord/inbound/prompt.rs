@@ -1,14 +1,16 @@
 //! The prompt that a command, a form or a message brings, within the product's bounds.
 
 use bobbin_core::records::message::{Attachment, Prompt};
+use bobbin_core::shown::commands::argument::{FILE, PROMPT};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::Kind;
 
 use super::request::{Refused, Request, refuse};
 use super::sandboxes;
+use crate::commands::FilledIn;
 use crate::discord::content::inline;
 use crate::discord::interaction::{Attachment as Wired, Command, Resolved};
-use crate::discord::{commands, quoting};
+use crate::discord::quoting;
 
 const NOTHING_TO_SEND: &str =
     "This message has neither text nor files to send. Use it on another one, or type `/say`.";
@@ -16,9 +18,9 @@ const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
 
 impl Request<'_> {
     pub(super) fn prompt_of(&self, command: &Command, how: &str) -> Result<Prompt, Refused> {
-        let file = command.text(commands::FILE);
+        let file = command.text(FILE);
         let prompt = self.checked(
-            command.text_or_first(commands::PROMPT).unwrap_or_default(),
+            command.required(PROMPT),
             resolved(file.into_iter(), &command.resolved)?,
             how,
         )?;
@@ -95,7 +97,7 @@ impl Request<'_> {
 
 /// What was chosen for a task, in the form in which it can be used.
 fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
-    let typed = command.text(commands::word(kind)).unwrap_or_default();
+    let typed = command.text(kind.word()).unwrap_or_default();
     if typed.trim().is_empty() {
         return Ok(None);
     }

@@ -1,46 +1,22 @@
-//! The commands and buttons of sandboxes that threads share.
+//! The buttons of sandboxes that threads share, and the sandbox that a task is done in.
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
-use bobbin_core::records::message::{Operation, Want, Which, Work};
+use bobbin_core::records::message::{Operation, Want, Which};
+use bobbin_core::shown::commands::argument::{IN, IN_SHARED, PROVIDER, RUNTIME, SANDBOX, SNAPSHOT};
 use bobbin_core::shown::sandboxes::{Action, SandboxOption};
 use bobbin_core::tenant::selection::Selection;
 
 use super::request::{Outcome, Refused, Request, refuse};
 use crate::HttpAnswer;
+use crate::commands::{FilledIn, sandbox};
 use crate::discord::answer;
-use crate::discord::commands::{IN, IN_SHARED, NAME, PROVIDER, RUNTIME, SANDBOX_OPTION, SNAPSHOT};
 use crate::discord::interaction::Command;
 
 impl Request<'_> {
-    pub(super) fn name_sandbox(&self, command: &Command) -> Outcome {
-        let thread = self.thread()?;
-        let name = read(command.text_or_first(NAME).unwrap_or_default())?;
-        let answer = answer::naming(&self.by, &name);
-        let work = Work::Name { name, by: self.by.clone(), membership: self.membership.clone() };
-        Ok(self.message(thread, work, answer, "discord: sandbox named"))
-    }
-
     /// A page of the list: in place of the page that is there, or as an answer of its own.
     pub(super) fn listed(&self, page: u32, answer: HttpAnswer) -> Outcome {
         let want = Want::Sandboxes { page, in_thread: self.in_thread() };
         Ok(self.control(self.here()?, want, answer, "discord: sandboxes"))
-    }
-
-    pub(super) fn connect(&self, command: &Command) -> Outcome {
-        let thread = self.thread()?;
-        let to = named(command, NAME)?.map(Which::Named);
-        let answer = answer::deferred_word();
-        Ok(self.control(thread, Want::Connect { to }, answer, "discord: connect"))
-    }
-
-    pub(super) fn ask_destroy(&self, command: &Command) -> Outcome {
-        let (thread, sandbox) = match named(command, NAME)? {
-            Some(name) => (self.here()?, Which::Named(name)),
-            None => (self.thread()?, Which::Here),
-        };
-        let want = Want::AskDestroy { sandbox };
-        let answer = answer::deferred_word();
-        Ok(self.control(thread, want, answer, "discord: destroy asked"))
     }
 
     /// A button of the list. What comes of it is said beside the list, which stays.
@@ -72,7 +48,7 @@ const fn operate(sandbox: Which, operation: Operation) -> Want {
 /// What was chosen of the sandbox that a task is done in.
 pub(super) fn chosen(command: &Command) -> Result<Selection, Refused> {
     Ok(Selection {
-        sandbox: named(command, SANDBOX_OPTION)?,
+        sandbox: named(command)?,
         provider: beside(command, PROVIDER, SandboxOption::Provider)?,
         runtime: beside(command, RUNTIME, SandboxOption::Runtime)?,
         snapshot: beside(command, SNAPSHOT, SandboxOption::Snapshot)?,
@@ -81,17 +57,8 @@ pub(super) fn chosen(command: &Command) -> Result<Selection, Refused> {
     })
 }
 
-fn named(command: &Command, option: &str) -> Result<Option<SandboxName>, Refused> {
-    let typed = command.text(option).unwrap_or_default().trim();
-    match typed {
-        "" => Ok(None),
-        typed => read(typed).map(Some),
-    }
-}
-
-fn read(typed: &str) -> Result<SandboxName, Refused> {
-    let name = typed.trim().parse::<SandboxName>();
-    name.or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))
+fn named(command: &Command) -> Result<Option<SandboxName>, Refused> {
+    sandbox(command, SANDBOX).or_else(|bad| refuse(bad.to_string(), "discord: unusable name"))
 }
 
 fn beside(command: &Command, option: &str, what: SandboxOption) -> Result<Option<String>, Refused> {

@@ -359,7 +359,10 @@ fn settings_are_for_the_control_lane_with_the_membership_of_who_asks() {
 #[test]
 fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
     let status = send(&event("status"));
-    assert_eq!((want_of(&status), kind_of(&status)), (Want::Status, (5, 64)));
+    assert_eq!(
+        (want_of(&status), kind_of(&status)),
+        (Want::Command { want: bobbin_core::shown::commands::Command::Status }, (5, 64))
+    );
     let stop = send(&event("stop"));
     assert_eq!((want_of(&stop), kind_of(&stop)), (Want::Stop { turn: None }, (5, 64)));
     let all = send(&event("stop-all"));

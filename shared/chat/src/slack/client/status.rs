@@ -93,7 +93,7 @@ impl Slack {
                 Some((channel, ts)) => (team, channel, ts),
                 None => return,
             },
-            ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => return,
+            _ => return,
         };
         let is_direct = matches!(thread, ThreadKey::SlackDirect { .. });
         let key = thread.to_string();

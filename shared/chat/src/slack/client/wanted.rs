@@ -63,7 +63,7 @@ impl Slack {
                 let channel = self.direct_channel(thread, turn);
                 (team, channel.unwrap_or_else(|| user.clone()), None)
             }
-            ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => return Err(SlackError::NotSlack),
+            _ => return Err(SlackError::NotSlack),
         };
         Ok(Wanted {
             team,

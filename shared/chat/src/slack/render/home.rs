@@ -118,7 +118,7 @@ pub(super) fn where_it_is(thread: &ThreadKey) -> String {
         }
         ThreadKey::SlackDirect { .. } => "in our direct message".to_owned(),
         ThreadKey::Slack { channel, .. } => format!("in <#{channel}>"),
-        ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => "elsewhere".to_owned(),
+        _ => "elsewhere".to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@ use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{
     Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
+use bobbin_core::shown::commands::Command;
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{Change, Kind};
@@ -17,7 +18,7 @@ use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};
 use crate::Inbound;
-use crate::slack::{HELP, events, message_id, message_ts};
+use crate::slack::{events, help, message_id, message_ts};
 
 const TEAM: &str = "T0BOBBIN01";
 const CHANNEL: &str = "C0BUILD0001";
@@ -170,7 +171,7 @@ fn a_direct_message_needs_no_mention_and_names_its_author() {
     );
     assert_eq!(prompt(&direct).by.name, "anna");
     let status = admitted("message_im_status");
-    assert_eq!(control(&status).want, Want::Status);
+    assert_eq!(control(&status).want, Want::Command { want: Command::Status });
     let reply = Reply::Slack {
         channel: "D0DIRECT001".into(),
         thread_ts: Some("1790000100.000100".into()),
@@ -213,9 +214,9 @@ fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
 fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
     let allowed = app(TEAM, "", "");
     assert_eq!(control(&mention("stop", &allowed)).want, Want::Stop { turn: None });
-    assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Status);
-    assert_eq!(control(&mention("help", &allowed)).want, Want::Help { text: HELP.to_owned() });
-    assert_eq!(control(&mention(" ", &allowed)).want, Want::Help { text: HELP.to_owned() });
+    assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Command { want: Command::Status });
+    assert_eq!(control(&mention("help", &allowed)).want, Want::Help { text: help() });
+    assert_eq!(control(&mention(" ", &allowed)).want, Want::Help { text: help() });
     let reset = mention("Reset", &allowed);
     assert!(
         matches!(&message(&reset).work, Work::Reset { by, keeps_files: false, .. } if by.id == ANNA)
@@ -488,7 +489,7 @@ fn slash_commands_answer_the_person_alone() {
         assert!(answer["text"].as_str().unwrap().contains(words), "{name}: {answer}");
     }
     assert!(sent("slash_help", "").answer.body.contains("not enabled here"));
-    assert!(!HELP.contains(['&', '<', '>']), "the help text goes into mrkdwn as it is");
+    assert!(!help().contains(['&', '<', '>']), "the help text goes into mrkdwn as it is");
 }
 
 #[test]

@@ -20,7 +20,7 @@ pub struct ChatLimits {
 }
 
 /// How long a Discord interaction token can be used (Discord's documentation: 15 minutes), less a margin.
-pub const DISCORD_TOKEN_MS: u64 = 14 * MINUTE_MS;
+pub const REPLY_TOKEN_MS: u64 = 14 * MINUTE_MS;
 /// Rolling more often than this would only be noise.
 const MIN_CARD_ROLL_MS: u64 = 1_000;
 

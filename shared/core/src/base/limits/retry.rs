@@ -66,7 +66,7 @@ impl RetryLimits {
         newer_ms_max: 5 * MINUTE_MS,
         outage_ms: 15 * MINUTE_MS,
         telling_ms: WEEKEND_MS,
-        control_ms: super::DISCORD_TOKEN_MS,
+        control_ms: super::REPLY_TOKEN_MS,
         owed_ms: 12 * 60 * MINUTE_MS,
         refusals: 15,
         closed_tries: 4,

@@ -74,7 +74,7 @@ pub fn replay(
         Body::Control(_) | Body::Overview(_) | Body::Candidate(_) => return Replay::TooLate,
         // The thread's first post may stand already: only the token of the request finds it for sure.
         Body::Open(open) => {
-            if now_ms >= open.accepted_at_ms.saturating_add(crate::base::limits::DISCORD_TOKEN_MS) {
+            if now_ms >= open.accepted_at_ms.saturating_add(crate::base::limits::REPLY_TOKEN_MS) {
                 return Replay::TooLate;
             }
         }
@@ -152,7 +152,7 @@ mod tests {
                 reply: Reply::Nobody,
             })
         };
-        for body in [stop, operation, open(NOW_MS - crate::base::limits::DISCORD_TOKEN_MS)] {
+        for body in [stop, operation, open(NOW_MS - crate::base::limits::REPLY_TOKEN_MS)] {
             assert_eq!(judged(&body), Replay::TooLate, "{body:?}");
         }
         assert_eq!(judged(&open(NOW_MS - 1)), Replay::Send);

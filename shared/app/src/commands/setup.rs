@@ -1,4 +1,4 @@
-//! `OwnKey`: keys of a server's or workspace's own, shown, entered and taken away in the chat.
+//! `sandbox-setup`: keys of a server's or workspace's own, shown, entered and taken away in the chat.
 //!
 //! Promised: only somebody who may manage the place gets a link, and what was entered with it is looked at as theirs; a key
 //! counts only when its provider has taken it, and until then whatever counted before goes on; sandboxes that live are not cut
@@ -22,8 +22,8 @@ use bobbin_core::tenant::settings::{NotChanged, Settings, places};
 use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
-use super::Lane;
-use super::configure::{NOT_SAID, RACES_MAX};
+use super::config::{NOT_SAID, RACES_MAX};
+use crate::control::Lane;
 use crate::model_keys::KeyState;
 use crate::tenants::NOT_ON;
 
@@ -378,5 +378,29 @@ fn waiting(error: ProviderError) -> Failure {
     match error.failure {
         failure @ (Failure::Wait { .. } | Failure::Outage { .. }) => failure,
         _ => Failure::Wait { after_ms: 0, seen: error.seen },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bobbin_core::base::person::Person;
+
+    use super::*;
+
+    #[test]
+    fn a_stored_key_is_named_by_its_fingerprint() {
+        let own = OwnKey {
+            sealed: "sealed".to_owned(),
+            fingerprint: "3f9a".to_owned(),
+            state: Stored::Valid,
+            by: Person::default(),
+            since_ms: 1,
+            checked_at_ms: 1,
+        };
+        let daytona = done(Key::DaytonaApiKey, &own);
+        let anthropic = done(Key::AnthropicApiKey, &own);
+        assert!(daytona.starts_with("Done: Daytona takes the key `3f9a`, and new sandboxes"));
+        assert!(anthropic.starts_with("Done: Anthropic takes the key `3f9a`. It is used"));
+        assert!(!daytona.contains("sealed") && !anthropic.contains("sealed"));
     }
 }

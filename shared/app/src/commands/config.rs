@@ -1,4 +1,4 @@
-//! `Configure`: settings of the tenant, shown and changed in the chat.
+//! `sandbox-config`, and where new sandboxes are made: settings of the tenant, shown and changed in the chat.
 //!
 //! Promised: a change is made once however often its word is delivered, by somebody who may manage the place and was
 //! asked about at the platform where the request does not say so; who changed what is on record and in the log; two
@@ -14,7 +14,7 @@ use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::settings::{Change, Kind, List, Settings, change_words, listing};
 use bobbin_core::text::span;
 
-use super::Lane;
+use crate::control::Lane;
 use crate::providers::OF_TENANTS;
 
 /// Times that others may be first, within one delivery.
@@ -159,8 +159,23 @@ fn later(change: &Change, settings: &Settings, now_ms: Ms) -> String {
 /// An id as people of the platform can make it out: a mention of a channel is shown as its name, and pings nobody.
 /// People and roles are ids of one kind there, so theirs stand as they are.
 fn named(thread: &ThreadKey, list: List, id: &str) -> String {
-    match (thread, list) {
-        (ThreadKey::Discord { .. }, List::Channels) => format!("<#{id}>"),
-        _ => format!("`{id}`"),
+    let shown = match list {
+        List::Channels => thread.channel_shown(id),
+        List::People => None,
+    };
+    shown.unwrap_or_else(|| format!("`{id}`"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn channels_are_shown_as_the_chat_shows_them_and_people_by_their_ids() {
+        let discord = ThreadKey::discord("1", "2").expect("a key");
+        let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
+        assert_eq!(named(&discord, List::Channels, "20"), "<#20>");
+        assert_eq!(named(&discord, List::People, "4"), "`4`");
+        assert_eq!(named(&slack, List::Channels, "C1"), "`C1`");
     }
 }

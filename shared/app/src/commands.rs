@@ -1,0 +1,119 @@
+//! What each command and button does: one file a use case, with its words and their tests. The table of commands is
+//! [`bobbin_core::shown::commands`].
+
+mod again;
+mod config;
+mod connect;
+mod destroy;
+mod diff;
+mod list;
+mod meant;
+mod now;
+mod operate;
+mod settle;
+mod setup;
+mod status;
+mod stop;
+mod withdraw;
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::{Control, Want};
+use bobbin_core::shown::commands::{Command, WhoMay};
+use bobbin_core::tenant::access::Refusal;
+use bobbin_core::tenant::settings::{Change, NotChanged, Settings};
+
+use crate::arrival::Arrival;
+use crate::control::Lane;
+
+impl Lane<'_> {
+    /// Does what is wanted.
+    pub(crate) async fn carry(&self, control: &Control, arrival: Arrival) -> Result<(), Failure> {
+        let Arrival { receive, now_ms, .. } = arrival;
+        // What ingress says itself needs nobody's leave.
+        match &control.want {
+            Want::Say { text } => return self.chat.tell(&control.reply, text).await,
+            Want::Help { text } => return self.answer(control, text).await,
+            _ => {}
+        }
+        let found = self.store.record_with_settings(&control.thread).await;
+        let found = found.map_err(|e| e.failure())?;
+        // Nor does what who runs the stack says.
+        if let Want::Halt { turn } = &control.want {
+            return self.halt(control, turn, &found).await;
+        }
+        if let Err(refusal) = admitted(control, &found.settings) {
+            return self.chat.tell(&control.reply, &refusal.to_string()).await;
+        }
+        match &control.want {
+            Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
+            Want::StopAll => self.stop_all(control, &found, arrival).await,
+            Want::Now { turn } => self.now(control, &found, turn).await,
+            Want::Diff { turn } => self.diff(control, turn.as_ref(), &found).await,
+            Want::Configure { change } => {
+                self.configure(control, change, found.settings, now_ms).await
+            }
+            Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
+            Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, arrival).await,
+            Want::Sandboxes { page, in_thread } => {
+                self.list(control, (*page, *in_thread), &found, now_ms).await
+            }
+            Want::Connect { to } => self.connect(control, to.as_ref(), &found, now_ms).await,
+            Want::AskDestroy { sandbox } => {
+                self.ask_destroy(control, sandbox, &found, now_ms).await
+            }
+            Want::Operate { sandbox, operation } => {
+                self.operate(control, (sandbox, *operation), &found, now_ms).await
+            }
+            Want::Command { want } => self.command(control, *want, &found, arrival).await,
+            Want::Again { turn } => self.again(control, turn, now_ms).await,
+            Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
+            Want::Settle { ask, choice } => {
+                self.settle(control, &found, (ask, choice), receive, now_ms).await
+            }
+        }
+    }
+
+    /// A command that is about nothing but where it was typed.
+    async fn command(
+        &self,
+        control: &Control,
+        command: Command,
+        found: &Loaded,
+        arrival: Arrival,
+    ) -> Result<(), Failure> {
+        let row = command.row();
+        if row.who == WhoMay::Managers && !self.membership(control).await?.manages {
+            return self.chat.tell(&control.reply, &NotChanged::NotAllowed.to_string()).await;
+        }
+        match command {
+            Command::Status => self.status(control, found, arrival.now_ms).await,
+            // Wanted by more than their names.
+            Command::Sandbox
+            | Command::Say
+            | Command::Diff
+            | Command::Stop
+            | Command::Reset
+            | Command::Name
+            | Command::List
+            | Command::Connect
+            | Command::Destroy
+            | Command::Config
+            | Command::Setup
+            | Command::Help => Err(Failure::NonRecoverable {
+                advice: format!("{} came without what it is about", row.name),
+            }),
+        }
+    }
+}
+
+/// Whether the settings let somebody say a word; checked with each click. Who manages the place may always see and
+/// change the settings, or a list without them in it could never be mended.
+fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
+    let mends = match &control.want {
+        Want::Configure { change: Change::Show } => control.membership.manages,
+        Want::Configure { .. } | Want::OwnKey { .. } => true,
+        _ => false,
+    };
+    if mends { Ok(()) } else { settings.admit(&control.membership, &control.by.id) }
+}

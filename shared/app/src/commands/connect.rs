@@ -1,0 +1,54 @@
+//! `sandbox-connect`, and the button of the list: the thread goes to another sandbox.
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::{Control, Which, Work};
+
+use crate::control::Lane;
+
+impl Lane<'_> {
+    /// Behind what runs in the thread: the word travels in its group.
+    pub(super) async fn connect(
+        &self,
+        control: &Control,
+        to: Option<&Which>,
+        found: &Loaded,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let meant = match to {
+            None | Some(Which::Here) => None,
+            Some(which) => match self.meant(control, which, found).await? {
+                Ok((key, _)) => Some(key),
+                Err(words) => return self.chat.tell(&control.reply, &words).await,
+            },
+        };
+        let work = Work::Connect {
+            to: meant,
+            by: control.by.clone(),
+            membership: control.membership.clone(),
+        };
+        self.send(control, work, None, now_ms).await?;
+        let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
+        self.chat.tell(&control.reply, asked_for(runs)).await
+    }
+}
+
+const fn asked_for(runs: bool) -> &'static str {
+    if runs {
+        "This has been asked for: the thread goes there when what runs and waits here is done, and says so."
+    } else {
+        "This has been asked for: the thread says when it is connected."
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_asks_hears_what_the_thread_waits_for() {
+        assert!(asked_for(true).contains("when what runs and waits here is done"));
+        assert!(!asked_for(false).contains("waits here"));
+    }
+}

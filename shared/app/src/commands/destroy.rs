@@ -1,0 +1,34 @@
+//! `sandbox-destroy`, and the button of the list: asks once, with what would be lost. What is answered is an operation.
+
+use bobbin_chat::Say;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::{Control, Operation, Which};
+use bobbin_core::shown::sandboxes::Listed;
+
+use super::operate::pointless;
+use crate::control::Lane;
+
+impl Lane<'_> {
+    /// Asks once, with what would be lost.
+    pub(super) async fn ask_destroy(
+        &self,
+        control: &Control,
+        which: &Which,
+        found: &Loaded,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let (key, record) = match self.meant(control, which, found).await? {
+            Ok(meant) => meant,
+            Err(words) => return self.chat.tell(&control.reply, &words).await,
+        };
+        let listed = Listed::of(&key, &record);
+        if let Some(why) = pointless(&listed, Operation::Destroy) {
+            return self.chat.tell(&control.reply, &why).await;
+        }
+        let thread = &control.thread;
+        let say = Say::AskDestroy { thread, sandbox: &listed, now_ms };
+        self.chat.tell(&control.reply, say).await
+    }
+}

@@ -1,0 +1,61 @@
+//! `sandbox-list`: the sandboxes of the tenant that have a name.
+
+use std::collections::BTreeSet;
+
+use bobbin_chat::Say;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, SandboxKey};
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::Control;
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page};
+
+use super::meant::here;
+use crate::control::Lane;
+
+/// Sandboxes whose records are read for one list.
+const LISTED_MAX: usize = 200;
+
+impl Lane<'_> {
+    /// The sandboxes of the tenant that have a name, a page of them, for who asks alone.
+    pub(super) async fn list(
+        &self,
+        control: &Control,
+        (page, in_thread): (u32, bool),
+        found: &Loaded,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let tenant = control.thread.tenant();
+        let names = self.store.names(&tenant).await.map_err(|e| e.failure())?;
+        let here = here(found);
+        let keys: BTreeSet<_> = names
+            .iter()
+            .filter(|(name, key)| outside::is_seen_from(here.as_ref(), (name, key)))
+            .take(LISTED_MAX)
+            .map(|(_, key)| key.clone())
+            .collect();
+        let records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
+        let mut all = Vec::new();
+        for (key, record) in records {
+            match record {
+                Ok(Some(record)) if record.name.is_some() => all.push(self.listed(&key, &record)),
+                Ok(_) => {}
+                Err(error) => {
+                    tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a sandbox with a name cannot be read, so it is not listed");
+                }
+            }
+        }
+        let place = ListContext { thread: control.thread.clone(), in_thread, here };
+        let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
+        let page = Page::of(all, page, place, now_ms);
+        self.chat.tell(&control.reply, Say::Sandboxes(&page)).await
+    }
+
+    /// A sandbox, with what its provider lacks.
+    pub(super) fn listed(&self, key: &SandboxKey, record: &SandboxRecord) -> Listed {
+        let provider = self.tenants.set_up().named(record.provider.as_deref());
+        let why = provider.ok().and_then(|one| one.facts().snapshots().err());
+        Listed::of(key, record).without_snapshots(why)
+    }
+}

@@ -1,0 +1,91 @@
+//! The sandbox that somebody means: the thread's, one of a name, or the one of a button. Who may use Bobbin where they ask may
+//! do anything with it, as everybody may reset a thread; checked with each click.
+
+use std::collections::BTreeSet;
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::{Control, Which};
+use bobbin_core::records::outside;
+use bobbin_core::records::sandbox::SandboxRecord;
+use bobbin_core::records::session::Session;
+use bobbin_core::shown::commands::Command;
+
+use crate::control::Lane;
+
+const NO_SANDBOX: &str = "This thread has no sandbox yet. Send a task and it gets one, or name the sandbox that you mean.";
+
+/// Said where a button is of a sandbox that is not there any more.
+fn gone(thread: &ThreadKey) -> String {
+    let list = thread.command(Command::List);
+    format!("That sandbox does not exist any more. {list} shows those that do.")
+}
+
+/// The sandbox that somebody means, or words for them.
+type Meant = Result<(SandboxKey, SandboxRecord), String>;
+
+impl Lane<'_> {
+    pub(super) async fn meant(
+        &self,
+        control: &Control,
+        which: &Which,
+        found: &Loaded,
+    ) -> Result<Meant, Failure> {
+        let tenant = control.thread.tenant();
+        let key = match which {
+            Which::Here => {
+                let Some(session) = &found.session else {
+                    return Ok(Err(NO_SANDBOX.to_owned()));
+                };
+                let is_there = session.sandbox.is_alive() || session.sandbox.is_shared();
+                let meant = (session.sandbox_key(), session.sandbox.clone());
+                return Ok(if is_there { Ok(meant) } else { Err(NO_SANDBOX.to_owned()) });
+            }
+            Which::Named(name) => {
+                let found = self.store.name(&tenant, name).await;
+                match found.map_err(|e| e.failure())? {
+                    Some(key) => key,
+                    None => return Ok(Err(words::no_sandbox(name, &control.thread))),
+                }
+            }
+            Which::Exactly(key) if key.tenant() == tenant => key.clone(),
+            Which::Exactly(_) => return Ok(Err(gone(&control.thread))),
+        };
+        let keys = BTreeSet::from([key.clone()]);
+        let mut records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
+        let record = records.remove(&key).transpose().map_err(|e| e.failure())?;
+        // What nobody named is no business of other threads than its own.
+        let here = here(found);
+        let record = record.flatten().filter(|record| match &record.name {
+            Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),
+            None => here.as_ref() == Some(&key),
+        });
+        Ok(record.map(|record| (key, record)).ok_or_else(|| match which {
+            Which::Named(name) => words::no_sandbox(name, &control.thread),
+            Which::Here | Which::Exactly(_) => gone(&control.thread),
+        }))
+    }
+}
+
+/// The sandbox that the thread works in.
+pub(super) fn here(found: &Loaded) -> Option<SandboxKey> {
+    found.session.as_ref().map(Session::sandbox_key)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_button_of_a_sandbox_that_is_gone_names_the_list_of_its_chat() {
+        let discord = ThreadKey::discord("1", "2").expect("a key");
+        let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
+        let words = |list: &str| {
+            format!("That sandbox does not exist any more. {list} shows those that do.")
+        };
+        assert_eq!(gone(&discord), words("/sandbox-list"));
+        assert_eq!(gone(&slack), words("@Bobbin sandbox list"));
+    }
+}

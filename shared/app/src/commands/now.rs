@@ -1,0 +1,43 @@
+//! The button *Send now*: a prompt that waits is sent into what runs.
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::TurnId;
+use bobbin_core::protocol::decide::queue::{Steering, steer};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::message::Control;
+
+use crate::control::Lane;
+
+impl Lane<'_> {
+    /// The flag alone: whoever follows the run puts the intent on record and sends the words.
+    pub(super) async fn now(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        turn: &TurnId,
+    ) -> Result<(), Failure> {
+        let words = match steer(found.session.as_ref(), &found.flags, turn) {
+            Steering::Flag => {
+                let marked = self
+                    .store
+                    .mark_now(&control.thread, turn, &control.by)
+                    .await
+                    .map_err(|e| e.failure())?;
+                if marked {
+                    if let Some(running) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
+                        self.look_now(control, running).await;
+                    }
+                    return Ok(());
+                } else {
+                    words::SENDS_ALREADY
+                }
+            }
+            Steering::Sent => words::SENT_ALREADY,
+            Steering::Over => words::NOT_WAITING,
+            Steering::NothingRuns => words::NOTHING_RUNS,
+            Steering::NotKept => words::NOT_KEPT,
+        };
+        self.chat.tell(&control.reply, words).await
+    }
+}

@@ -1,0 +1,70 @@
+//! A decision on what the agent asks.
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::ask::{Ask, Choice};
+use bobbin_core::records::message::Control;
+use bobbin_core::shown::asks::{self, Ruling};
+
+use crate::control::{Lane, place};
+use crate::sandboxes::Target;
+
+impl Lane<'_> {
+    /// The first decision settles the ask; who comes later, or with something that does not fit, is told so.
+    pub(super) async fn settle(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        (ask, choice): (&str, &Choice),
+        receive: u32,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let Loaded { session, flags, .. } = found;
+        let record = session.as_ref().map(|session| (session, flags));
+        let ruling = asks::rule(record, (ask, choice), &control.by, receive, now_ms);
+        let (generation, ask, settlement) = match ruling {
+            Ruling::Mark { generation, ask, settlement } => (generation, ask, settlement),
+            Ruling::TellAgent { generation, ask, choice } => {
+                return self.carry_out(control, found, generation, (ask, &choice)).await;
+            }
+            Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
+        };
+        let first = self
+            .store
+            .mark_settled(&control.thread, &ask.id, &settlement)
+            .await
+            .map_err(|e| e.failure())?;
+        if first {
+            return self.carry_out(control, found, generation, (ask, &settlement.choice)).await;
+        }
+        let (_, flags) = self.record(&control.thread).await?;
+        let words = flags
+            .settled
+            .get(&ask.id)
+            .map_or_else(|| asks::OVER.to_owned(), |first| asks::too_late(ask, first));
+        self.chat.tell(&control.reply, &words).await
+    }
+
+    async fn carry_out(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        generation: u32,
+        (ask, decision): (&Ask, &Choice),
+    ) -> Result<(), Failure> {
+        let sandboxes = self.sandboxes(&control.thread, found).await?;
+        let (sandbox, workspace) = place(&control.thread, found);
+        let target = Target {
+            thread: &control.thread,
+            sandbox: &sandbox,
+            generation,
+            workspace: &workspace,
+        };
+        sandboxes.settle(target, generation, (&ask.id, &ask.about), decision).await?;
+        if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
+            self.look_now(control, turn).await;
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,185 @@
+//! `stop`, with `all` or without, its buttons, and the operator's word for one turn.
+
+use std::time::Duration;
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
+use bobbin_core::protocol::decide::words;
+use bobbin_core::protocol::ports::Loaded;
+use bobbin_core::records::card::{Card, CardState, card_kind};
+use bobbin_core::records::flags::StoppedAll;
+use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::message::Control;
+use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::turn::Turn;
+use bobbin_core::records::usage::Usage;
+
+use crate::arrival::Arrival;
+use crate::control::{Lane, place};
+use crate::sandboxes::Target;
+
+/// The control lane waits no longer than this for an abort: other threads' Stops need its slots. The cancel flag stays, and the
+/// worker that follows the run sees it and aborts.
+const ABORT_MS_MAX: u64 = 5_000;
+
+impl Lane<'_> {
+    /// The flag first: whoever follows the run sees it, even if the abort does not get through.
+    pub(super) async fn stop(
+        &self,
+        control: &Control,
+        wanted: Option<&TurnId>,
+        found: &Loaded,
+        arrival: Arrival,
+    ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
+        let Loaded { session, flags, .. } = found;
+        let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let turn = match (wanted, running) {
+            (Some(id), Some(turn)) if turn.id != *id && turn.covers(id) => {
+                return self.sent_already(control, turn, id, now_ms).await;
+            }
+            (Some(id), running) if running.is_none_or(|turn| turn.id != *id) => {
+                let ended = self.entries(&control.thread, std::slice::from_ref(id)).await?.pop();
+                return match ended {
+                    Some(turn) => self.show_ended(&control.thread, &turn).await,
+                    None => self.withdraw(control, id, flags.queued.get(id), now_ms).await,
+                };
+            }
+            (Some(_), Some(turn)) => turn,
+            (None, Some(turn)) if arrival.may_mean(turn.accepted_at_ms) => turn,
+            (_, _) => {
+                return self.chat.tell(&control.reply, "Nothing is running here.").await;
+            }
+        };
+        self.cancel(control, found, turn).await?;
+        if wanted.is_none() {
+            self.say_done(control, "Stopping…").await;
+        }
+        Ok(())
+    }
+
+    /// The queue first, so that nothing of it begins when the run ends: one flag for what nobody has announced yet, and a flag
+    /// each, by which their cards are known. Nothing is said before all is flagged and the run is ended.
+    pub(super) async fn stop_all(
+        &self,
+        control: &Control,
+        found: &Loaded,
+        arrival: Arrival,
+    ) -> Result<(), Failure> {
+        let now_ms = arrival.now_ms;
+        let Loaded { session, flags, .. } = found;
+        let running = session.as_ref().and_then(|session| session.turn.as_ref());
+        let running = running.filter(|turn| arrival.may_mean(turn.accepted_at_ms));
+        let waiting = flags.waiting();
+        let behind: Vec<_> = waiting
+            .into_iter()
+            .filter(|(turn, _)| !running.is_some_and(|running| running.covers(turn)))
+            .filter(|(_, queued)| arrival.may_mean(queued.accepted_at_ms))
+            .take(self.limits.record.thread_queue)
+            .collect();
+        let id = control.id.as_str().into();
+        let all = StoppedAll { by: control.by.clone(), until_ms: arrival.sent_ms };
+        let flagged = self.store.mark_stopped_all(&control.thread, &id, &all);
+        flagged.await.map_err(|e| e.failure())?;
+        for (turn, _) in &behind {
+            self.mark(&control.thread, turn, control).await?;
+        }
+        if let Some(turn) = running {
+            self.cancel(control, found, turn).await?;
+        }
+        let words = words::stopped_all(running.is_some(), behind.len());
+        self.say_done(control, &words).await;
+        let mut unshown = Ok(());
+        for (turn, queued) in &behind {
+            let shown = self.show_withdrawn(control, turn, queued, now_ms).await;
+            unshown = unshown.and(shown);
+        }
+        if let Err(failure) = unshown {
+            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
+        }
+        Ok(())
+    }
+
+    /// The same for exactly this turn; one that runs no more, or never did, is left alone.
+    pub(super) async fn halt(
+        &self,
+        control: &Control,
+        id: &TurnId,
+        found: &Loaded,
+    ) -> Result<(), Failure> {
+        match found.session.as_ref().and_then(|session| session.turn.as_ref()) {
+            Some(turn) if turn.id == *id => self.cancel(control, found, turn).await,
+            _ => Ok(()),
+        }
+    }
+
+    /// Control flags the running turn as cancelled, and ends its run.
+    async fn cancel(&self, control: &Control, found: &Loaded, turn: &Turn) -> Result<(), Failure> {
+        self.mark(&control.thread, &turn.id, control).await?;
+        let session = found.session.as_ref();
+        let agent_session = session.and_then(|session| session.conversation.session.as_ref());
+        let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted()) else {
+            self.look_now(control, turn).await;
+            return Ok(());
+        };
+        let aborted = async {
+            let sandboxes = self.sandboxes(&control.thread, found).await?;
+            let (sandbox, workspace) = place(&control.thread, found);
+            let target = Target {
+                thread: &control.thread,
+                sandbox: &sandbox,
+                generation: prompted.generation,
+                workspace: &workspace,
+            };
+            let messages = turn.messages();
+            sandboxes.abort_answering(target, prompted.generation, agent_session, &messages).await
+        };
+        let silent =
+            |_| Err(Failure::SandboxDown { seen: "the agent did not answer in time".to_owned() });
+        let aborted = tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted);
+        if let Err(failure) = aborted.await.unwrap_or_else(silent) {
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+        }
+        self.look_now(control, turn).await;
+        Ok(())
+    }
+
+    /// Says what has been done already. A word that cannot be said is no reason to do it again: the cards say it too, and what
+    /// runs by then may be another turn.
+    async fn say_done(&self, control: &Control, words: &str) {
+        if let Err(failure) = self.chat.tell(&control.reply, words).await {
+            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "what was asked for is done; it could not be said");
+        }
+    }
+
+    /// A prompt that was sent into the run cannot be taken out of it: its card, which may show that it is being withdrawn, gets
+    /// its words back.
+    async fn sent_already(
+        &self,
+        control: &Control,
+        turn: &Turn,
+        id: &TurnId,
+        now_ms: Ms,
+    ) -> Result<(), Failure> {
+        let steered = turn.steered.iter().find(|one| one.turn == *id);
+        if let Some((steered, at)) = steered.and_then(|one| Some((one, one.card.as_ref()?))) {
+            let state = CardState::Ended {
+                outcome: Outcome::Joined { turn: turn.id.clone() },
+                usage: Usage::default(),
+            };
+            let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
+            self.show(&control.thread, at, &PostKind::Card, card).await?;
+        }
+        self.chat.tell(&control.reply, words::SENT_ALREADY).await
+    }
+
+    /// The click's own answer showed "stopping" on the card after its last words: they are put back.
+    async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
+        let Some(at) = &turn.card else { return Ok(()) };
+        let state = CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage };
+        let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);
+        let model = turn.selection.model.as_deref().unwrap_or(self.model);
+        let card = Card::new(&turn.turn, state, since_ms, now_ms, model);
+        self.show(thread, at, &card_kind(turn.rolls), card).await
+    }
+}

@@ -1,0 +1,138 @@
+//! From what was filled in at a command to what is wanted, for both chats.
+//!
+//! A command that is about nothing but where it was typed needs no line here.
+
+use bobbin_core::base::ids::{BadSandboxName, SandboxName};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Want, Which, Work};
+use bobbin_core::shown::commands::argument::{ALL, KEEP_FILES, NAME};
+use bobbin_core::shown::commands::{Argument, Command, Reach, TABLE, Takes};
+use bobbin_core::tenant::settings::Kind;
+
+use crate::Sought;
+
+/// What somebody filled in at a command.
+pub(crate) trait FilledIn {
+    /// The text of an argument. The ids of files, channels, roles and people are texts.
+    fn text(&self, name: &str) -> Option<&str>;
+
+    /// The text of an argument that has to be there.
+    fn required(&self, name: &str) -> &str {
+        self.text(name).unwrap_or_default()
+    }
+
+    /// Whether a yes-or-no argument was set to yes.
+    fn flag(&self, name: &str) -> bool;
+}
+
+/// Who typed it, and where.
+pub(crate) struct Typist<'a> {
+    pub(crate) by: &'a Person,
+    pub(crate) membership: &'a Membership,
+    pub(crate) in_thread: bool,
+}
+
+/// What a command asks for.
+#[derive(Debug)]
+pub(crate) enum Intent {
+    /// Past what runs in the thread.
+    Control(Want),
+    /// In the thread's order.
+    Work(Work),
+}
+
+impl Intent {
+    /// What a command asks for; a task, settings, keys and the help are read by each chat in its own way.
+    ///
+    /// # Errors
+    /// The name of a sandbox that cannot be one, in words for the person.
+    pub(crate) fn of(
+        command: Command,
+        filled_in: &impl FilledIn,
+        typist: &Typist<'_>,
+    ) -> Result<Self, BadSandboxName> {
+        let by = || typist.by.clone();
+        let membership = || typist.membership.clone();
+        Ok(Self::Control(match command {
+            Command::Diff => Want::Diff { turn: None },
+            Command::Stop if filled_in.flag(ALL) => Want::StopAll,
+            Command::Stop => Want::Stop { turn: None },
+            Command::Reset => {
+                let keeps_files = filled_in.flag(KEEP_FILES);
+                let (by, membership) = (by(), membership());
+                return Ok(Self::Work(Work::Reset { by, membership, keeps_files }));
+            }
+            Command::Name => {
+                let name = filled_in.required(NAME).trim().parse()?;
+                return Ok(Self::Work(Work::Name { name, by: by(), membership: membership() }));
+            }
+            Command::List => Want::Sandboxes { page: 0, in_thread: typist.in_thread },
+            Command::Connect => Want::Connect { to: sandbox(filled_in, NAME)?.map(Which::Named) },
+            Command::Destroy => {
+                let sandbox = sandbox(filled_in, NAME)?.map_or(Which::Here, Which::Named);
+                Want::AskDestroy { sandbox }
+            }
+            want => Want::Command { want },
+        }))
+    }
+
+    /// Whether it is about the thread in which the command was typed.
+    pub(crate) fn needs_thread(&self, command: Command) -> bool {
+        let is_here = matches!(self, Self::Control(Want::AskDestroy { sandbox: Which::Here }));
+        is_here || command.row().reach == Reach::Thread
+    }
+}
+
+/// The sandbox that an argument names.
+pub(crate) fn sandbox(
+    filled_in: &impl FilledIn,
+    name: &str,
+) -> Result<Option<SandboxName>, BadSandboxName> {
+    match filled_in.text(name).unwrap_or_default().trim() {
+        "" => Ok(None),
+        typed => typed.parse().map(Some),
+    }
+}
+
+/// What is suggested for the argument of this name; `of` says the kind of a default.
+pub(crate) fn sought(name: &str, of: impl Fn() -> Option<Kind>) -> Option<Sought> {
+    let of_command = |argument: &'static Argument| match argument.takes {
+        Takes::Subcommand(arguments) => arguments,
+        _ => std::slice::from_ref(argument),
+    };
+    let arguments = TABLE.iter().flat_map(|row| row.arguments).flat_map(of_command);
+    arguments.filter(|argument| argument.name == name).find_map(|argument| match argument.takes {
+        Takes::Sandbox => Some(Sought::Sandbox),
+        Takes::Kind(kind) => Some(Sought::Choice(kind)),
+        Takes::Default => of().map(Sought::Choice),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use bobbin_core::shown::commands::Spoken;
+
+    use super::*;
+
+    #[test]
+    fn the_page_for_people_names_every_command() {
+        let page = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../docs/CHATS.md");
+        let page = std::fs::read_to_string(page).expect("the page is there");
+        let has =
+            |typed: &str| ["`", " "].iter().any(|end| page.contains(&format!("`{typed}{end}")));
+        for row in TABLE {
+            assert!(has(&format!("/{}", row.name)), "/{}", row.name);
+            match (row.spoken, row.reach) {
+                (Spoken::Words(words), Reach::Tenant) => {
+                    assert!(has(&format!("/bobbin {words}")), "/bobbin {words}");
+                }
+                (Spoken::Words(words), _) => assert!(has(words), "{words}"),
+                (Spoken::Button(label), _) => assert!(page.contains(&format!("**{label}**"))),
+                (Spoken::Task, _) => {}
+            }
+        }
+    }
+}
