@@ -27,7 +27,7 @@ static FETCHING: Mutex<()> = Mutex::const_new(());
 
 pub fn trials() -> Vec<Trial> {
     let one = |(agent, asks)| {
-        let name = format!("embedded::native::{agent}_says_does_asks_is_stopped_fails_and_goes_on");
+        let name = format!("embedded::native::{agent}_works_in_a_thread");
         trial(&name, async move || whole(agent, asks).await)
     };
     AGENTS.map(one).into()

@@ -14,16 +14,14 @@ use crate::scenarios::Scenario;
 
 /// What OpenCode itself makes of files.
 const OF_AGENT: [Scenario; 3] = [
-    ("the_card_says_what_was_changed_and_shows_it_on_demand", |world, on| {
-        Box::pin(changed(world, on))
-    }),
-    ("an_odd_file_name_makes_changes_unknown_not_none", |world, on| Box::pin(odd_name(world, on))),
-    ("images_reach_the_model_and_stay_files_too", |world, on| Box::pin(images(world, on))),
+    ("card_shows_changes_on_demand", |world, on| Box::pin(changed(world, on))),
+    ("odd_filename_makes_changes_unknown", |world, on| Box::pin(odd_name(world, on))),
+    ("whole_images_reach_the_model", |world, on| Box::pin(images(world, on))),
 ];
 /// What is shown of them.
 const OF_CHAT: [Scenario; 2] = [
-    ("files_to_be_shown_are_posted_once_each", |world, on| Box::pin(shown(world, on))),
-    ("the_plan_stands_on_the_card", |world, on| Box::pin(planned(world, on))),
+    ("display_files_are_posted_once", |world, on| Box::pin(shown(world, on))),
+    ("card_shows_the_plan", |world, on| Box::pin(planned(world, on))),
 ];
 
 /// An image of one pixel, as hex.

@@ -15,15 +15,13 @@ use crate::run::{CHAT, brisk, on, trial};
 use crate::scenarios::Scenario;
 
 pub const ALL: [Scenario; 7] = [
-    ("one_question_is_answered_by_a_button", |world, on| Box::pin(button(world, on))),
-    ("own_words_are_an_answer", |world, on| Box::pin(own_words(world, on))),
+    ("button_answers_a_question", |world, on| Box::pin(button(world, on))),
+    ("free_text_answers_a_question", |world, on| Box::pin(own_words(world, on))),
     ("a_select_takes_several_options", |world, on| Box::pin(several(world, on))),
     ("three_questions_are_one_form", |world, on| Box::pin(form(world, on))),
-    ("a_question_that_is_skipped_ends_the_run", |world, on| Box::pin(skipped(world, on))),
-    ("the_second_to_decide_is_told_who_was_first", |world, on| Box::pin(second(world, on))),
-    ("a_permission_shows_the_command_and_what_always_covers", |world, on| {
-        Box::pin(permission(world, on))
-    }),
+    ("skipped_question_ends_the_run", |world, on| Box::pin(skipped(world, on))),
+    ("late_decider_sees_first_decision", |world, on| Box::pin(second(world, on))),
+    ("permission_shows_command_and_always_scope", |world, on| Box::pin(permission(world, on))),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -34,19 +32,12 @@ pub fn trials() -> Vec<Trial> {
             trials.push(on(&CHAT, &name, async move |world| scenario(world, platform).await));
         }
     }
-    trials.push(on(
-        &CHAT,
-        "asks::discord::more_questions_than_a_form_has_parts_are_answered_in_lines",
-        lines,
-    ));
-    trials.push(trial("asks::nobody_answers_in_time_and_that_counts_as_no", expired));
-    trials.push(trial("asks::an_ask_survives_the_death_of_its_worker", async || {
-        killed(quick(), "").await
+    trials.push(on(&CHAT, "asks::discord::many_questions_are_answered_in_lines", lines));
+    trials.push(trial("asks::expired_ask_counts_as_no", expired));
+    trials.push(trial("asks::ask_survives_its_workers_death", async || killed(quick(), "").await));
+    trials.push(trial("asks::ask_survives_polling_workers_death", async || {
+        killed(brisk(), "slow: 6 one two three four\n").await
     }));
-    trials.push(trial(
-        "asks::an_ask_of_a_turn_that_nobody_holds_survives_the_death_of_whoever_looks",
-        async || killed(brisk(), "slow: 6 one two three four\n").await,
-    ));
     trials
 }
 

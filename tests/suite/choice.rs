@@ -27,12 +27,11 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("embedded::choice::{}::{what}", platform.word());
+        trials.push(trial(&name("turn_uses_chosen_repository_and_model"), async move || {
+            chosen(platform).await
+        }));
         trials.push(trial(
-            &name("a_turn_runs_on_the_repository_and_with_the_model_that_were_chosen"),
-            async move || chosen(platform).await,
-        ));
-        trials.push(trial(
-            &name("what_cannot_be_had_is_told_in_words_and_the_next_prompt_tries_again"),
+            &name("unavailable_choice_is_explained_and_recoverable"),
             async move || refused(platform).await,
         ));
     }

@@ -32,13 +32,12 @@ pub(crate) const ROOM: f64 = 2.0;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test("costs::the_bills_are_what_counts_and_prices_come_to", || {
+        Trial::test("costs::documented_bills_follow_from_counts", || {
             bills();
             Ok(())
         }),
-        on(&COMMON, "costs::a_turn_takes_no_more_than_the_document_counts", measured),
-        trial("costs::a_look_that_finds_nothing_new_takes_what_the_document_counts", looked)
-            .with_ignored_flag(true),
+        on(&COMMON, "costs::turn_stays_within_documented_counts", measured),
+        trial("costs::idle_poll_matches_documented_counts", looked).with_ignored_flag(true),
     ]
 }
 

@@ -14,193 +14,162 @@ use serde_yaml_ng::Value;
 /// Where what an alarm of Bobbin's own counts is driven: event, file, test.
 #[rustfmt::skip]
 const COUNTED: [(&str, Alarm, &str, &str); 10] = [
-    ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_request_that_cannot_be_queued_is_counted"),
-    ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
-    ("message.buried", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
-    ("turn.untold", Alarm::WorkDropped, "tests/sim/tests/decide/steering.rs", "an_end_that_the_chat_never_takes_is_told_to_the_operator_once"),
-    ("turn.lost", Alarm::WorkDropped, "shared/core/src/protocol/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
-    ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted"),
-    ("chat.outage.began", Alarm::ServiceAway, "tests/sim/tests/decide/outages.rs", "a_chat_that_is_away_is_told_to_the_operator_once_a_turn"),
-    ("provider.breaker.opened", Alarm::ServiceAway, "shared/cloud/tests/cloud/breakers.rs", "outages_of_many_workers_open_it_for_all_and_one_probe_closes_it"),
-    ("account.other", Alarm::ServiceAway, "tests/suite/security/keys.rs", "a_key_of_another_account_ends_no_sandbox_and_makes_none_until_a_person_gives_them_up"),
-    ("turn.failed", Alarm::TurnFailed, "shared/core/src/protocol/signals.rs", "an_ended_turn_is_told_once_with_what_it_took"),
+    ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "unqueued_request_is_counted"),
+    ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
+    ("message.buried", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
+    ("turn.untold", Alarm::WorkDropped, "tests/sim/tests/decide/steering.rs", "undelivered_end_is_signalled_once"),
+    ("turn.lost", Alarm::WorkDropped, "shared/core/src/protocol/signals.rs", "ended_turn_is_signalled_once"),
+    ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
+    ("chat.outage.began", Alarm::ServiceAway, "tests/sim/tests/decide/outages.rs", "chat_outage_is_signalled_once"),
+    ("provider.breaker.opened", Alarm::ServiceAway, "shared/cloud/tests/cloud/breakers.rs", "workers_share_one_breaker"),
+    ("account.other", Alarm::ServiceAway, "tests/suite/security/keys.rs", "foreign_account_key_touches_no_sandbox"),
+    ("turn.failed", Alarm::TurnFailed, "shared/core/src/protocol/signals.rs", "ended_turn_is_signalled_once"),
 ];
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test(
-            "deployment::alarms_look_at_all_metrics_that_the_code_writes_and_at_no_others",
-            || {
-                let written: BTreeSet<&str> = Alarm::ALL.iter().map(|it| it.metric()).collect();
+        Trial::test("deployment::alarms_cover_exactly_written_metrics", || {
+            let written: BTreeSet<&str> = Alarm::ALL.iter().map(|it| it.metric()).collect();
+            let all = alarms();
+            let own = all.iter().filter(|(_, alarm)| alarm["Namespace"] == NAMESPACE);
+            let looked_at: BTreeSet<&str> = own
+                .map(|(_, alarm)| {
+                    assert_eq!(alarm["Dimensions"][0]["Name"], DIMENSION);
+                    alarm["MetricName"].as_str().unwrap()
+                })
+                .collect();
+            assert_eq!(looked_at, written);
+            Ok(())
+        }),
+        Trial::test("deployment::in_flight_alarm_precedes_the_limit", || {
+            let all = alarms();
+            let (_, alarm) = all.iter().find(|(id, _)| id == "MessagesInFlight").unwrap();
+            assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesNotVisible");
+            let named = &alarm["Dimensions"][0]["Value"];
+            assert_eq!(tagged(named), "Messages.QueueName");
+            let threshold = alarm["Threshold"].as_u64().unwrap();
+            assert!(2 * threshold <= IN_FLIGHT_MAX, "{threshold}");
+            let about = alarm["AlarmDescription"].as_str().unwrap();
+            assert!(about.contains("(120,000)"), "{about}");
+            Ok(())
+        }),
+        Trial::test("deployment::queue_redrive_counts_match_code", || {
+            let template = template();
+            for (queue, bound) in
+                [("Messages", DELIVERIES_MAX), ("Control", CONTROL_DELIVERIES_MAX)]
+            {
+                let policy = &template["Resources"][queue]["Properties"]["RedrivePolicy"];
+                let most = policy["maxReceiveCount"].as_u64();
+                assert_eq!(most, Some(bound.into()), "{queue}");
+            }
+            Ok(())
+        }),
+        Trial::test("deployment::every_alarm_event_has_a_test", || {
+            let runbook = std::fs::read_to_string(workspace().join("docs/RUNBOOK.md")).unwrap();
+            for kind in Kind::ALL {
+                let listed = COUNTED.iter().find(|(event, ..)| *event == kind.name());
+                assert_eq!(listed.map(|it| it.1), kind.alarm(), "{}", kind.name());
+            }
+            for (event, alarm, file, test) in COUNTED {
+                let text = std::fs::read_to_string(workspace().join(file)).unwrap();
+                assert!(text.contains(test), "{file} has no {test}");
                 let all = alarms();
-                let own = all.iter().filter(|(_, alarm)| alarm["Namespace"] == NAMESPACE);
-                let looked_at: BTreeSet<&str> = own
-                    .map(|(_, alarm)| {
-                        assert_eq!(alarm["Dimensions"][0]["Name"], DIMENSION);
-                        alarm["MetricName"].as_str().unwrap()
-                    })
-                    .collect();
-                assert_eq!(looked_at, written);
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::running_turns_are_alarmed_on_well_before_a_queue_can_hold_no_more",
-            || {
-                let all = alarms();
-                let (_, alarm) = all.iter().find(|(id, _)| id == "MessagesInFlight").unwrap();
-                assert_eq!(alarm["MetricName"], "ApproximateNumberOfMessagesNotVisible");
-                let named = &alarm["Dimensions"][0]["Value"];
-                assert_eq!(tagged(named), "Messages.QueueName");
-                let threshold = alarm["Threshold"].as_u64().unwrap();
-                assert!(2 * threshold <= IN_FLIGHT_MAX, "{threshold}");
+                let (id, _) =
+                    all.iter().find(|(_, one)| one["MetricName"] == alarm.metric()).unwrap();
+                let page = page(&runbook, id);
+                assert!(page.contains(&format!("`{event}`")), "{id}: {event}");
+            }
+            Ok(())
+        }),
+        Trial::test("deployment::functions_depend_on_one_crypto_only", || {
+            let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+            for function in ["ingress", "worker", "sweeper", "tools"] {
+                let told = std::process::Command::new(&cargo)
+                    .current_dir(workspace())
+                    .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
+                    .args(["--package", &format!("bobbin-{function}")])
+                    .output()
+                    .unwrap();
+                let tree = String::from_utf8(told.stdout).unwrap();
+                assert!(tree.contains("\nbobbin-cloud "), "{told:?}", told = told.stderr);
+                let links =
+                    |name: &str| tree.lines().any(|line| line.starts_with(&format!("{name} ")));
+                for named in [
+                    "lambda_runtime",
+                    "lambda_http",
+                    "aws-sdk-dynamodb",
+                    "aws-sdk-sqs",
+                    "aws-sdk-scheduler",
+                    "aws-sdk-secretsmanager",
+                    "ring",
+                ] {
+                    assert!(links(named), "{function} does not link {named}");
+                }
+                // They cost a cold start files that are not there, and a second library of cryptography.
+                for kept_out in ["aws-config", "aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"] {
+                    assert!(!links(kept_out), "{function} links {kept_out}");
+                }
+            }
+            Ok(())
+        }),
+        Trial::test("deployment::dashboard_queries_only_known_events", || {
+            let known: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            let others = [
+                USED,
+                "message.buried",
+                "control.dropped",
+                "table.failed",
+                "provider.breaker.opened",
+            ];
+            let mut asked = BTreeSet::new();
+            for widget in widgets() {
+                let properties = &widget["properties"];
+                if widget["type"] == "metric" {
+                    let metrics = properties["metrics"].as_array().unwrap();
+                    // They are Amazon's own, which cost nothing.
+                    assert!(metrics.iter().all(|it| it[0].as_str().unwrap().starts_with("AWS/")));
+                    continue;
+                }
+                let query = properties["query"].as_str().unwrap();
+                assert!(query.starts_with("SOURCE '${WorkerLogs}' | filter event "), "{query}");
+                let quoted = query.split('\'').skip(3).step_by(2);
+                asked.extend(quoted.filter(|word| !word.ends_with('.')).map(str::to_owned));
+            }
+            let unknown: Vec<_> = asked
+                .iter()
+                .filter(|event| !known.contains(&***event) && !others.contains(&&***event))
+                .collect();
+            assert!(unknown.is_empty(), "{unknown:?} are written nowhere");
+            for needed in ["turn.answered", "turn.failed", "sandbox.create.ready", USED] {
+                assert!(asked.contains(needed), "{needed} is not shown");
+            }
+            Ok(())
+        }),
+        Trial::test("deployment::alarms_reach_topic_and_runbook", || {
+            let runbook = std::fs::read_to_string(workspace().join("docs/RUNBOOK.md")).unwrap();
+            let alarms = alarms();
+            for (id, alarm) in &alarms {
                 let about = alarm["AlarmDescription"].as_str().unwrap();
-                assert!(about.contains("(120,000)"), "{about}");
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::the_queues_give_a_message_up_after_as_many_deliveries_as_the_code_reckons_with",
-            || {
-                let template = template();
-                for (queue, bound) in
-                    [("Messages", DELIVERIES_MAX), ("Control", CONTROL_DELIVERIES_MAX)]
-                {
-                    let policy = &template["Resources"][queue]["Properties"]["RedrivePolicy"];
-                    let most = policy["maxReceiveCount"].as_u64();
-                    assert_eq!(most, Some(bound.into()), "{queue}");
+                assert!(about.ends_with(&format!("See docs/RUNBOOK.md, {id}.")), "{about}");
+                assert_eq!(tagged(&alarm["AlarmActions"][0]), "Alarms", "{id}");
+                let page = page(&runbook, id);
+                for part in ["**What it means.**", "**Look at.**", "**Do.**", "```"] {
+                    assert!(page.contains(part), "the page of {id} has no {part}");
                 }
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::whatever_an_alarm_of_ours_counts_has_a_test_and_stands_in_its_page",
-            || {
-                let runbook = std::fs::read_to_string(workspace().join("docs/RUNBOOK.md")).unwrap();
-                for kind in Kind::ALL {
-                    let listed = COUNTED.iter().find(|(event, ..)| *event == kind.name());
-                    assert_eq!(listed.map(|it| it.1), kind.alarm(), "{}", kind.name());
-                }
-                for (event, alarm, file, test) in COUNTED {
-                    let text = std::fs::read_to_string(workspace().join(file)).unwrap();
-                    assert!(text.contains(test), "{file} has no {test}");
-                    let all = alarms();
-                    let (id, _) =
-                        all.iter().find(|(_, one)| one["MetricName"] == alarm.metric()).unwrap();
-                    let page = page(&runbook, id);
-                    assert!(page.contains(&format!("`{event}`")), "{id}: {event}");
-                }
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::each_function_stands_on_the_named_packages_and_on_no_second_crypto",
-            || {
-                let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-                for function in ["ingress", "worker", "sweeper", "tools"] {
-                    let told = std::process::Command::new(&cargo)
-                        .current_dir(workspace())
-                        .args(["tree", "--offline", "--edges", "normal", "--prefix", "none"])
-                        .args(["--package", &format!("bobbin-{function}")])
-                        .output()
-                        .unwrap();
-                    let tree = String::from_utf8(told.stdout).unwrap();
-                    assert!(tree.contains("\nbobbin-cloud "), "{told:?}", told = told.stderr);
-                    let links =
-                        |name: &str| tree.lines().any(|line| line.starts_with(&format!("{name} ")));
-                    for named in [
-                        "lambda_runtime",
-                        "lambda_http",
-                        "aws-sdk-dynamodb",
-                        "aws-sdk-sqs",
-                        "aws-sdk-scheduler",
-                        "aws-sdk-secretsmanager",
-                        "ring",
-                    ] {
-                        assert!(links(named), "{function} does not link {named}");
-                    }
-                    // They cost a cold start files that are not there, and a second library of cryptography.
-                    for kept_out in
-                        ["aws-config", "aws-lc-rs", "aws-lc-sys", "openssl", "native-tls"]
-                    {
-                        assert!(!links(kept_out), "{function} links {kept_out}");
-                    }
-                }
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::the_dashboard_asks_the_log_for_events_that_the_code_writes",
-            || {
-                let known: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-                let others = [
-                    USED,
-                    "message.buried",
-                    "control.dropped",
-                    "table.failed",
-                    "provider.breaker.opened",
-                ];
-                let mut asked = BTreeSet::new();
-                for widget in widgets() {
-                    let properties = &widget["properties"];
-                    if widget["type"] == "metric" {
-                        let metrics = properties["metrics"].as_array().unwrap();
-                        // They are Amazon's own, which cost nothing.
-                        assert!(
-                            metrics.iter().all(|it| it[0].as_str().unwrap().starts_with("AWS/"))
-                        );
-                        continue;
-                    }
-                    let query = properties["query"].as_str().unwrap();
-                    assert!(query.starts_with("SOURCE '${WorkerLogs}' | filter event "), "{query}");
-                    let quoted = query.split('\'').skip(3).step_by(2);
-                    asked.extend(quoted.filter(|word| !word.ends_with('.')).map(str::to_owned));
-                }
-                let unknown: Vec<_> = asked
-                    .iter()
-                    .filter(|event| !known.contains(&***event) && !others.contains(&&***event))
-                    .collect();
-                assert!(unknown.is_empty(), "{unknown:?} are written nowhere");
-                for needed in ["turn.answered", "turn.failed", "sandbox.create.ready", USED] {
-                    assert!(asked.contains(needed), "{needed} is not shown");
-                }
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::every_alarm_reaches_the_topic_and_has_a_page_in_the_runbook",
-            || {
-                let runbook = std::fs::read_to_string(workspace().join("docs/RUNBOOK.md")).unwrap();
-                let alarms = alarms();
-                for (id, alarm) in &alarms {
-                    let about = alarm["AlarmDescription"].as_str().unwrap();
-                    assert!(about.ends_with(&format!("See docs/RUNBOOK.md, {id}.")), "{about}");
-                    assert_eq!(tagged(&alarm["AlarmActions"][0]), "Alarms", "{id}");
-                    let page = page(&runbook, id);
-                    for part in ["**What it means.**", "**Look at.**", "**Do.**", "```"] {
-                        assert!(page.contains(part), "the page of {id} has no {part}");
-                    }
-                }
-                let pages = runbook.matches("\n## ").count();
-                assert!(pages >= alarms.len(), "{pages} pages");
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::secrets_are_made_empty_and_nothing_of_them_follows_a_parameter",
-            || {
-                secrets_are_made_empty();
-                Ok(())
-            },
-        ),
-        Trial::test(
-            "deployment::each_function_is_told_of_the_secrets_that_its_role_may_read",
-            || {
-                told_of_what_may_be_read();
-                Ok(())
-            },
-        ),
-        Trial::test("deployment::what_holds_state_outlives_the_stack", || {
+            }
+            let pages = runbook.matches("\n## ").count();
+            assert!(pages >= alarms.len(), "{pages} pages");
+            Ok(())
+        }),
+        Trial::test("deployment::secrets_start_empty_without_parameters", || {
+            secrets_are_made_empty();
+            Ok(())
+        }),
+        Trial::test("deployment::functions_know_only_readable_secrets", || {
+            told_of_what_may_be_read();
+            Ok(())
+        }),
+        Trial::test("deployment::stateful_resources_outlive_the_stack", || {
             for (id, resource) in &resources() {
                 let kind = resource["Type"].as_str().unwrap();
                 let queue = ["Messages", "MessagesDead"].contains(&id.as_str());
@@ -218,13 +187,10 @@ pub fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
-        Trial::test(
-            "deployment::every_parameter_is_described_stands_in_a_group_and_is_no_key",
-            || {
-                parameters_are_asked_well();
-                Ok(())
-            },
-        ),
+        Trial::test("deployment::parameters_are_described_grouped_and_keyless", || {
+            parameters_are_asked_well();
+            Ok(())
+        }),
         Trial::test("deployment::every_override_is_documented", || {
             let page = workspace().join("docs/appendix/OVERRIDES.md");
             let page = std::fs::read_to_string(page).unwrap();
@@ -234,7 +200,7 @@ pub fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
-        Trial::test("deployment::sam_finds_the_binary_of_each_function", || {
+        Trial::test("deployment::sam_finds_every_function_binary", || {
             for (id, function) in functions() {
                 let folder = function["Properties"]["CodeUri"].as_str().unwrap();
                 let manifest = workspace().join(folder).join("Cargo.toml");

@@ -24,23 +24,11 @@ use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial(
-            "embedded::direct::all_direct_messages_of_a_person_share_a_sandbox_and_two_people_are_apart",
-            shared,
-        ),
-        trial(
-            "embedded::direct::what_was_begun_goes_on_where_it_was_begun_when_the_setting_is_switched",
-            switched,
-        ),
-        trial("embedded::direct::a_worker_that_dies_while_it_posts_finds_its_post_again", killed),
-        trial(
-            "embedded::direct::what_ingress_cannot_decide_is_worked_on_once_and_in_the_right_thread",
-            undecided,
-        ),
-        trial(
-            "embedded::direct::an_ask_a_pause_the_end_of_the_sandbox_and_a_reset_are_met_in_the_direct_messages",
-            whole_life,
-        ),
+        trial("embedded::direct::direct_messages_share_one_personal_sandbox", shared),
+        trial("embedded::direct::switched_setting_keeps_begun_conversations", switched),
+        trial("embedded::direct::killed_worker_finds_its_post_again", killed),
+        trial("embedded::direct::undecided_message_runs_once_in_place", undecided),
+        trial("embedded::direct::direct_messages_cover_whole_lifecycle", whole_life),
     ]
 }
 

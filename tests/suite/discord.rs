@@ -15,21 +15,13 @@ use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(&CHAT, "embedded::discord::a_ping_is_answered_and_a_badly_signed_one_refused", ping),
-        on(&CHAT, "embedded::discord::what_is_not_signed_starts_nothing", bad_signature),
-        on(&CHAT, "embedded::discord::malformed_bodies_get_a_clear_word", malformed),
-        on(
-            &CHAT,
-            "embedded::discord::the_reply_form_and_the_menu_command_go_on_in_the_sandbox",
-            reply_form,
-        ),
-        on(&CHAT, "embedded::discord::a_turn_whose_thread_was_deleted_ends_on_record", deleted),
-        on(&CHAT, "embedded::discord::an_expired_token_still_ends_in_an_answer", expired_token),
-        on(
-            &CHAT,
-            "embedded::discord::a_command_outside_of_a_thread_says_where_it_belongs",
-            outside,
-        ),
+        on(&CHAT, "embedded::discord::only_signed_pings_are_answered", ping),
+        on(&CHAT, "embedded::discord::unsigned_requests_start_nothing", bad_signature),
+        on(&CHAT, "embedded::discord::malformed_bodies_get_clear_errors", malformed),
+        on(&CHAT, "embedded::discord::form_and_menu_continue_sandbox", reply_form),
+        on(&CHAT, "embedded::discord::deleted_threads_turn_ends_on_record", deleted),
+        on(&CHAT, "embedded::discord::expired_token_still_gets_answer", expired_token),
+        on(&CHAT, "embedded::discord::command_outside_threads_names_its_place", outside),
     ]
 }
 

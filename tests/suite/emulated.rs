@@ -17,13 +17,13 @@ use crate::scenarios::{IDLE, Scenario, USUAL};
 const SIGNED: [(Platform, Scenario); 2] = [
     (
         Platform::Discord,
-        ("what_is_not_signed_starts_nothing", |world, _| {
+        ("unsigned_requests_start_nothing", |world, _| {
             Box::pin(crate::discord::bad_signature(world))
         }),
     ),
     (
         Platform::Slack,
-        ("what_is_not_signed_starts_nothing", |world, _| {
+        ("unsigned_requests_start_nothing", |world, _| {
             Box::pin(crate::slack::bad_signature(world))
         }),
     ),

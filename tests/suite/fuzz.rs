@@ -27,7 +27,7 @@ const MUTATION_BYTES_MAX: usize = 64 * 1024;
 const CORPUS_BYTES_MAX: u64 = 300 * 1024;
 
 pub fn trials() -> Vec<Trial> {
-    let complete = beside("fuzz::every_target_has_a_program_and_a_small_corpus", complete);
+    let complete = beside("fuzz::fuzz_targets_have_programs_and_corpora", complete);
     each("", INPUTS).chain([complete]).collect()
 }
 

@@ -21,27 +21,18 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("looks::{}::{what}", platform.word());
-        trials.push(on(
-            &SELDOM,
-            &name("a_stop_does_not_wait_for_the_next_look"),
-            async move |world| stopped(world, platform).await,
-        ));
-        trials.push(on(
-            &SELDOM,
-            &name("a_prompt_that_is_to_be_sent_now_does_not_wait_for_the_next_look"),
-            async move |world| sent_now(world, platform).await,
-        ));
-        trials.push(on(
-            &BRISK,
-            &name("an_ask_between_two_looks_is_shown_and_the_end_found_by_the_next"),
-            async move |world| found(world, platform).await,
-        ));
+        trials.push(on(&SELDOM, &name("stop_does_not_wait_for_polls"), async move |world| {
+            stopped(world, platform).await
+        }));
+        trials.push(on(&SELDOM, &name("send_now_does_not_await_polls"), async move |world| {
+            sent_now(world, platform).await
+        }));
+        trials.push(on(&BRISK, &name("ask_between_polls_is_shown"), async move |world| {
+            found(world, platform).await
+        }));
     }
-    trials.push(trial("looks::an_answer_to_an_ask_does_not_wait_for_the_next_look", decided));
-    trials.push(trial(
-        "looks::a_worker_that_is_killed_between_two_looks_costs_the_turn_nothing",
-        killed,
-    ));
+    trials.push(trial("looks::answer_does_not_wait_for_polls", decided));
+    trials.push(trial("looks::killed_worker_between_polls_costs_nothing", killed));
     trials
 }
 

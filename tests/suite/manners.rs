@@ -20,16 +20,10 @@ use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial(
-            "manners::sigterm_in_the_middle_of_a_run_leaves_no_process_and_the_thread_goes_on",
-            sigterm,
-        ),
-        trial(
-            "manners::after_kill_9_the_next_start_ends_what_was_left_and_the_thread_goes_on",
-            kill_9,
-        ),
-        trial("manners::two_stacks_do_not_share_a_state_folder", locked),
-        trial("manners::an_agent_in_a_terminal_ends_on_the_first_ctrl_c", interrupted),
+        trial("manners::sigterm_leaves_no_process_behind", sigterm),
+        trial("manners::restart_after_kill_resumes_thread", kill_9),
+        trial("manners::stacks_cannot_share_state_folder", locked),
+        trial("manners::first_ctrl_c_stops_terminal_agent", interrupted),
     ]
 }
 

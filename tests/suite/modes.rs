@@ -24,10 +24,8 @@ pub static NATIVE: Shared = Shared::in_mode(brisk, "native");
 /// What is not about agents, and is so often enough.
 const ELSEWHERE: [&str; 2] = ["a_name_is_won_once", "two_threads_run_at_once"];
 /// Of the asks what an agent is told: the other forms are the chats' own.
-const OF_ASKS: [&str; 2] = [
-    "one_question_is_answered_by_a_button",
-    "a_permission_shows_the_command_and_what_always_covers",
-];
+const OF_ASKS: [&str; 2] =
+    ["button_answers_a_question", "permission_shows_command_and_always_scope"];
 
 pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
@@ -48,24 +46,13 @@ pub fn trials() -> Vec<Trial> {
             trials.push(on(&NATIVE, &name, async move |world| scenario(world, platform).await));
         }
     }
-    trials.push(trial(
-        "embedded::compat::a_thread_goes_on_in_its_session_when_the_stack_changes_its_mode_and_changes_it_back",
-        changed,
-    ));
-    trials.push(trial(
-        "embedded::native::a_thread_keeps_the_way_it_began_with_and_a_turn_that_was_cut_goes_on",
-        kept,
-    ));
-    trials.push(trial(
-        "embedded::native::how_agents_are_run_is_chosen_for_one_sandbox_and_for_a_tenant",
-        chosen,
-    ));
+    trials.push(trial("embedded::compat::thread_keeps_session_across_mode_changes", changed));
+    trials.push(trial("embedded::native::thread_keeps_the_runtime_it_began", kept));
+    trials.push(trial("embedded::native::sandbox_or_tenant_chooses_runtime", chosen));
     trials
 }
 
-const DENIED: Scenario = ("what_a_person_refuses_is_not_done_and_the_run_goes_on", |world, on| {
-    Box::pin(denied(world, on))
-});
+const DENIED: Scenario = ("denied_command_does_not_run", |world, on| Box::pin(denied(world, on)));
 
 /// A stack in this mode, in which what a worker of an earlier start held comes back after six seconds.
 fn in_mode(mode: &str) -> Options {

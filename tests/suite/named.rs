@@ -18,14 +18,12 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("named::{}::{what}", platform.word());
+        trials.push(on(&CHAT, &name("terminal_manages_whole_sandbox_life"), async move |world| {
+            lived(world, platform).await
+        }));
         trials.push(on(
             &CHAT,
-            &name("a_sandbox_is_made_shared_listed_kept_and_destroyed_from_the_terminal"),
-            async move |world| lived(world, platform).await,
-        ));
-        trials.push(on(
-            &CHAT,
-            &name("a_sandbox_that_is_not_there_is_refused_before_anything_is_posted"),
+            &name("unknown_sandbox_is_refused_before_posting"),
             async move |world| missing(world, platform).await,
         ));
     }

@@ -20,19 +20,13 @@ use crate::scenarios::Scenario;
 
 /// What is tried in a thread of both chats.
 pub const ALL: [Scenario; 3] = [
-    ("a_prompt_that_is_sent_into_a_run_comes_after_it_and_is_answered_with_it", |world, on| {
-        Box::pin(sent_into(world, on))
-    }),
-    ("the_card_says_what_was_changed_and_shows_it_on_demand", |world, on| {
-        Box::pin(artifacts::changed(world, on))
-    }),
-    ("images_reach_the_model_and_stay_files_too", |world, on| {
-        Box::pin(artifacts::images(world, on))
-    }),
+    ("steered_prompt_joins_native_run", |world, on| Box::pin(sent_into(world, on))),
+    ("card_shows_changes_on_demand", |world, on| Box::pin(artifacts::changed(world, on))),
+    ("whole_images_reach_the_model", |world, on| Box::pin(artifacts::images(world, on))),
 ];
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("embedded::native::amp_says_does_goes_on_fails_and_is_stopped_in_a_thread", amp)]
+    vec![trial("embedded::native::amp_works_in_a_thread", amp)]
 }
 
 async fn sent_into(world: World, platform: Platform) {

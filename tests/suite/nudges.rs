@@ -47,32 +47,17 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("nudges::{}::{what}", platform.word());
-        trials.push(on(
-            &CALLED,
-            &name("an_end_is_told_without_a_look_that_comes_by_its_time"),
-            async move |world| ended(world, platform).await,
-        ));
-        trials.push(on(
-            &CALLED,
-            &name("an_ask_is_shown_without_a_look_that_comes_by_its_time"),
-            async move |world| ask(world, platform).await,
-        ));
+        trials.push(on(&CALLED, &name("nudge_reports_an_end_immediately"), async move |world| {
+            ended(world, platform).await
+        }));
+        trials.push(on(&CALLED, &name("nudge_shows_an_ask_immediately"), async move |world| {
+            ask(world, platform).await
+        }));
     }
-    trials.push(on(
-        &CALLED,
-        "nudges::words_that_are_forged_of_another_turn_late_or_a_thousand_do_nothing",
-        harmless,
-    ));
-    trials.push(on(
-        &CALLED,
-        "nudges::an_end_while_the_turn_is_being_given_back_is_told_once_and_at_once",
-        given_back,
-    ));
-    trials.push(trial("nudges::without_a_way_out_an_end_is_told_by_the_next_look", no_way_out));
-    trials.push(trial(
-        "nudges::a_worker_that_is_killed_in_the_look_that_a_nudge_brought_costs_nothing_and_no_token_is_written_down",
-        killed,
-    ));
+    trials.push(on(&CALLED, "nudges::invalid_or_flooding_nudges_are_harmless", harmless));
+    trials.push(on(&CALLED, "nudges::end_during_release_is_reported_once", given_back));
+    trials.push(trial("nudges::poll_reports_end_without_nudges", no_way_out));
+    trials.push(trial("nudges::killed_nudged_worker_leaks_no_token", killed));
     trials
 }
 

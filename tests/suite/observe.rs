@@ -66,18 +66,15 @@ const UNITS: [&str; 27] = [
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        beside("observe::the_judge_of_metrics_refuses_what_cloudwatch_would", || {
+        beside("observe::metric_judge_matches_cloudwatch_refusals", || {
             judge_is_strict();
             Ok(())
         }),
-        beside("observe::every_line_that_the_functions_can_log_names_its_event", || {
+        beside("observe::every_log_line_names_its_event", || {
             every_line_is_named();
             Ok(())
         }),
-        trial(
-            "embedded::observe::one_id_leads_from_the_request_to_the_sandbox_and_no_word_is_logged",
-            followed,
-        ),
+        trial("embedded::observe::one_id_traces_request_to_sandbox", followed),
     ]
 }
 

@@ -42,41 +42,32 @@ pub fn trials() -> Vec<Trial> {
         let name = platform.word();
         trials.push(on(
             &OPERATED,
-            &format!("operate::{name}::a_thread_is_listed_shown_and_exported"),
+            &format!("operate::{name}::thread_is_listed_shown_and_exported"),
             async move |world| looks(world, platform).await,
         ));
         trials.push(on(
             &OPERATED,
-            &format!(
-                "operate::{name}::a_sandbox_is_paused_resumed_destroyed_and_its_thread_forgotten"
-            ),
+            &format!("operate::{name}::operator_controls_whole_sandbox_life"),
             async move |world| acts(world, platform).await,
         ));
         trials.push(on(
             &OPERATED,
-            &format!("operate::{name}::a_running_turn_is_left_alone_unless_the_operator_says_so"),
+            &format!("operate::{name}::running_turn_is_spared_without_force"),
             async move |world| busy(world, platform).await,
         ));
     }
+    trials.push(on(&OPERATED, "operate::orphan_is_destroyed_only_when_confirmed", orphan));
     trials.push(on(
         &OPERATED,
-        "operate::an_orphan_is_found_by_a_dry_run_and_destroyed_by_the_second_word",
-        orphan,
-    ));
-    trials.push(on(
-        &OPERATED,
-        "operate::what_is_not_there_or_not_understood_is_told_with_what_to_do",
+        "operate::unknown_or_malformed_arguments_are_explained",
         wrong_words,
     ));
-    trials.push(trial("operate::without_a_stack_it_says_how_one_is_named", nowhere));
+    trials.push(trial("operate::missing_stack_option_is_explained", nowhere));
     // It receives whatever is in the queue until that is worn out: nobody else's message may be there.
-    trials.push(alone(
-        "operate::a_dead_letter_is_answered_exactly_once_when_it_is_sent_again",
-        async || {
-            let stack = OPERATED.get();
-            dead_letter(World::of(&stack)).await;
-        },
-    ));
+    trials.push(alone("operate::replayed_dead_letter_is_answered_once", async || {
+        let stack = OPERATED.get();
+        dead_letter(World::of(&stack)).await;
+    }));
     trials
 }
 

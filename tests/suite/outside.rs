@@ -30,13 +30,9 @@ pub static ASKING: Shared = Shared::with_options(|| Options {
 });
 
 const ALL: [Scenario; 3] = [
-    ("the_agent_has_the_tools_alone_and_what_it_makes_is_in_the_other_sandbox", |world, on| {
-        Box::pin(worked(world, on))
-    }),
-    ("a_command_is_asked_for_with_its_words", |world, on| Box::pin(asked(world, on))),
-    ("no_other_thread_sees_the_sandbox_with_the_code_or_ends_it", |world, on| {
-        Box::pin(unseen(world, on))
-    }),
+    ("outside_agent_works_in_tool_sandbox", |world, on| Box::pin(worked(world, on))),
+    ("permission_shows_the_tool_command", |world, on| Box::pin(asked(world, on))),
+    ("tool_sandbox_is_hidden_from_others", |world, on| Box::pin(unseen(world, on))),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -49,22 +45,14 @@ pub fn trials() -> Vec<Trial> {
     }
     trials.push(on(
         &ASKING,
-        "outside::the_sandbox_with_the_code_is_made_anew_from_its_newest_snapshot_and_ends_with_its_agents",
+        "outside::lost_tool_sandbox_returns_from_snapshot",
         async move |world| lost(world).await,
     ));
-    trials.push(on(
-        &ASKING,
-        "outside::the_code_is_at_the_provider_that_was_chosen_and_the_agent_is_not",
-        async move |world| elsewhere(world).await,
-    ));
-    trials.push(trial(
-        "outside::a_worker_that_dies_between_the_ends_of_the_two_leaves_neither",
-        killed,
-    ));
-    trials.push(trial(
-        "outside::where_no_tools_are_served_the_person_is_told_and_nothing_is_made",
-        not_served,
-    ));
+    trials.push(on(&ASKING, "outside::only_code_uses_chosen_provider", async move |world| {
+        elsewhere(world).await
+    }));
+    trials.push(trial("outside::killed_reset_leaves_neither_sandbox", killed));
+    trials.push(trial("outside::unserved_tools_refuse_outside_runtime", not_served));
     trials
 }
 

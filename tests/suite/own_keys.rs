@@ -30,23 +30,12 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("embedded::own_keys::{}::{what}", platform.word());
-        trials.push(trial(
-            &name("a_key_of_its_own_is_entered_once_tried_used_replaced_and_taken_away"),
-            async move || lived(platform).await,
-        ));
+        trials
+            .push(trial(&name("tenant_manages_its_own_key"), async move || lived(platform).await));
     }
-    trials.push(trial(
-        "embedded::own_keys::what_is_stored_opens_for_its_own_tenant_and_as_it_was_and_is_mended_by_storing_it_again",
-        tampered,
-    ));
-    trials.push(trial(
-        "embedded::own_keys::a_link_that_is_over_takes_nothing_and_a_key_that_nobody_could_try_is_kept_for_later",
-        late,
-    ));
-    trials.push(trial(
-        "embedded::own_keys::a_key_comes_in_by_discords_form_where_the_operator_says_so",
-        by_form,
-    ));
+    trials.push(trial("embedded::own_keys::sealed_key_opens_only_for_tenant", tampered));
+    trials.push(trial("embedded::own_keys::expired_setup_link_takes_no_key", late));
+    trials.push(trial("embedded::own_keys::discord_form_can_take_key", by_form));
     trials
 }
 

@@ -55,7 +55,7 @@ const BREAKS: [(u8, &str, Break); 17] = [
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![Trial::test("promises::a_good_history_keeps_all_of_them", || {
+    let mut trials = vec![Trial::test("promises::good_history_keeps_every_promise", || {
         check(&good()).unwrap();
         Ok(())
     })];
@@ -71,7 +71,7 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }));
     }
-    trials.push(Trial::test("promises::a_word_of_another_tenant_is_found", || {
+    trials.push(Trial::test("promises::leaked_word_between_tenants_is_found", || {
         let tenant = |name: &str, call: &str| Tenant {
             name: name.to_owned(),
             own: vec![format!("word of {name}")],

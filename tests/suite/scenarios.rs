@@ -19,29 +19,21 @@ pub type Scenario =
 
 /// Those that need the usual bounds.
 pub const USUAL: [Scenario; 4] = [
-    ("a_first_prompt_writes_its_file_and_a_follow_up_finds_it", |world, on| {
-        Box::pin(conversation(world, on))
-    }),
-    ("stop_ends_a_slow_run_and_the_sandbox_stays", |world, on| Box::pin(stopped(world, on))),
-    ("two_threads_run_at_once_and_one_thread_never_twice", |world, on| {
-        Box::pin(parallel(world, on))
-    }),
-    ("a_name_is_won_once_and_three_threads_work_in_its_sandbox_by_turns", |world, on| {
-        Box::pin(crate::share::in_turns(world, on))
-    }),
+    ("follow_up_finds_first_file", |world, on| Box::pin(conversation(world, on))),
+    ("stop_ends_run_and_keeps_sandbox", |world, on| Box::pin(stopped(world, on))),
+    ("two_threads_run_at_once", |world, on| Box::pin(parallel(world, on))),
+    ("a_name_is_won_once", |world, on| Box::pin(crate::share::in_turns(world, on))),
 ];
 /// So many of them are quick.
 const FIRST: usize = 3;
 /// Those that need an idle time of seconds.
 pub const IDLE: [Scenario; 1] =
-    [("an_idle_sandbox_is_paused_by_the_sweep_and_a_message_wakes_it", |world, on| {
-        Box::pin(paused(world, on))
-    })];
+    [("sweep_pauses_and_message_wakes_sandbox", |world, on| Box::pin(paused(world, on)))];
 pub const SLICED: [Scenario; 1] =
-    [("a_long_run_goes_over_several_deliveries", |world, on| Box::pin(sliced(world, on)))];
+    [("long_run_spans_several_deliveries", |world, on| Box::pin(sliced(world, on)))];
 pub const ASKED: [Scenario; 2] = [
     ("allow_once_lets_the_command_run", |world, on| Box::pin(allowed(world, on))),
-    ("a_model_that_refuses_is_reported_in_words", |world, on| Box::pin(refused(world, on))),
+    ("model_refusal_is_reported", |world, on| Box::pin(refused(world, on))),
 ];
 
 pub fn trials() -> Vec<Trial> {

@@ -19,30 +19,26 @@ pub fn trials() -> Vec<Trial> {
         let name = platform.word();
         trials.push(on(
             &CHAT,
-            &format!("send::{name}::a_task_gets_its_thread_and_its_words_come_to_the_terminal"),
+            &format!("send::{name}::sent_task_is_followed_in_terminal"),
             async move |world| answered(world, platform).await,
         ));
         trials.push(on(
             &CHAT,
-            &format!("send::{name}::the_exit_code_says_how_the_turn_ended"),
+            &format!("send::{name}::exit_code_reflects_the_outcome"),
             async move |world| otherwise(world, platform).await,
         ));
         trials.push(on(
             &CHAT,
-            &format!("send::{name}::ctrl_c_ends_the_following_and_nothing_else"),
+            &format!("send::{name}::ctrl_c_ends_only_following"),
             async move |world| interrupted(world, platform).await,
         ));
         trials.push(on(
             &CHAT,
-            &format!("send::{name}::a_channel_that_the_bot_cannot_see_is_told_with_what_to_do"),
+            &format!("send::{name}::unreachable_channel_is_explained"),
             async move |world| unseen(world, platform).await,
         ));
     }
-    trials.push(on(
-        &CHAT,
-        "send::in_a_terminal_the_progress_is_one_line_and_tables_fit_it_in_colours",
-        in_a_terminal,
-    ));
+    trials.push(on(&CHAT, "send::terminal_output_fits_lines_and_colours", in_a_terminal));
     trials
 }
 

@@ -15,13 +15,9 @@ use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "embedded::setup::a_test_turn_is_answered_where_people_see_it_on_discord",
-            discord,
-        ),
-        on(&CHAT, "embedded::setup::a_test_turn_goes_through_the_ingress_on_slack", slack),
-        on(&CHAT, "embedded::setup::a_test_turn_that_cannot_begin_says_what_to_do", refused),
+        on(&CHAT, "embedded::setup::discord_test_turn_is_visibly_answered", discord),
+        on(&CHAT, "embedded::setup::slack_test_turn_passes_ingress", slack),
+        on(&CHAT, "embedded::setup::refused_test_turn_says_what_helps", refused),
     ]
 }
 

@@ -19,14 +19,12 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         let name = |what: &str| format!("embedded::share::{}::{what}", platform.word());
-        trials.push(trial(
-            &name("a_sandbox_gets_a_name_is_listed_and_another_thread_works_in_it"),
-            async move || shared(platform).await,
-        ));
-        trials.push(trial(
-            &name("a_destroy_is_asked_for_once_ends_what_runs_and_is_told_in_every_thread"),
-            async move || destroyed(platform).await,
-        ));
+        trials.push(trial(&name("named_sandbox_is_shared_between_threads"), async move || {
+            shared(platform).await
+        }));
+        trials.push(trial(&name("confirmed_destroy_reaches_every_thread"), async move || {
+            destroyed(platform).await
+        }));
     }
     trials
 }

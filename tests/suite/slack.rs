@@ -15,11 +15,11 @@ use crate::run::{CHAT, COMMON, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(&CHAT, "embedded::slack::the_url_check_gets_its_challenge_back", url_verification),
-        on(&CHAT, "embedded::slack::what_is_not_signed_starts_nothing", bad_signature),
-        on(&COMMON, "embedded::slack::twins_and_retries_of_a_mention_lead_to_one_turn", twins),
+        on(&CHAT, "embedded::slack::url_check_returns_its_challenge", url_verification),
+        on(&CHAT, "embedded::slack::unsigned_requests_start_nothing", bad_signature),
+        on(&COMMON, "embedded::slack::repeated_mention_events_make_one_turn", twins),
         on(&CHAT, "embedded::slack::a_direct_message_needs_no_mention", direct_message),
-        on(&CHAT, "embedded::slack::malformed_bodies_get_a_clear_word", malformed),
+        on(&CHAT, "embedded::slack::malformed_bodies_get_clear_errors", malformed),
     ]
 }
 

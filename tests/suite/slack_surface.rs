@@ -15,37 +15,14 @@ use crate::shown::shows;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "embedded::slack_surface::a_task_reads_well_from_its_mention_to_its_answer",
-            task,
-        ),
-        on(
-            &CHAT,
-            "embedded::slack_surface::slacks_own_stop_ends_the_turn_and_the_card_says_who",
-            stopped,
-        ),
-        on(&CHAT, "embedded::slack_surface::a_decision_is_waited_for_and_stays_visible", decided),
-        on(
-            &CHAT,
-            "embedded::slack_surface::a_prompt_whose_message_is_deleted_while_it_waits_is_withdrawn",
-            deleted,
-        ),
-        on(
-            &CHAT,
-            "embedded::slack_surface::a_message_of_another_is_sent_to_the_agent_as_a_quote",
-            shortcut,
-        ),
-        on(
-            &CHAT,
-            "embedded::slack_surface::a_choice_that_cannot_be_one_is_told_to_its_person_alone",
-            unusable,
-        ),
-        trial(
-            "embedded::slack_surface::home_and_command_show_what_runs_and_who_manages_sets_the_defaults",
-            home,
-        ),
-        trial("embedded::slack_surface::an_answer_is_streamed_where_that_is_switched_on", streamed),
+        on(&CHAT, "embedded::slack_surface::slack_task_reads_well_throughout", task),
+        on(&CHAT, "embedded::slack_surface::slack_stop_names_the_person", stopped),
+        on(&CHAT, "embedded::slack_surface::decision_suspends_and_stays_visible", decided),
+        on(&CHAT, "embedded::slack_surface::deleting_the_message_withdraws_the_prompt", deleted),
+        on(&CHAT, "embedded::slack_surface::anothers_message_reaches_agent_as_quote", shortcut),
+        on(&CHAT, "embedded::slack_surface::invalid_choice_is_told_privately", unusable),
+        trial("embedded::slack_surface::home_shows_runs_and_default_settings", home),
+        trial("embedded::slack_surface::answers_stream_when_switched_on", streamed),
     ]
 }
 

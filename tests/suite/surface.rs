@@ -20,41 +20,14 @@ const WITHIN_MS: u64 = VISIBLE_MS_MAX;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "embedded::surface::a_task_reads_well_from_its_line_in_the_channel_to_its_answer",
-            task,
-        ),
-        on(
-            &CHAT,
-            "embedded::surface::the_reply_form_asks_for_words_files_and_whether_to_wait",
-            reply_form,
-        ),
-        on(
-            &CHAT,
-            "embedded::surface::messages_of_others_replies_and_forwards_travel_as_quotes",
-            quotes,
-        ),
-        on(
-            &CHAT,
-            "embedded::surface::the_end_of_a_turn_is_shown_in_a_thread_that_was_archived_meanwhile",
-            archived,
-        ),
-        on(
-            &CHAT,
-            "embedded::surface::what_a_locked_thread_was_not_told_is_said_once_it_is_unlocked",
-            locked,
-        ),
-        on(
-            &CHAT,
-            "embedded::surface::one_refused_write_at_the_end_costs_nobody_the_answer",
-            refused_once,
-        ),
-        trial(
-            "embedded::surface::settings_and_suggestions_of_a_server_are_for_those_who_may",
-            settings,
-        ),
-        trial("embedded::surface::limits_are_kept_and_missing_permissions_end_a_turn", limits),
+        on(&CHAT, "embedded::surface::discord_task_reads_well_throughout", task),
+        on(&CHAT, "embedded::surface::reply_form_offers_text_files_timing", reply_form),
+        on(&CHAT, "embedded::surface::replies_and_forwards_travel_as_quotes", quotes),
+        on(&CHAT, "embedded::surface::archived_thread_still_shows_end", archived),
+        on(&CHAT, "embedded::surface::unlocked_thread_gets_withheld_answer", locked),
+        on(&CHAT, "embedded::surface::single_refused_write_loses_no_answer", refused_once),
+        trial("embedded::surface::only_the_permitted_use_server_settings", settings),
+        trial("embedded::surface::discord_limits_and_permissions_are_respected", limits),
     ]
 }
 

@@ -38,42 +38,28 @@ const NAMES: [&str; 8] = [
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "tools::the_protocols_own_client_works_in_a_sandbox_and_a_stale_bearer_is_refused",
-            async move |world| walked(world).await,
-        ),
-        on(
-            &COMMON,
-            "tools::the_real_opencode_is_offered_these_tools_and_no_others_and_works_by_them",
-            async move |world| offered(world).await,
-        ),
+        on(&CHAT, "tools::mcp_client_works_stale_bearer_fails", async move |world| {
+            walked(world).await
+        }),
+        on(&COMMON, "tools::real_opencode_gets_only_sandbox_tools", async move |world| {
+            offered(world).await
+        }),
         // What is killed are the processes of all of the stack's calls.
-        trial(
-            "tools::a_server_that_dies_between_two_calls_or_in_one_is_not_missed_and_runs_nothing_twice",
-            async || {
-                let stack =
-                    Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
-                survived(World::of(&stack)).await;
-                stack.end().unwrap();
-            },
-        ),
-        trial(
-            "tools::a_sandbox_whose_tools_are_used_is_not_stopped_for_want_of_a_turn",
-            async || {
-                let mut limits = quick();
-                limits["idle_pause_ms"] = json!(IDLE_MS);
-                let stack =
-                    Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
-                used(World::of(&stack)).await;
-                stack.end().unwrap();
-            },
-        ),
-        on(
-            &CHAT,
-            "tools::a_sandbox_that_was_stopped_is_brought_back_and_one_that_is_gone_is_told",
-            async move |world| brought_back(world).await,
-        ),
+        trial("tools::dying_tool_server_repeats_no_command", async || {
+            let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
+            survived(World::of(&stack)).await;
+            stack.end().unwrap();
+        }),
+        trial("tools::used_tools_keep_sandbox_running", async || {
+            let mut limits = quick();
+            limits["idle_pause_ms"] = json!(IDLE_MS);
+            let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(limits) });
+            used(World::of(&stack)).await;
+            stack.end().unwrap();
+        }),
+        on(&CHAT, "tools::tool_call_wakes_stopped_sandbox", async move |world| {
+            brought_back(world).await
+        }),
     ]
 }
 

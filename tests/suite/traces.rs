@@ -16,11 +16,7 @@ const STEPS: [&str; 6] =
     ["create", "ensure_server", "find_agent_session", "send_prompt", "follow", "post"];
 
 pub fn trials() -> Vec<Trial> {
-    vec![on(
-        &CHAT,
-        "traces::each_step_of_a_turn_is_a_span_of_its_invocation_and_tells_no_content",
-        spans,
-    )]
+    vec![on(&CHAT, "traces::turn_steps_are_spans_without_content", spans)]
 }
 
 async fn spans(world: World) {

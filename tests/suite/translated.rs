@@ -27,7 +27,7 @@ pub fn trials() -> Vec<Trial> {
             assert!(!findings.is_empty(), "the linter does not look");
             Ok(())
         }),
-        Trial::test("translated::nothing_has_a_name_that_a_second_stack_would_want_too", || {
+        Trial::test("translated::resource_names_never_clash_between_stacks", || {
             assert_eq!(fixed_names(&template().translated), Vec::<String>::new());
             let named_by_sam = translate(&source().replace("OmitName: true", ""))?.translated;
             assert_eq!(fixed_names(&named_by_sam), [r#"SweeperTick: Name is "SweeperTick""#]);
@@ -37,7 +37,7 @@ pub fn trials() -> Vec<Trial> {
             assert_eq!(fixed_names(&clashing).len(), 1);
             Ok(())
         }),
-        Trial::test("translated::a_first_deployment_that_fails_leaves_nothing_behind", || {
+        Trial::test("translated::failed_first_deployment_leaves_nothing", || {
             let at_first = parameters(&[]);
             for (id, resource) in resources() {
                 assert_ne!(resource["DeletionPolicy"], "Retain", "{id}");
@@ -73,31 +73,28 @@ pub fn trials() -> Vec<Trial> {
             assert_eq!(allowed("Observability").len(), 4);
             Ok(())
         }),
-        Trial::test(
-            "translated::nobody_pays_for_traces_and_a_dashboard_who_did_not_ask_for_them",
-            || {
-                assert_eq!(resources()["Dashboard"]["Condition"], "IsObserved");
-                let condition = &template().translated["Conditions"]["IsObserved"];
-                for (word, mode) in [("info", "PassThrough"), ("full", "Active")] {
-                    let chosen = parameters(&[("Observability", word)]);
-                    assert_eq!(holds(condition, &chosen), word == "full");
-                    for (id, function) in functions() {
-                        let traced = &function["Properties"]["TracingConfig"]["Mode"];
-                        assert_eq!(resolve(traced, &chosen), Some(json!(mode)), "{id}");
-                    }
+        Trial::test("translated::traces_and_dashboard_are_opt_in", || {
+            assert_eq!(resources()["Dashboard"]["Condition"], "IsObserved");
+            let condition = &template().translated["Conditions"]["IsObserved"];
+            for (word, mode) in [("info", "PassThrough"), ("full", "Active")] {
+                let chosen = parameters(&[("Observability", word)]);
+                assert_eq!(holds(condition, &chosen), word == "full");
+                for (id, function) in functions() {
+                    let traced = &function["Properties"]["TracingConfig"]["Mode"];
+                    assert_eq!(resolve(traced, &chosen), Some(json!(mode)), "{id}");
                 }
-                let default = &template().translated["Parameters"]["Observability"]["Default"];
-                assert_eq!(default, "info");
-                Ok(())
-            },
-        ),
-        Trial::test("translated::a_new_account_takes_the_default_share", || {
+            }
+            let default = &template().translated["Parameters"]["Observability"]["Default"];
+            assert_eq!(default, "info");
+            Ok(())
+        }),
+        Trial::test("translated::default_share_fits_new_accounts", || {
             let share = share(10);
             assert_eq!(resolved_default("Concurrency"), 10);
             assert_eq!(share.reserved, BTreeMap::new(), "there is nothing to reserve");
             Ok(())
         }),
-        Trial::test("translated::no_lane_of_any_share_can_take_anothers_room", || {
+        Trial::test("translated::every_share_leaves_each_lane_room", || {
             let mut before: Option<Share> = None;
             for count in allowed("Concurrency") {
                 let count = count.as_u64().unwrap();

@@ -25,11 +25,7 @@ const ANNOUNCED: &str = "dynamodb UpdateItem";
 const SENT: &str = "/prompt_async";
 
 pub fn trials() -> Vec<Trial> {
-    vec![on(
-        &CHAT,
-        "trips::a_prompt_on_an_active_thread_is_sent_after_a_claim_a_read_and_a_write",
-        counted,
-    )]
+    vec![on(&CHAT, "trips::active_thread_prompt_takes_few_calls", counted)]
 }
 
 async fn counted(world: World) {

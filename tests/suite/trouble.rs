@@ -11,14 +11,8 @@ use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial(
-            "embedded::trouble::a_provider_that_answers_html_or_refuses_the_key_is_reported_in_words",
-            provider,
-        ),
-        trial(
-            "embedded::trouble::a_model_of_openai_behind_an_endpoint_of_ones_own_answers",
-            own_endpoint,
-        ),
+        trial("embedded::trouble::provider_trouble_is_reported_in_words", provider),
+        trial("embedded::trouble::openai_model_works_behind_own_endpoint", own_endpoint),
     ]
 }
 

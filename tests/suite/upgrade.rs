@@ -17,10 +17,7 @@ use crate::run::trial;
 const DELIVERIES: i64 = 3;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "embedded::upgrade::what_a_newer_worker_wrote_waits_for_it_and_its_fields_outlive_an_older_one",
-        newer,
-    )]
+    vec![trial("embedded::upgrade::older_worker_leaves_newer_records_intact", newer)]
 }
 
 async fn newer() {

@@ -17,10 +17,7 @@ use serde_json::json;
 use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "embedded::vercel::a_conversation_goes_on_over_the_end_of_a_sandboxs_time",
-        conversation,
-    )]
+    vec![trial("embedded::vercel::conversation_outlives_a_sandboxs_session", conversation)]
 }
 
 async fn conversation() {

@@ -20,25 +20,21 @@ pub fn trials() -> Vec<Trial> {
     let mut trials = Vec::new();
     for platform in Platform::ALL {
         trials.push(trial(
-            &format!("embedded::waiting::{}::what_is_lost_can_be_run_again", platform.word()),
+            &format!("embedded::waiting::{}::lost_turn_can_be_rerun", platform.word()),
             async move || narrow(platform).await,
         ));
         let name = |what: &str| format!("embedded::{}::{what}", platform.word());
         trials.extend([
-            on(
-                &CHAT,
-                &name("a_waiting_prompt_is_shown_counted_and_can_be_withdrawn"),
-                async move |world| withdrawn(world, platform).await,
-            ),
-            on(
-                &CHAT,
-                &name("a_waiting_prompt_is_sent_into_the_running_turn_and_answered_with_it"),
-                async move |world| sent_now(world, platform).await,
-            ),
-            on(&CHAT, &name("stop_all_ends_the_run_and_empties_the_queue"), async move |world| {
+            on(&CHAT, &name("waiting_prompt_is_shown_and_withdrawable"), async move |world| {
+                withdrawn(world, platform).await
+            }),
+            on(&CHAT, &name("waiting_prompt_joins_running_turn"), async move |world| {
+                sent_now(world, platform).await
+            }),
+            on(&CHAT, &name("stop_all_empties_run_and_queue"), async move |world| {
                 all_stopped(world, platform).await
             }),
-            on(&CHAT, &name("the_ledger_and_a_wake_up_follow_an_answer"), async move |world| {
+            on(&CHAT, &name("answer_updates_ledger_and_wake"), async move |world| {
                 recorded(world, platform).await
             }),
         ]);

@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn the_policy_names_the_style_that_the_page_has_and_allows_nothing_else() {
+    fn page_policy_allows_only_own_style() {
         let hash = STANDARD.encode(Sha256::digest(STYLE.as_bytes()));
         let shown = form(Key::DaytonaApiKey, &link("Ada"), 0, None);
         let policy = shown.headers.iter().find(|(name, _)| *name == "content-security-policy");
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_leave_its_place_in_the_page() {
+    fn names_are_escaped_in_page() {
         let shown = form(Key::DaytonaApiKey, &link("<img src=x>\"'&"), 0, Some("<b>"));
         assert!(shown.body.contains("<b>&lt;img src=x&gt;&quot;&#39;&amp;</b>"), "{}", shown.body);
         assert_eq!(shown.status, 422);

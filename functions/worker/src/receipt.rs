@@ -196,7 +196,7 @@ mod tests {
     use super::delivery_id;
 
     #[test]
-    fn two_executions_of_one_receive_are_two_deliveries() {
+    fn each_execution_has_own_delivery_id() {
         let (one, other) = (delivery_id("s1", 3), delivery_id("s1", 3));
         assert_ne!(one, other);
         assert!(one.starts_with("s1#3-") && other.starts_with("s1#3-"));

@@ -202,7 +202,7 @@ mod tests {
     }
 
     #[test]
-    fn every_command_that_the_documents_quote_is_one_and_each_is_quoted() {
+    fn documented_and_existing_commands_agree() {
         let mut seen = BTreeSet::new();
         for file in documents() {
             for quoted in quoted(&std::fs::read_to_string(&file).expect("readable")) {
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn the_help_lists_each_command_once_by_what_it_is_for_and_says_what_the_exit_codes_mean() {
+    fn help_groups_commands_and_exit_codes() {
         command().debug_assert();
         let help = command().render_help().to_string();
         let middle = help.find("\nSet-up:\n").expect("two groups");
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_a_command_never_reach_another_one() {
+    fn options_stay_with_their_command() {
         for line in [
             "bobbin setup --dry-run",
             "bobbin all --dry-run",
@@ -290,7 +290,7 @@ mod tests {
     }
 
     #[test]
-    fn help_offers_no_option_that_is_refused() {
+    fn help_offers_no_refused_option() {
         for path in [&["agent", "run"][..], &["completions"], &["thread", "list"]] {
             let line = ["bobbin"].iter().chain(path).chain(&["--help"]);
             let help = read(line.map(OsString::from)).expect_err("help").to_string();
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mistyped_word_is_met_with_the_right_one() {
+    fn mistyped_words_get_suggestions() {
         for (line, right) in [
             ("bobbin thraed list", "'thread'"),
             ("bobbin thread lsit", "'list'"),
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn the_options_of_the_stack_are_the_same_for_every_command() {
+    fn every_command_takes_stack_options() {
         for command in ["check", "thread list", "discord endpoint", "dead replay --all"] {
             for line in [
                 format!("bobbin --stack mine --aws-endpoint http://a {command}"),
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_words_are_named() {
+    fn wrong_arguments_are_named() {
         for (line, says) in [
             ("bobbin thread list --phase sleeping", "[possible values: creating, active"),
             ("bobbin thread list --idle soon", "90s, 30m, 2h or 1d"),

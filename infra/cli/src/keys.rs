@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_found_by_either_name_and_lies_in_a_known_secret() {
+    fn keys_are_found_by_either_name() {
         for key in &KEYS {
             assert_eq!(named(key.name()), Ok(key));
             assert_eq!(named(key.variable), Ok(key));

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned_and_nothing_moves_the_cursor() {
+    fn columns_align_without_control_characters() {
         let rows = rows([
             ["a", "a rather long cell of words", "1 s"],
             ["bb", "ü\u{1b}[2J\u{202e}x", "22 min"],
@@ -122,7 +122,7 @@ bb  ü[2Jx           22 min"
     }
 
     #[test]
-    fn keys_keep_their_ends_in_a_narrow_terminal() {
+    fn narrow_tables_keep_key_ends() {
         let row = |end: &str| {
             let key = format!("discord:1575350328751030272:15753604666396{end}");
             [key, "active 3 s".to_owned(), "22 min ago".to_owned()]
@@ -139,7 +139,7 @@ discord…60466639606016  active 3 s  22 min ago"
     }
 
     #[test]
-    fn wide_characters_take_two_columns_and_are_never_cut_in_half() {
+    fn wide_characters_are_never_cut() {
         let rows =
             rows([["田中さん", "修正する 👩‍💻 テスト", "1 s"], ["Anna", "e\u{301}tat", "22 min"]]);
         assert_eq!(
@@ -161,7 +161,7 @@ Anna      e\u{301}tat                22 min"
     }
 
     #[test]
-    fn colours_change_nothing_of_how_a_table_is_aligned() {
+    fn colours_do_not_change_alignment() {
         let rows = rows([["active 3 s", "x", "-"], ["error 1 min", "yy", "running 2 s"]]);
         let coloured = Style { width: usize::MAX, colours: true };
         let shown = table(["SANDBOX", "ID", "TURN"], &rows, coloured);

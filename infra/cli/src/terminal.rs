@@ -199,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tone_is_nothing_without_colours() {
+    fn tone_needs_colours() {
         assert_eq!(Tone::Bad.paint("error", false), "error");
         assert_eq!(Tone::Bad.paint("error", true), "\u{1b}[31merror\u{1b}[0m");
         assert_eq!(Tone::Bad.paint("", true), "");

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_are_said_in_their_largest_unit() {
+    fn times_use_their_largest_unit() {
         let now = 10 * DAY_MS;
         let said = |at_ms| when(at_ms, now);
         assert_eq!(said(now), "now");
@@ -73,14 +73,14 @@ mod tests {
     }
 
     #[test]
-    fn a_clock_counts_minutes_and_where_there_are_any_hours() {
+    fn clock_shows_hours_when_needed() {
         for (seconds, said) in [(7, "0:07"), (67, "1:07"), (3_727, "1:02:07")] {
             assert_eq!(clock(Duration::from_secs(seconds)), said);
         }
     }
 
     #[test]
-    fn durations_are_read_with_their_unit_alone() {
+    fn durations_need_a_unit() {
         assert_eq!(duration_ms("90s"), Ok(90_000));
         assert_eq!(duration_ms("2h"), Ok(2 * HOUR_MS));
         for wrong in ["", "5", "m", "1.5h", "-3m", "soon", "99999999999999999999d", "3µ"] {

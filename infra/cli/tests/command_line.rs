@@ -21,7 +21,7 @@ fn run(arguments: &[&str], environment: &[(&str, &str)]) -> (i32, String, String
 }
 
 #[test]
-fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_used_wrongly() {
+fn missing_command_shows_help() {
     let (_, help, _) = run(&["--help"], &[]);
     for (arguments, environment) in
         [(&[][..], &[][..]), (&[], &[("BOBBIN_STACK", "mine")]), (&["--stack", "mine"], &[])]
@@ -36,7 +36,7 @@ fn without_a_command_the_help_is_shown_whatever_else_is_said_and_it_counts_as_us
 }
 
 #[test]
-fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environment() {
+fn operation_never_guesses_the_stack() {
     for command in [&["thread", "list"][..], &["dead", "replay", "--all"]] {
         let (code, out, err) = run(command, &[]);
         assert_eq!((code, out.as_str()), (1, ""));
@@ -57,7 +57,7 @@ fn operation_guesses_no_stack_and_set_up_takes_the_one_of_the_default_environmen
 }
 
 #[test]
-fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
+fn laptop_option_overrides_the_environment() {
     let other = [("BOBBIN_STACK", "mine"), ("AWS_ENDPOINT_URL", "http://127.0.0.1:9")];
     for command in [&["env"][..], &["credentials"], &["thread", "list"]] {
         let laptop = [&["--laptop", "--state-dir", "/nowhere"], command].concat();
@@ -71,7 +71,7 @@ fn the_laptop_stack_is_meant_whatever_the_environment_says_of_another_one() {
 }
 
 #[test]
-fn a_reader_that_has_gone_changes_no_exit_code() {
+fn closed_pipe_keeps_exit_code() {
     for (arguments, code) in [
         (&["thread", "list"][..], 1),
         (&["thread", "--nonsense"], 2),
@@ -92,7 +92,7 @@ fn a_reader_that_has_gone_changes_no_exit_code() {
 }
 
 #[test]
-fn only_the_one_writer_writes_to_a_stream() {
+fn nothing_uses_print_macros() {
     let mut folders = vec![Path::new(env!("CARGO_MANIFEST_DIR")).join("src")];
     let mut read = 0;
     while let Some(folder) = folders.pop() {
@@ -114,7 +114,7 @@ fn only_the_one_writer_writes_to_a_stream() {
 }
 
 #[test]
-fn with_json_a_failure_is_an_object_on_standard_output() {
+fn json_failure_is_on_stdout() {
     let (code, out, err) = run(&["--json", "thread", "list"], &[]);
     let told: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!(code, 1);
@@ -183,7 +183,7 @@ complete -p bobbin"#;
 }
 
 #[test]
-fn fish_completes_commands_with_what_they_do() {
+fn fish_completes_commands_with_descriptions() {
     let script = "source $argv[1]; complete -C 'bobbin sandbox sta'; complete -C 'bobbin thread list --phase pau'";
     let Some(told) = asked("fish", &["--no-config"], script) else {
         return;
@@ -216,7 +216,7 @@ zpty -d z"#;
 }
 
 #[test]
-fn the_script_for_a_host_is_printed_without_a_stack_and_a_private_key_is_refused() {
+fn host_script_needs_a_public_key() {
     let folder = tempfile::tempdir().unwrap();
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);

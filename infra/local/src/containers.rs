@@ -155,7 +155,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_listened_on_a_name_is_not_and_nothing_opens_every_interface() {
+    fn containers_option_never_opens_every_interface() {
         let named = |host: &str| Containers::named(host).map(|it| (it.host, it.address.is_some()));
         assert_eq!(named("172.18.0.1"), Ok(("172.18.0.1".to_owned(), true)));
         assert_eq!(named("fd00::1"), Ok(("[fd00::1]".to_owned(), true)));
@@ -172,14 +172,14 @@ mod tests {
     }
 
     #[test]
-    fn the_port_of_every_address_of_the_stack_is_found() {
+    fn ports_are_read_from_urls() {
         assert_eq!(port("http://127.0.0.1:8080"), Some(8080));
         assert_eq!(port("http://127.0.0.1:8080/api/v10"), Some(8080));
         assert_eq!(port("http://localhost/"), None);
     }
 
     #[tokio::test]
-    async fn an_address_that_this_machine_has_not_is_told_with_what_to_do() {
+    async fn foreign_address_refusal_names_option() {
         // TEST-NET-3 belongs to nobody.
         let containers = Containers::named("203.0.113.77").expect("an address");
         let told = containers.check().await.expect_err("not of this machine");

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn each_key_goes_into_the_secret_of_those_who_need_it_and_an_empty_one_into_none() {
+    fn each_key_lands_in_its_secret() {
         let options = Options {
             keys: BTreeMap::from([
                 ("openai_api_key".to_owned(), "sk".to_owned()),
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn overrides_of_the_command_line_change_what_they_name_and_leave_the_rest() {
+    fn command_line_overrides_merge_with_defaults() {
         let options = Options {
             limits: Some(r#"{"poll_ms": 300}"#.to_owned()),
             parameters: BTreeMap::from([(

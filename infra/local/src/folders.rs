@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_state_folder_is_closed_to_others_at_each_start() {
+    fn each_start_makes_state_folder_private() {
         let name = format!("bobbin-state-{}", std::process::id());
         let folder = std::env::temp_dir().join(name);
         let mode = || fs::metadata(&folder).expect("a folder").permissions().mode() & 0o777;

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn every_option_is_read_in_both_spellings() {
+    fn options_take_both_spellings() {
         let options = Options {
             port: Some(8080),
             state_dir: Some("s".into()),

@@ -142,14 +142,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_in_the_environment_means_everything_local() {
+    fn empty_environment_means_all_local() {
         let services = RealServices::from_variables(|_| None).expect("valid");
         assert!(services.parameters.is_empty() && services.notes.is_empty());
         assert!(services.overrides.is_empty() && services.keys.is_empty());
     }
 
     #[test]
-    fn a_model_key_chooses_its_model_and_half_a_platform_is_refused() {
+    fn model_key_chooses_its_model() {
         let services =
             RealServices::from_variables(|name| (name == "OPENAI_API_KEY").then(|| "k".to_owned()))
                 .expect("valid");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_keeps_what_opencode_says_of_it() {
+    fn question_keeps_opencodes_fields() {
         let questions = asked(json!([
             {"question": "Which?", "header": "DB", "multiSelect": true, "custom": false,
              "options": [{"label": "Postgres", "description": "Relational"}, {"label": "same", "description": "same"}]},
@@ -214,7 +214,7 @@ mod tests {
     }
 
     #[test]
-    fn however_much_is_asked_the_record_keeps_a_bounded_part_of_it() {
+    fn recorded_questions_are_bounded() {
         let option = json!({"label": "l".repeat(500), "description": "d".repeat(500)});
         let item = json!({"question": "q".repeat(5_000), "header": "h".repeat(500), "options": vec![option; 300]});
         let questions = asked(json!(vec![item; 30]));
@@ -230,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_kept_exactly_with_where_it_reaches_and_what_always_covers() {
+    fn permission_keeps_exact_command_and_scope() {
         let asked: PermissionRequest = serde_json::from_value(json!({
             "id": "per_1", "sessionId": "s", "permission": "external_directory", "patterns": ["/dev/*"], "metadata": {},
             "always": ["/dev/*"],
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tool_of_another_sandbox_is_asked_about_by_its_command_or_path() {
+    fn tool_sandbox_ask_shows_call() {
         // What OpenCode 1.18.33 says of a tool over MCP: neither pattern nor metadata.
         let asked: PermissionRequest = serde_json::from_value(json!({
             "id": "per_1", "sessionId": "s", "permission": "sandbox_run_command", "patterns": ["*"], "metadata": {},
@@ -314,7 +314,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_leaf_of_a_call_is_shown_or_counted(call in input(), action in "(bash|edit|sandbox_run_command|external_directory)") {
+        fn no_argument_is_silently_omitted(call in input(), action in "(bash|edit|sandbox_run_command|external_directory)") {
             let asked: PermissionRequest = serde_json::from_value(json!({
                 "id": "per_1", "sessionId": "s", "permission": action, "patterns": ["*"], "always": [],
             }))
@@ -340,7 +340,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_command_says_how_much_of_it_is_not_kept() {
+    fn long_command_counts_omitted_characters() {
         let asked: PermissionRequest = serde_json::from_value(json!({
             "id": "per_1", "sessionId": "s", "permission": "bash", "patterns": [], "metadata": {"command": "é\n".repeat(5_000)}, "always": [],
         }))

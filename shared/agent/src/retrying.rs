@@ -83,7 +83,7 @@ mod tests {
     const HOUR_MS: u64 = 3_600_000;
 
     #[test]
-    fn a_quota_is_told_in_the_providers_words_with_its_time() {
+    fn retry_step_shows_reason_without_secrets() {
         let said = "You have exceeded the 5-hour usage quota.\nIt will reset at 16:11, key sk-ant-api03-abcdefghijklmnop";
         let retrying = Retrying::new(said, Some(1), Some(NOW_MS + HOUR_MS));
         assert_eq!(
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_waits_for_a_try_behind_the_tasks_own_end() {
+    fn late_retry_is_not_awaited() {
         let ends_ms = NOW_MS + HOUR_MS;
         let soon = Retrying::new("quota", Some(1), Some(ends_ms - 1));
         assert_eq!(soon.later_than(ends_ms), None);

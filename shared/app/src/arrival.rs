@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn what_passes_is_waited_out_by_time_however_often_it_was_tried() {
+    fn outages_are_held_by_age() {
         let limits = RetryLimits::DEFAULT;
         let within_ms = limits.control_ms;
         for (receive, age_ms) in [(1, 0), (9, 60_000), (40, within_ms - 1)] {
@@ -83,14 +83,14 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_that_comes_late_does_not_mean_what_was_asked_for_after_it() {
+    fn late_stop_spares_later_prompts() {
         let stop = arrival(1, 5 * 3_600_000);
         assert!(stop.may_mean(900) && stop.may_mean(1_500));
         assert!(!stop.may_mean(3_600_000));
     }
 
     #[test]
-    fn what_the_service_asks_for_is_waited_and_what_is_for_good_is_not() {
+    fn only_temporary_failures_are_held() {
         let limits = RetryLimits::DEFAULT;
         let wait = Failure::Wait { after_ms: 90_000, seen: "429".to_owned() };
         let held = arrival(1, 0).held(&wait, limits.control_ms, &limits);

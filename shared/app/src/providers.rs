@@ -295,7 +295,7 @@ mod tests {
     }
 
     #[test]
-    fn the_configured_provider_is_there_without_a_key_and_the_others_with_theirs() {
+    fn only_configured_provider_works_without_key() {
         let overrides = Overrides::parse(r#"{"provider": "vercel"}"#).unwrap();
         let settings = ProviderSettings::of("dev", "a", &overrides);
         let providers = Providers::new(&settings, &secret("{}")).unwrap();
@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn a_further_provider_whose_settings_are_missing_does_not_end_the_configured_one() {
+    fn incomplete_extra_provider_is_skipped() {
         let overrides = Overrides::parse("{}").unwrap();
         let settings = ProviderSettings::of("dev", "a", &overrides);
         let keys = secret(r#"{"daytona_api_key": "k", "ssh_key": "k"}"#);
@@ -324,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn ssh_hosts_are_a_provider_where_they_are_named() {
+    fn ssh_provider_needs_named_hosts() {
         let host = r#"{"name": "one", "address": "one.example", "sandboxes": 2, "host_key": "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJdD7y3aLq454yWBdwLWbieU1ebz9/cu7/QEXn9OIeZJ"}"#;
         let made = |hosts: &str| {
             let overrides = format!(r#"{{"provider": "ssh", "ssh_hosts": [{hosts}]}}"#);
@@ -341,7 +341,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_provider_and_an_address_that_cannot_be_used_are_one_line() {
+    fn bad_provider_gives_one_line_error() {
         let refused = |overrides: &str| {
             let overrides = Overrides::parse(overrides).unwrap();
             let settings = ProviderSettings::of("dev", "a", &overrides);

@@ -61,7 +61,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_mode_that_there_is_not_names_the_setting_and_those_that_there_are() {
+    fn unknown_mode_names_setting_and_choices() {
         assert_eq!(configured(""), Ok(RuntimeMode::OpenCode));
         assert_eq!(
             configured("Compat"),

@@ -207,7 +207,7 @@ async fn held<T>(work: impl Future<Output = T>) -> (T, u64) {
 
 /// One after the other: all measure the same process.
 #[tokio::test]
-async fn the_largest_that_is_taken_is_not_held_at_once() {
+async fn largest_payloads_use_bounded_memory() {
     let world = outside().await;
     let sandboxes =
         Sandboxes::new(settings(&world.base), provider(&world.base), runtime()).unwrap();

@@ -159,7 +159,7 @@ impl Scene {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_prompt_is_answered_by_opencode_on_an_ssh_host_and_its_session_outlives_a_stop() {
+async fn ssh_host_session_outlives_stop() {
     if let Some(why) = lacks() {
         eprintln!("SKIPPED: {why}");
         return;

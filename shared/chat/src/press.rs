@@ -134,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_read_as_it_was_written_and_no_other() {
+    fn press_words_round_trip() {
         for press in [Press::Once, Press::Always, Press::Reject, Press::Option(99)] {
             assert_eq!(Press::parse(&press.word()), Some(press));
         }
@@ -147,7 +147,7 @@ mod tests {
     }
 
     #[test]
-    fn a_select_gives_its_options_and_nothing_for_a_value_that_is_none() {
+    fn select_takes_only_option_values() {
         let values = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>();
         let filled = Input::Select(1).filled(&values(&["o0", "o4"]), "");
         let options = vec![0, 4];

@@ -83,7 +83,7 @@ fn renderings(post: &Post) -> Vec<(&'static str, Value)> {
 }
 
 #[test]
-fn nothing_hides_in_what_a_person_approves() {
+fn posts_contain_no_hidden_characters() {
     let characters = ('\u{0}'..='\u{e01ff}').filter(|c| {
         (is_hidden(*c) || c.is_control()) && !matches!(c, '\n' | '\t') && !c.is_whitespace()
     });

@@ -274,7 +274,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_function_speaks_plain_http_to_this_machine_alone_and_in_a_container_to_its_host() {
+    fn only_local_endpoints_use_plain_http() {
         for fine in [
             "http://127.0.0.1:4566",
             "http://localhost:4566",

@@ -257,15 +257,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn daemons_call_the_functions_own_address_unless_another_is_said_and_none_where_there_is_none()
-    {
+    fn nudge_url_has_a_default() {
         assert_eq!(nudge_url("", "https://x/"), "https://x/nudge");
         assert_eq!(nudge_url("https://y/z", "https://x/"), "https://y/z");
         assert_eq!(nudge_url("", ""), "");
     }
 
     #[test]
-    fn without_a_group_nothing_of_the_wake_ups_is_needed_and_with_one_everything_is() {
+    fn wake_target_is_complete_or_absent() {
         assert_eq!(WakeTarget::read(|_| String::new()), Ok(None));
         let all = WakeTarget::read(str::to_lowercase).expect("all set");
         assert_eq!(all.map(|all| all.queue_arn).as_deref(), Some("messages_queue_arn"));

@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_request_is_handed_over_as_the_url_gives_it_and_answered_as_it_wants_it() {
+    async fn function_url_events_are_translated() {
         let (seen, told) = handed(&of_url(json!({}))).await;
         assert_eq!(seen, request("/slack/commands", "a=1&b=%22"));
         let told = told.expect("an answer");
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn nothing_that_a_stranger_sends_is_an_error_of_the_function() {
+    async fn bad_requests_never_fail_function() {
         for (changes, path) in [
             (json!({"rawQueryString": "q=<script>\"{}|^\u{1}"}), "/slack/commands"),
             (json!({"body": "no base64!", "isBase64Encoded": true}), "/slack/commands"),
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn another_event_is_an_error_of_where_and_not_of_what() {
+    async fn event_error_quotes_no_content() {
         let (seen, told) = handed(r#"{"Records": [{"body": "canary"}]}"#).await;
         assert_eq!(seen, None);
         let Diagnostic { error_type, error_message } = told.expect_err("refused");

@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stack_that_does_not_run_or_says_nonsense_is_told_with_what_to_do() {
+    fn missing_laptop_stack_is_explained() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let find = || Laptop::find(Some(folder.path())).map(|found| found.whereabouts.stack);
         let told = find().expect_err("nothing is there");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_checkout_is_named_without_detours() {
+    fn checkout_path_is_normalised() {
         let found = checkout().expect("this is one");
         assert!(found.join("template.yaml").is_file());
         assert!(!found.display().to_string().contains(".."), "{}", found.display());
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_cannot_be_read_is_not_quoted() {
+    fn unreadable_key_is_not_quoted() {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let words = r#"{"stack": "local", "aws_endpoint": "http://127.0.0.1:2"}"#;
         std::fs::write(folder.path().join(READY), words).expect("ours");

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_line_is_what_cloudwatch_reads_as_metrics() {
+    fn metric_line_matches_cloudwatch_format() {
         assert_eq!(
             line("bobbin", Alarm::WorkDropped, 42),
             json!({

@@ -217,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_a_batch_each_message_is_taken_or_refused_by_itself() {
+    fn batch_entries_have_own_results() {
         let took =
             SendMessageBatchResultEntry::builder().id("0").message_id("m").md5_of_message_body("d");
         let refused = BatchResultErrorEntry::builder()

@@ -297,7 +297,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_secret_does_not_show_itself() {
+    fn debug_output_hides_secrets() {
         let stack: StackKey = serde_json::from_str(r#"{"stack_key":"canary"}"#).expect("valid");
         assert_eq!(stack.stack_key.expose(), "canary");
         let keys = Keys { stack: Arc::new(stack), ..Keys::default() };
@@ -305,7 +305,7 @@ mod tests {
     }
 
     #[test]
-    fn the_names_in_a_secret_are_those_of_the_keys() {
+    fn each_key_has_its_secret() {
         for key in Key::ALL {
             let text = format!(r#"{{"{}":"value"}}"#, key.name());
             let found = match key.secret() {

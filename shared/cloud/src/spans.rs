@@ -133,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_a_subsegment_of_the_invocation() {
+    fn span_is_an_xray_subsegment() {
         let header = "Root=1-581cf771-a006649127e371903a2de979;Parent=70de5b6f19ff9a0a;Sampled=1;Lineage=1:a:0";
         let trace = Trace::read(header).expect("sampled");
         assert_eq!(
@@ -149,14 +149,14 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_sampled_is_not_traced() {
+    fn unsampled_invocation_is_not_traced() {
         for header in ["", "Root=1-5-6", "Root=1-5-6;Parent=7;Sampled=0", "Parent=7;Sampled=1"] {
             assert_eq!(Trace::read(header), None, "{header}");
         }
     }
 
     #[test]
-    fn a_span_is_one_datagram_and_without_a_daemon_nothing() {
+    fn span_is_one_datagram() {
         let daemon = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
         let ours = UdpSocket::bind(("127.0.0.1", 0)).expect("a port");
         let address = daemon.local_addr().expect("bound");

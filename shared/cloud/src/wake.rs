@@ -224,7 +224,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_time_is_said_in_utc_and_never_before_it_is_due() {
+    fn schedule_time_is_rounded_up() {
         assert_eq!(expression(1_795_294_965_000).as_deref(), Some("at(2026-11-21T21:02:45)"));
         assert_eq!(expression(1_795_294_965_001), expression(1_795_294_966_000));
         assert_eq!(expression(0).as_deref(), Some("at(1970-01-01T00:00:00)"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_is_reported_and_a_throttle_waited_for() {
+    fn only_refused_wakes_advise_the_operator() {
         let refused = WakeError::Refused("no such group".to_owned()).failure();
         assert!(
             matches!(refused, Failure::NonRecoverable { advice } if advice.contains("template"))

@@ -34,7 +34,7 @@ fn only_named_public_https_hosts_pass() {
 }
 
 #[test]
-fn loopback_passes_only_for_a_client_whose_base_is_loopback() {
+fn loopback_needs_a_loopback_base() {
     for address in ["http://127.0.0.1:4096/x", "http://localhost:1/", "http://[::1]:2/"] {
         assert!(named(true).check(address).is_ok(), "{address}");
         assert!(named(false).check(address).is_err(), "{address}");
@@ -45,7 +45,7 @@ fn loopback_passes_only_for_a_client_whose_base_is_loopback() {
 }
 
 #[test]
-fn loopback_is_the_containers_host_under_sam_local_invoke_alone() {
+fn container_host_applies_only_under_sam() {
     let host = |sam: Option<&str>, endpoint: Option<&str>| {
         let set = |name: &str| match name {
             "AWS_SAM_LOCAL" => sam.map(str::to_owned),
@@ -72,7 +72,7 @@ fn loopback_is_the_containers_host_under_sam_local_invoke_alone() {
 }
 
 #[test]
-fn in_a_container_loopback_is_reached_on_its_host_under_its_own_name_and_nothing_else_is() {
+fn container_loopback_reaches_only_its_host() {
     let within = |loopback| Guard {
         hosts: Hosts::Public,
         loopback,
@@ -93,7 +93,7 @@ fn in_a_container_loopback_is_reached_on_its_host_under_its_own_name_and_nothing
 }
 
 #[test]
-fn private_and_special_addresses_are_refused_in_every_spelling() {
+fn private_addresses_are_refused() {
     let guard = Guard::new(Hosts::Public, false);
     for host in [
         "10.0.0.1",
@@ -174,7 +174,7 @@ fn private_and_special_addresses_are_refused_in_every_spelling() {
 }
 
 #[test]
-fn a_guard_for_loopback_opens_nothing_else_that_is_private() {
+fn loopback_guard_allows_nothing_else_private() {
     let guard = Guard::new(Hosts::Public, true);
     for address in [
         "http://10.0.0.1/",
@@ -194,7 +194,7 @@ fn a_guard_for_loopback_opens_nothing_else_that_is_private() {
 }
 
 #[tokio::test]
-async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
+async fn locally_resolving_names_are_refused() {
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = trap.local_addr().unwrap().port();
     for loopback in [false, true] {
@@ -210,7 +210,7 @@ async fn a_name_that_leads_to_this_machine_is_not_connected_to() {
 }
 
 #[tokio::test]
-async fn a_connection_that_nobody_uses_is_closed_though_the_server_keeps_it() {
+async fn idle_connection_is_closed() {
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = format!("http://{}/", listener.local_addr().unwrap());
@@ -232,7 +232,7 @@ async fn a_connection_that_nobody_uses_is_closed_though_the_server_keeps_it() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_an_answer_and_is_not_followed() {
+async fn redirects_are_not_followed() {
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let target = format!("http://{}/secret", trap.local_addr().unwrap());
     let statuses = [301, 302, 303, 307, 308];
@@ -249,14 +249,14 @@ async fn a_redirect_is_an_answer_and_is_not_followed() {
 }
 
 #[test]
-fn a_refusal_names_the_host_and_nothing_else_of_the_address() {
+fn refusal_names_only_the_host() {
     let error = named(false).check("https://other.test/path?token=secret-value").unwrap_err();
     assert!(error.to_string().contains("https://other.test"));
     assert!(!error.to_string().contains("secret-value") && !error.to_string().contains("path"));
 }
 
 #[tokio::test]
-async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
+async fn resolver_refuses_loopback_by_default() {
     let resolver = GuardedResolver { loopback: false, container_host: None };
     assert!(resolver.resolve("localhost".parse().unwrap()).await.is_err());
     let resolver = GuardedResolver { loopback: true, container_host: None };
@@ -264,7 +264,7 @@ async fn a_name_that_resolves_to_loopback_is_refused_by_the_resolver() {
 }
 
 #[tokio::test]
-async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_query() {
+async fn body_is_bounded_and_query_hidden() {
     let big = Reply::new(200, "text/plain", "x".repeat(2000));
     let server = Server::answering([big]).await;
     let base = server.base().to_owned();
@@ -280,7 +280,7 @@ async fn an_answer_beyond_the_bound_is_not_read_and_a_transport_error_holds_no_q
 }
 
 #[test]
-fn retry_after_is_read_whatever_its_limiter_and_bounded() {
+fn retry_after_is_bounded() {
     let mut headers = HeaderMap::new();
     headers.insert("retry-after-sandbox-create", "1.5".parse().unwrap());
     let answer =

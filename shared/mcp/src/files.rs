@@ -190,7 +190,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_part_of_a_file_says_which_it_is_and_how_to_go_on() {
+    fn partial_file_says_how_to_continue() {
         assert_eq!(part("a\nb\n", None, None), "a\nb\n");
         assert_eq!(part("", None, None), "");
         assert_eq!(

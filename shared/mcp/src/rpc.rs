@@ -168,8 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_client_is_given_the_revision_it_asks_for_or_else_the_newest_and_a_session_of_its_own()
-     {
+    async fn unknown_revision_gets_the_newest() {
         for (wanted, spoken) in [
             ("2025-11-25", "2025-11-25"),
             ("2025-06-18", "2025-06-18"),
@@ -190,7 +189,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_no_request_is_taken_or_refused_as_the_protocol_says() {
+    async fn non_requests_follow_the_protocol() {
         for body in [
             r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
             r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":9}}"#,
@@ -216,7 +215,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_a_tool_cannot_do_is_a_text_for_the_agent_and_an_unknown_tool_an_error() {
+    async fn tool_failures_are_text_results() {
         let call = |name: &str, arguments: Value| {
             let params = json!({"name": name, "arguments": arguments});
             json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}).to_string()
@@ -258,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repeat_of_a_request_has_its_calls_name_and_another_connection_another() {
+    fn repeated_request_keeps_call_key() {
         let key = |session, nonce, id: u64| {
             let request = Request { session, nonce, ..request("") };
             call_key(

@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_tells_every_tool_once_and_each_required_argument_is_described() {
+    fn tool_list_describes_required_arguments() {
         let told = list();
         let told = told.as_array().expect("a list");
         let names: Vec<&str> = told.iter().filter_map(|tool| tool["name"].as_str()).collect();

@@ -68,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenants_labels_are_on_its_sandboxes_and_on_no_others() {
+    fn tenant_labels_mark_own_sandboxes() {
         let carries = |thread: &ThreadKey, tenant: &Tenant| {
             let dev = Stack { name: "dev", id: "a" };
             let all = labels(dev, &thread.sandbox(), 1);

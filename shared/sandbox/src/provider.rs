@@ -410,7 +410,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_is_adopted_only_with_all_labels_of_ours() {
+    fn sandbox_ownership_needs_all_labels() {
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let mut found = Sandbox {
             id: "i".to_owned(),

@@ -146,7 +146,7 @@ mod tests {
     const DEV: Stack<'_> = Stack { name: "dev-eu", id: "a" };
 
     #[test]
-    fn a_snapshots_name_says_whose_it_is_and_is_the_same_for_a_repeat() {
+    fn snapshot_name_round_trips() {
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let other = ThreadKey::discord("1", "3").unwrap().sandbox();
         let name = SnapshotName::new(DEV, &key, 3, 1_700_000_000_123);
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn what_another_stack_or_a_person_made_is_none_of_ours() {
+    fn foreign_snapshot_names_are_rejected() {
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let text = SnapshotName::new(DEV, &key, 1, 7).to_string();
         let namesake = Stack { id: "b", ..DEV };

@@ -169,7 +169,7 @@ macro_rules! machines {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_lives_from_its_making_to_its_end() {
+async fn sandbox_lifecycle_works_over_ssh() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 3, &public);
@@ -280,7 +280,7 @@ ipcmk -M 64; ipcmk -Q; ipcmk -S 1";
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sandboxes_of_one_host_neither_read_nor_see_each_others_secrets() {
+async fn sandboxes_of_one_host_are_isolated() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 3, &public);
@@ -317,7 +317,7 @@ async fn sandboxes_of_one_host_neither_read_nor_see_each_others_secrets() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_is_reached_through_the_hosts_loopback_also_after_the_host_was_away() {
+async fn agent_is_reachable_after_host_restart() {
     machines!();
     let (key, public) = key_pair();
     let mut host = Host::start("one", 2, &public);
@@ -360,7 +360,7 @@ async fn an_agent_is_reached_through_the_hosts_loopback_also_after_the_host_was_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_users_process_at_the_agents_port_is_told_nothing() {
+async fn squatter_on_agent_port_hears_nothing() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 2, &public);
@@ -383,7 +383,7 @@ async fn another_users_process_at_the_agents_port_is_told_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn another_users_process_that_took_a_connection_and_only_reads_is_told_nothing() {
+async fn foreign_open_connection_hears_nothing() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 2, &public);
@@ -410,7 +410,7 @@ async fn another_users_process_that_took_a_connection_and_only_reads_is_told_not
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_host_with_most_room_is_chosen_until_all_are_full() {
+async fn roomiest_host_is_chosen_until_full() {
     machines!();
     let (key, public) = key_pair();
     let (small, large) = (Host::start("small", 1, &public), Host::start("large", 3, &public));
@@ -448,7 +448,7 @@ async fn the_host_with_most_room_is_chosen_until_all_are_full() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
+async fn lost_host_affects_only_itself() {
     machines!();
     let (key, public) = key_pair();
     let (mut one, two) = (Host::start("one", 4, &public), Host::start("two", 2, &public));
@@ -491,7 +491,7 @@ async fn a_host_that_is_gone_takes_nothing_along_but_its_own() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_sandbox_that_was_made_again_because_its_host_was_away_is_one_when_that_is_back() {
+async fn duplicate_is_removed_when_host_returns() {
     machines!();
     let (key, public) = key_pair();
     let (mut one, two) = (Host::start("one", 4, &public), Host::start("two", 2, &public));
@@ -517,7 +517,7 @@ async fn a_sandbox_that_was_made_again_because_its_host_was_away_is_one_when_tha
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_host_that_shows_another_key_is_told_nothing() {
+async fn host_with_changed_key_gets_nothing() {
     machines!();
     let (key, public) = key_pair();
     let mut host = Host::start("one", 2, &public);
@@ -548,7 +548,7 @@ async fn a_host_that_shows_another_key_is_told_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
+async fn unusable_ssh_key_advises_operator() {
     machines!();
     let (key, public) = key_pair();
     let (stranger, _) = key_pair();
@@ -584,7 +584,7 @@ async fn a_key_that_is_missing_unreadable_or_refused_is_said_with_what_to_do() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_that_is_cut_off_at_any_moment_is_repaired_by_asking_again() {
+async fn retry_repairs_an_interrupted_call() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 2, &public);
@@ -644,7 +644,7 @@ where
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_somebody_elses_is_never_touched() {
+async fn foreign_sandboxes_are_never_touched() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 2, &public);
@@ -694,7 +694,7 @@ async fn what_is_somebody_elses_is_never_touched() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_command_is_bounded_in_time_and_in_what_it_prints() {
+async fn command_time_and_output_are_bounded() {
     machines!();
     let (key, public) = key_pair();
     let host = Host::start("one", 1, &public);
@@ -727,7 +727,7 @@ async fn a_command_is_bounded_in_time_and_in_what_it_prints() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn no_snapshot_is_promised_where_there_are_none() {
+async fn ssh_hosts_offer_no_snapshots() {
     let (key, _) = key_pair();
     let nowhere = SshHost {
         name: "one".to_owned(),

@@ -14,7 +14,7 @@ fn quartiles_lie_between_the_values() {
 }
 
 #[test]
-fn programs_are_compared_run_by_run_so_that_a_slow_minute_shifts_both() {
+fn ratios_pair_runs_of_both_programs() {
     let sample = |program: &str, values: [f64; 3]| Sample {
         program: program.to_owned(),
         values: values.to_vec(),
@@ -32,7 +32,7 @@ fn programs_are_compared_run_by_run_so_that_a_slow_minute_shifts_both() {
 }
 
 #[test]
-fn a_figure_above_its_bound_is_told_as_missed() {
+fn figure_above_its_bound_is_missed() {
     let sample = |value: f64| Sample { program: "ours".to_owned(), values: vec![value] };
     let mut report = Report::default();
     report.add("memory", "MiB", &[sample(8.0)], "ours", &[]);

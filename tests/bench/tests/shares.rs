@@ -39,7 +39,7 @@ fn shares(calls: Vec<Call>, up_ms: u64, boot_ms: (u64, u64)) -> Shares {
 }
 
 #[test]
-fn a_sandbox_that_comes_up_after_its_call_is_the_providers_until_then_and_a_late_look_is_ours() {
+fn async_sandbox_boot_counts_as_provider() {
     let calls = vec![
         call(Peer::Aws, "table", 100, 110),
         call(Peer::Provider, "create sandbox", 112, 122),
@@ -71,7 +71,7 @@ fn a_sandbox_that_comes_up_after_its_call_is_the_providers_until_then_and_a_late
 }
 
 #[test]
-fn a_session_that_runs_when_its_call_ends_is_the_providers_for_that_call_alone() {
+fn blocking_start_counts_only_its_call() {
     let calls = vec![
         call(Peer::Provider, "start sandbox", 110, 310),
         call(Peer::Provider, "run a script", 320, 350),
@@ -89,7 +89,7 @@ fn a_session_that_runs_when_its_call_ends_is_the_providers_for_that_call_alone()
 }
 
 #[test]
-fn on_a_host_time_is_the_hosts_while_a_word_of_its_is_waited_for() {
+fn host_time_counts_only_while_awaited() {
     let mut wire = Wire::opened(at(110));
     wire.answered(at(130), 40);
     // A command, and what is fed to it: between the two nobody waits for the host.
@@ -127,7 +127,7 @@ fn on_a_host_time_is_the_hosts_while_a_word_of_its_is_waited_for() {
 }
 
 #[test]
-fn what_a_host_says_after_everything_was_taken_answers_nobody() {
+fn late_host_output_answers_nothing() {
     let mut wire = Wire::opened(at(0));
     wire.answered(at(5), 1);
     assert_eq!(wire.taken().len(), 1);

@@ -24,7 +24,7 @@ fn call(name: &str, begun_ms: u64, ended_ms: u64, digest: u8) -> Call {
 }
 
 #[test]
-fn calls_that_overlap_are_one_round_trip_and_those_that_waited_are_as_many_as_they_are() {
+fn overlapping_calls_share_one_round_trip() {
     let calls = [
         call("load", 0, 20, 0),
         // Both at once, then what waited for the slower of the two.
@@ -45,14 +45,14 @@ fn calls_that_overlap_are_one_round_trip_and_those_that_waited_are_as_many_as_th
 }
 
 #[test]
-fn what_is_asked_in_the_same_words_again_is_told() {
+fn repeated_calls_are_reported() {
     let calls = [call("again", 30, 40, 7), call("once", 0, 10, 7), call("other", 10, 20, 8)];
     let told: Vec<&str> = repeated(&calls).iter().map(|call| call.name.as_str()).collect();
     assert_eq!(told, ["again"]);
 }
 
 #[test]
-fn a_picture_shows_every_bar_where_it_lies_and_marks_those_that_count() {
+fn chart_draws_and_marks_every_bar() {
     let bar = |name: &str, group, from_ms, to_ms, is_critical| Bar {
         name: name.to_owned(),
         group,

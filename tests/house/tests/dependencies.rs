@@ -75,7 +75,7 @@ fn a_foreign_source_is_found() {
 }
 
 #[test]
-fn a_licence_that_asks_for_more_is_found() {
+fn copyleft_or_missing_licence_is_found() {
     let mut copyleft = theirs();
     copyleft["license"] = "AGPL-3.0-only".into();
     assert_eq!(

@@ -164,7 +164,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn what_is_right_is_taken_and_each_mistake_is_found() {
+    fn slack_rules_find_each_mistake() {
         let right = json!({"channel": "C1", "text": "x", "blocks": [{"type": "markdown", "text": "x"}], "unfurl_links": false,
             "unfurl_media": false, "metadata": {"event_type": "bobbin", "event_payload": {"op_id": "1"}}});
         assert_eq!(wrong_call("chat.postMessage", &right), Vec::<String>::new());

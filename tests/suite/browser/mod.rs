@@ -21,24 +21,22 @@ const CHANNEL: &str = "#channel-pane";
 const THREAD: &str = "#thread-pane";
 
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::ignorable_test("browser::a_person_uses_the_chat_page_on_both_platforms", || {
-        match programs() {
-            Ok(programs) => {
-                let stack = CHAT.get();
-                block_on(async {
-                    let browser = Browser::open(&programs).await;
-                    person(&World::of(&stack), &browser).await;
-                    browser.close().await.unwrap();
-                });
-                Ok(Completion::Completed)
-            }
-            Err(missing) if std::env::var("CI").is_ok_and(|ci| ci == "true") => {
-                Err(format!("{missing} is not installed, and CI skips nothing").into())
-            }
-            Err(missing) => Ok(Completion::ignored_with(format!(
-                "{missing} is not installed (Debian: apt-get install chromium chromium-driver)"
-            ))),
+    vec![Trial::ignorable_test("browser::chat_page_works_in_browser", || match programs() {
+        Ok(programs) => {
+            let stack = CHAT.get();
+            block_on(async {
+                let browser = Browser::open(&programs).await;
+                person(&World::of(&stack), &browser).await;
+                browser.close().await.unwrap();
+            });
+            Ok(Completion::Completed)
         }
+        Err(missing) if std::env::var("CI").is_ok_and(|ci| ci == "true") => {
+            Err(format!("{missing} is not installed, and CI skips nothing").into())
+        }
+        Err(missing) => Ok(Completion::ignored_with(format!(
+            "{missing} is not installed (Debian: apt-get install chromium chromium-driver)"
+        ))),
     })]
 }
 

@@ -28,11 +28,11 @@ pub fn trials() -> Vec<Trial> {
     for platform in Platform::ALL {
         let name = platform.word();
         trials.push(trial(
-            &format!("faults::{name}::a_poison_message_does_not_hold_its_thread"),
+            &format!("faults::{name}::poison_message_does_not_block_thread"),
             async move || poison(platform).await,
         ));
         trials.push(trial(
-            &format!("faults::{name}::a_dead_letter_is_told_in_its_thread"),
+            &format!("faults::{name}::dead_letter_is_reported_in_thread"),
             async move || dead_letter(platform).await,
         ));
     }

@@ -125,10 +125,7 @@ struct Killed<'w> {
 pub fn trials() -> Vec<Trial> {
     [REAL, STAND_IN, AT_VERCEL, AT_SSH, NATIVE]
         .map(|agent| {
-            let name = format!(
-                "faults::{}_kill_9_at_a_call_of_the_first_message_costs_only_time",
-                agent.word
-            );
+            let name = format!("faults::{}_kill_9_costs_only_time", agent.word);
             alone(&name, async move || match agent.place.lacks() {
                 Some(why) => eprintln!("SKIPPED: {why}"),
                 None => kills(agent).await,

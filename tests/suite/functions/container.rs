@@ -23,20 +23,19 @@ use tokio::process::Command;
 use crate::run::{CHAT, block_on, on};
 
 pub fn environment() -> Trial {
-    on(&CHAT, "functions::env_json_holds_every_variable_of_the_template_and_no_key", whole)
+    on(&CHAT, "functions::env_json_is_complete_without_keys", whole)
 }
 
 pub fn invoked() -> Trial {
-    Trial::ignorable_test(
-        "functions::in_a_container_each_function_works_against_the_laptop_stack",
-        || match Namespace::open() {
+    Trial::ignorable_test("functions::containerized_functions_work_with_laptop_stack", || {
+        match Namespace::open() {
             Ok(namespace) => {
                 block_on(container(&namespace));
                 Ok(Completion::Completed)
             }
             Err(missing) => Ok(Completion::ignored_with(missing)),
-        },
-    )
+        }
+    })
 }
 
 /// Runs `bobbin` beside the stack with this state folder, with nothing in its environment; what it printed.

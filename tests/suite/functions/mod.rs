@@ -17,39 +17,18 @@ pub fn trials() -> Vec<Trial> {
     vec![
         container::environment(),
         container::invoked(),
-        trial(
-            "functions::a_wrong_configuration_is_told_in_one_line_that_names_it",
-            configuration::refused,
-        ),
-        trial(
-            "functions::a_worker_that_cannot_read_its_keys_holds_what_comes_for_seconds",
-            configuration::without_keys,
-        ),
-        trial("functions::stop_all_flags_everything_before_anything_is_said", brake::stop_all),
-        trial(
-            "functions::what_is_right_asks_for_work_and_has_nothing_to_say",
-            configuration::accepted,
-        ),
-        trial(
-            "functions::every_event_of_discord_and_slack_has_the_answer_stated_here",
-            events::ingress,
-        ),
-        trial("functions::every_event_of_the_worker_has_the_answer_stated_here", events::worker),
-        trial("functions::a_request_that_cannot_be_queued_is_counted", counted::ingress),
-        trial(
-            "functions::a_control_word_that_is_given_up_a_dead_letter_and_a_table_that_refuses_are_counted",
-            counted::worker,
-        ),
-        trial(
-            "functions::a_dead_letter_of_a_sandbox_is_done_and_told_to_who_asked",
-            counted::sandbox_letters,
-        ),
-        trial("functions::an_orphan_that_is_deleted_is_counted", counted::sweeper),
-        trial("functions::most_records_without_a_listed_sandbox_are_kept", vanished::held),
-        trial(
-            "functions::the_tick_of_the_sweeper_looks_everywhere_and_answers_with_numbers",
-            events::sweeper,
-        ),
+        trial("functions::wrong_configuration_logs_one_naming_line", configuration::refused),
+        trial("functions::worker_without_keys_briefly_holds_messages", configuration::without_keys),
+        trial("functions::stop_all_flags_before_replying", brake::stop_all),
+        trial("functions::valid_configuration_starts_silently", configuration::accepted),
+        trial("functions::ingress_events_get_listed_answers", events::ingress),
+        trial("functions::worker_events_get_listed_answers", events::worker),
+        trial("functions::unqueued_request_is_counted", counted::ingress),
+        trial("functions::losses_and_table_failures_are_counted", counted::worker),
+        trial("functions::sandbox_dead_letter_reaches_requester", counted::sandbox_letters),
+        trial("functions::deleted_orphan_is_counted", counted::sweeper),
+        trial("functions::mass_absence_keeps_all_records", vanished::held),
+        trial("functions::sweeper_tick_checks_everything_and_reports", events::sweeper),
     ]
 }
 

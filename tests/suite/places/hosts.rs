@@ -7,16 +7,13 @@ use bobbin_tests::wait::eventually;
 use super::*;
 
 pub fn trials() -> Vec<Trial> {
-    vec![beside(
-        "places::ssh::a_host_that_is_full_gone_or_another_machine_is_told_and_nothing_is_lost_when_it_is_back",
-        || {
-            match lacks() {
-                Some(why) => eprintln!("SKIPPED: {why}"),
-                None => block_on(troubled()),
-            }
-            Ok(())
-        },
-    )]
+    vec![beside("places::ssh::host_trouble_is_reported_without_loss", || {
+        match lacks() {
+            Some(why) => eprintln!("SKIPPED: {why}"),
+            None => block_on(troubled()),
+        }
+        Ok(())
+    })]
 }
 
 async fn reason(talk: &Talk<'_>, turn: &str) -> String {

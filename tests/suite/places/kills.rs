@@ -13,16 +13,13 @@ const HOLD: &str = include_str!("../../ssh/hold.sh");
 const SAMPLE: usize = 3;
 
 pub fn trials() -> Vec<Trial> {
-    vec![beside(
-        "places::ssh::a_worker_that_is_killed_at_a_command_on_the_host_loses_and_doubles_nothing",
-        || {
-            match lacks() {
-                Some(why) => eprintln!("SKIPPED: {why}"),
-                None => block_on(killed()),
-            }
-            Ok(())
-        },
-    )]
+    vec![beside("places::ssh::worker_kill_on_host_doubles_nothing", || {
+        match lacks() {
+            Some(why) => eprintln!("SKIPPED: {why}"),
+            None => block_on(killed()),
+        }
+        Ok(())
+    })]
 }
 
 async fn killed() {

@@ -18,22 +18,14 @@ type Scenario = (
 );
 
 const ALL: [Scenario; 4] = [
-    (
-        "a_sandbox_is_made_there_paused_when_idle_woken_by_a_message_and_ended_by_a_reset",
-        &KEPT,
-        |stack, place| Box::pin(woken(stack, place)),
-    ),
-    (
-        "one_that_vanishes_in_the_middle_of_a_turn_is_told_and_the_next_message_gets_another",
-        &KEPT,
-        |stack, place| Box::pin(vanished(stack, place)),
-    ),
-    ("one_that_has_expired_is_destroyed_and_the_thread_is_told", &BRIEF, |stack, place| {
+    ("every_provider_pauses_and_wakes_sandboxes", &KEPT, |stack, place| {
+        Box::pin(woken(stack, place))
+    }),
+    ("sandbox_lost_mid_turn_is_replaced", &KEPT, |stack, place| Box::pin(vanished(stack, place))),
+    ("expired_sandbox_is_destroyed_and_announced", &BRIEF, |stack, place| {
         Box::pin(expired(stack, place))
     }),
-    ("one_that_belongs_to_nobody_is_found_and_deleted", &BRIEF, |stack, place| {
-        Box::pin(orphaned(stack, place))
-    }),
+    ("sweep_deletes_an_orphan", &BRIEF, |stack, place| Box::pin(orphaned(stack, place))),
 ];
 
 pub fn trials() -> Vec<Trial> {
@@ -50,17 +42,14 @@ pub fn trials() -> Vec<Trial> {
             }));
         }
     }
-    trials.push(beside("places::daytona::one_that_was_archived_is_restored_by_a_message", || {
+    trials.push(beside("places::daytona::message_restores_an_archived_sandbox", || {
         block_on(restored(KEPT.get()));
         Ok(())
     }));
-    trials.push(beside(
-        "places::vercel::a_route_that_answers_somebody_elses_page_is_no_answer_of_the_agent",
-        || {
-            block_on(strange_page(KEPT.get()));
-            Ok(())
-        },
-    ));
+    trials.push(beside("places::vercel::foreign_page_counts_as_no_answer", || {
+        block_on(strange_page(KEPT.get()));
+        Ok(())
+    }));
     trials
 }
 

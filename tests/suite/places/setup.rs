@@ -8,10 +8,7 @@ use super::*;
 
 pub fn trials() -> Vec<Trial> {
     let named = |platform: Platform| {
-        format!(
-            "places::{}::new_sandboxes_are_made_where_setup_says_and_only_where_something_is_set_up",
-            platform.word()
-        )
+        format!("places::{}::setup_decides_where_sandboxes_are_made", platform.word())
     };
     let all = Platform::ALL.map(|platform| {
         beside(named(platform), move || {

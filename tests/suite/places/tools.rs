@@ -4,7 +4,7 @@ use super::*;
 use crate::tools::{Tools, outcome};
 
 pub fn trials() -> Vec<Trial> {
-    vec![beside("places::the_tools_of_a_sandbox_work_at_every_provider", || {
+    vec![beside("places::tools_work_at_every_provider", || {
         block_on(worked());
         Ok(())
     })]

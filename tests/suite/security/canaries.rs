@@ -34,10 +34,7 @@ const STACK: &str = "local";
 const WORD: &str = "woodpecker-in-every-prompt";
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial(
-        "security::no_secret_leaves_its_place_whatever_happens_at_the_most_verbose_level",
-        canaries,
-    )]
+    vec![trial("security::secrets_never_leave_their_places", canaries)]
 }
 
 /// Values with characters that URLs and base64 change, and none of the prefixes by which a scrubber could know them.

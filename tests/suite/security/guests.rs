@@ -18,8 +18,8 @@ const NEWCOMER: &str = "U0GUEST0002";
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(&CHAT, "security::a_guest_of_a_slack_workspace_is_refused_by_every_endpoint", refused),
-        on(&CHAT, "security::a_guest_who_becomes_a_member_is_let_in", let_in),
+        on(&CHAT, "security::every_endpoint_refuses_slack_guests", refused),
+        on(&CHAT, "security::promoted_slack_guest_is_admitted", let_in),
     ]
 }
 

@@ -15,16 +15,8 @@ use crate::run::{CHAT, on};
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "security::an_agent_that_tries_reaches_its_model_and_nothing_else_of_the_stack",
-            tries,
-        ),
-        on(
-            &CHAT,
-            "security::who_has_no_key_of_the_stack_is_answered_by_none_of_its_ports",
-            without_keys,
-        ),
+        on(&CHAT, "security::agent_reaches_only_its_model", tries),
+        on(&CHAT, "security::every_port_needs_stack_key", without_keys),
     ]
 }
 

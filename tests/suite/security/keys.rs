@@ -27,18 +27,9 @@ const SECRETS_MS: u64 = 1_000;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial(
-            "security::keys::a_stack_without_keys_says_which_is_missing_and_works_as_they_are_stored",
-            missing,
-        ),
-        trial(
-            "security::keys::keys_that_are_replaced_are_used_by_the_processes_that_run",
-            replaced,
-        ),
-        trial(
-            "security::keys::a_key_of_another_account_ends_no_sandbox_and_makes_none_until_a_person_gives_them_up",
-            of_another_account,
-        ),
+        trial("security::keys::stack_names_missing_keys_until_stored", missing),
+        trial("security::keys::running_processes_use_replaced_keys", replaced),
+        trial("security::keys::foreign_account_key_touches_no_sandbox", of_another_account),
     ]
 }
 

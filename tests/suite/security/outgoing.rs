@@ -19,7 +19,7 @@ use super::now_s;
 use crate::run::trial;
 
 pub fn trials() -> Vec<Trial> {
-    vec![trial("security::a_file_at_a_private_address_is_named_and_no_connection_is_made", files)]
+    vec![trial("security::private_file_addresses_are_never_fetched", files)]
 }
 
 /// Counts who connects to a port of this machine.

@@ -28,10 +28,7 @@ pub fn trials() -> Vec<Trial> {
     Platform::ALL
         .into_iter()
         .map(|platform| {
-            let name = format!(
-                "security::{}::what_is_said_pings_nobody_wherever_it_is_shown",
-                platform.word()
-            );
+            let name = format!("security::{}::shown_text_pings_nobody", platform.word());
             on(&CHAT, &name, async move |world| said(world, platform).await)
         })
         .collect()

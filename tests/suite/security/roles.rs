@@ -25,13 +25,10 @@ const UNTRIED: [&str; 2] = ["iam:PassRole", "xray:"];
 const CELLS_MIN: usize = 1_500;
 
 pub fn trials() -> Vec<Trial> {
-    vec![beside(
-        "ministack::security::each_role_may_do_what_the_template_says_and_nothing_else",
-        || {
-            matrix();
-            Ok(())
-        },
-    )]
+    vec![beside("ministack::security::roles_allow_exactly_the_template", || {
+        matrix();
+        Ok(())
+    })]
 }
 
 /// One permission: an action on a resource, by its logical id.

@@ -239,11 +239,11 @@ fn tables(path: &Path, name: &str) -> Vec<Searched> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        Trial::test("security::search::every_form_of_a_secret_is_found", || {
+        Trial::test("security::search::every_secret_form_is_found", || {
             forms();
             Ok(())
         }),
-        Trial::test("security::search::what_is_planted_in_files_and_databases_is_found", || {
+        Trial::test("security::search::planted_secrets_are_found_on_disk", || {
             planted();
             Ok(())
         }),

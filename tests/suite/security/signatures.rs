@@ -25,12 +25,8 @@ const OUTSIDE_S: u64 = 330;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        on(
-            &CHAT,
-            "security::discord::what_is_not_signed_so_gets_401_and_no_place_on_a_queue",
-            discord,
-        ),
-        on(&CHAT, "security::slack::what_is_not_signed_so_gets_401_and_no_place_on_a_queue", slack),
+        on(&CHAT, "security::discord::unsigned_requests_are_never_queued", discord),
+        on(&CHAT, "security::slack::unsigned_requests_are_never_queued", slack),
     ]
 }
 

@@ -33,8 +33,8 @@ const WORD: &str = "kingfisher";
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        trial("security::two_tenants_swapped_on_every_call_do_not_reach_each_other", swapped),
-        trial("security::settings_of_one_tenant_count_for_no_other", settings_apart),
+        trial("security::swapped_tenants_cannot_reach_each_other", swapped),
+        trial("security::tenant_settings_stay_separate", settings_apart),
     ]
 }
 

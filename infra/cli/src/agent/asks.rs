@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_choose_options_and_anything_else_is_said_as_it_is() {
+    fn only_valid_numbers_choose_options() {
         let option = |label: &str| QuestionOption { label: label.to_owned(), description: None };
         let question = QuestionInfo {
             question: "Which?".to_owned(),

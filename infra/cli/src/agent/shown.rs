@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn words_are_shown_once_as_they_come_and_each_call_of_a_tool_by_one_line() {
+    fn text_and_tool_calls_show_once() {
         let mut shown = Shown::default();
         let text = |text: &str| json!([{"type": "text", "text": text}]);
         let part = |delta: bool, of: Value| json!({"role": "assistant", "id": "m", "metadata": {"part": "p", "delta": delta}, "parts": of});

@@ -404,7 +404,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_would_come_to_nothing_is_said_before_it_is_asked_for() {
+    fn pointless_operations_are_recognised() {
         let own = |phase| SandboxRecord { phase, ..SandboxRecord::default() };
         let named =
             |phase| SandboxRecord { name: Some("frontend".parse().expect("a name")), ..own(phase) };

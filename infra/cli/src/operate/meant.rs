@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_meant_by_a_unique_end() {
+    fn unique_suffix_names_a_thread() {
         for (word, at) in [
             ("discord:1575350328751030272:1575360466639650816", 0),
             ("0816", 0),
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_of_several_names_them() {
+    fn ambiguous_suffix_lists_its_threads() {
         let both: BTreeSet<ThreadKey> = keys().into_iter().take(2).collect();
         let meant: Meant = "6016".parse().expect("an end");
         let told = meant.only(both, "--laptop").expect_err("two").message;

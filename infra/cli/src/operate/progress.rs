@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn each_word_is_said_once_as_it_comes_and_a_piece_that_changed_is_said_again() {
+    fn only_new_text_is_printed() {
         let mut words = Words::default();
         assert_eq!(heard(&mut words, &["I l"]), "I l");
         assert_eq!(heard(&mut words, &["I look"]), "ook");
@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn the_progress_line_says_phase_stage_and_step() {
+    fn progress_line_has_phase_and_step() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let (flags, id) = (ControlFlags::default(), TurnId::from("send-1-00000001"));
         assert_eq!(Far::of(None, &flags, &id).line(None), "waits for a worker");

@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sandbox_is_meant_by_a_name_or_by_a_key_and_what_is_neither_is_refused() {
+    fn sandbox_argument_is_name_or_key() {
         let name = Which::Named("frontend-2".parse().expect("a name"));
         assert_eq!("frontend-2".parse(), Ok(name));
         for key in ["discord:1:2", "slack:T1:C1:1.2", "sandbox:discord:1:2"] {

@@ -452,7 +452,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_no_turn_is_listed_as_an_operation() {
+    fn ends_without_turn_are_operations() {
         let thread = ThreadKey::discord("1", "2").unwrap();
         let mut session = Session::new(thread, 0);
         session.ended = ["asked", "named"]

@@ -69,7 +69,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_platform_is_told_by_the_channels_id_and_a_name_is_refused_with_where_the_id_is() {
+    fn channel_id_decides_the_chat() {
         let discord = Channel::Discord("123456789012345678".to_owned());
         assert_eq!(channel("123456789012345678"), Ok(discord));
         assert_eq!(channel("C0BUILD0001"), Ok(Channel::Slack("C0BUILD0001".to_owned())));
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_is_read_as_it_was_shown_and_no_two_are_the_same() {
+    fn send_ids_are_unique_and_parseable() {
         let (one, other) = (SendId::mint(), SendId::mint());
         assert_ne!(one, other);
         assert_eq!(one.to_string().parse(), Ok(one.clone()));

@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_image_gets_the_daemon_and_the_agents_before_its_user() {
+    fn daemon_and_agents_precede_image_user() {
         let hash = "ab".repeat(64);
         let daemon = Daemon::new("https://example.org/r/bobbin-agentd", &hash).unwrap();
         let text = dockerfile(Some(&daemon), &[Agent::Claude, Agent::Codex]);
@@ -133,7 +133,7 @@ RUN useradd --create-home"
     }
 
     #[test]
-    fn an_address_that_would_leave_its_quotes_and_half_a_hash_are_refused() {
+    fn unsafe_daemon_download_is_refused() {
         let hash = "ab".repeat(64);
         for (url, hash, why) in [
             ("http://example.org/x", hash.as_str(), "begins with https://"),

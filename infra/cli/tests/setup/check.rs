@@ -9,7 +9,7 @@ fn link() -> String {
 }
 
 #[tokio::test]
-async fn what_is_right_is_said_of_each_key() {
+async fn check_confirms_each_valid_key() {
     let world = World::start().await;
     let set = world.run(&["discord", "endpoint"], &KEYED).await;
     assert_eq!(set.code, 0, "{}", set.err);
@@ -31,7 +31,7 @@ async fn what_is_right_is_said_of_each_key() {
 }
 
 #[tokio::test]
-async fn what_is_wrong_is_said_with_what_to_do() {
+async fn check_explains_each_wrong_setting() {
     let world = World::with(Options {
         parameters: vec![
             ("DiscordPublicKey", "ab".repeat(32)),
@@ -84,7 +84,7 @@ async fn what_is_wrong_is_said_with_what_to_do() {
 }
 
 #[tokio::test]
-async fn keys_that_the_services_refuse_are_named() {
+async fn check_names_refused_keys() {
     let world = World::start().await;
     let wrong = [
         ("DISCORD_BOT_TOKEN", "wrong"),
@@ -103,8 +103,7 @@ async fn keys_that_the_services_refuse_are_named() {
 }
 
 #[tokio::test]
-async fn keys_of_the_stack_are_checked_where_the_environment_has_none_and_before_there_is_a_stack_those_of_the_environment()
- {
+async fn check_uses_stack_or_environment_keys() {
     let world = World::start().await;
     assert_eq!(world.run_keyed(&["secrets"]).await.code, 0);
     let said = world.run(&["check"], &[]).await;
@@ -121,7 +120,7 @@ async fn keys_of_the_stack_are_checked_where_the_environment_has_none_and_before
 }
 
 #[tokio::test]
-async fn an_endpoint_of_ones_own_has_to_offer_the_model() {
+async fn custom_endpoint_must_offer_model() {
     for (model, code, words) in [
         ("own/some-model", 0, "  ok    Models: the stack's endpoint offers some-model\n"),
         (
@@ -146,7 +145,7 @@ async fn an_endpoint_of_ones_own_has_to_offer_the_model() {
 }
 
 #[tokio::test]
-async fn vercel_is_tried_where_the_stack_names_it() {
+async fn vercel_is_checked_when_configured() {
     let folder = tempfile::tempdir().unwrap();
     let text = str::to_owned;
     let vercel = bobbin_local_vercel::Provider::start(bobbin_local_vercel::Settings::new(

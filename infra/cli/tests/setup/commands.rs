@@ -14,7 +14,7 @@ async fn run(world: &World, arguments: &[&str], environment: &[(&str, &str)]) ->
 }
 
 #[tokio::test]
-async fn commands_are_written_once_and_again_only_when_something_differs() {
+async fn only_changed_commands_are_written() {
     let world = World::start().await;
     let list = |mark: &str| {
         let slash = TABLE.iter().map(|row| format!("/{}", row.name));
@@ -43,7 +43,7 @@ async fn commands_are_written_once_and_again_only_when_something_differs() {
 }
 
 #[tokio::test]
-async fn one_servers_commands_are_its_own() {
+async fn guild_commands_use_guild_path() {
     let world = World::start().await;
     let guild = world.chat.seeds().guild_id;
     let id = [("DISCORD_APPLICATION_ID", APPLICATION)];
@@ -62,7 +62,7 @@ async fn one_servers_commands_are_its_own() {
 }
 
 #[tokio::test]
-async fn every_refusal_says_what_to_do() {
+async fn refusals_say_what_to_do() {
     let world = World::start().await;
     let wrong = run(&world, &[], &[("DISCORD_BOT_TOKEN", "another")]).await;
     wrong.refused("Reset Token");

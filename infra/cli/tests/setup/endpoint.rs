@@ -5,7 +5,7 @@ use crate::support::{APPLICATION, DISCORD_TOKEN, Options, World};
 const TOKEN: [(&str, &str); 1] = [("DISCORD_BOT_TOKEN", DISCORD_TOKEN)];
 
 #[tokio::test]
-async fn interactions_are_delivered_to_the_stack_and_nowhere_again() {
+async fn interactions_endpoint_is_set_and_cleared() {
     let world = World::start().await;
     let here = format!("{}/discord/interactions", world.ingress);
     let name = format!("Discord application Bobbin ({APPLICATION})");
@@ -22,7 +22,7 @@ async fn interactions_are_delivered_to_the_stack_and_nowhere_again() {
 }
 
 #[tokio::test]
-async fn an_address_that_discord_cannot_verify_is_explained() {
+async fn unverifiable_discord_endpoint_is_explained() {
     let world = World::start().await;
     let lax = format!("{}/lax/discord/interactions", world.ingress);
     let refused = world.run(&["discord", "endpoint", "--address", &lax], &TOKEN).await;

@@ -10,7 +10,7 @@ const MENTION: &str = "../../events/slack/app_mention.json";
 const KEY: [(&str, &str); 1] = [("SLACK_SIGNING_SECRET", SIGNING_SECRET)];
 
 #[tokio::test]
-async fn a_slack_event_is_signed_as_of_now_and_left_as_it_is_otherwise() {
+async fn slack_event_is_signed_unchanged() {
     let world = World::start().await;
     let stored: Value = serde_json::from_str(&std::fs::read_to_string(MENTION).unwrap()).unwrap();
     let signed = |event: &Value, now_ms: u64| {
@@ -31,7 +31,7 @@ async fn a_slack_event_is_signed_as_of_now_and_left_as_it_is_otherwise() {
 }
 
 #[tokio::test]
-async fn a_discord_event_for_a_deployed_stack_is_refused_with_what_can_be_tried() {
+async fn discord_event_needs_the_laptop_stack() {
     let world = World::start().await;
     let said = world.run(&["event", PING], &[]).await;
     said.refused("Discord alone has the key");
@@ -40,7 +40,7 @@ async fn a_discord_event_for_a_deployed_stack_is_refused_with_what_can_be_tried(
 }
 
 #[tokio::test]
-async fn what_is_no_event_and_a_stack_that_is_not_there_are_told_with_what_to_do() {
+async fn unreadable_event_or_stack_is_explained() {
     let world = World::start().await;
     for (arguments, words) in [
         (&["event", "../../events/nowhere.json"][..], "../../events/nowhere.json cannot be read"),

@@ -7,7 +7,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again() {
+async fn keys_are_stored_per_function_secret() {
     let world = World::start().await;
     let dry = world.run_keyed(&["secrets", "--dry-run"]).await;
     dry.is(
@@ -74,7 +74,7 @@ async fn keys_are_stored_where_each_function_reads_its_own_and_forgotten_again()
 }
 
 #[tokio::test]
-async fn without_a_key_nothing_is_stored_and_an_unknown_one_is_named() {
+async fn nothing_is_stored_without_keys() {
     let world = World::start().await;
     world.run(&["secrets"], &[]).await.is(0, "  note  No key was given, so nothing is stored.\n");
     let unknown = world.run(&["secrets", "--forget", "STACK_KEY"], &[]).await;
@@ -91,7 +91,7 @@ async fn without_a_key_nothing_is_stored_and_an_unknown_one_is_named() {
 /// In a terminal, what neither environment nor stack has is asked for. `script` (of every Linux) gives the program one.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn in_a_terminal_the_missing_keys_are_asked_for() {
+async fn terminal_prompts_for_missing_keys() {
     let world = World::start().await;
     let stored = world.run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)]).await;
     assert_eq!(stored.code, 0, "{}", stored.err);

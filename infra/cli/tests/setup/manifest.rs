@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{Options, World};
 
 #[tokio::test]
-async fn the_manifest_is_printed_for_the_address_with_the_link_that_makes_the_app() {
+async fn manifest_has_address_and_creation_link() {
     let parameters = vec![("Ingress", "https://stack.example".to_owned())];
     let world = World::with(Options { parameters, ..Options::default() }).await;
     for (arguments, host) in [
@@ -30,7 +30,7 @@ async fn the_manifest_is_printed_for_the_address_with_the_link_that_makes_the_ap
 }
 
 #[tokio::test]
-async fn an_address_that_slack_would_not_take_is_refused_with_what_to_give() {
+async fn local_slack_address_is_refused() {
     let world = World::start().await;
     let done = world.run(&["slack", "manifest", "--address", "http://localhost:3000"], &[]).await;
     done.refused("https:// and a host name");

@@ -24,7 +24,7 @@ async fn state(world: &World) -> Value {
 }
 
 #[tokio::test]
-async fn it_is_built_with_its_log_found_again_woken_and_removed() {
+async fn snapshot_is_built_activated_and_removed() {
     let world = World::start().await;
     let name = name();
     let deploy = format!(
@@ -70,7 +70,7 @@ async fn it_is_built_with_its_log_found_again_woken_and_removed() {
 }
 
 #[tokio::test]
-async fn a_build_that_fails_says_why_and_is_built_anew() {
+async fn failed_snapshot_is_explained_and_rebuilt() {
     let world = World::start().await;
     let name = name();
     let fault = json!({ "faults": [{ "fault": "fail_build" }] });
@@ -92,7 +92,7 @@ async fn a_build_that_fails_says_why_and_is_built_anew() {
 }
 
 #[tokio::test]
-async fn one_that_the_stack_uses_is_not_removed_and_older_ones_are_named() {
+async fn used_snapshot_is_not_removed() {
     let parameters = vec![("DaytonaSnapshot", name())];
     let world = World::with(Options { parameters, ..Options::default() }).await;
     let name = name();
@@ -113,7 +113,7 @@ async fn one_that_the_stack_uses_is_not_removed_and_older_ones_are_named() {
 }
 
 #[tokio::test]
-async fn a_refusal_says_what_the_key_needs() {
+async fn refused_daytona_key_names_its_needs() {
     let world = World::start().await;
     let wrong = world.run(&["snapshot"], &[("DAYTONA_API_KEY", "wrong")]).await;
     wrong.refused(
@@ -126,7 +126,7 @@ async fn a_refusal_says_what_the_key_needs() {
 }
 
 #[tokio::test]
-async fn the_daemon_and_the_agents_of_choice_are_steps_of_the_build() {
+async fn snapshot_build_installs_chosen_agents() {
     let world = World::start().await;
     let hash = "ab".repeat(64);
     let daemon = ["snapshot", "--daemon", "https://example.org/bobbin-agentd"];

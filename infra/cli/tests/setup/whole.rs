@@ -26,8 +26,7 @@ const STEPS: [&str; 8] = [
 ];
 
 #[tokio::test]
-async fn before_there_is_a_stack_everything_is_done_that_needs_none_and_the_deployment_is_spelt_out()
- {
+async fn setup_without_stack_spells_out_deployment() {
     let world = World::start().await;
     let said = world.run(&["setup", "--stack", "mine"], &KEYED).await;
     assert_eq!((said.code, said.err.as_str()), (3, ""), "{}", said.out);
@@ -43,7 +42,7 @@ async fn before_there_is_a_stack_everything_is_done_that_needs_none_and_the_depl
 }
 
 #[tokio::test]
-async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_back() {
+async fn setup_is_repeatable_and_undone() {
     let parameters = vec![("DaytonaSnapshot", name())];
     let world = World::with(Options { parameters, ..Options::default() }).await;
     let dry = world.run_keyed(&["setup", "--dry-run", "--from-env"]).await;
@@ -89,7 +88,7 @@ async fn one_command_does_everything_a_second_finds_it_done_and_undo_takes_it_ba
 }
 
 #[tokio::test]
-async fn a_wrong_key_stops_the_test_turn_and_nothing_else() {
+async fn wrong_key_skips_test_turn() {
     let parameters = vec![("DaytonaSnapshot", name())];
     let world = World::with(Options { parameters, ..Options::default() }).await;
     let channel = world.chat.seeds().channel_id;

@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_of_somebody_else_is_refused_by_host_and_by_origin() {
+    fn foreign_hosts_and_origins_are_refused() {
         let also = Some("host.docker.internal");
         for (own, pairs) in [
             (true, vec![("host", "127.0.0.1:80")]),
@@ -148,7 +148,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_goes_on_to_a_sandbox_in_a_cookie() {
+    fn cookies_carry_no_key_to_sandboxes() {
         let mut headers = headers(&[(
             "cookie",
             "a=1; bobbin-key-4100=k; DAYTONA_SANDBOX_AUTH_KEY=t; DAYTONA_SANDBOX_AUTH_KEY-id-3000=t; b=2",
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_key_itself_is_the_key() {
+    fn only_exact_control_key_matches() {
         let key = ControlKey::from("abc".to_owned());
         for (is_it, said) in
             [("Bearer abc", true), ("Bearer ab", false), ("abc", false), ("", false)]

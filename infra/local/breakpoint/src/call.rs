@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_call_has_the_same_name_whatever_its_ids() {
+    fn call_name_ignores_ids() {
         let path = "/api/v10/channels/1290001112223334445/messages?limit=3";
         assert_eq!(named(None, path), "chat POST /api/v10/channels/*/messages");
         assert_eq!(named(Some("AmazonSQS.SendMessage"), "/"), "sqs SendMessage");

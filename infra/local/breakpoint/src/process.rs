@@ -43,7 +43,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_socket_is_found_by_both_its_ports() {
+    fn socket_is_found_by_both_ports() {
         let table = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrnsmt   uid  timeout inode\n\
             0: 0100007F:1F90 0100007F:C001 01 00000000:00000000 00:00000000 00000000  1000        0 11 1 0 20 4 30 10 -1\n\
             1: 0100007F:C001 0100007F:1F91 01 00000000:00000000 00:00000000 00000000  1000        0 12 1 0 20 4 30 10 -1\n\

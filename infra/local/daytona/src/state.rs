@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn each_operation_answers_as_the_table_says() {
+    fn operations_follow_the_state_table() {
         use Operation::{Archive, Delete, Recover, Snapshot, Start, Stop};
         let columns = [
             SandboxState::Started,
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_word_is_what_serde_writes() {
+    fn state_name_is_its_wire_form() {
         for state in [
             SandboxState::PendingBuild,
             SandboxState::Started,

@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn actions_are_done_one_after_the_other_and_the_last_answer_tells_everything() {
+    fn final_answer_reports_actions_in_order() {
         let script = "slow: 2 first words\nrun: ls\nwrite: a.txt x\necho: last";
         let (text, end, pause) = told(answer(&request(script, &[])));
         assert_eq!((text.as_str(), pause), ("first words", Duration::from_secs(2)));
@@ -285,7 +285,7 @@ mod tests {
     }
 
     #[test]
-    fn asking_names_a_path_outside_the_project_and_keeps_the_command() {
+    fn ask_action_reaches_outside_project() {
         let (_, end, _) = told(answer(&request("ask: date", &[])));
         assert!(
             matches!(end, End::Tool(call) if call.arguments["command"] == "cat /dev/null; date")
@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_written_down_and_images_are_told() {
+    fn plan_and_images_are_reported() {
         let todo = Request {
             tools: vec!["todowrite".into()],
             images: vec!["image/png".into(), "image/jpeg".into()],
@@ -319,7 +319,7 @@ mod tests {
     }
 
     #[test]
-    fn failing_and_cutting_happen_each_time_and_in_their_place() {
+    fn fail_and_cut_happen_in_order() {
         assert_eq!(answer(&request("fail: 503", &[])), Answer::Fail(503));
         let script = "run: ls\nfail: 500";
         assert!(matches!(told(answer(&request(script, &[]))).1, End::Tool(_)));
@@ -334,14 +334,14 @@ mod tests {
     }
 
     #[test]
-    fn internal_requests_obey_no_line() {
+    fn internal_requests_run_no_actions() {
         let internal = Request { internal: true, tools: vec![], ..request("fail: 500", &[]) };
         assert!(told(answer(&internal)).0.starts_with("Summary"));
         assert_eq!(told(answer(&Request { title: true, ..internal })).0, "Scripted session");
     }
 
     #[test]
-    fn a_tool_that_is_not_offered_is_said_and_the_script_goes_on() {
+    fn script_continues_past_missing_tool() {
         let without =
             Request { tools: vec!["bash".into()], ..request("question: Q | a\nrun: ls", &["out"]) };
         let (text, end, _) = told(answer(&without));
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_gets_help_and_unreadable_actions_get_their_usage() {
+    fn plain_text_and_mistakes_get_help() {
         assert!(told(answer(&request("hello there", &[]))).0.contains("`echo: TEXT`"));
         let (text, _, _) = told(answer(&request("slow: soon", &[])));
         assert!(

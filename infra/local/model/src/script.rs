@@ -174,7 +174,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_action_is_read_from_its_line() {
+    fn every_action_line_is_parsed() {
         let script = parse(
             "echo: hi: there\nslow: 0.5 one two\nrun: ls | wc -l\nwrite: a/b.txt x\\ny\nask: date\n\
              question: Which? | red | dark blue\nlong: 5000\nfail: 503\nplan: [x] a | [>] b | c\n\
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn several_questions_are_asked_together_with_headers_and_descriptions() {
+    fn one_line_can_ask_several_questions() {
         let script = parse(
             "question: [DB] Which? | Postgres = relational // [Extras, several] More? | a // Why?",
         );
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_around_an_action_are_ignored_and_blanks_and_case_do_not_matter() {
+    fn action_parsing_ignores_surrounding_lines() {
         let script = parse(
             "From Ada in #build:\r\n  \tRun: ls\r\n\r\n<file>\n1: run: no\n</file>\nthanks: a lot",
         );
@@ -239,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_keyword_with_unreadable_arguments_says_how_it_is_written() {
+    fn malformed_action_shows_its_usage() {
         for line in [
             "slow: five words",
             "slow: 5",
@@ -271,7 +271,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_has_a_bounded_number_of_actions() {
+    fn actions_per_message_are_bounded() {
         assert_eq!(parse(&"echo: x\n".repeat(ACTIONS_MAX + 1)).len(), ACTIONS_MAX);
     }
 }

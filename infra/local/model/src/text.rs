@@ -144,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_answer_has_exactly_its_length_and_closes_its_fences() {
+    fn long_text_has_its_exact_length() {
         for chars in (1..3_000).chain([4_000, 12_345, 200_000]) {
             let text = long(chars);
             assert_eq!(text.chars().count(), chars);
@@ -156,7 +156,7 @@ mod tests {
     }
 
     #[test]
-    fn a_report_shows_bounded_output_in_a_fence_that_the_output_cannot_close() {
+    fn report_output_cannot_close_its_fence() {
         assert_eq!(report("`ls`", "a\n```\nb\n"), "`ls` finished:\n\n````\na\n```\nb\n````");
         for nothing in ["\n", "(no output)"] {
             assert_eq!(report("`true`", nothing), "`true` finished without output.");
@@ -166,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_and_answers_are_told_in_words() {
+    fn refusals_and_answers_read_as_sentences() {
         let refused = "The user rejected permission to use this specific tool call.";
         assert_eq!(report("`date`", refused), "`date` was not permitted.");
         let feedback = "The user rejected permission to use this specific tool call with the following feedback: no";

@@ -52,7 +52,7 @@ fn finish_reasons(events: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn a_streamed_answer_is_role_then_words_then_finish_then_usage_then_done() {
+async fn stream_follows_chat_completions_order() {
     let model = Model::start(0).await.unwrap();
     let events =
         events(post(&model, &body(json!([{ "role": "user", "content": "echo: one two" }]))).await)
@@ -74,7 +74,7 @@ async fn a_streamed_answer_is_role_then_words_then_finish_then_usage_then_done()
 }
 
 #[tokio::test]
-async fn a_tool_call_is_streamed_in_fragments_and_its_result_leads_on() {
+async fn tool_calls_stream_in_fragments() {
     let model = Model::start(0).await.unwrap();
     let script = json!([{ "type": "text", "text": "run: echo \"quoted\" and much longer" },
         { "type": "image_url", "image_url": { "url": "data:image/png;base64," } },
@@ -109,7 +109,7 @@ async fn a_tool_call_is_streamed_in_fragments_and_its_result_leads_on() {
 }
 
 #[tokio::test]
-async fn the_content_of_an_attached_file_is_not_obeyed() {
+async fn attached_file_content_is_not_obeyed() {
     let model = Model::start(0).await.unwrap();
     let content: Vec<Value> = [
         "Called the Read tool with the following input: {\"filePath\":\"n.txt\"}",
@@ -126,7 +126,7 @@ async fn the_content_of_an_attached_file_is_not_obeyed() {
 }
 
 #[tokio::test]
-async fn slow_text_takes_its_time_and_starts_at_once() {
+async fn slow_text_streams_over_its_time() {
     let model = Model::start(0).await.unwrap();
     let slow = async |content: &str| {
         post(&model, &body(json!([{ "role": "user", "content": content }]))).await
@@ -148,7 +148,7 @@ async fn slow_text_takes_its_time_and_starts_at_once() {
 }
 
 #[tokio::test]
-async fn cut_ends_the_stream_without_a_finish_and_a_plain_answer_with_its_connection() {
+async fn cut_ends_streams_and_plain_answers() {
     let model = Model::start(0).await.unwrap();
     let mut request = body(json!([{ "role": "user", "content": "echo: so far\ncut" }]));
     let streamed = events(post(&model, &request).await).await;
@@ -166,7 +166,7 @@ async fn cut_ends_the_stream_without_a_finish_and_a_plain_answer_with_its_connec
 }
 
 #[tokio::test]
-async fn fail_answers_its_status_with_an_error_body_each_time() {
+async fn fail_answers_with_its_status() {
     let model = Model::start(0).await.unwrap();
     for (script, status, kind) in [
         ("fail: 500", 500, "server_error"),
@@ -185,7 +185,7 @@ async fn fail_answers_its_status_with_an_error_body_each_time() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_streamed_is_one_completion() {
+async fn unstreamed_answer_is_one_completion() {
     let model = Model::start(0).await.unwrap();
     let request =
         json!({ "model": "any", "messages": [{ "role": "user", "content": "echo: hi" }] });
@@ -205,7 +205,7 @@ async fn an_answer_that_is_not_streamed_is_one_completion() {
 }
 
 #[tokio::test]
-async fn requests_without_tools_but_with_a_system_message_obey_no_line() {
+async fn system_requests_without_tools_run_nothing() {
     let model = Model::start(0).await.unwrap();
     for system in ["You are a title generator.", "You are a context summarization agent."] {
         let messages = json!([{ "role": "system", "content": system }, { "role": "user", "content": "fail: 500" }]);
@@ -218,7 +218,7 @@ async fn requests_without_tools_but_with_a_system_message_obey_no_line() {
 }
 
 #[tokio::test]
-async fn malformed_requests_are_refused_with_what_is_wrong() {
+async fn malformed_requests_are_refused_with_reasons() {
     let model = Model::start(0).await.unwrap();
     let url = format!("{}/chat/completions", model.base_url());
     for (request, word) in [
@@ -258,7 +258,7 @@ async fn malformed_requests_are_refused_with_what_is_wrong() {
 }
 
 #[tokio::test]
-async fn the_call_log_and_the_model_list_can_be_read() {
+async fn call_log_and_models_are_listed() {
     let model = Model::start(0).await.unwrap();
     post(&model, &body(json!([{ "role": "user", "content": "run: ls" }]))).await;
     post(&model, &body(json!([{ "role": "user", "content": "fail: 503" }]))).await;
@@ -286,7 +286,7 @@ async fn the_call_log_and_the_model_list_can_be_read() {
 }
 
 #[tokio::test]
-async fn stopping_breaks_off_a_slow_stream_and_frees_the_port() {
+async fn stop_ends_streams_and_frees_port() {
     let model = Model::start(0).await.unwrap();
     let port: u16 =
         model.base_url().rsplit(':').next().unwrap().trim_end_matches("/v1").parse().unwrap();

@@ -225,7 +225,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_happens_as_often_as_it_is_armed_for_and_only_where() {
+    fn fault_fires_only_as_armed() {
         let faults = Faults::default();
         let fault =
             r#"{"fault":"answer","operation":"start","status":500,"times":2,"sandbox":"a"}"#;
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fault_of_the_providers_own_stands_beside_those_of_calls() {
+    fn own_faults_coexist_with_call_faults() {
         let faults = Faults::default();
         let own = armed(r#"{"fault":"vanish","operation":"exec"}"#);
         let dropped = armed(r#"{"fault":"drop","operation":"*"}"#);

@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_stands_where_its_placeholder_did_and_nowhere_else() {
+    fn placeholder_is_replaced_only_in_credentials() {
         let one = Substitution { placeholder: "secret_one".to_owned(), value: "sk-one".to_owned() };
         for (name, sent, becomes) in [
             ("authorization", "Bearer secret_one", "Bearer sk-one"),

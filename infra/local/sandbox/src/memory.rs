@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_found_by_its_whole_name() {
+    fn memory_numbers_match_whole_names() {
         let text = "MemTotal:  8 kB\nMemAvailable:   4096 kB\nanon 1\ninactive_file 7\n";
         assert_eq!(number(text, "MemAvailable:"), Some(4_096));
         assert_eq!(number(text, "inactive_file"), Some(7));

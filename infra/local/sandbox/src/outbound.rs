@@ -285,7 +285,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_spelling_of_this_machine_is_let_through() {
+    fn own_machine_addresses_are_refused() {
         let own = Some("172.17.0.1".parse().expect("an address"));
         for (address, is_own) in [
             ("127.0.0.1", true),
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_of_this_machines_own_interface_is_let_through_by_nobody() {
+    fn own_interface_addresses_are_refused() {
         // The address that it would send from: nothing is sent by this.
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
         if socket.connect("192.0.2.1:9").is_err() {

@@ -167,7 +167,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_is_found_by_whole_values_only() {
+    fn processes_match_by_whole_values() {
         let environ = b"A=1\0BOBBIN_STATE_DIR=/s\0BOBBIN_SANDBOX=one\0";
         assert!(ProcessSet::of_state_dir("/s").contains(environ));
         assert!(ProcessSet::of_sandbox("/s", "one").contains(environ));

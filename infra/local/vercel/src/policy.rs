@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn a_header_is_changed_where_the_rule_matches_and_only_there() {
+    fn header_rules_apply_only_when_matched() {
         let policy = policy();
         assert_eq!(sent(&policy, "api.example.com", "stand-in").as_deref(), Some("real"));
         assert_eq!(sent(&policy, "api.example.com", "own").as_deref(), Some("own"));
@@ -226,7 +226,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_names_headers_and_no_values() {
+    fn policy_view_hides_header_values() {
         assert_eq!(
             policy().view(),
             json!({
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_done_here_is_refused() {
+    fn unsupported_policies_are_refused() {
         for asked in [
             json!({"mode": "sometimes"}),
             json!({"allow": {"a": [{"forwardURL": "https://proxy.example"}]}}),

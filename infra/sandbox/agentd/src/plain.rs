@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_regular_files_within_the_bound_are_read() {
+    fn only_small_regular_files_are_read() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
         std::fs::write(at("plain"), "four").unwrap();

@@ -166,7 +166,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn whatever_value_comes_no_converter_loses_it(values in prop::collection::vec(json(), 1..8)) {
+    fn converters_keep_any_value(values in prop::collection::vec(json(), 1..8)) {
         for agent in AGENTS {
             let mut converter = Converter::of(agent);
             for value in &values {
@@ -176,7 +176,7 @@ proptest! {
     }
 
     #[test]
-    fn a_real_value_with_anything_in_one_place_is_not_lost_either(
+    fn converters_keep_mutated_real_values(
         at in any::<prop::sample::Index>(),
         path in prop::collection::vec(any::<usize>(), 1..6),
         with in json(),
@@ -195,7 +195,7 @@ proptest! {
     }
 
     #[test]
-    fn whatever_line_comes_it_is_kept(line in any::<String>()) {
+    fn converters_keep_any_line(line in any::<String>()) {
         for agent in AGENTS {
             let value = serde_json::from_str(&line).unwrap_or_else(|_| Value::from(line.clone()));
             let converted = Converter::of(agent).convert_line(&line);
@@ -205,7 +205,7 @@ proptest! {
 }
 
 #[test]
-fn a_converter_s_memory_is_bounded_however_many_ids_an_agent_makes_and_however_long() {
+fn converter_memory_is_bounded() {
     let long = "x".repeat(20_000);
     let mut opencode = Converter::of("opencode");
     let mut claude = Converter::of("claude");

@@ -16,7 +16,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_ask_is_named_by_its_session_too() {
+    fn ask_name_depends_on_session() {
         let named = name("s", "0-7");
         assert!(named.starts_with("ask_") && named.len() == 30, "{named}");
         assert_ne!(named, name("another session", "0-7"));

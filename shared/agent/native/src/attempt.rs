@@ -76,7 +76,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_a_try_that_was_cut_is_followed_by_another() {
+    async fn only_lost_attempts_are_repeated() {
         let pair = |a: &str, b: &str| (a.to_owned(), b.to_owned());
         assert_eq!(of(&["not_seen"]).await, pair("msg_a", "msg_a"));
         assert_eq!(of(&["running"]).await, pair("msg_a", "msg_a"));

@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_and_a_mode_of_an_agent_are_told_apart() {
+    fn choice_separates_agent_from_mode() {
         for (chosen, agent, mode) in [
             (None, "opencode", None),
             (Some("opencode"), "opencode", None),
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_is_given_models_of_its_own_maker_or_of_the_endpoint_that_the_stack_has() {
+    fn agents_get_only_reachable_models() {
         let of = |base_url: Option<&str>, keys: ModelKeys| {
             let settings = ModelSettings {
                 model: "anthropic/a".to_owned(),

@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn only_an_end_that_is_explained_is_an_answer() {
+    async fn unknown_end_reason_is_unexplained() {
         let end = |outcome: Option<&str>, reason: Option<&str>| {
             let mut said = json!({"state": "done", "lastEvent": 0});
             if let Some(outcome) = outcome {
@@ -355,7 +355,7 @@ mod tests {
 
     /// Not `Stopped`, of which a second look some seconds later has to say the same: who ran the agent says it.
     #[tokio::test]
-    async fn a_run_that_was_cut_is_lost_at_the_first_look_and_one_that_is_not_there_is_doubted() {
+    async fn lost_run_needs_one_poll() {
         let cut = observed(&["msg_a"], &["lost", "not_seen"]).await;
         assert_eq!(cut, Ok(RunState::Lost));
         let tried_again = observed(&["msg_a"], &["lost", "running"]).await;

@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn every_agent_finds_the_models_of_the_stack_and_no_key_is_in_a_script_or_a_configuration() {
+    fn launch_configures_models_without_keys() {
         let own = launch("scripted/one", Some("http://127.0.0.1:9/v1"));
         assert_eq!(own.environment["BOBBIN_AGENTD_PROJECT_CONFIG"], "off");
         for name in ["PROJECT_CONFIG", "EXTERNAL_SKILLS"] {

@@ -72,7 +72,7 @@ mod tests {
     use TurnState::{Done, Lost, NotSeen, Running};
 
     #[test]
-    fn a_prompt_that_was_sent_into_a_run_and_cut_ends_it_once_the_first_has_its_answer() {
+    fn standing_combines_states_of_all_prompts() {
         assert_eq!(Standing::of(&[Done, Lost]), Standing::CutLater);
         assert_eq!(Standing::of(&[Lost, Done]), Standing::Cut);
         assert_eq!(Standing::of(&[Lost]), Standing::Cut);

@@ -28,7 +28,7 @@ fn text(text: &str) -> Value {
 }
 
 #[test]
-fn words_grow_are_replaced_and_taken_back_and_the_last_ones_are_the_answer() {
+fn last_text_is_the_answer() {
     let fold = fold(&[
         (Some("t0"), said("m0", json!({}), text("of another turn"))),
         (
@@ -50,7 +50,7 @@ fn words_grow_are_replaced_and_taken_back_and_the_last_ones_are_the_answer() {
 }
 
 #[test]
-fn an_event_that_is_told_twice_counts_once() {
+fn duplicate_event_counts_once() {
     let mut fold =
         fold(&[(Some("t1"), said("m1", json!({"part": "p1", "delta": true}), text("one")))]);
     let again = json!({
@@ -62,7 +62,7 @@ fn an_event_that_is_told_twice_counts_once() {
 }
 
 #[test]
-fn a_model_that_is_asked_again_is_shown_with_its_words_and_its_time() {
+fn model_retry_shows_next_attempt() {
     let status = |state: &str| json!({"status": {"state": state, "message": "quota is used up", "nextMs": 1_795_514_400_000_u64}, "raw": null});
     let steps = |states: &[&str]| {
         let events: Vec<_> = states.iter().map(|state| (Some("t1"), status(state))).collect();
@@ -77,7 +77,7 @@ fn a_model_that_is_asked_again_is_shown_with_its_words_and_its_time() {
 }
 
 #[test]
-fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
+fn agents_share_tool_step_wording() {
     let call = |id: &str, name: &str, input: Value| {
         said(
             "m",
@@ -121,7 +121,7 @@ fn what_tools_do_is_shown_in_the_same_words_whichever_agent_calls_them() {
 }
 
 #[test]
-fn a_message_that_ended_took_its_calls_with_it() {
+fn completed_message_ends_its_calls() {
     let call = |id: &str| json!([{"type": "tool_call", "id": id, "name": "bash", "input": {"command": id}}]);
     let over = json!({"completed": 1});
     let told = [
@@ -154,7 +154,7 @@ fn subject(call: Value, metadata: Value) -> String {
 }
 
 #[test]
-fn an_ask_shows_every_argument_of_its_call() {
+fn ask_shows_every_call_argument() {
     let call = json!({"cmd": "echo harmless", "env": {"A": "evil.sh"}, "cwd": "/x"});
     let shown = "echo harmless\nin: /x\nwith: A=evil.sh";
     assert_eq!(subject(call, json!({})), shown);
@@ -168,7 +168,7 @@ fn an_ask_shows_every_argument_of_its_call() {
 }
 
 #[test]
-fn an_ask_shows_the_command_behind_it_and_is_gone_when_it_is_closed_or_no_longer_waits() {
+fn ask_shows_command_until_closed() {
     let asked = json!({"permissionAsked": {
         "id": "0-7", "sessionId": "own", "permission": "Bash", "patterns": ["Bash(rm:*)"], "always": ["rm"],
         "tool": {"messageId": "m", "callId": "c1"},
@@ -193,7 +193,7 @@ fn an_ask_shows_the_command_behind_it_and_is_gone_when_it_is_closed_or_no_longer
 }
 
 #[test]
-fn usage_is_of_the_run_however_an_agent_counts() {
+fn usage_covers_only_the_turn() {
     let usage = |scope: Value, total: u64, cost: f64| json!({"usage": {"scope": scope, "totalTokens": total, "costUsd": cost}, "raw": {}});
     let by_message = fold(&[
         (Some("t1"), usage(json!({"message": "m1"}), 5, 0.5)),
@@ -212,7 +212,7 @@ fn usage_is_of_the_run_however_an_agent_counts() {
 }
 
 #[test]
-fn a_failure_is_told_in_words_for_people() {
+fn failure_text_gives_advice() {
     let fold = fold(&[(
         Some("t1"),
         json!({"error": {"message": "Incorrect API key provided.", "kind": "APIError", "details": {"statusCode": 401}}}),

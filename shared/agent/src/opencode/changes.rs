@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_sum_of_an_earlier_step_is_not_taken_for_the_last() {
+    async fn stale_diff_summary_is_reread() {
         let messages = json!([
             prompt("msg_1"),
             step("msg_1", &["/work/src/a.txt"], true),
@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_run_that_changed_nothing_is_asked_for_its_sum_once() {
+    async fn unchanged_turn_reads_summary_once() {
         let messages = json!([
             prompt("msg_0"),
             step("msg_0", &["/work/of_another.txt"], true),
@@ -194,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn a_run_that_was_stopped_is_told_from_one_that_ended() {
+    fn stopped_run_is_recognised() {
         let messages: Vec<Message> = serde_json::from_value(json!([
             prompt("msg_1"),
             step("msg_1", &["/work/a.txt"], true),
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_several_steps_have_changed_may_be_as_it_was() {
+    fn file_changed_twice_may_be_unchanged() {
         let messages: Vec<Message> = serde_json::from_value(json!([
             prompt("msg_1"),
             step("msg_1", &["/work/kept.txt", "/work/tmp.py"], true),

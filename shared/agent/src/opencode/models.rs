@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn every_provider_with_a_key_can_be_chosen_and_no_other() {
+    fn only_keyed_providers_are_offered() {
         let keys = ModelKeys {
             anthropic: "key-a".to_owned(),
             openrouter: "key-r".to_owned(),
@@ -317,7 +317,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_no_choice_can_lead_to_is_not_given_to_the_sandbox() {
+    fn sandbox_gets_only_usable_keys() {
         let keys = ModelKeys {
             anthropic: "key-a".to_owned(),
             openai: "key-o".to_owned(),
@@ -336,7 +336,7 @@ mod tests {
     }
 
     #[test]
-    fn a_configured_model_without_a_key_is_told_to_the_operator() {
+    fn model_without_key_advises_operator() {
         let keys = ModelKeys { openai: "key-o".to_owned(), ..ModelKeys::default() };
         let refused = models("anthropic/a", &[], None, keys).for_server();
         let Err(Failure::NonRecoverable { advice }) = refused else {
@@ -349,7 +349,7 @@ mod tests {
     }
 
     #[test]
-    fn an_endpoint_of_ones_own_serves_what_is_listed_under_the_names_that_people_use() {
+    fn custom_endpoint_keeps_model_names() {
         let keys = ModelKeys { openai: "key-o".to_owned(), ..ModelKeys::default() };
         let url = Some("https://models.example.com/v1");
         let models = models("openai/a", &["openai/b"], url, keys);

@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_taken_and_nothing_else() {
+    fn options_list_names_without_keys() {
         let answer = r#"{"providers":[{"id":"anthropic","key":"sk-secret","options":{"apiKey":"sk-secret"},
             "models":{"b":{"id":"b"},"a":{}}},{"id":"x","models":{"y/z":{}}}],"default":{"x":"y/z"}}"#;
         let read: Providers = serde_json::from_str(answer).expect("valid");

@@ -83,8 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_agent_that_works_elsewhere_has_those_tools_alone_and_asks_before_the_ones_that_are_named()
-    {
+    fn outside_agent_gets_sandbox_tools() {
         let tools = ToolServer {
             url: "https://tools.example/mcp".to_owned(),
             ask: vec!["run_command".to_owned()],

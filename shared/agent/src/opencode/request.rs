@@ -199,14 +199,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_of_openai_behind_an_endpoint_of_ones_own_is_not_loaded_as_openais() {
+    fn only_openai_models_become_compatible() {
         let at_home = |name| ModelName::parse(name).expect("valid").compatible().to_string();
         assert_eq!(at_home("openai/gpt-x"), "openai-compatible/gpt-x");
         assert_eq!(at_home("anthropic/claude-x"), "anthropic/claude-x");
     }
 
     #[test]
-    fn a_model_name_keeps_the_slashes_of_the_model() {
+    fn model_name_may_contain_slashes() {
         let model = ModelName::parse("openrouter/anthropic/claude-sonnet-4.5").expect("valid");
         assert_eq!(
             (model.provider.as_str(), model.model.as_str()),
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[test]
-    fn no_key_stands_in_the_configuration() {
+    fn config_never_contains_keys() {
         let model = ModelName::parse("scripted/scripted-1").expect("valid");
         let other = ModelName::parse("scripted/scripted-2").expect("valid");
         let endpoint = ModelEndpoint {

@@ -75,7 +75,7 @@ mod tests {
     const STREAM: &str = ": comment\r\ndata: {\"a\":1}\r\n\r\nevent: x\nid: 7\ndata:one\ndata: two é\n\n\n\ndata\n\ndata: last";
 
     #[test]
-    fn the_events_are_the_same_however_the_bytes_are_cut() {
+    fn chunking_does_not_change_events() {
         let whole = Sse::default().push(STREAM.as_bytes()).unwrap();
         assert_eq!(whole, ["{\"a\":1}", "one\ntwo é"]);
         for size in 1..STREAM.len() {
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_line_passes_and_one_beyond_the_bound_does_not() {
+    fn only_overlong_lines_are_rejected() {
         let mut sse = Sse::default();
         let line = format!("data: {}\n\n", "x".repeat(2_000_000));
         assert_eq!(sse.push(line.as_bytes()).unwrap()[0].len(), 2_000_000);

@@ -105,7 +105,7 @@ fn steps(reading: &Reading) -> Vec<String> {
 }
 
 #[test]
-fn events_and_message_list_of_every_recorded_run_agree() {
+fn events_agree_with_message_list() {
     for name in [
         "simple",
         "tool-bash",
@@ -152,7 +152,7 @@ fn events_and_message_list_of_every_recorded_run_agree() {
 }
 
 #[test]
-fn the_end_is_read_from_what_the_run_left() {
+fn run_end_is_read_from_messages() {
     let table: [(&str, RunEnd, &str); 14] = [
         ("simple", RunEnd::Completed, "Hello there from the fake model"),
         ("empty", RunEnd::Completed, ""),
@@ -176,7 +176,7 @@ fn the_end_is_read_from_what_the_run_left() {
 }
 
 #[test]
-fn only_an_end_that_opencode_explains_is_an_answer() {
+fn unknown_finish_reason_is_unexplained() {
     let ended = |finish: Option<&str>| {
         let list = json!([
             {"info": {"id": "msg_000000000001aaaaaaaaaaaaaa", "role": "user", "time": {"created": 1.0}}},
@@ -204,7 +204,7 @@ fn only_an_end_that_opencode_explains_is_an_answer() {
 }
 
 #[test]
-fn an_overflow_that_was_recovered_is_an_answer_and_not_an_error() {
+fn recovered_overflow_completes_the_turn() {
     let told = heard("overflow-recovered");
     assert!(told.fold().trouble().is_some(), "the stream holds a session.error");
     let answer = done(concluded("overflow-recovered"));
@@ -219,7 +219,7 @@ fn an_overflow_that_was_recovered_is_an_answer_and_not_an_error() {
 }
 
 #[test]
-fn steps_are_told_in_the_words_of_a_person() {
+fn steps_are_worded_for_people() {
     assert_eq!(steps(&heard("tool-bash")), ["Done Ran `echo hello-from-bash && ls /project`"]);
     assert_eq!(steps(&heard("two-tools")), ["Done Ran `echo a`", "Done Ran `echo b`"]);
     assert_eq!(steps(&heard("tool-write")), ["Done Wrote hello.txt"]);
@@ -229,7 +229,7 @@ fn steps_are_told_in_the_words_of_a_person() {
 }
 
 #[test]
-fn a_running_step_is_told_in_the_present_tense() {
+fn running_step_uses_present_tense() {
     let events = events("tool-bash");
     let mut reading = unread(&events);
     let mut seen = Vec::new();
@@ -245,7 +245,7 @@ fn a_running_step_is_told_in_the_present_tense() {
 }
 
 #[test]
-fn an_ask_is_open_until_it_is_answered() {
+fn ask_stays_open_until_answered() {
     let option = |label: &str, description: &str| Opt {
         label: label.into(),
         description: description.into(),
@@ -293,7 +293,7 @@ fn asked(name: &str) -> Value {
 }
 
 #[test]
-fn an_ask_of_an_aborted_session_is_not_open_after_a_reconnect() {
+fn reconnect_drops_idle_sessions_asks() {
     let asked = asked("abort-perm");
     let session = asked["sessionID"].as_str().unwrap().to_owned();
     let mut reading = Reading::new(&session, "msg_x", &[]);
@@ -306,7 +306,7 @@ fn an_ask_of_an_aborted_session_is_not_open_after_a_reconnect() {
 }
 
 #[test]
-fn an_ask_of_a_tool_that_says_nothing_by_itself_waits_for_the_call_behind_it() {
+fn bare_ask_waits_for_its_call() {
     let part = |state: Value| {
         let part = json!({"id": "prt_1", "sessionID": "ses_1", "messageID": "msg_2", "type": "tool",
             "callID": "call_1", "tool": "sandbox_run_command", "state": state});
@@ -338,7 +338,7 @@ fn an_ask_of_a_tool_that_says_nothing_by_itself_waits_for_the_call_behind_it() {
 }
 
 #[test]
-fn an_ask_of_a_subagent_counts_once_its_session_is_known() {
+fn subagent_ask_needs_known_session() {
     let mut asked = asked("perm-once");
     asked["sessionID"] = json!("ses_child");
     let mut reading = Reading::new("ses_parent", "msg_x", &[]);
@@ -354,7 +354,7 @@ fn an_ask_of_a_subagent_counts_once_its_session_is_known() {
 }
 
 #[test]
-fn a_subagent_that_is_idle_does_not_end_the_run() {
+fn idle_subagent_keeps_turn_running() {
     let events = events("task");
     let mut reading = unread(&events);
     let mut looks = 0;
@@ -372,7 +372,7 @@ fn a_subagent_that_is_idle_does_not_end_the_run() {
 }
 
 #[test]
-fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept() {
+fn unknown_model_or_agent_keeps_reason() {
     let run = heard("badmodel");
     assert_eq!(run.fold().messages(), 0);
     assert_eq!(
@@ -391,7 +391,7 @@ fn an_unknown_model_or_agent_leaves_a_prompt_without_end_and_the_reason_is_kept(
 }
 
 #[test]
-fn a_loop_without_end_is_seen_by_its_messages_and_a_retry_by_its_step() {
+fn loops_and_retries_are_visible() {
     let run = heard("cut");
     assert!(run.fold().messages() >= 3);
     let run = heard("error429");
@@ -407,7 +407,7 @@ fn a_loop_without_end_is_seen_by_its_messages_and_a_retry_by_its_step() {
 }
 
 #[test]
-fn a_run_whose_server_died_is_stopped_and_not_done() {
+fn run_of_dead_server_is_stopped() {
     let mut list = messages("tool-bash");
     list.last_mut().unwrap().info.time.completed = None;
     let prompt = list[0].info.id.clone();
@@ -424,7 +424,7 @@ fn a_run_whose_server_died_is_stopped_and_not_done() {
 }
 
 #[test]
-fn the_next_prompt_of_ours_ends_a_turn() {
+fn next_prompt_ends_the_turn() {
     let first = messages("tool-bash");
     let mut list = first.clone();
     let mut next = messages("simple");
@@ -441,7 +441,7 @@ fn the_next_prompt_of_ours_ends_a_turn() {
 }
 
 #[test]
-fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
+fn resent_prompt_keeps_its_answer() {
     const OURS: &str = "msg_19aabbccddee0123456789abcd";
     let mut list = messages("tool-bash");
     let theirs = std::mem::replace(&mut list[0].info.id, OURS.to_owned());
@@ -474,7 +474,7 @@ fn a_prompt_that_was_sent_again_after_its_answer_is_still_answered() {
 }
 
 #[test]
-fn a_broken_run_whose_prompt_was_sent_again_is_waited_for() {
+fn resent_prompt_makes_run_pending() {
     const OURS: &str = "msg_19aabbccddee0123456789abcd";
     let mut list = messages("tool-bash");
     list[0].info.id = OURS.to_owned();
@@ -488,7 +488,7 @@ fn a_broken_run_whose_prompt_was_sent_again_is_waited_for() {
 }
 
 #[test]
-fn what_a_run_took_is_summed_over_its_messages() {
+fn usage_is_summed_over_messages() {
     let answer = done(concluded("tool-bash"));
     assert_eq!((answer.usage.tokens, answer.usage.cost_micro_usd), (240, 0));
     let mut list = list("tool-bash");
@@ -499,7 +499,7 @@ fn what_a_run_took_is_summed_over_its_messages() {
 }
 
 #[test]
-fn a_message_with_fields_of_an_unexpected_shape_is_still_read() {
+fn unexpected_field_shapes_are_tolerated() {
     let part = |id: &str, more: Value| {
         let mut part = json!({"id": id, "sessionID": "ses_1", "messageID": "msg_1"});
         part.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -521,7 +521,7 @@ fn a_message_with_fields_of_an_unexpected_shape_is_still_read() {
 }
 
 #[test]
-fn what_a_command_prints_is_not_kept_however_often_it_is_told() {
+fn command_output_is_not_held() {
     let mut reading = Reading::new("ses_1", "msg_0", &[]);
     let message = |id: &str, role: &str| json!({"info": {"id": id, "sessionID": "ses_1", "role": role, "time": {"created": 1}}});
     reading.hear(event("message.updated", message("msg_0", "user")));
@@ -541,7 +541,7 @@ fn what_a_command_prints_is_not_kept_however_often_it_is_told() {
 }
 
 #[test]
-fn the_plan_is_what_was_last_written_down_in_the_turn() {
+fn plan_is_the_last_todo_list() {
     let todo = |content: &str, status: &str| json!({"content": content, "status": status, "priority": "high"});
     let wrote = |id: &str, todos: Value| {
         json!({"info": {"id": id, "sessionID": "ses_1", "role": "assistant", "time": {"created": 1, "completed": 2}},

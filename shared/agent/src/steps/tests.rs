@@ -1,7 +1,7 @@
 use super::*;
 
 #[test]
-fn what_looks_like_a_secret_is_masked_and_the_rest_stays() {
+fn only_secrets_are_masked() {
     let table = [
         (
             "curl -H \"Authorization: Bearer abc.def\" https://x.test",
@@ -21,14 +21,14 @@ fn what_looks_like_a_secret_is_masked_and_the_rest_stays() {
 }
 
 #[test]
-fn a_step_is_one_short_line() {
+fn step_is_one_short_line() {
     assert_eq!(first_line("one\ntwo", 80), "one…");
     assert_eq!(first_line(&"é".repeat(100), 80).chars().count(), 81);
     assert_eq!(first_line(" short ", 80), "short");
 }
 
 #[test]
-fn every_tool_has_words_for_now_and_for_then() {
+fn tools_have_present_and_past_wording() {
     let table = [
         (
             "bash",
@@ -96,6 +96,6 @@ fn every_tool_has_words_for_now_and_for_then() {
 }
 
 #[test]
-fn only_the_host_of_an_address_is_told() {
+fn address_is_reduced_to_its_host() {
     assert_eq!(host_of("https://user:pw@api.test/secret?key=1").as_deref(), Some("api.test"));
 }

@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_without_a_record_is_told_how_to_begin() {
+    fn status_without_record_invites_prompt() {
         let words = words(&Loaded::default(), &[], 0);
         assert_eq!(words, "No sandbox yet. Send a task and this thread gets one.");
     }

@@ -410,7 +410,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_file_is_fetched_with_the_token_and_a_login_page_is_no_file() {
+    async fn attachment_fetch_rejects_login_pages() {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}", listener.local_addr().unwrap());
         let routes = axum::Router::new().route("/file/{name}", axum::routing::get(hand_out));
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn the_token_goes_to_slack_s_own_hosts_only() {
+    fn token_goes_only_to_slack_hosts() {
         let real = sources("https://slack.com/api", 100);
         let table = [
             ("https://files.slack.com/files-pri/T1-F1/a.png", true),
@@ -464,7 +464,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_cannot_leave_its_folder_or_replace_another() {
+    fn attachment_names_cannot_escape_or_collide() {
         let mut taken = BTreeSet::new();
         let table = [
             ("../../etc/passwd", "_.._etc_passwd"),
@@ -491,7 +491,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_in_words_stays_in_its_code_span() {
+    fn shown_name_stays_in_code_span() {
         let table = [
             ("notes.txt", "`notes.txt`"),
             ("[x](https://evil.test) ```.txt", "`[x](https://evil.test) \'\'\'.txt`"),
@@ -504,7 +504,7 @@ mod tests {
     }
 
     #[test]
-    fn what_could_not_be_had_is_named_with_its_reason() {
+    fn missed_attachments_are_named_with_reason() {
         let mut lines = [
             (".bobbin/attachments/x/a.png".to_owned(), "a.png".to_owned(), 12),
             (String::new(), "b.zip is larger than 10 bytes".to_owned(), 0),

@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_has_what_changed_since_the_one_before_it_committed_or_not() {
+    fn turn_has_changes_since_previous_one() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         project(root);
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_without_a_repository_of_its_own_has_no_changes() {
+    fn folder_without_repository_has_no_changes() {
         let folder = tempfile::tempdir().unwrap();
         let root = folder.path();
         shell(root, "git init -q . && mkdir project && touch project/a", "");
@@ -188,7 +188,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_of_a_file_that_looks_like_a_head_begins_no_other_file() {
+    fn head_like_line_begins_no_file() {
         let patch = "diff --git a/x b/x\n@@ -0,0 +1 @@\n+diff --git a/y b/y\ndiff --git a/z b/z\n@@ -1 +1 @@\n";
         assert_eq!(pieces(patch).len(), 2);
     }

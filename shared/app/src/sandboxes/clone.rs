@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_empty_repository_that_a_server_was_started_in_does_not_count_as_a_clone() {
+    fn empty_server_repository_is_no_clone() {
         let kept = tempfile::tempdir().unwrap();
         let project = kept.path().join("project");
         std::fs::create_dir(&project).unwrap();
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn submodules_and_pointers_are_listed_and_fetched_files_are_not() {
+    fn only_unfetched_content_is_listed() {
         let kept = tempfile::tempdir().unwrap();
         let project = kept.path().join("project");
         std::fs::create_dir(&project).unwrap();
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn gits_words_are_told_apart_by_what_to_do_about_them() {
+    fn git_errors_are_classified() {
         for (words, expected) in [
             (
                 "fatal: could not read Username for 'https://github.com': terminal prompts disabled",

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn only_a_whole_list_says_what_is_gone() {
+    fn only_complete_list_proves_absence() {
         let other = listed("b", SandboxState::Running);
         let gone = |listed: &[Sandbox]| why_not_gone("a", listed, 2).is_none();
         assert!(gone(&[]));

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_worktree_is_made_once_and_work_in_it_is_left_alone() {
+    fn worktree_is_created_once_keeping_work() {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
         assert_eq!(made(&root), worktree(&root));
@@ -252,7 +252,7 @@ mod tests {
     }
 
     #[test]
-    fn a_repositorys_hooks_do_not_run_when_a_workspace_is_made_of_it() {
+    fn workspace_creation_runs_no_hooks() {
         use std::os::unix::fs::PermissionsExt as _;
 
         let (_kept, root) = with_repository();
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_crash_at_any_point_leaves_what_the_next_try_makes_whole() {
+    fn workspace_creation_survives_any_crash() {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
         let (mut cut_off, mut whole_before) = (0, 0);
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn what_git_left_half_made_is_made_again() {
+    fn half_made_worktree_is_repaired() {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
         made(&root).unwrap();
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn a_branch_with_work_is_taken_up_again_where_its_folder_is_gone() {
+    fn lost_folder_is_restored_from_branch() {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
         made(&root).unwrap();
@@ -331,7 +331,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_mended_is_set_aside_and_not_deleted() {
+    fn unrepairable_folder_is_set_aside() {
         let (_kept, root) = with_repository();
         let own = root.join("workspaces").join(NAME);
         std::fs::create_dir_all(&own).unwrap();
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_made_of_a_snapshot_may_have_it_elsewhere() {
+    fn moved_worktree_keeps_its_work() {
         let (kept, root) = with_repository();
         made(&root).unwrap();
         std::fs::write(root.join("workspaces").join(NAME).join("0.txt"), "mine").unwrap();
@@ -361,7 +361,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_repository_it_is_a_folder_with_one_of_its_own() {
+    fn workspace_without_repository_gets_own() {
         let kept = tempfile::tempdir().unwrap();
         let root = kept.path().canonicalize().unwrap();
         let own = root.join("workspaces").join(NAME);
@@ -386,7 +386,7 @@ mod tests {
     }
 
     #[test]
-    fn what_keeps_a_thread_from_its_workspace_is_said_with_what_to_do() {
+    fn workspace_obstacle_comes_with_advice() {
         let (_kept, root) = with_repository();
         git(&root.join("project"), &["branch", "bobbin"]);
         let none = made(&root).expect_err("the name is taken");

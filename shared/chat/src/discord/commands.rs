@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_registered_set_obeys_discords_rules_for_commands() {
+    fn command_set_fits_discord_schema() {
         super::super::check::assert_fits(
             "/applications/{application_id}/commands",
             "put",
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listed_set_counts_as_registered_until_something_differs() {
+    fn only_real_command_changes_count() {
         let mut listed = commands();
         for command in listed.as_array_mut().expect("list") {
             command["id"] = json!("1");

@@ -116,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn suggestions_fit_discord_and_begin_with_what_was_used_of_late() {
+    fn suggestions_fit_discord_and_include_recent() {
         let open = Settings::default();
         assert_eq!(names(&lookup(Kind::Model, ""), &open, &catalogue()).len(), 25);
         assert_eq!(names(&lookup(Kind::Agent, ""), &open, &catalogue()), ["build"]);
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn who_may_not_use_it_is_told_nothing() {
+    fn people_without_access_get_no_suggestions() {
         let mut closed = Settings::default();
         closed.open_channels.insert("21".to_owned());
         let nobody = lookup(Kind::Repo, "");
@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn sandboxes_are_suggested_with_their_state_and_last_use_and_to_nobody_who_may_not_see_them() {
+    fn sandbox_suggestions_show_state_if_permitted() {
         let name = |name: &str| name.parse::<SandboxName>().expect("a name");
         let glance =
             |state: &str, last_used_ms| Glance { state: state.to_owned(), last_used_ms, in_use: 0 };
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kind_of_a_default_is_the_one_chosen_beside_it() {
+    fn default_kind_comes_from_sibling_option() {
         let read = |command: Value| typed(&serde_json::from_value(command).expect("a command"));
         let option = |name: &str, value: &str, focused: bool| json!({"name": name, "type": 3, "value": value, "focused": focused});
         assert_eq!(

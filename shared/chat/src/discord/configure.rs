@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn setup_says_where_new_sandboxes_are_made() {
+    fn setup_sets_default_provider() {
         let asked = |options: Value| {
             let command = json!({"name": "sandbox-setup", "options": options});
             place(&serde_json::from_value(command).expect("a command"))
@@ -123,7 +123,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_single_change_is_told() {
+    fn invalid_config_commands_are_rejected() {
         let both = json!([{"name": "channel", "type": 7, "value": "7"}, {"name": "role", "type": 8, "value": "8"}]);
         for options in [json!([]), both] {
             assert_eq!(asked("allow", options), Err("Choose one: a channel, a role or a person."));

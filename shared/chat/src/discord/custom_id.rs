@@ -209,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_custom_id_survives_the_round_trip() {
+    fn custom_id_round_trips() {
         let ask = || "per_01ABCDEF".to_owned();
         let key = |key: &str| key.parse().expect("a key");
         for id in [
@@ -244,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_ours_is_not_read() {
+    fn foreign_custom_ids_are_ignored() {
         for text in [
             "",
             "hello",
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn an_id_that_is_too_long_still_fits_and_names_nothing() {
+    fn overlong_custom_id_parses_to_nothing() {
         let text = CustomId::Ask { ask: "x".repeat(500).into(), press: Press::Always }.text();
         assert!(text.encode_utf16().count() <= CUSTOM_ID_UNITS_MAX);
         assert_eq!(CustomId::parse(&text), None);

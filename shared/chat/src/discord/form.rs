@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn a_form_has_as_much_of_every_question_as_fits() {
+    fn form_layout_degrades_to_fit() {
         let free = || question(&["a", "b"], true);
         let fixed = || question(&["a", "b", "c"], false);
         let open = || question(&[], true);
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_a_form_are_read_from_the_message_as_they_were_written() {
+    fn form_restores_original_question_text() {
         let asked = question(&["Post_gres", "a*b"], true);
         let shown = json!([{"type": 17, "components": [{"type": 10, "id": 2, "content": "x"}, display(&asked, 1, true, true, 2_000)]}]);
         let components = shown.as_array().expect("a list");
@@ -339,7 +339,7 @@ mod tests {
     }
 
     #[test]
-    fn every_form_is_one_that_discord_takes_whatever_the_message_says() {
+    fn any_message_yields_valid_form() {
         for (parts, components) in [
             ("s0.25-m1.25-w0.0-n3.2-x.0", json!([])),
             ("x.10", json!([{"type": 10, "id": 100, "content": "**\n> \n1. \n2. x"}])),

@@ -284,7 +284,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_option_under_an_older_name_is_still_the_prompt() {
+    fn old_prompt_option_name_still_works() {
         let read = |text| serde_json::from_str::<Command>(text).expect("valid");
         let old = read(
             r#"{"options":[{"name":"file","type":11,"value":"1"},{"name":"task","type":3,"value":"do it"}]}"#,

@@ -119,14 +119,14 @@ mod tests {
     }
 
     #[test]
-    fn ones_own_message_is_the_request_and_what_it_answers_to_is_quoted() {
+    fn own_reply_quotes_its_parent() {
         let own = json!({"content": "Fix this", "author": {"id": "4", "username": "robin"},
             "referenced_message": {"content": "It is broken", "author": {"id": "5", "username": "sam.dev", "global_name": "Sam"}}});
         assert_eq!(sent(own), Some(("Fix this".to_owned(), vec![pair("Sam", "It is broken")])));
     }
 
     #[test]
-    fn somebody_elses_message_is_quoted_with_their_name() {
+    fn foreign_message_is_quoted_with_author() {
         let other = json!({"content": "It is broken", "author": {"id": "5", "username": "sam", "global_name": null}});
         assert_eq!(
             sent(other),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_forwarded_travels_with_its_files_and_without_a_name() {
+    fn forward_keeps_files_without_author() {
         let forward = json!({"content": "", "author": {"id": "4", "username": "robin"}, "message_reference": {"type": 1},
             "message_snapshots": [{"message": {"content": "Old words", "attachments": [{"filename": "a.log", "url": "https://cdn.discordapp.com/a"}]}}]});
         let message: Message = serde_json::from_value(forward.clone()).expect("a message");
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_boxes_and_components_of_other_bots_are_read() {
+    fn bot_embeds_and_components_are_quoted() {
         let alert = json!({"content": "", "author": {"id": "9", "username": "CI", "bot": true}, "embeds": [
             {"title": "Build 7 failed", "url": "https://ci.example/7", "fields": [{"name": "Branch", "value": "main"}]}],
             "components": [{"type": 17, "components": [{"type": 10, "content": "step: test"}]}]});
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_bounded_and_a_message_without_anything_is_none() {
+    fn quotes_are_bounded_empty_messages_ignored() {
         let snapshot =
             |n: usize| json!({"message": {"content": format!("{n} {}", "x".repeat(9_000))}});
         let many = json!({"author": {"id": "4"}, "message_snapshots": (0..20).map(snapshot).collect::<Vec<_>>()});

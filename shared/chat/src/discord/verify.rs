@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signed_request_within_the_window_is_accepted() {
+    fn signed_request_within_window_is_accepted() {
         for offset in [-300i64, 0, 300] {
             let timestamp = NOW_S.saturating_add_signed(offset).to_string();
             assert!(accepts(&timestamp, &sign(&timestamp, BODY), BODY));
@@ -78,7 +78,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stale_or_future_request_is_refused() {
+    fn stale_or_future_request_is_refused() {
         for offset in [-301i64, 301, -86_400, 86_400] {
             let timestamp = NOW_S.saturating_add_signed(offset).to_string();
             assert!(!accepts(&timestamp, &sign(&timestamp, BODY), BODY), "{offset}");
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn digits_moved_between_timestamp_and_body_are_refused() {
+    fn shifted_timestamp_boundary_is_refused() {
         let timestamp = NOW_S.to_string();
         let signature = sign(&timestamp, BODY);
         let (short, last) = timestamp.split_at(9);
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_timestamp_that_is_not_ten_digits_is_refused() {
+    fn timestamp_must_be_ten_digits() {
         for timestamp in [
             "+795300000",
             " 1795300000",
@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_signature_of_another_length_key_body_or_s_is_refused() {
+    fn malformed_or_mismatched_signature_is_refused() {
         let timestamp = NOW_S.to_string();
         let good = sign(&timestamp, BODY);
         assert!(!accepts(&timestamp, &good[..126], BODY), "63 bytes");
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_none_is_refused_with_where_to_find_it() {
+    fn bad_public_key_points_to_portal() {
         for key in ["", "00", &"zz".repeat(32), &"00".repeat(33)] {
             assert!(
                 verifying_key(key).expect_err("no key").to_string().contains("developer portal")
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wycheproof_vectors_come_out_as_they_say() {
+    fn wycheproof_vectors_pass() {
         let Some(vectors) = vectors("ed25519_wycheproof.json") else {
             return;
         };
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn no_vector_with_a_small_order_key_or_point_is_accepted() {
+    fn small_order_vectors_are_refused() {
         let Some(vectors) = vectors("ed25519_speccheck.json") else {
             return;
         };

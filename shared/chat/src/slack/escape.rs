@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn mrkdwn_is_escaped_and_never_cut_inside_an_entity() {
+    fn mrkdwn_is_escaped_without_split_entities() {
         assert_eq!(mrkdwn("<!channel> & <@U1>", 100), "&lt;!channel&gt; &amp; &lt;@U1&gt;");
         assert_eq!(mrkdwn("ab<<<", 8), "ab&lt;…");
         assert_eq!(mrkdwn("abc", 3), "abc");
@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn plain_text_loses_pings_and_keeps_its_length() {
+    fn plain_text_loses_pings_keeps_length() {
         let text = "<!channel> <@U123> <#C1|x> @here me@here.example <!DOCTYPE html> a<b";
         let harmless = plain_line(text, 1_000);
         assert_eq!(
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_command_is_shown_in_pieces_and_the_rest_is_counted() {
+    fn long_command_is_split_rest_counted() {
         let (pieces, left) = code_pieces(&"&".repeat(10), 10, 2);
         assert_eq!(pieces, ["&amp;&amp;", "&amp;&amp;"]);
         assert_eq!(left, 6);

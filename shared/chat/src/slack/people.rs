@@ -89,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_manages_is_an_administrator_or_owner_and_no_guest() {
+    fn only_full_admins_and_owners_manage() {
         let read = |user: Value| {
             let member = Member::read(&user, "T1", "");
             (member.manages, member.outsider)
@@ -114,7 +114,7 @@ mod tests {
     }
 
     #[test]
-    fn whose_home_is_another_organisation_is_an_outsider() {
+    fn members_of_other_organisations_are_outsiders() {
         let of = |enterprise: &str| json!({"enterprise_id": enterprise, "teams": ["T8"]});
         for (user, (team, enterprise), outsider) in [
             (json!({"id": "U1", "team_id": "T1"}), ("T1", ""), false),

@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn commands_that_sentences_name_are_understood() {
+    fn advertised_commands_are_understood() {
         let tenant = bobbin_core::base::ids::Tenant::slack("T1");
         for row in TABLE {
             let text = tenant.command(row.command);
@@ -267,7 +267,7 @@ mod tests {
     }
 
     #[test]
-    fn our_mention_goes_and_the_others_stay() {
+    fn only_own_mention_is_removed() {
         assert_eq!(
             typed("<@UBOT> ask <@U2> in <#C1|general>", Some("UBOT")),
             "ask <@U2> in <#C1|general>"
@@ -282,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn entities_are_decoded_once_and_links_become_their_address() {
+    fn entities_decode_once_links_become_urls() {
         assert_eq!(typed("if a &lt; b &amp;&amp; c &gt; d", None), "if a < b && c > d");
         assert_eq!(typed("write &amp;lt; here", None), "write &lt; here");
         assert_eq!(
@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_is_the_whole_text() {
+    fn command_must_be_whole_text() {
         let flag = |flag| Remainder { flag: Some(flag), text: None };
         assert_eq!(mentioned(" STOP \n"), Some((Command::Stop, Remainder::default())));
         assert_eq!(mentioned("Stop all"), Some((Command::Stop, flag("all"))));
@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_words_choose_and_the_rest_is_the_task() {
+    fn leading_options_precede_the_prompt() {
         let read = |words| chosen(words).map(|(chosen, rest)| (chosen, rest.to_owned()));
         let (all, task) =
             read(" repo:acme/api Model:openai/b agent:plan fix repo:other/one").expect("usable");
@@ -344,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn leading_words_choose_the_sandbox_and_a_bad_name_is_refused_with_what_one_looks_like() {
+    fn leading_options_select_the_sandbox() {
         let read = |words| chosen(words).map(|(chosen, rest)| (chosen, rest.to_owned()));
         let (chosen, task) =
             read("sandbox:frontend in:shared provider:Daytona snapshot:base-1 fix it")
@@ -370,7 +370,7 @@ mod tests {
     }
 
     #[test]
-    fn words_about_sandboxes_are_read_and_sentences_that_begin_so_are_tasks() {
+    fn sandbox_commands_differ_from_prompts() {
         let alone = Remainder::default;
         let named = || Remainder { text: Some(("name", "Front".to_owned())), flag: None };
         for (words, read) in [
@@ -390,7 +390,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_setup_say_where_new_sandboxes_are_made() {
+    fn setup_words_set_default_provider() {
         let of = |channel: Option<&str>, value: Option<&str>| {
             Some(Change::Default {
                 channel: channel.map(str::to_owned),
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_setup_are_a_wish_or_nothing_and_never_hold_a_key() {
+    fn setup_words_never_hold_a_key() {
         let daytona = || "daytona".to_owned();
         assert_eq!(setup(""), Some(KeyWish::Show));
         assert_eq!(setup("Daytona"), Some(KeyWish::Enter { provider: daytona() }));
@@ -420,7 +420,7 @@ mod tests {
     }
 
     #[test]
-    fn the_words_of_config_are_a_change_or_nothing() {
+    fn config_words_parse_to_one_change() {
         let of = |channel: Option<&str>, of, value: Option<&str>| {
             Some(Change::Default {
                 channel: channel.map(str::to_owned),

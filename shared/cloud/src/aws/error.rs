@@ -314,7 +314,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_time_mends_is_told_from_what_an_operator_has_to_mend() {
+    fn only_lasting_errors_have_remedies() {
         let table = [
             ("ThrottlingException", 400, Cause::Passing),
             (CONTENDED, 400, Cause::Contended),
@@ -346,7 +346,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sentence_that_quotes_the_signed_request_is_not_kept() {
+    fn signature_error_text_is_dropped() {
         let quoting = "The Canonical String should have been 'x-amz-security-token:canary'";
         for code in ["InvalidSignatureException", "SignatureDoesNotMatch", "ExpiredToken"] {
             assert!(!words(code, 403, Some(quoting)).contains("canary"), "{code}");
@@ -355,7 +355,7 @@ mod tests {
     }
 
     #[test]
-    fn a_certificate_that_nobody_vouches_for_says_what_may_stand_between() {
+    fn unknown_issuer_error_mentions_ca_bundle() {
         let told = unreached("invalid peer certificate: UnknownIssuer");
         assert!(told.contains("AWS_CA_BUNDLE"), "{told}");
         assert_eq!(unreached("Connection refused"), "Connection refused");

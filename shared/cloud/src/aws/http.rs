@@ -151,14 +151,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amazons_own_roots_are_among_the_compiled_in_ones() {
+    fn amazon_roots_are_built_in() {
         let amazons =
             webpki_root_certs::TLS_SERVER_ROOT_CERTS.iter().filter(|root| is_amazons(root));
         assert_eq!(amazons.count(), 5, "Amazon Root CA 1 to 4, and Starfield's G2");
     }
 
     #[test]
-    fn a_bundle_without_certificates_is_refused_with_its_name() {
+    fn bundle_without_certificates_is_refused() {
         let folder = tempfile::tempdir().expect("a folder");
         let file = folder.path().join("bundle.pem");
         let refused = || bundle("AWS_CA_BUNDLE", &file).expect_err("refused");

@@ -58,7 +58,7 @@ async fn find(seen: &Recorded, name: &str) -> Result<Deployed, String> {
 }
 
 #[tokio::test]
-async fn a_stack_is_found_by_one_signed_call() {
+async fn stack_is_found_by_signed_call() {
     let seen = answering(200, STACK).await;
     let found = find(&seen, "bobbin & co").await.unwrap();
     assert_eq!((found.name(), found.status()), ("bobbin", "UPDATE_COMPLETE"));
@@ -85,7 +85,7 @@ async fn a_stack_is_found_by_one_signed_call() {
 }
 
 #[tokio::test]
-async fn the_accounts_concurrency_is_read_or_told_what_it_takes() {
+async fn account_concurrency_is_read() {
     let account = async |status, body| {
         let stack = find(&answering(200, STACK).await, "bobbin").await.unwrap();
         let seen = answering(status, body).await;
@@ -103,7 +103,7 @@ async fn the_accounts_concurrency_is_read_or_told_what_it_takes() {
 }
 
 #[tokio::test]
-async fn every_refusal_says_what_to_do() {
+async fn refusals_say_what_to_do() {
     let error = |code: &str, message: &str| {
         format!(
             "<ErrorResponse xmlns=\"x\"><Error><Type>Sender</Type><Code>{code}</Code><Message>{message}</Message></Error></ErrorResponse>"
@@ -151,7 +151,7 @@ async fn every_refusal_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_with_the_address_and_the_cause() {
+async fn connection_error_names_the_address() {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     drop(listener);

@@ -140,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_bears_what_the_spans_around_it_say_and_its_own_word_counts() {
+    fn event_fields_override_span_fields() {
         let told = lines(|| {
             let span = tracing::error_span!("message", correlation_id = "outer", receive = 2_u32);
             let _outer = span.enter();

@@ -29,7 +29,7 @@ fn probes(admissions: &[Admission]) -> usize {
 }
 
 #[tokio::test]
-async fn outages_of_many_workers_open_it_for_all_and_one_probe_closes_it() {
+async fn workers_share_one_breaker() {
     let cloud = Cloud::start().await;
     let workers = workers(&cloud, 5);
     let limits = Limits::DEFAULT;
@@ -56,7 +56,7 @@ async fn outages_of_many_workers_open_it_for_all_and_one_probe_closes_it() {
 }
 
 #[tokio::test]
-async fn a_failed_probe_opens_it_longer_and_a_lost_one_is_replaced() {
+async fn failed_probe_prolongs_open_breaker() {
     let cloud = Cloud::start().await;
     let workers = workers(&cloud, 3);
     let limits = Limits::DEFAULT;
@@ -79,7 +79,7 @@ async fn a_failed_probe_opens_it_longer_and_a_lost_one_is_replaced() {
 }
 
 #[tokio::test]
-async fn while_the_provider_is_well_one_look_serves_the_whole_time_and_nothing_is_written() {
+async fn closed_breaker_costs_one_cached_read() {
     let (endpoint, calls) = answering(200, "{}").await;
     let limits = Limits::DEFAULT;
     let breakers = Breakers::new(&aws(&endpoint), "table", &limits);
@@ -95,7 +95,7 @@ async fn while_the_provider_is_well_one_look_serves_the_whole_time_and_nothing_i
 }
 
 #[tokio::test]
-async fn a_table_that_fails_blocks_nobody() {
+async fn breaker_admits_when_table_fails() {
     let (broken, _) = answering(400, r#"{"__type":"ResourceNotFoundException"}"#).await;
     let (mute, _listener) = silent().await;
     for endpoint in [broken, mute] {

@@ -60,7 +60,7 @@ async fn here() -> (TcpListener, String) {
 }
 
 #[tokio::test]
-async fn what_a_call_sends_is_signed_names_the_action_and_carries_the_trace() {
+async fn calls_are_signed_and_name_action() {
     let (listener, endpoint) = here().await;
     let seen = tokio::spawn(async move {
         let (mut stream, _) = listener.accept().await.unwrap();
@@ -83,7 +83,7 @@ async fn what_a_call_sends_is_signed_names_the_action_and_carries_the_trace() {
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_a_bounded_number_of_times() {
+async fn transient_errors_have_bounded_retries() {
     for (status, body, words) in [
         (503, "busy", "status 503"),
         (
@@ -106,7 +106,7 @@ async fn what_may_pass_is_tried_again_a_bounded_number_of_times() {
 }
 
 #[tokio::test]
-async fn a_refusal_is_told_with_its_code_its_request_id_and_its_remedy_and_not_tried_again() {
+async fn refusal_names_code_and_remedy() {
     let refusal = |code: &'static str| async move {
         let (listener, endpoint) = here().await;
         let body =
@@ -145,7 +145,7 @@ async fn a_refusal_is_told_with_its_code_its_request_id_and_its_remedy_and_not_t
 }
 
 #[tokio::test]
-async fn what_is_no_answer_of_the_queue_is_no_acceptance() {
+async fn unreadable_queue_answer_is_rejected() {
     for body in ["", "{}", "<html>canary</html>", r#"{"MessageId":"#] {
         let (endpoint, _) = answering(200, body).await;
         let told = told(&endpoint).await;
@@ -155,7 +155,7 @@ async fn what_is_no_answer_of_the_queue_is_no_acceptance() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_cut_is_no_acceptance() {
+async fn truncated_answer_is_an_error() {
     let (listener, endpoint) = here().await;
     tokio::spawn(async move {
         loop {
@@ -169,7 +169,7 @@ async fn an_answer_that_is_cut_is_no_acceptance() {
 }
 
 #[tokio::test]
-async fn nobody_there_is_told_with_the_address_and_the_cause() {
+async fn connection_error_names_the_address() {
     let (listener, endpoint) = here().await;
     drop(listener);
     let told = told(&endpoint).await;
@@ -178,15 +178,14 @@ async fn nobody_there_is_told_with_the_address_and_the_cause() {
 }
 
 #[tokio::test]
-async fn a_call_without_an_answer_is_over_in_time() {
+async fn unanswered_call_times_out() {
     let (endpoint, _listener) = silent().await;
     let told = told(&endpoint).await;
     assert!(told.contains(&format!("has not answered within {SEND_MS_MAX} ms")), "{told}");
 }
 
 #[tokio::test]
-async fn a_connection_is_used_again_and_one_that_died_meanwhile_costs_an_attempt_and_not_the_call()
-{
+async fn dead_connection_costs_one_attempt() {
     let (listener, endpoint) = here().await;
     let aws = aws(&endpoint);
     let serving = tokio::spawn(async move {
@@ -214,7 +213,7 @@ async fn a_connection_is_used_again_and_one_that_died_meanwhile_costs_an_attempt
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_not_read() {
+async fn endless_answer_is_cut_off() {
     let (listener, endpoint) = here().await;
     let sent = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&sent);
@@ -236,7 +235,7 @@ async fn an_endless_answer_is_not_read() {
 }
 
 #[tokio::test]
-async fn an_endpoint_of_loopback_may_show_a_certificate_of_the_named_file_and_of_no_other() {
+async fn loopback_tls_needs_named_bundle() {
     let (config, authority) = certified(&["localhost"]).unwrap();
     let acceptor = tokio_rustls::TlsAcceptor::from(Arc::new(config));
     let (listener, _) = here().await;

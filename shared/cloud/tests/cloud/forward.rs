@@ -13,7 +13,7 @@ const HIDDEN_MS: u64 = 20_000;
 
 /// Whoever parks a message gives it back after that: a wish that comes in between is not undone.
 #[tokio::test]
-async fn a_give_back_does_not_undo_a_nudge() {
+async fn giving_back_keeps_the_nudge() {
     let cloud = Cloud::start().await;
     let aws = aws(cloud.engine.endpoint());
     let url = cloud.resource("Messages");

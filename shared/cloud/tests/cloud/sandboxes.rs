@@ -39,7 +39,7 @@ fn naming(session: &Session, text: &str, released: bool) -> Session {
 const SANDBOX_ALONE: Versions = Versions { thread: None, sandbox: Some(1) };
 
 #[tokio::test]
-async fn a_name_is_won_by_one_sandbox_of_a_tenant_and_free_again_when_it_is_given_up() {
+async fn sandbox_name_has_one_owner() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let (one, two) = (session(1), session(2));
@@ -67,7 +67,7 @@ async fn a_name_is_won_by_one_sandbox_of_a_tenant_and_free_again_when_it_is_give
 }
 
 #[tokio::test]
-async fn a_thread_is_read_with_the_sandbox_that_it_works_in_and_writes_that_one() {
+async fn linked_threads_share_sandbox_record() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let (founder, mut guest) = (session(1), session(2));
@@ -97,7 +97,7 @@ async fn a_thread_is_read_with_the_sandbox_that_it_works_in_and_writes_that_one(
 }
 
 #[tokio::test]
-async fn a_sandboxs_group_has_no_record_of_its_own_and_is_what_is_due() {
+async fn sandbox_is_due_under_its_group() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let mut thread = session(1);
@@ -128,7 +128,7 @@ async fn a_sandboxs_group_has_no_record_of_its_own_and_is_what_is_due() {
 }
 
 #[tokio::test]
-async fn so_many_calls_of_a_bearer_go_on_at_once_and_a_lost_one_for_no_longer_than_any() {
+async fn concurrent_sandbox_calls_are_bounded() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let (one, two) = (session(1).sandbox_key(), session(2).sandbox_key());

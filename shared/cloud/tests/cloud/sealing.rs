@@ -31,7 +31,7 @@ fn link(until_ms: u64) -> SetupLink {
 }
 
 #[tokio::test]
-async fn a_sealed_key_opens_for_its_stack_tenant_and_provider_and_for_nothing_else() {
+async fn sealed_key_needs_its_context() {
     let cloud = Cloud::start().await;
     let seal = Seal::new(&aws(cloud.engine.endpoint()), &cloud.resource("CredentialsKey"));
     let of = |stack, guild, key| sealed_for(stack, &thread(guild).tenant(), key);
@@ -63,7 +63,7 @@ async fn a_sealed_key_opens_for_its_stack_tenant_and_provider_and_for_nothing_el
 }
 
 #[tokio::test]
-async fn what_time_mends_is_waited_for_and_a_key_that_is_gone_is_the_operators() {
+async fn only_transient_kms_errors_wait() {
     let context = sealed_for("test", &thread("41").tenant(), Key::DaytonaApiKey);
     let value = Secret::from(VALUE.to_owned());
     for (status, body, is_waited_for) in [
@@ -88,7 +88,7 @@ async fn what_time_mends_is_waited_for_and_a_key_that_is_gone_is_the_operators()
 }
 
 #[tokio::test]
-async fn a_link_takes_one_key_within_its_time_and_stays_what_it_was_when_it_is_made_again() {
+async fn link_takes_one_key_in_time() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     assert_eq!(store.link("one").await, Ok(None));

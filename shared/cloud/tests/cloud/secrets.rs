@@ -20,7 +20,7 @@ fn kept<T: DeserializeOwned + PartialEq>(endpoint: &str, id: &str) -> CachedSecr
 const STORED: &str = r#"{"SecretString":"{\"slack_signing_secret\":\"right\"}"}"#;
 
 #[tokio::test]
-async fn bad_signatures_have_one_read_a_minute_made_however_many_they_are() {
+async fn secret_rereads_are_rate_limited() {
     let (endpoint, reads) = answering(200, STORED).await;
     let secret: CachedSecret<IngressSecret> = kept(&endpoint, "s");
     assert_eq!(reads.load(Ordering::SeqCst), 0, "nothing at the start");
@@ -40,7 +40,7 @@ async fn bad_signatures_have_one_read_a_minute_made_however_many_they_are() {
 }
 
 #[tokio::test]
-async fn what_was_stored_is_seen_when_the_copy_is_older_than_the_bound() {
+async fn stale_secret_copy_is_refreshed() {
     let cloud = Cloud::start().await;
     let id = cloud.resource("ProviderSecret");
     let secret: CachedSecret<ProviderSecret> = kept(cloud.engine.endpoint(), &id);
@@ -59,7 +59,7 @@ async fn what_was_stored_is_seen_when_the_copy_is_older_than_the_bound() {
 }
 
 #[tokio::test]
-async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
+async fn failed_secret_read_keeps_copy() {
     let cloud = Cloud::start().await;
     let id = cloud.resource("IngressSecret");
     let secret: CachedSecret<IngressSecret> = kept(cloud.engine.endpoint(), &id);
@@ -83,7 +83,7 @@ async fn a_read_that_fails_leaves_the_copy_and_is_not_made_again_at_once() {
 }
 
 #[tokio::test]
-async fn the_worker_has_its_keys_together_with_a_stack_key_that_the_template_made() {
+async fn worker_secrets_include_stack_key() {
     let cloud = Cloud::start().await;
     let endpoint = cloud.engine.endpoint();
     let of = |id: &str| cloud.resource(id);

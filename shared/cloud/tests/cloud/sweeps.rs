@@ -61,7 +61,7 @@ fn foreign(thread: &ThreadKey, generation: u32) -> Sandbox {
 }
 
 #[tokio::test]
-async fn sandboxes_are_judged_together_as_each_is_by_itself() {
+async fn batch_judges_every_sandbox() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for (number, phase) in [(1, Phase::Active), (2, Phase::Destroyed)] {
@@ -113,7 +113,7 @@ async fn sandboxes_are_judged_together_as_each_is_by_itself() {
 }
 
 #[tokio::test]
-async fn without_the_records_no_sandbox_is_judged() {
+async fn unreadable_records_prevent_judging() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), "no-such-table");
     let judged = judge_all(&store, STACK.id, &[sandbox(&thread(1), 1)], NOW_MS, GRACES).await;
@@ -121,7 +121,7 @@ async fn without_the_records_no_sandbox_is_judged() {
 }
 
 #[tokio::test]
-async fn a_batch_puts_each_message_into_its_group_under_its_id() {
+async fn batch_keeps_group_and_deduplication_id() {
     let cloud = Cloud::start().await;
     let pair = |home: &str, dead: &str| Pair {
         name: "messages",
@@ -187,7 +187,7 @@ async fn place(store: &Store) -> Option<Ms> {
 }
 
 #[tokio::test]
-async fn a_group_whose_sweep_is_out_is_not_due_however_often_it_is_written() {
+async fn outstanding_sweep_defers_its_group() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let group = due_thread(&store).await;
@@ -214,7 +214,7 @@ async fn a_group_whose_sweep_is_out_is_not_due_however_often_it_is_written() {
 }
 
 #[tokio::test]
-async fn a_sweep_that_may_not_have_been_sent_is_sent_under_its_id() {
+async fn resent_sweep_keeps_its_id() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let group = due_thread(&store).await;
@@ -229,7 +229,7 @@ async fn a_sweep_that_may_not_have_been_sent_is_sent_under_its_id() {
 }
 
 #[tokio::test]
-async fn what_is_not_due_any_more_stays_so_when_its_sweep_is_done() {
+async fn finished_sweep_makes_nothing_due() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let group = due_thread(&store).await;

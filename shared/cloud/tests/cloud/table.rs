@@ -104,7 +104,7 @@ fn is_whole(request: &[u8]) -> bool {
 }
 
 #[tokio::test]
-async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() {
+async fn record_uses_the_documented_attributes() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let mut session = session(1);
@@ -151,7 +151,7 @@ async fn a_record_is_stored_under_the_documented_names_whatever_its_words_are() 
 }
 
 #[tokio::test]
-async fn two_records_are_written_together_or_neither_is() {
+async fn both_records_are_written_together() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let none = ControlFlags::default();
@@ -186,7 +186,7 @@ async fn two_records_are_written_together_or_neither_is() {
 }
 
 #[tokio::test]
-async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
+async fn threads_are_paged_and_indexed() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     for number in 0..5 {
@@ -230,7 +230,7 @@ async fn threads_are_found_page_by_page_and_in_the_index_while_they_are_due() {
 }
 
 #[tokio::test]
-async fn a_table_that_has_too_much_to_do_is_asked_again_and_then_told_of() {
+async fn throttled_table_is_retried() {
     let code = "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException";
     let busy = (400, json!({"__type": code, "message": "Slower."}));
     let item = json!({"Item": {"settings": {"S": "{}"}}});
@@ -249,7 +249,7 @@ async fn a_table_that_has_too_much_to_do_is_asked_again_and_then_told_of() {
 }
 
 #[tokio::test]
-async fn what_a_batch_leaves_out_is_asked_for_again_and_never_taken_for_what_is_not_there() {
+async fn unprocessed_batch_keys_are_reread() {
     let thread = session(1).thread;
     let key = |item: &str| json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
     let left = |key: &Value| json!({"table": {"Keys": [key], "ConsistentRead": true}});
@@ -271,7 +271,7 @@ async fn what_a_batch_leaves_out_is_asked_for_again_and_never_taken_for_what_is_
 }
 
 #[tokio::test]
-async fn an_answer_that_is_not_the_tables_is_no_answer() {
+async fn malformed_table_answer_is_rejected() {
     let thread = session(1).thread;
     for strange in [
         json!({}),
@@ -298,7 +298,7 @@ async fn an_answer_that_is_not_the_tables_is_no_answer() {
 }
 
 #[tokio::test]
-async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
+async fn table_refusal_keeps_its_class() {
     let refused = |code: &str| json!({"__type": format!("x#{code}"), "Message": "m".repeat(9_000)});
     for (code, is_for_good) in [
         ("ResourceNotFoundException", true),
@@ -321,7 +321,7 @@ async fn a_refusal_keeps_its_class_and_its_words_within_bounds() {
 }
 
 #[tokio::test]
-async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_not() {
+async fn only_lost_conditions_are_conflicts() {
     let cancelled = |reasons: &[&str]| {
         let reasons: Vec<_> =
             reasons.iter().map(|code| json!({"Code": code, "Message": "m"})).collect();
@@ -352,7 +352,7 @@ async fn of_a_transaction_a_lost_condition_is_a_conflict_and_another_reason_is_n
 }
 
 #[tokio::test]
-async fn a_write_that_meets_a_transaction_is_made_again_and_no_outage() {
+async fn contended_write_is_retried() {
     let code = "com.amazonaws.dynamodb.v20120810#TransactionConflictException";
     let met = (400, json!({"__type": code, "message": "m"}));
     let thread = session(1).thread;
@@ -374,7 +374,7 @@ async fn a_write_that_meets_a_transaction_is_made_again_and_no_outage() {
 }
 
 #[tokio::test]
-async fn a_write_whose_answer_is_lost_has_its_effect_once() {
+async fn unacknowledged_write_applies_once() {
     let cloud = Cloud::start().await;
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
@@ -401,7 +401,7 @@ async fn a_write_whose_answer_is_lost_has_its_effect_once() {
 }
 
 #[tokio::test]
-async fn a_decision_whose_answer_is_lost_is_still_the_first_one() {
+async fn unacknowledged_decision_stays_first() {
     let cloud = Cloud::start().await;
     let (endpoint, lost) = lossy(cloud.engine.endpoint()).await;
     let store = Store::new(&aws(&endpoint), &cloud.resource("Table"));
@@ -418,7 +418,7 @@ async fn a_decision_whose_answer_is_lost_is_still_the_first_one() {
 }
 
 #[tokio::test]
-async fn a_transaction_of_the_same_content_is_another_one() {
+async fn equal_transactions_are_not_deduplicated() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let entry = [entry()];
@@ -429,7 +429,7 @@ async fn a_transaction_of_the_same_content_is_another_one() {
 }
 
 #[tokio::test]
-async fn a_call_of_a_silent_table_is_over_in_time() {
+async fn silent_table_times_out() {
     let (endpoint, _listener) = silent().await;
     let silent = store(&endpoint);
     let (session, flags) = (session(1), ControlFlags::default());
@@ -449,7 +449,7 @@ async fn a_call_of_a_silent_table_is_over_in_time() {
 }
 
 #[tokio::test]
-async fn an_answer_is_read_up_to_its_bound_and_not_further() {
+async fn table_answer_size_is_bounded() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     // As long as a page of the table can be, and then one that is longer, each time.
@@ -471,7 +471,7 @@ async fn an_answer_is_read_up_to_its_bound_and_not_further() {
 }
 
 #[tokio::test]
-async fn marks_stand_beside_a_record_and_go_with_its_write() {
+async fn record_write_clears_seen_flags() {
     let cloud = Cloud::start().await;
     let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
     let session = session(1);
@@ -493,7 +493,7 @@ async fn marks_stand_beside_a_record_and_go_with_its_write() {
 }
 
 #[tokio::test]
-async fn threads_that_write_one_sandbox_at_once_meet_no_outage() {
+async fn one_concurrent_sandbox_write_wins() {
     let cloud = Cloud::start().await;
     let _ = rustls::crypto::ring::default_provider().install_default();
     let address = format!("{}/_bobbin/transactions", cloud.engine.endpoint());

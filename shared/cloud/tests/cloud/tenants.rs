@@ -29,7 +29,7 @@ fn with_model(model: &str) -> Settings {
 }
 
 #[tokio::test]
-async fn of_two_who_write_settings_at_once_one_is_told_that_it_was_too_late() {
+async fn settings_write_is_compare_and_set() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     assert_eq!(store.settings(&tenant(ONE)).await.unwrap(), Settings::default());
@@ -49,7 +49,7 @@ async fn of_two_who_write_settings_at_once_one_is_told_that_it_was_too_late() {
 }
 
 #[tokio::test]
-async fn a_record_is_read_with_the_settings_of_its_own_tenant_and_of_no_other() {
+async fn record_has_its_own_tenants_settings() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     let settings = with_model("anthropic/a");
@@ -72,7 +72,7 @@ async fn a_record_is_read_with_the_settings_of_its_own_tenant_and_of_no_other() 
 }
 
 #[tokio::test]
-async fn what_belongs_to_a_tenant_is_never_due() {
+async fn tenant_items_are_never_due() {
     let cloud = Cloud::start().await;
     let store = store(&cloud);
     store.save_settings(&tenant(ONE), &Settings::default(), 0).await.unwrap();
@@ -92,7 +92,7 @@ async fn what_belongs_to_a_tenant_is_never_due() {
 }
 
 #[tokio::test]
-async fn settings_that_cannot_be_read_are_an_error_and_not_the_default_ones() {
+async fn unreadable_settings_are_an_error() {
     use aws_sdk_dynamodb::types::AttributeValue;
     let cloud = Cloud::start().await;
     let store = store(&cloud);

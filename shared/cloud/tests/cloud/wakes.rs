@@ -38,7 +38,7 @@ fn body(message: &Value) -> Body {
 }
 
 #[tokio::test]
-async fn a_thread_is_swept_at_its_time_in_its_own_group_and_the_schedule_is_gone() {
+async fn thread_is_swept_on_time() {
     let cloud = Cloud::start().await;
     let wakes = wakes(cloud.engine.endpoint(), Some(target(&cloud).await));
     let at_ms = cloud.now_ms() + 3_600_500;
@@ -69,7 +69,7 @@ async fn a_thread_is_swept_at_its_time_in_its_own_group_and_the_schedule_is_gone
 }
 
 #[tokio::test]
-async fn setting_it_again_moves_it() {
+async fn setting_wake_again_moves_it() {
     let cloud = Cloud::start().await;
     let wakes = wakes(cloud.engine.endpoint(), Some(target(&cloud).await));
     let now_ms = cloud.now_ms();
@@ -89,7 +89,7 @@ async fn setting_it_again_moves_it() {
 }
 
 #[tokio::test]
-async fn two_wake_ups_within_five_minutes_are_two_messages() {
+async fn close_wakes_are_not_deduplicated() {
     let cloud = Cloud::start().await;
     let wakes = wakes(cloud.engine.endpoint(), Some(target(&cloud).await));
     for count in 1..=2 {
@@ -100,7 +100,7 @@ async fn two_wake_ups_within_five_minutes_are_two_messages() {
 }
 
 #[tokio::test]
-async fn a_wake_up_that_cannot_be_delivered_ends_among_its_dead_letters() {
+async fn undeliverable_wake_becomes_dead_letter() {
     let cloud = Cloud::start().await;
     let mut target = target(&cloud).await;
     target.queue_arn = target.queue_arn.replace("Messages", "Gone");
@@ -116,7 +116,7 @@ async fn a_wake_up_that_cannot_be_delivered_ends_among_its_dead_letters() {
 }
 
 #[tokio::test]
-async fn without_a_group_nothing_is_called() {
+async fn no_group_means_no_call() {
     let (endpoint, listener) = silent().await;
     wakes(&endpoint, None).set(&thread(2), 1).await.unwrap();
     let called = tokio::time::timeout(Duration::ZERO, listener.accept()).await;
@@ -124,7 +124,7 @@ async fn without_a_group_nothing_is_called() {
 }
 
 #[tokio::test]
-async fn a_missing_group_is_refused_and_silence_is_bounded() {
+async fn missing_schedule_group_is_refused() {
     let cloud = Cloud::start().await;
     let mut target = target(&cloud).await;
     target.group = "elsewhere".to_owned();
@@ -142,7 +142,7 @@ async fn a_missing_group_is_refused_and_silence_is_bounded() {
 }
 
 #[tokio::test]
-async fn one_that_fires_while_it_is_moved_is_made_anew() {
+async fn wake_fired_meanwhile_is_recreated() {
     // It is there, then it has fired and deleted itself, then it is not there.
     let conflict = (409, "ConflictException");
     let gone = (404, "ResourceNotFoundException");
@@ -162,7 +162,7 @@ async fn one_that_fires_while_it_is_moved_is_made_anew() {
 }
 
 #[tokio::test]
-async fn a_call_that_is_repeated_bears_the_same_token_and_the_next_call_another() {
+async fn retries_share_an_idempotency_token() {
     let cloud = Cloud::start().await;
     let target = target(&cloud).await;
     let (busy, gone) = ((500, "InternalServerException"), (409, "ConflictException"));

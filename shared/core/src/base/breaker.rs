@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn outages_within_the_window_open_it_and_scattered_ones_do_not() {
+    fn only_clustered_outages_open_breaker() {
         let opened = failed(&Breaker::default(), &[10, 12, 14]);
         assert_eq!(opened.open_until_ms, Some(16));
         assert_eq!(opened.admits(14), Admission::No { retry_in_ms: 2 });
@@ -142,13 +142,13 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_between_outages_does_not_hide_them() {
+    fn success_between_outages_hides_none() {
         let seen = failed(&Breaker::default(), &[10, 11]).succeeded(12);
         assert!(!failed(&seen, &[13]).is_closed());
     }
 
     #[test]
-    fn one_probe_at_a_time_and_a_lost_one_is_replaced() {
+    fn single_probe_is_replaced_if_lost() {
         let open = failed(&Breaker::default(), &[1, 1, 1]);
         assert_eq!(open.admits(3), Admission::Probe);
         let probing = open.claimed(3, &LIMITS);
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_probe_doubles_the_time_up_to_its_bound_and_an_answer_ends_it() {
+    fn failed_probe_doubles_open_time() {
         let mut breaker = failed(&Breaker::default(), &[0, 0, 0]);
         let mut lengths = vec![breaker.open_ms];
         for _ in 0..3 {
@@ -171,14 +171,14 @@ mod tests {
     }
 
     #[test]
-    fn what_began_before_it_opened_changes_nothing() {
+    fn calls_from_before_opening_are_ignored() {
         let open = failed(&Breaker::default(), &[5, 5, 5]);
         assert_eq!(open.failed(6, &LIMITS), open);
         assert_eq!(open.succeeded(6), open);
     }
 
     #[test]
-    fn a_clock_that_went_back_neither_panics_nor_opens_it() {
+    fn backward_clock_neither_panics_nor_opens() {
         let breaker = failed(&Breaker::default(), &[10, 3]);
         assert!(breaker.is_closed());
         let late = failed(&Breaker::default(), &[u64::MAX; 3]);
@@ -186,7 +186,7 @@ mod tests {
     }
 
     #[test]
-    fn a_state_of_another_version_is_read() {
+    fn breaker_reads_other_versions() {
         let read: Breaker = serde_json::from_str(r#"{"failures":2,"fresh":true}"#).expect("valid");
         assert_eq!(read.failures, 2);
         assert!(read.is_closed());
@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn every_history_keeps_the_promises() {
+    fn every_history_keeps_breaker_invariants() {
         let first = World {
             now_ms: 0,
             breaker: Breaker::default(),

@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn keys_tokens_and_passwords_are_hidden_and_nothing_else() {
+    fn only_credentials_are_redacted() {
         for (text, shown) in [
             ("INFO key=sk-ant-api03-0123456789abcdef service=llm", "INFO key=*** service=llm"),
             (

@@ -640,7 +640,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_value_is_told_from_the_one_that_is_there_without_either() {
+    fn secret_version_detects_changed_value() {
         let of = |value: &str| secret_version("stack-key", "OPENAI_API_KEY", value);
         assert_eq!(of("sk-one"), of("sk-one"));
         assert_ne!(of("sk-one"), of("sk-two"));
@@ -649,7 +649,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_key_survives_the_round_trip_and_names_its_tenant() {
+    fn thread_key_round_trips_with_tenant() {
         for text in [
             "discord:41771983423143937:1182",
             "slack:T0123:C045:1700000000.000100",
@@ -662,7 +662,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_has_a_group_of_its_own_whatever_it_was_made_for() {
+    fn every_sandbox_has_its_own_group() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let group = thread.sandbox().group();
         assert_eq!(group.to_string(), "sandbox:discord:1:2");
@@ -683,7 +683,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_no_sandbox_can_have_is_refused_with_what_one_looks_like() {
+    fn bad_sandbox_name_refusal_shows_format() {
         assert!("frontend-2".parse::<SandboxName>().is_ok());
         for bad in ["", "Frontend", "a b", "ä", &"a".repeat(41)] {
             assert!(bad.parse::<SandboxName>().is_err(), "{bad:?}");
@@ -696,7 +696,7 @@ mod tests {
     }
 
     #[test]
-    fn a_tenant_is_read_as_it_is_written_and_nothing_else_is_one() {
+    fn only_valid_tenants_parse() {
         for text in ["discord:41771983423143937", "slack:T0123"] {
             assert_eq!(text.parse::<Tenant>().expect("valid").as_str(), text);
         }
@@ -707,7 +707,7 @@ mod tests {
     }
 
     #[test]
-    fn all_direct_messages_of_a_person_are_a_thread_of_their_own_kind_and_two_people_have_two() {
+    fn each_person_has_one_direct_thread() {
         let of = |user| ThreadKey::slack_direct("T1", user).expect("valid");
         let expected = ThreadKey::SlackDirect { team: "T1".to_owned(), user: "U1".to_owned() };
         assert_eq!(of("U1"), expected);
@@ -720,14 +720,14 @@ mod tests {
     }
 
     #[test]
-    fn a_key_with_a_smuggled_separator_is_refused() {
+    fn key_with_smuggled_separator_is_refused() {
         assert!(ThreadKey::discord("1:2", "3").is_err());
         assert!(ThreadKey::slack("T1", "", "1.2").is_err());
         assert!(ThreadKey::slack("T1", "C1 ", "1.2").is_err());
     }
 
     #[test]
-    fn a_key_that_no_queue_takes_as_a_group_is_refused() {
+    fn overlong_thread_key_is_refused() {
         let channel = |length| ThreadKey::slack("T1", &"C".repeat(length), &"1".repeat(60));
         let longest = channel(120 - 70).expect("it fits");
         assert_eq!(longest.sandbox().group().to_string().len(), 128);
@@ -735,7 +735,7 @@ mod tests {
     }
 
     #[test]
-    fn names_differ_by_thread_and_generation_and_fit_their_platforms() {
+    fn names_are_distinct_and_fit_platforms() {
         let a = ThreadKey::discord("1", "2").expect("valid");
         let b = ThreadKey::discord("1", "3").expect("valid");
         assert_ne!(sandbox_name("dev", &a.sandbox(), 1), sandbox_name("dev", &b.sandbox(), 1));
@@ -746,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_has_one_wake_up_by_name_and_each_of_its_messages_an_id_of_its_own() {
+    fn thread_has_one_named_wake_up() {
         let a = ThreadKey::discord("1", "2").expect("valid");
         let b = ThreadKey::slack("T1", "C1", "1700000000.000100").expect("valid");
         assert_eq!(wake_name(&a), wake_name(&a.clone()));
@@ -761,7 +761,7 @@ mod tests {
     }
 
     #[test]
-    fn prompt_ids_ascend_with_time_and_differ_by_thread() {
+    fn prompt_ids_ascend_and_are_distinct() {
         let a = ThreadKey::discord("1", "2").expect("valid");
         let b = ThreadKey::discord("1", "3").expect("valid");
         let first = PromptIds::mint(&a, &"t1".into(), 1_795_294_965_124);

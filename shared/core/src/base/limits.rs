@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bound_can_be_set_by_name_and_an_unknown_name_is_refused() {
+    fn only_known_limits_can_be_set() {
         let limits: Limits = serde_json::from_str(r#"{"idle_pause_ms": 1000}"#).expect("valid");
         assert_eq!(limits.sandbox.idle_pause_ms, 1000);
         assert_eq!(limits.poll.poll_ms, Limits::DEFAULT.poll.poll_ms);
@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_that_contradict_each_other_are_named() {
+    fn contradictory_limits_are_named() {
         let poll = PollLimits { heartbeat_ms: 100_000, ..PollLimits::DEFAULT };
         let limits = Limits { poll, ..Limits::DEFAULT };
         assert_eq!(
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn bounds_with_which_a_turn_would_use_up_its_deliveries_are_refused() {
+    fn limits_exhausting_deliveries_are_refused() {
         let with = |poll| Limits { poll, ..Limits::DEFAULT };
         let too_often = with(PollLimits { look_ms_max: 5_000, ..PollLimits::DEFAULT });
         assert!(too_often.check().expect_err("too often").contains("1000 deliveries"));

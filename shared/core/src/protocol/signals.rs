@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_tells_its_life_and_what_it_took() {
+    fn sandbox_lifecycle_emits_signals() {
         let absent = session();
         let creating = Session {
             sandbox: SandboxRecord {
@@ -409,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn a_write_that_changes_nothing_of_it_tells_nothing() {
+    fn irrelevant_write_emits_no_signal() {
         let active = Session {
             sandbox: SandboxRecord { phase: Phase::Active, generation: 1, ..session().sandbox },
             ..session()
@@ -419,7 +419,7 @@ mod tests {
     }
 
     #[test]
-    fn an_ended_turn_is_told_once_with_what_it_took() {
+    fn ended_turn_is_signalled_once() {
         let before = session();
         let ended = Session {
             ended: vec![EndedTurn { id: "t".into(), outcome: Outcome::Lost, at_ms: 5_000 }],
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_has_a_name_of_its_own() {
+    fn signal_kind_names_are_unique() {
         let names: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
         assert_eq!(names.len(), Kind::ALL.len());
     }

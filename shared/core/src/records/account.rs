@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn machines_may_come_and_none_may_go() {
+    fn account_parts_may_only_grow() {
         let account = |parts: &[&str]| Account {
             parts: parts.iter().map(|part| (*part).to_owned()).collect(),
         };

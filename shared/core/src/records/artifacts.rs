@@ -152,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_sandbox_printed_is_read_and_nothing_outside_of_the_folder() {
+    fn listing_excludes_paths_outside_folder() {
         let printed = "12 3 new chart.png\n- 99999999 big.bin\n7 1 sub/a.txt\n1 1 ../../etc/passwd\n1 1 /etc/passwd\nrubbish\n1 1 a//b\n";
         let paths: Vec<String> = listed(printed).into_iter().map(|one| one.path).collect();
         assert_eq!(paths, ["sub/a.txt", "big.bin", "new chart.png"]);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_shown_once_until_its_content_changes() {
+    fn unchanged_file_is_shown_once() {
         let limits = FileLimits::DEFAULT;
         let first = file("a.png", 3);
         let known = vec![first.key()];
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_much_is_named_and_not_shown() {
+    fn artifacts_over_limit_are_only_named() {
         let limits = FileLimits {
             artifacts: 2,
             artifact_bytes: 2 * 1024 * 1024,
@@ -206,7 +206,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_is_safe_and_keeps_its_ending() {
+    fn artifact_name_is_safe_keeps_extension() {
         for (path, name) in [
             ("sub/a chart.png", "sub_a_chart.png"),
             (".hidden", "hidden"),

@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_become_one_patch_in_gits_form_with_a_summary_above() {
+    fn patch_is_git_format_with_summary() {
         assert_eq!(
             three().patch(10_000).expect("changes"),
             "3 files changed, +3 -2\n  src/a b.rs (new, +1 -0)\n  old.txt (deleted, +1 -1)\n  logo.png (no text to show, +1 -1)\n\n\
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_patch_is_cut_between_files_and_says_so() {
+    fn long_patch_drops_whole_files() {
         let long = format!("@@ -0,0 +1,9 @@\n{}", "+line\n".repeat(200));
         let changes = Changes {
             files: vec![
@@ -227,14 +227,14 @@ mod tests {
     }
 
     #[test]
-    fn the_numbers_of_the_card_are_those_of_the_files() {
+    fn usage_counts_the_changed_files() {
         let usage = three().counted(Usage { tokens: 7, ..Usage::default() });
         assert_eq!((usage.tokens, usage.files, usage.added, usage.removed), (7, 3, 3, 2));
         assert_eq!(in_short(&usage).unwrap(), "3 files changed, +3 -2");
     }
 
     #[test]
-    fn what_could_not_be_found_out_is_not_nothing() {
+    fn unread_changes_are_reported_unknown() {
         let short = |changes: &Changes| in_short(&changes.counted(Usage::default()));
         assert_eq!(short(&Changes::default()), None);
         assert_eq!(short(&Changes::unread()).unwrap(), "changed files not known");

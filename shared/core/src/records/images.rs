@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_image_is_known_by_what_its_platform_says_else_by_its_name() {
+    fn media_type_outranks_image_extension() {
         assert!(is_image("a.bin", Some("image/PNG")));
         assert!(is_image("a.JPG", None) && is_image("a.webp", Some("")));
         assert!(!is_image("a.png", Some("text/plain")));
@@ -48,7 +48,7 @@ mod tests {
     }
 
     #[test]
-    fn its_bytes_say_what_it_is() {
+    fn image_type_is_read_from_bytes() {
         assert_eq!(media_type(b"\x89PNG\r\n\x1a\n..."), Some("image/png"));
         assert_eq!(media_type(b"\xff\xd8\xff\xe0"), Some("image/jpeg"));
         assert_eq!(media_type(b"GIF89a"), Some("image/gif"));

@@ -149,7 +149,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_tells_the_thread_so_far_oldest_first() {
+    fn digest_lists_entries_oldest_first() {
         let lost = Entry { outcome: Outcome::Lost, ..entry(2, "add\na test", "") };
         assert_eq!(
             digest(&[lost, entry(1, "what is here?", "A parser.")]),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn a_digest_is_bounded_in_entries_in_each_and_in_all_and_keeps_the_newest() {
+    fn digest_is_bounded_keeping_newest() {
         let many: Vec<Entry> =
             (0..200).map(|n| entry(n, &"ä".repeat(9_000), &"ö".repeat(9_000))).collect();
         let told = digest(&many);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_kept_prompt_has_no_addresses_and_a_huge_one_is_not_kept() {
+    fn kept_prompt_is_small_without_addresses() {
         let prompt = Prompt {
             text: "x".to_owned(),
             by: Person::default(),

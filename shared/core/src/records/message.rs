@@ -831,7 +831,7 @@ mod tests {
     }
 
     #[test]
-    fn words_that_the_queue_does_not_take_go_through_it_unchanged() {
+    fn unsupported_characters_survive_the_queue() {
         for text in [
             "a\u{ffff}b",
             "\u{fffe}",
@@ -846,7 +846,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn any_words_go_through_the_queue_unchanged(
+        fn any_text_survives_the_queue(
             text in "[\\PC\\x00-\\x1f\\\\\"\u{fffd}-\u{ffff}\u{10000}]{0,40}"
         ) {
             comes_back(&text);
@@ -890,7 +890,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stop_waits_for_no_other_control_message() {
+    fn stop_never_waits_for_other_controls() {
         let show = || Want::Configure { change: Change::Show };
         let announce = Body::Announce(Announce {
             turn: "m1".into(),
@@ -915,7 +915,7 @@ mod tests {
     }
 
     #[test]
-    fn words_whose_order_counts_keep_it() {
+    fn ordered_control_messages_share_a_group() {
         let show = || Want::Configure { change: Change::Show };
         let (first, second) = (control("a", show()), control("b", show()));
         assert_eq!(first.group(), second.group());
@@ -927,7 +927,7 @@ mod tests {
     }
 
     #[test]
-    fn a_group_of_its_own_still_says_its_thread_and_fits_a_queue() {
+    fn separate_group_still_names_its_thread() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         for body in brakes() {
             assert_eq!(thread_of_group(&body.group()).as_ref(), Some(&thread));

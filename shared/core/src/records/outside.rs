@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn the_code_is_in_a_sandbox_of_the_same_tenant_that_has_a_name_and_no_agent() {
+    fn tool_sandbox_is_bare_and_named() {
         let (key, record) = agent();
         let tools = tools_of(&key);
         assert_eq!(tools.tenant(), key.tenant());
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn only_its_agents_threads_see_it() {
+    fn only_agents_thread_sees_tool_sandbox() {
         let (agent, _) = agent();
         let tools = tools_of(&agent);
         let name = name_of(&tools);
@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn one_that_is_gone_begins_with_its_newest_snapshot() {
+    fn recreated_tool_sandbox_uses_newest_snapshot() {
         let (key, record) = agent();
         let kept = |name: &str, at_ms| KeptSnapshot {
             name: name.to_owned(),
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn it_ends_once_with_each_generation_of_its_agents() {
+    fn tool_sandbox_ends_once_per_generation() {
         let (key, _) = agent();
         let mut tools = SandboxRecord::new(0);
         assert_eq!(ended((&key, 3), &tools, 1), None);

@@ -121,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_that_waits_comes_now_for_a_person_and_for_the_daemon_of_its_turn() {
+    fn waiting_message_is_brought_forward() {
         for wish in [Wish::Person, Wish::Daemon] {
             let waits_ms = 15_000;
             assert_eq!(forward(3, "1", wish, 5_000), Forward::Now { waits_ms });
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn a_daemon_cannot_have_looks_come_closer_than_their_bound_nor_use_up_those_of_people() {
+    fn daemon_nudges_are_rate_limited() {
         let close = NUDGE_APART_MS - 1;
         assert_eq!(forward(1, "1", Wish::Daemon, close), Forward::NotWaiting);
         let now = |waits_ms| Forward::Now { waits_ms };

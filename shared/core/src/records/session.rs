@@ -250,7 +250,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_record_survives_the_round_trip_without_what_was_only_seen() {
+    fn record_round_trips_without_observations() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let mut session = Session::new(thread, 5);
         session.observed.agent.healthy = true;
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_of_a_newer_worker_is_still_there_when_an_older_one_has_written_the_record() {
+    fn older_worker_preserves_unknown_fields() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let text = Session::new(thread, 5).encode().replacen('{', r#"{"from_the_future":1,"#, 1);
         let mut session = Session::decode(&text, None).expect("it can be read");

@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_an_absolute_path_is_a_workspace_of_its_own() {
+    fn own_workspace_needs_absolute_path() {
         let own = Workspace::own("/home/daytona/workspaces/ab").expect("an absolute path");
         assert_eq!(own.directory(), Some("/home/daytona/workspaces/ab"));
         assert_eq!(own.path(), "/home/daytona/workspaces/ab");

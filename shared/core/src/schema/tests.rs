@@ -36,14 +36,14 @@ fn written(thing: &Thing, unknown: &UnknownFields) -> Value {
 }
 
 #[test]
-fn what_bears_no_number_is_of_the_first_shape_and_gets_its_number_when_written() {
+fn unnumbered_item_is_first_shape() {
     let (thing, unknown) = thing(r#"{"name":"a"}"#);
     assert_eq!(unknown, UnknownFields::default());
     assert_eq!(written(&thing, &unknown), json!({"schema": 1, "name": "a", "list": []}));
 }
 
 #[test]
-fn a_newer_shape_is_refused_before_anything_of_it_is_read() {
+fn newer_shape_is_refused_unread() {
     let newer = Shape::Entry.reads() + 1;
     // Neither the missing name nor the list that is none is looked at.
     let text = json!({"schema": newer, "list": "a list no more"}).to_string();
@@ -88,7 +88,7 @@ mod a_change_in_two_steps {
     }
 
     #[test]
-    fn each_build_reads_the_one_before_and_after() {
+    fn adjacent_builds_read_each_other() {
         let before = written(BEFORE, &OldJob::Walk);
         assert_eq!(before, r#"{"schema":1,"job":"walk"}"#);
         let first = written(FIRST_STEP, &Job::Walk);
@@ -102,7 +102,7 @@ mod a_change_in_two_steps {
     }
 
     #[test]
-    fn a_build_from_before_waits_for_a_newer_one() {
+    fn outdated_build_reports_newer_shape() {
         let second = written(SECOND_STEP, &Job::Run { metres: 400 });
         let newer = Unreadable::Newer { shape: Shape::Entry, schema: 2 };
         assert_eq!(read_as::<OldJob>(BEFORE, &second), Err(newer));
@@ -114,7 +114,7 @@ mod a_change_in_two_steps {
 }
 
 #[test]
-fn what_is_no_shape_at_all_is_damaged_and_not_newer() {
+fn malformed_item_is_damaged_not_newer() {
     for text in [
         "",
         "[]",
@@ -131,7 +131,7 @@ fn what_is_no_shape_at_all_is_damaged_and_not_newer() {
 }
 
 #[test]
-fn fields_that_are_not_known_are_written_back_at_every_depth() {
+fn nested_unknown_fields_are_written_back() {
     let text = json!({
         "name": "a", "new": {"deep": [1, 2]},
         "turn": {"id": "t", "done": false, "colour": "red"},
@@ -154,7 +154,7 @@ fn fields_that_are_not_known_are_written_back_at_every_depth() {
 }
 
 #[test]
-fn a_field_goes_with_what_it_was_a_field_of() {
+fn unknown_fields_leave_with_their_parent() {
     let text = json!({"name": "a", "turn": {"id": "t", "done": false, "colour": "red"}});
     let (mut thing, unknown) = thing(&text.to_string());
     thing.turn = Some(part("another", false));
@@ -164,13 +164,13 @@ fn a_field_goes_with_what_it_was_a_field_of() {
 }
 
 #[test]
-fn what_is_kept_is_never_shown() {
+fn unknown_fields_are_never_shown() {
     let (_, unknown) = thing(r#"{"name":"a","secret":"canary"}"#);
     assert_eq!(format!("{unknown:?}"), "UnknownFields(1 fields)");
 }
 
 #[test]
-fn the_waits_for_a_newer_worker_grow_and_together_outlast_a_deployment() {
+fn newer_worker_waits_outlast_deployment() {
     let limits = RetryLimits::DEFAULT;
     assert_eq!(
         [1, 2, 3, 50].map(|receive| wait_ms(&limits, receive)),

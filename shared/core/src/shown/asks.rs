@@ -316,7 +316,7 @@ mod tests {
     }
 
     #[test]
-    fn options_become_their_labels_and_words_stay_as_they_are() {
+    fn options_become_labels_words_stay() {
         let one = [question(&["red", "blue"], false, true)];
         assert_eq!(given(&one, &[picked(0, &[1])]), labels(&[&["blue"]]));
         assert_eq!(given(&one, &[words(0, " 2 ")]), labels(&[&["2"]]));
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn typed_numbers_labels_and_words_are_told_apart() {
+    fn typed_numbers_labels_words_are_distinguished() {
         let asked = [
             question(&["red", "blue"], false, true),
             question(&["a", "b", "c"], true, false),
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_offered_is_no_answer() {
+    fn only_offered_choices_are_answers() {
         let one = [question(&["red"], false, false)];
         assert!(given(&one, &[]).is_err_and(|why| why.contains("no answer yet")));
         assert!(
@@ -387,14 +387,14 @@ mod tests {
     }
 
     #[test]
-    fn own_words_are_bounded() {
+    fn answer_text_is_bounded() {
         let one = [question(&[], false, true)];
         let long = given(&one, &[words(0, &"x".repeat(9_000))]).expect("an answer");
         assert_eq!(long[0][0].chars().count(), WORDS_CHARS_MAX);
     }
 
     #[test]
-    fn who_decided_what_is_told_with_every_answer() {
+    fn settlement_names_person_and_answers() {
         let ask = Ask {
             id: "que_1".into(),
             about: About::Question {
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_who_decides_in_time_is_marked_and_everybody_else_is_told() {
+    fn first_timely_decision_wins() {
         let press = Choice::Form(vec![picked(0, &[1])]);
         let ruled = |found: &(Session, ControlFlags), by: &str, receive, now_ms| {
             let ruling =
@@ -474,7 +474,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_over_or_does_not_fit_changes_nothing() {
+    fn late_or_unfit_decision_changes_nothing() {
         let press = Choice::Form(vec![picked(0, &[1])]);
         let told = |found: Option<&(Session, ControlFlags)>, ask: &str, choice: &Choice| {
             words_of(rule(

@@ -408,7 +408,7 @@ mod tests {
     }
 
     #[test]
-    fn sentences_name_the_command_of_their_chat() {
+    fn texts_name_their_chats_command() {
         let name = "front".parse().expect("a name");
         let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
         let discord = ThreadKey::discord("1", "2").expect("a key");

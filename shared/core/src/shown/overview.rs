@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn a_person_sees_what_they_asked_for_and_nothing_of_others() {
+    fn overview_shows_only_own_prompts() {
         let queued = |by: &str| -> Queued {
             let queued = serde_json::json!({ "by": person(by), "accepted_at_ms": 7 });
             serde_json::from_value(queued).expect("a waiting prompt")
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn an_open_ask_is_named_on_one_line_and_a_settled_one_is_not() {
+    fn overview_lists_only_open_asks() {
         let mut session = session("U1");
         let ask = |subject: &str, settled| Ask {
             id: "per_1".into(),

@@ -535,7 +535,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_provider_state_last_use_and_threads() {
+    fn sandbox_line_shows_its_facts() {
         let one = listed(&record("frontend", Phase::Paused, 60_000));
         assert_eq!(
             one.facts(120_000),
@@ -549,7 +549,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_stands_beside_its_sandbox_by_name() {
+    fn sandbox_line_names_newest_snapshot() {
         let kept = |name: &str, at_ms| KeptSnapshot {
             name: name.to_owned(),
             at_ms,
@@ -563,7 +563,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_can_come_to_something_is_offered() {
+    fn only_possible_actions_are_offered() {
         use Action::{Connect, Destroy, Snapshot, Start, Stop};
         let offered = |phase, in_thread| listed(&record("a", phase, 1)).actions(in_thread);
         assert_eq!(offered(Phase::Active, true), [Connect, Stop, Snapshot, Destroy]);
@@ -575,7 +575,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agents_second_one_says_whose_it_is_and_takes_no_threads() {
+    fn tool_sandbox_line_names_its_agent() {
         let one = listed(&SandboxRecord {
             agent: Some(thread("7").sandbox()),
             threads: BTreeSet::new(),
@@ -588,7 +588,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_is_bounded_and_one_behind_the_last_is_the_last() {
+    fn page_number_is_clamped_to_last() {
         let all: Vec<Listed> =
             (0..11).map(|n| listed(&record(&format!("box-{n}"), Phase::Active, n))).collect();
         let page = Page::of(all.clone(), 9, place(), 100);
@@ -601,7 +601,7 @@ mod tests {
     }
 
     #[test]
-    fn who_wants_it_destroyed_hears_what_is_lost() {
+    fn destroy_losses_are_listed() {
         let mut one = listed(&busy(record("frontend", Phase::Active, 1)));
         one.snapshots.push(KeptSnapshot {
             name: "s".to_owned(),
@@ -620,7 +620,7 @@ mod tests {
     }
 
     #[test]
-    fn the_list_says_what_became_of_the_last_operation_for_a_while() {
+    fn list_briefly_shows_last_operation() {
         let mut one = listed(&record("a", Phase::Active, 1));
         assert_eq!(one.told(1), None);
         one.operated = Some(Operated {
@@ -635,7 +635,7 @@ mod tests {
     }
 
     #[test]
-    fn a_provider_or_snapshot_that_cannot_be_one_is_refused_with_what_one_looks_like() {
+    fn invalid_provider_or_snapshot_is_refused() {
         assert_eq!(SandboxOption::Provider.usable(" Daytona ").as_deref(), Ok("daytona"));
         assert_eq!(SandboxOption::Snapshot.usable("bobbin/a:1").as_deref(), Ok("bobbin/a:1"));
         let refused = SandboxOption::Provider.usable("a b").expect_err("a space");

@@ -193,7 +193,7 @@ mod tests {
     use crate::records::sandbox::SandboxRecord;
 
     #[test]
-    fn a_thread_without_a_record_is_told_how_to_begin() {
+    fn status_without_record_invites_prompt() {
         assert_eq!(
             words(None, &ControlFlags::default(), &[], 0),
             "No sandbox yet. Send a task and this thread gets one."
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn the_queue_and_the_last_turns_are_told() {
+    fn status_shows_queue_and_last_turns() {
         let person =
             |name: &str| crate::base::person::Person { id: "1".to_owned(), name: name.to_owned() };
         let thread = ThreadKey::discord("1", "2").expect("valid");
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_repository_and_what_the_turn_runs_with_are_told() {
+    fn status_shows_repository_model_and_agent() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let turn = serde_json::json!({"id": "t", "by": {"id": "1", "name": "Cy"}, "accepted_at_ms": 0,
             "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 1, "at_ms": 1}, "selection": {"model": "anthropic/a", "agent": "plan"}});
@@ -272,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn who_shares_the_sandbox_and_works_in_it_is_told() {
+    fn status_shows_who_shares_sandbox() {
         let thread = |id: &str| ThreadKey::discord("1", id).expect("valid");
         let named = |thread: &ThreadKey| match thread {
             ThreadKey::Discord { thread, .. } => Some(format!("<#{thread}>")),
@@ -313,7 +313,7 @@ mod tests {
     }
 
     #[test]
-    fn a_paused_session_says_that_its_files_are_kept() {
+    fn paused_status_says_files_are_kept() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let session = Session {
             sandbox: SandboxRecord {

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_comes_has_its_sandbox_made_or_brought_back() {
+    fn tool_sandbox_is_created_or_resumed() {
         let (key, record) = agent(Phase::Creating);
         let work = |phase| wish((&key, &record), phase).map(|message| message.work);
         assert!(matches!(work(Phase::Destroyed), Some(Work::Create(_))));
@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn none_is_made_for_an_agent_whose_own_sandbox_ends() {
+    fn ending_agent_gets_no_tool_sandbox() {
         for phase in [Phase::Destroying, Phase::Destroyed, Phase::Error] {
             let (key, record) = agent(phase);
             assert_eq!(wish((&key, &record), Phase::Destroyed), None, "{phase:?}");

@@ -113,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_is_admitted_by_its_parent_and_a_person_by_a_role() {
+    fn parent_channel_and_role_grant_access() {
         let policy = Policy::from_lists("1", "", "20", "role-a");
         assert_eq!(policy.discord("1", &["99", "20"], &["me", "role-a"]), Ok(()));
         assert_eq!(policy.discord("1", &["99"], &["me", "role-a"]), Err(Refusal::Channel));

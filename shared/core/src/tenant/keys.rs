@@ -150,7 +150,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_missing_key_is_one_sentence_with_the_key_its_secret_and_the_command() {
+    fn missing_key_names_secret_and_command() {
         assert_eq!(
             Key::DaytonaApiKey.missing(),
             "The key daytona_api_key is missing in the secret ProviderSecret. The operator stores it with `bobbin secrets`."
@@ -158,7 +158,7 @@ mod tests {
     }
 
     #[test]
-    fn every_key_is_found_by_its_name_and_no_name_is_used_twice() {
+    fn every_key_has_a_unique_name() {
         for key in Key::ALL {
             assert_eq!(Key::named(key.name()), Some(key));
         }

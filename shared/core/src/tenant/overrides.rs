@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_left_out_has_its_default() {
+    fn omitted_overrides_have_defaults() {
         assert_eq!(Overrides::parse(""), Ok(Overrides::default()));
         assert_eq!(Overrides::parse("{}"), Ok(Overrides::default()));
         let read = Overrides::parse(
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_name_is_one_line_that_says_which_and_what_there_is() {
+    fn bad_override_gives_one_line_error() {
         let refused = Overrides::parse(r#"{"slack_apis": "https://x"}"#).expect_err("unknown");
         assert!(
             refused.starts_with(

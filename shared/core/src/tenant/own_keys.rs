@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_link_is_another_one_for_another_tenant_person_provider_request_or_stack() {
+    fn key_link_depends_on_every_input() {
         let token = |stack_key, guild, person, key, request| {
             link_token(stack_key, &tenant(guild), person, key, request)
         };
@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn a_fingerprint_tells_keys_apart_and_says_nothing_of_them() {
+    fn fingerprint_distinguishes_keys_and_stacks() {
         let of = |stack_key, value| fingerprint(stack_key, Key::DaytonaApiKey, value);
         assert_eq!(of("k", "dtn_one"), of("k", "dtn_one"));
         assert_ne!(of("k", "dtn_one"), of("k", "dtn_two"));
@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_no_key_is_not_taken_for_one() {
+    fn implausible_keys_are_rejected() {
         assert_eq!(usable("  dtn_0123456789 \n"), Some("dtn_0123456789"));
         for none in ["", "short", "two words here", "line\nbreak-in-it", "schlüssel-mit-umlaut"] {
             assert_eq!(usable(none), None, "{none:?}");
@@ -241,7 +241,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sealed_value_is_bound_to_stack_tenant_and_kind() {
+    fn sealed_value_binds_stack_tenant_kind() {
         let context = sealed_for("prod", &tenant("41"), Key::DaytonaApiKey);
         let told: Vec<(&str, &str)> =
             context.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_about_a_key_says_who_since_when_and_how_it_stands() {
+    fn key_line_shows_owner_age_state() {
         let own = OwnKey {
             sealed: "c2VhbGVk".to_owned(),
             fingerprint: "0123456789ab".to_owned(),

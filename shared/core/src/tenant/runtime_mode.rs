@@ -126,7 +126,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_that_is_no_modes_is_one_sentence_with_those_that_there_are() {
+    fn unknown_runtime_mode_lists_known_ones() {
         assert_eq!(RuntimeMode::named("compat"), Ok(RuntimeMode::Compat));
         let told = RuntimeMode::named("Compat").map_err(|unknown| unknown.to_string());
         assert_eq!(
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_agent_that_one_way_has_is_a_choice_of_that_way() {
+    fn native_agent_selects_native_runtime() {
         for (chosen, mode) in [
             ("claude", Some(RuntimeMode::Native)),
             ("codex:plan", Some(RuntimeMode::Native)),
@@ -151,13 +151,13 @@ mod tests {
     }
 
     #[test]
-    fn nobody_chooses_a_sandbox_without_an_agent() {
+    fn bare_runtime_cannot_be_chosen() {
         assert!(RuntimeMode::named("bare").is_err());
         assert_eq!(RuntimeMode::recorded_as(Some("bare")), Some(RuntimeMode::Bare));
     }
 
     #[test]
-    fn a_sandbox_goes_on_with_what_it_began_with_and_the_two_ways_to_one_server_follow_the_stack() {
+    fn sandbox_keeps_its_recorded_runtime() {
         use RuntimeMode::{Bare, Compat, Native, OpenCode, Outside};
         for (stack, recorded, mode) in [
             (OpenCode, None, OpenCode),

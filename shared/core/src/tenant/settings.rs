@@ -670,7 +670,7 @@ mod tests {
     }
 
     #[test]
-    fn how_a_sandbox_stands_is_noted_when_it_is_news_and_the_longest_unused_is_forgotten() {
+    fn catalogue_forgets_longest_unused_sandbox() {
         let mut catalogue = Catalogue::default();
         let name = |n: usize| format!("box-{n}").parse::<SandboxName>().expect("a name");
         let glance =
@@ -685,7 +685,7 @@ mod tests {
     }
 
     #[test]
-    fn who_runs_the_stack_needs_no_leave_of_a_tenants_settings() {
+    fn operator_bypasses_tenant_settings() {
         let mut closed = Settings::default();
         closed.open_channels.insert("20".to_owned());
         closed.open_to.insert("1".to_owned());
@@ -697,7 +697,7 @@ mod tests {
     }
 
     #[test]
-    fn who_is_no_full_member_is_admitted_nowhere_and_told_why() {
+    fn outsiders_are_refused_with_reason() {
         let open = Settings::default();
         let who = |outside| Membership { outside, ..manager() };
         assert_eq!(open.admit(&who(None), "1"), Ok(()));
@@ -713,7 +713,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_who_does_not_manage_the_place_changes_its_settings() {
+    fn only_managers_change_settings() {
         let change = Change::Allow { list: List::Channels, id: "10".to_owned() };
         let visitor = Membership::default();
         let refused =
@@ -725,7 +725,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_only_ever_narrow_who_may_use_bobbin_where() {
+    fn settings_only_narrow_access() {
         let open = Settings::default();
         assert_eq!(open.admit(&manager(), "1"), Ok(()));
         let allow = |settings: &Settings, list, id: &str| {
@@ -746,7 +746,7 @@ mod tests {
     }
 
     #[test]
-    fn a_channels_default_comes_before_the_tenants_and_a_cleared_one_leaves_nothing() {
+    fn channel_default_outranks_tenant_default() {
         let default = |settings: &Settings, channel: Option<&str>, value: Option<&str>| {
             set(
                 settings,
@@ -767,7 +767,7 @@ mod tests {
     }
 
     #[test]
-    fn no_refusal_says_a_secret_back() {
+    fn refusals_never_echo_secrets() {
         const SECRET: &str = "ghp_EXAMPLEEXAMPLEEXAMPLEEXAMPLEEXAMPLE1";
         let typed = [
             format!("https://ada:{SECRET}@github.com/acme/api"),
@@ -800,7 +800,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_taken_as_people_copy_it() {
+    fn copied_repository_addresses_are_understood() {
         for (typed, taken) in [
             ("https://github.com/acme/trunk/", "https://github.com/acme/trunk"),
             (" acme/trunk/ ", "acme/trunk"),
@@ -824,7 +824,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_a_value_is_refused_with_what_would_be_one() {
+    fn bad_value_refusal_suggests_valid_one() {
         for good in
             ["acme/api", "https://git.example.com/acme/api.git", "https://example.com:8443/x"]
         {
@@ -857,7 +857,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_that_comes_twice_is_made_once() {
+    fn repeated_change_is_made_once() {
         let change =
             Change::Default { channel: None, of: Kind::Agent, value: Some("plan".to_owned()) };
         let once = Settings::default()
@@ -868,7 +868,7 @@ mod tests {
     }
 
     #[test]
-    fn two_ways_to_name_a_repository_lead_to_the_same_address() {
+    fn repository_names_share_one_address() {
         for name in [
             "acme/api",
             "acme/api.git",
@@ -884,7 +884,7 @@ mod tests {
     }
 
     #[test]
-    fn a_catalogue_takes_over_models_and_keeps_the_agents_of_other_projects() {
+    fn catalogue_replaces_models_keeps_agents() {
         let mut catalogue = Catalogue::default();
         let offer = |models: &[&str], agents: &[&str]| AgentOptions {
             models: models.iter().map(ToString::to_string).collect(),
@@ -899,7 +899,7 @@ mod tests {
     }
 
     #[test]
-    fn the_lists_and_the_audit_are_bounded() {
+    fn lists_and_audit_are_bounded() {
         let mut settings = Settings::default();
         for n in 0..IDS_MAX {
             settings.open_channels.insert(format!("c{n}"));
@@ -914,7 +914,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_used_of_late_is_suggested_first_and_each_once() {
+    fn recent_values_are_suggested_first() {
         let mut catalogue = Catalogue {
             models: vec!["anthropic/a".to_owned(), "openai/b".to_owned()],
             ..Catalogue::default()

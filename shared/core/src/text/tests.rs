@@ -31,7 +31,7 @@ fn fenced_code(markdown: &str) -> String {
 }
 
 #[test]
-fn what_hides_is_written_out_and_what_shapes_stays() {
+fn only_hiding_characters_are_escaped() {
     assert_eq!(visible("rm\u{202e} x\u{7}\n\ty"), "rm\\u{202e} x\\u{7}\n\ty");
     for plain in ["❤️ 👩‍👩‍👧 👍🏽 ©️", "ശ്‍", "a\tb\nc", "漢字 é"] {
         assert_eq!(visible(plain), plain);
@@ -51,7 +51,7 @@ fn what_hides_is_written_out_and_what_shapes_stays() {
 }
 
 #[test]
-fn marks_of_a_block_within_a_line_never_begin_a_part() {
+fn inline_fence_never_begins_a_part() {
     let text = format!("{} ```no block``` {}", "word ".repeat(20), "word ".repeat(20));
     for max in 20..140 {
         let parts = split(&text, max);
@@ -60,7 +60,7 @@ fn marks_of_a_block_within_a_line_never_begin_a_part() {
 }
 
 #[test]
-fn a_long_text_is_stood_for_by_its_summary_else_by_its_beginning() {
+fn gist_is_summary_or_beginning() {
     let long = "words of it ".repeat(100);
     let with = format!(
         "# Report\n\n{long}\n\n## Summary of all\n\nIt **works**.\n\n### More\n\nA detail.\n\n## Appendix\n\n{long}"
@@ -75,14 +75,14 @@ fn a_long_text_is_stood_for_by_its_summary_else_by_its_beginning() {
 }
 
 #[test]
-fn a_short_answer_stays_as_it_is_and_a_blank_one_has_no_parts() {
+fn short_answer_is_unchanged_blank_dropped() {
     assert_eq!(split("Done.\n\n- a\n- b", 2000), ["Done.\n\n- a\n- b"]);
     assert!(split("", 2000).is_empty());
     assert!(split(" \n\n\t", 2000).is_empty());
 }
 
 #[test]
-fn a_long_code_block_is_closed_and_opened_again_with_its_language() {
+fn split_code_block_keeps_its_language() {
     let code: String = (0..200).map(|n| format!("    let value_{n} = {n};\n")).collect();
     let answer = format!("Here it is:\n\n```rust\n{code}```\n\nThat was it.");
     let parts = split(&answer, 500);
@@ -99,7 +99,7 @@ fn a_long_code_block_is_closed_and_opened_again_with_its_language() {
 }
 
 #[test]
-fn a_code_block_in_a_nested_list_is_code_in_every_part() {
+fn nested_list_code_survives_split() {
     let code: String = (0..80).map(|n| format!("       step_{n}();\n")).collect();
     let answer = format!("1. First\n\n   - Then\n\n       ```js\n{code}       ```\n\n2. Last");
     let original: String = (0..80).map(|n| format!("step_{n}();")).collect();
@@ -109,7 +109,7 @@ fn a_code_block_in_a_nested_list_is_code_in_every_part() {
 }
 
 #[test]
-fn a_code_block_in_a_quote_is_quoted_in_every_part() {
+fn quoted_code_survives_split() {
     let code: String = (0..80).map(|n| format!("> step_{n}();\n")).collect();
     let answer = format!("> Look:\n>\n> ```js\n{code}> ```\n> Good?");
     let parts = split(&answer, 300);
@@ -119,7 +119,7 @@ fn a_code_block_in_a_quote_is_quoted_in_every_part() {
 }
 
 #[test]
-fn a_code_block_that_was_never_closed_is_closed_in_every_part() {
+fn unclosed_code_block_is_closed() {
     let answer = format!("```sh\n{}", "echo one two three\n".repeat(40));
     for part in split(&answer, 200) {
         assert!(part.starts_with("```sh\n") && part.ends_with("\n```"), "{part}");
@@ -127,7 +127,7 @@ fn a_code_block_that_was_never_closed_is_closed_in_every_part() {
 }
 
 #[test]
-fn a_code_block_that_ends_with_its_list_swallows_nothing_after_it() {
+fn list_end_closes_code_block() {
     let code = "  step();\n".repeat(60);
     let answer = format!("- x\n\n  ```py\n{code}Words after the list.");
     let parts = split(&answer, 300);
@@ -139,7 +139,7 @@ fn a_code_block_that_ends_with_its_list_swallows_nothing_after_it() {
 }
 
 #[test]
-fn each_part_of_a_table_has_its_header() {
+fn each_table_part_has_its_header() {
     let rows = |prefix: &str| format!("{prefix}| service | ok |\n").repeat(60);
     for (prefix, kept) in [("", ""), ("   ", ""), ("> ", "> ")] {
         let head = format!("{prefix}| Name | State |\n{prefix}|---|:-:|\n");
@@ -157,7 +157,7 @@ fn each_part_of_a_table_has_its_header() {
 }
 
 #[test]
-fn no_cluster_is_cut_between_parts() {
+fn grapheme_clusters_are_never_cut() {
     for cluster in ["\u{1f1e9}\u{1f1ea}", "नि", "👩‍👩‍👧", "e\u{301}", "👍🏽"] {
         let text = format!("a{}", cluster.repeat(400));
         for part in split(&text, 301) {
@@ -173,7 +173,7 @@ fn no_cluster_is_cut_between_parts() {
 }
 
 #[test]
-fn what_terminals_are_told_is_left_out() {
+fn terminal_control_sequences_are_removed() {
     for (text, read) in [
         ("\u{1b}[31mFAIL\u{1b}[0m", "FAIL"),
         ("\u{1b}]8;;https://e.org\u{1b}\\here\u{1b}]8;;\u{7}", "here"),
@@ -189,7 +189,7 @@ fn what_terminals_are_told_is_left_out() {
 }
 
 #[test]
-fn a_table_that_fits_is_not_cut() {
+fn fitting_table_is_not_cut() {
     let table = format!("| a | b |\n|---|---|\n{}", "| one | two |\n".repeat(20));
     let answer = format!("{}\n\n{table}\nAfterwards.", "Words before. ".repeat(5));
     let parts = split(&answer, units(&table) + 10);
@@ -197,7 +197,7 @@ fn a_table_that_fits_is_not_cut() {
 }
 
 #[test]
-fn links_and_words_stay_whole_where_they_fit() {
+fn fitting_links_and_words_stay_whole() {
     let link = "[the words of it](https://example.com/a/very/long/path?with=query)";
     let answer = format!("{} {link} {}", "word ".repeat(12), "word ".repeat(30));
     for part in split(&answer, 100) {
@@ -207,7 +207,7 @@ fn links_and_words_stay_whole_where_they_fit() {
 }
 
 #[test]
-fn a_word_without_end_is_cut_between_characters() {
+fn endless_word_is_cut_between_characters() {
     let answer = "👩‍👩‍👧".repeat(100);
     let parts = split(&answer, 50);
     assert_eq!(parts.concat(), answer);
@@ -217,7 +217,7 @@ fn a_word_without_end_is_cut_between_characters() {
 }
 
 #[test]
-fn shortened_text_keeps_to_its_length_and_ends_at_a_word() {
+fn shortened_text_ends_at_a_word() {
     assert_eq!(shorten("  short ", 10), "short");
     assert_eq!(shorten("one two three", 10), "one two…");
     assert_eq!(shorten("😀😀😀", 5), "😀😀…");
@@ -243,7 +243,7 @@ fn markdown() -> impl Strategy<Value = String> {
 
 proptest! {
     #[test]
-    fn no_part_is_too_long_and_nothing_is_lost(text in markdown(), max in 40usize..400) {
+    fn split_is_bounded_and_lossless(text in markdown(), max in 40usize..400) {
         let parts = split(&text, max);
         let joined = ink(&parts.concat());
         prop_assert!(parts.iter().all(|part| units(part) <= max && !part.trim().is_empty()));
@@ -253,14 +253,14 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_split_within_its_bound(text in any::<String>(), max in 0usize..100) {
+    fn any_text_splits_within_bound(text in any::<String>(), max in 0usize..100) {
         let parts = split(&text, max);
         prop_assert!(parts.iter().all(|part| units(part) <= max.max(PART_UNITS_MIN)));
         prop_assert!(is_subsequence(&ink(&text), &ink(&parts.concat())));
     }
 
     #[test]
-    fn hostile_punctuation_is_split_within_its_bound(text in "[`~>\\-|\\[\\]()* \n\ta:0.<😀]{0,600}", max in 40usize..120) {
+    fn hostile_punctuation_splits_within_bound(text in "[`~>\\-|\\[\\]()* \n\ta:0.<😀]{0,600}", max in 40usize..120) {
         let parts = split(&text, max);
         prop_assert!(parts.iter().all(|part| units(part) <= max));
         prop_assert!(is_subsequence(&ink(&text), &ink(&parts.concat())));

@@ -45,7 +45,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_is_read_by_the_stack_that_signed_it_and_says_which_generation_it_is_for() {
+    fn only_signing_stack_reads_its_bearer() {
         let text = bearer(3).signed("stack-key");
         assert_eq!(Bearer::read("stack-key", &text), Some(bearer(3)));
         assert_eq!(Bearer::read("another", &text), None);
@@ -57,7 +57,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_of_a_bearer_can_be_changed() {
+    fn altered_bearer_is_refused() {
         let text = bearer(3).signed("stack-key");
         let tag = text.rsplit_once('.').expect("a tag").1;
         let other = bearer(4).signed("stack-key");

@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn a_nudge_is_known_again_by_a_mark_that_only_the_stack_and_its_text_have() {
+    fn nudge_mark_cannot_be_forged() {
         let signed = token("slack-Ev.1").signed("stack-key");
         let text = signed.expose();
         assert_eq!(NudgeToken::said(text), Some(token("slack-Ev.1")));
@@ -103,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bearer_of_tools_is_no_nudge_and_a_nudge_none_of_theirs_and_none_is_shown() {
+    fn nudge_and_bearer_are_not_interchangeable() {
         let bearer = Bearer { sandbox: token("1").thread.sandbox(), generation: 1 };
         let bearer = bearer.signed("stack-key");
         assert_eq!(NudgeToken::said(&bearer), None);

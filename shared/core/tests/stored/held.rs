@@ -105,7 +105,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
 }
 
 #[test]
-fn a_message_of_a_newer_record_is_given_back_with_nothing_written_and_nothing_done() {
+fn newer_record_is_returned_untouched() {
     for (receive, delay_ms) in [(1, 2_000), (3, 8_000), (40, 300_000)] {
         let (verdict, saved, performed) = delivered(Met::Loading, receive);
         assert_eq!(
@@ -117,7 +117,7 @@ fn a_message_of_a_newer_record_is_given_back_with_nothing_written_and_nothing_do
 }
 
 #[test]
-fn what_turns_out_to_be_newer_later_ends_the_delivery_there() {
+fn newer_shape_found_later_ends_delivery() {
     let (verdict, _, performed) = delivered(Met::Saving, 1);
     assert!(matches!(verdict, Verdict::Newer { .. }), "{verdict:?}");
     assert_eq!(performed, 0, "done without being on record");

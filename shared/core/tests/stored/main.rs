@@ -146,7 +146,7 @@ fn lost(before: &str, after: &str) -> Vec<String> {
 }
 
 #[test]
-fn whatever_any_version_has_written_is_read_with_nothing_left_over() {
+fn every_stored_version_is_fully_read() {
     const ADVICE: &str = "a field was renamed or removed without a new version of its shape: see docs/ARCHITECTURE.md";
     for shape in Shape::ALL {
         for version in 1..=shape.reads() {
@@ -165,7 +165,7 @@ fn whatever_any_version_has_written_is_read_with_nothing_left_over() {
 }
 
 #[test]
-fn the_recorded_items_of_the_present_version_are_what_the_code_writes() {
+fn recorded_items_match_written_items() {
     let record = std::env::var_os("BOBBIN_RECORD").is_some();
     let versions = |shape: Shape| (shape.writes()..=shape.reads()).map(move |one| (shape, one));
     for (shape, version) in Shape::ALL.into_iter().flat_map(versions) {
@@ -203,7 +203,7 @@ BOBBIN_RECORD=1 cargo test -p bobbin-core --test stored; anything else needs a n
 }
 
 #[test]
-fn every_variant_that_is_stored_has_an_example() {
+fn every_stored_variant_has_an_example() {
     let said = |shape: Shape, tag: &str, words: &[&str]| {
         let texts: String = written(shape).into_values().collect();
         let absent = |word: &&&str| !texts.contains(&format!("\"{tag}\": \"{word}\""));
@@ -263,7 +263,7 @@ fn every_variant_that_is_stored_has_an_example() {
 }
 
 #[test]
-fn a_newer_item_of_every_kind_is_known_as_such_and_an_unknown_field_is_not_taken_for_damage() {
+fn newer_items_are_reported_as_newer() {
     for shape in Shape::ALL {
         for (name, text) in recorded(shape, shape.writes()) {
             let Ok(Value::Object(mut item)) = serde_json::from_str(&text) else {
@@ -293,7 +293,7 @@ fn a_newer_item_of_every_kind_is_known_as_such_and_an_unknown_field_is_not_taken
 }
 
 #[test]
-fn settings_that_an_older_worker_writes_back_keep_what_it_does_not_know() {
+fn older_worker_preserves_unknown_settings() {
     let text = r#"{"version":3,"retention_days":7,"defaults":{"model":"a/b","effort":"high"},"channels":{"C1":{"agent":"plan","effort":"low"}}}"#;
     let (mut settings, unknown): (Settings, UnknownFields) =
         schema::read(Shape::Settings, text).unwrap();

@@ -243,7 +243,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn another_content_has_another_name_and_the_same_one_the_same() {
+    fn snapshot_name_depends_only_on_content() {
         let name = snapshot_name("FROM a\n");
         assert_eq!(name, snapshot_name("FROM a\n"));
         assert_ne!(name, snapshot_name("FROM b\n"));
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[test]
-    fn every_state_of_a_snapshot_has_its_meaning() {
+    fn daytona_snapshot_states_are_mapped() {
         let of = |state: &str, reason: Option<&str>| {
             let read = json!({"id": "i", "name": "n", "state": state, "errorReason": reason});
             serde_json::from_value::<Snapshot>(read).unwrap().readiness()
@@ -270,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_says_what_it_lacks_and_a_quota_what_fits() {
+    fn permissions_and_room_are_computed() {
         let key: ApiKey = serde_json::from_value(
             json!({"permissions": ["write:sandboxes", "write:snapshots", "read:volumes"]}),
         )

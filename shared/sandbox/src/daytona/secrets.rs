@@ -169,7 +169,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_name_is_the_stacks_own_and_one_that_daytona_takes() {
+    fn secret_name_is_unique() {
         let name = |name, id| secret_name(Stack { name, id }, None, "OPENAI_API_KEY");
         assert_eq!(name("my.stack", "a"), "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY");
         assert_ne!(name("dev", "a"), name("dev", "b"));

@@ -266,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_path_never_leaves_the_sandboxes_directory() {
+    fn paths_stay_inside_the_sandbox() {
         for good in ["a", "project/a b.txt", ".bobbin/x", "a..b/c", "..a"] {
             assert_eq!(inside(good), Ok(()), "{good}");
         }
@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_variables_name_is_no_script() {
+    fn variable_names_are_validated() {
         assert!(is_variable("OPENCODE_PORT") && is_variable("_x1"));
         for bad in ["", "1x", "a b", "a;b", "a=b", "ä"] {
             assert!(!is_variable(bad), "{bad:?}");

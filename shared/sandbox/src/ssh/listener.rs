@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_port_counts_as_the_slots_own_only_while_nobody_else_answers_at_it() {
+    fn port_needs_a_sole_owner() {
         // 21001 is 0x5209.
         const ESTABLISHED: &str = "01";
         let ours = line("0100007F:5209", LISTEN, 7, 900);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_that_can_still_read_counts_in_every_state() {
+    fn foreign_sockets_always_count() {
         let ours = line("0100007F:5209", LISTEN, 7, 900);
         // FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, and whatever a kernel adds.
         for state in ["01", "02", "03", "04", "05", "08", "09", "0B", "0C", "0D"] {

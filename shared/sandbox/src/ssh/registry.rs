@@ -277,7 +277,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_registry_prints_is_read_and_what_is_not_ours_is_passed_over() {
+    fn registry_reading_skips_foreign_entries() {
         let printed = "host\t8\t21000\n\
             3.bobbin-dev-ab-g1.running\t{\"created_s\":5,\"instead_of\":[\"two\"],\"labels\":{\"bobbin\":\"dev\"}}\n\
             4.bobbin-dev-ac-g1.asleep\t{\"created_s\":5,\"labels\":{}}\n\
@@ -301,7 +301,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_or_label_never_ends_its_word_in_a_script() {
+    fn script_quotes_names_and_labels() {
         let labels = BTreeMap::from([("a".to_owned(), "it's $(reboot)".to_owned())]);
         let ask = |name| Ask::Claim { name, labels: &labels, instead_of: &[], without: &[1, 2] };
         assert_eq!(

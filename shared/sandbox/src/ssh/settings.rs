@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn hosts_are_read_with_what_is_usual_left_out() {
+    fn ssh_port_and_user_have_defaults() {
         let one = host("one", r#","sandboxes":8"#);
         let two = host("two", r#","sandboxes":2,"port":2222,"user":"agents""#);
         let read = hosts_of(&format!("[{one},{two}]")).unwrap();
@@ -174,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_cannot_be_used_says_what_is_wrong_with_it() {
+    fn unusable_ssh_settings_are_explained() {
         let good = host("one", r#","sandboxes":8"#);
         for (json, says) in [
             ("[]".to_owned(), "1 to 16 hosts"),

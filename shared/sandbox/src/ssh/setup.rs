@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_begins_with_what_it_was_made_for() {
+    fn setup_script_starts_with_its_settings() {
         let script = setup_script(&setup()).unwrap();
         assert!(
             script.starts_with(&format!(
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_host_can_be_set_up_with_is_refused() {
+    fn unusable_host_setup_is_refused() {
         type Change = fn(&mut HostSetup);
         let change: [(Change, &str); 7] = [
             (|s| s.public_key = "hello".to_owned(), "one line"),

@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_comes_in_only_where_what_stands_for_it_was_sent() {
+    fn key_replaces_only_its_placeholder() {
         let dev = Stack { name: "dev", id: "a" };
         let (placeholder, held) = HeldSecret::of(dev, &secret(None));
         let policy = serde_json::to_value(NetworkPolicy::of([&held])).expect("JSON");
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stands_for_a_key_is_the_stacks_and_the_tenants_own() {
+    fn placeholders_differ_per_stack_and_tenant() {
         let text = |id, owner| HeldSecret::of(Stack { name: "dev", id }, &secret(owner)).0.text;
         assert_eq!(text("a", None), text("a", None));
         assert_ne!(text("a", None), text("b", None));

@@ -376,7 +376,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_state_of_a_session_has_its_meaning() {
+    fn vercel_session_states_are_mapped() {
         for (status, state) in [
             ("pending", SandboxState::Provisioning),
             ("running", SandboxState::Running),
@@ -396,7 +396,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_says_its_generation_by_its_name_and_where_it_takes_commands() {
+    fn vercel_sandbox_name_carries_generation() {
         let told: Told = serde_json::from_value(json!({
             "sandbox": {"name": "bobbin-dev-0a-g12", "tags": {"bobbin": "dev"}, "createdAt": 1_700_000_000_123.0_f64,
                 "status": "running", "currentSessionId": "se_1", "persistent": true, "updatedAt": 1},
@@ -415,7 +415,7 @@ mod tests {
     }
 
     #[test]
-    fn a_sandbox_that_keeps_a_snapshot_is_told_by_its_name() {
+    fn snapshot_keeper_is_known_by_name() {
         let dev = Stack { name: "dev", id: "a" };
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let name = SnapshotName::new(dev, &key, 3, 1_700_000_000_123);

@@ -3,7 +3,7 @@ use serde_json::{Value, json};
 use super::*;
 
 #[test]
-fn the_rules_find_what_they_are_for() {
+fn discord_rules_find_each_mistake() {
     let route = "/channels/{channel_id}/messages";
     let good = json!({"content": "x", "allowed_mentions": {"parse": []}});
     assert_eq!(own_rules(route, &good), [""; 0]);
@@ -54,7 +54,7 @@ fn the_rules_find_what_they_are_for() {
 }
 
 #[test]
-fn a_form_obeys_rules_that_its_description_does_not_state() {
+fn forms_obey_undocumented_rules() {
     let form = |parts: Vec<Value>| json!({"type": 9, "data": {"custom_id": "f", "title": "T", "components": parts}});
     let part = |input: Value| json!({"type": 18, "label": "L", "component": input});
     let text = |id: &str| part(json!({"type": 4, "custom_id": id, "style": 1}));
@@ -74,7 +74,7 @@ fn a_form_obeys_rules_that_its_description_does_not_state() {
 }
 
 #[test]
-fn an_answer_must_be_one_for_its_interaction() {
+fn answers_must_fit_their_interaction() {
     let modal = json!({"type": 9, "data": {"custom_id": "f", "title": "T", "components": [{"type": 10, "content": "x"}]}});
     assert_eq!(wrong_answer(3, true, &modal), [""; 0]);
     assert_eq!(wrong_answer(5, true, &modal).len(), 1);
@@ -83,7 +83,7 @@ fn an_answer_must_be_one_for_its_interaction() {
 }
 
 #[test]
-fn commands_obey_rules_that_their_description_does_not_state() {
+fn commands_obey_undocumented_rules() {
     let route = "/applications/{application_id}/commands";
     let slash = json!({"type": 1, "name": "go", "description": "Goes", "options": [
         {"type": 3, "name": "a", "description": "A", "required": true}, {"type": 3, "name": "b", "description": "B"}]});
@@ -116,7 +116,7 @@ fn commands_obey_rules_that_their_description_does_not_state() {
 }
 
 #[test]
-fn a_file_and_its_slot_belong_together() {
+fn each_file_needs_its_slot() {
     let body = json!({"content": "x", "allowed_mentions": {"parse": []}, "attachments": [{"id": "0", "filename": "a.md"}]});
     let sent = |body, files| Sent { method: "POST", path: "/channels/20/messages", body, files };
     assert_eq!(wrong_request(&sent(&body, vec![("files[0]", "a.md")])), [""; 0]);
@@ -131,7 +131,7 @@ fn a_file_and_its_slot_belong_together() {
 }
 
 #[test]
-fn a_misspelt_field_and_an_unknown_route_fail_the_description() {
+fn unknown_fields_and_routes_are_found() {
     if crate::specification("discord-openapi.json").is_none() {
         return;
     }

@@ -22,7 +22,7 @@ fn paused() -> Fake {
 }
 
 #[test]
-fn one_look_does_not_end_a_sandbox() {
+fn one_absent_answer_keeps_the_sandbox() {
     for work_of in [prompt("m2"), work("l1", Work::Reconcile)] {
         let world = paused();
         world.with(|s| s.lies = 1);
@@ -37,7 +37,7 @@ fn one_look_does_not_end_a_sandbox() {
 }
 
 #[test]
-fn a_call_that_does_not_find_it_is_a_claim() {
+fn sandbox_gone_error_is_verified_first() {
     let world = active();
     world.with(|s| {
         s.lies = 1;
@@ -49,7 +49,7 @@ fn a_call_that_does_not_find_it_is_a_claim() {
 }
 
 #[test]
-fn a_call_that_never_finds_it_ends_within_its_tries() {
+fn repeated_gone_claims_are_bounded() {
     let world = active();
     world.with(|s| {
         s.lies = 100;
@@ -61,7 +61,7 @@ fn a_call_that_never_finds_it_ends_within_its_tries() {
 }
 
 #[test]
-fn a_run_that_is_left_is_not_forgotten_for_one_answer() {
+fn false_absence_still_ends_stray_run() {
     let world = active();
     let run =
         StrayRun { generation: 1, agent_session: "ses_1".into(), messages: vec!["msg".to_owned()] };
@@ -83,7 +83,7 @@ fn our_own_delete_is_not_doubted() {
 }
 
 #[test]
-fn a_sandbox_that_was_just_made_may_not_be_found_for_a_minute() {
+fn new_sandbox_may_be_unlisted_briefly() {
     let world = Fake::new();
     world.with(|s| {
         s.lies = 3;
@@ -96,7 +96,7 @@ fn a_sandbox_that_was_just_made_may_not_be_found_for_a_minute() {
 }
 
 #[test]
-fn what_vanished_and_is_seen_alive_is_taken_back() {
+fn vanished_sandbox_is_adopted_when_seen() {
     for (state, phase) in
         [(SandboxState::Stopped, Phase::Paused), (SandboxState::Running, Phase::Active)]
     {
@@ -120,7 +120,7 @@ fn what_vanished_and_is_seen_alive_is_taken_back() {
 }
 
 #[test]
-fn a_person_who_begins_anew_does_not_get_the_old_one_back() {
+fn reset_orphans_the_vanished_sandbox() {
     let world = paused();
     world.with(|s| s.lies = 2);
     deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
@@ -133,7 +133,7 @@ fn a_person_who_begins_anew_does_not_get_the_old_one_back() {
 }
 
 #[test]
-fn beside_a_newer_generation_what_vanished_is_kept_for_a_day() {
+fn vanished_generation_is_kept_one_day() {
     let world = paused();
     world.with(|s| s.lies = 2);
     deliver_until_done(&world, &prompt("m2"), 1);

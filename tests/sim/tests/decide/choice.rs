@@ -58,7 +58,7 @@ fn nothing_ran(world: &Fake) {
 }
 
 #[test]
-fn a_prompt_from_where_it_is_not_open_is_told_so_and_nothing_is_run() {
+fn prompt_outside_allowlist_is_refused() {
     for (list, id, told) in [
         (List::Channels, "11", "in this channel"),
         (List::People, "50", "You may not use Bobbin here"),
@@ -73,7 +73,7 @@ fn a_prompt_from_where_it_is_not_open_is_told_so_and_nothing_is_run() {
 }
 
 #[test]
-fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
+fn reset_needs_permission() {
     let world = active();
     let (list, id) = (List::People, "bob".to_owned());
     set(&world, Change::Allow { list, id });
@@ -90,7 +90,7 @@ fn a_reset_by_somebody_who_may_not_use_it_deletes_nothing_and_says_so() {
 }
 
 #[test]
-fn a_sandbox_is_made_at_the_default_provider_and_stays_there_when_the_default_changes() {
+fn sandbox_keeps_its_first_provider() {
     let made_at = |world: &Fake| record(world).sandbox.provider;
     let world = Fake::new();
     default_of(&world, Kind::Provider, None, "ssh");
@@ -109,7 +109,7 @@ fn a_sandbox_is_made_at_the_default_provider_and_stays_there_when_the_default_ch
 }
 
 #[test]
-fn what_was_asked_for_comes_before_the_channels_default_and_that_before_the_tenants() {
+fn turn_choice_beats_channel_beats_tenant() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m0", Selection::default()), 1);
     default_of(&world, Kind::Model, None, "anthropic/tenant");
@@ -142,7 +142,7 @@ fn what_was_asked_for_comes_before_the_channels_default_and_that_before_the_tena
 }
 
 #[test]
-fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_chose() {
+fn native_thread_keeps_chosen_agent() {
     let agents = |world: &Fake| {
         let wishes = [Some("claude"), None, Some("claude:plan"), None, Some("opencode"), None];
         for (number, agent) in wishes.into_iter().enumerate() {
@@ -177,7 +177,7 @@ fn where_there_are_several_agents_a_thread_goes_on_with_the_one_that_somebody_ch
 }
 
 #[test]
-fn an_agent_by_name_makes_the_sandbox_that_it_needs() {
+fn named_agent_decides_new_runtime() {
     let world = Fake::new();
     // A default way gives way to what somebody names.
     default_of(&world, Kind::Runtime, None, "compat");
@@ -207,7 +207,7 @@ fn an_agent_by_name_makes_the_sandbox_that_it_needs() {
 }
 
 #[test]
-fn a_new_sandbox_without_the_agent_is_not_left_half_made() {
+fn new_sandbox_lacking_agent_is_destroyed() {
     let world = Fake::new();
     let lacks = || Some("codex is not in this sandbox.".to_owned());
     world.with(|s| s.no_session = lacks());
@@ -222,7 +222,7 @@ fn a_new_sandbox_without_the_agent_is_not_left_half_made() {
 }
 
 #[test]
-fn a_default_that_the_sandbox_lacks_says_whose_it_is() {
+fn unavailable_default_names_its_setter() {
     let world = Fake::new();
     default_of(&world, Kind::Agent, None, "nobody");
     world.with(|s| {
@@ -239,7 +239,7 @@ fn a_default_that_the_sandbox_lacks_says_whose_it_is() {
 }
 
 #[test]
-fn defaults_that_do_not_go_together_are_refused() {
+fn conflicting_defaults_are_refused() {
     let world = Fake::new();
     default_of(&world, Kind::Runtime, None, "compat");
     let apart =
@@ -253,7 +253,7 @@ fn defaults_that_do_not_go_together_are_refused() {
 }
 
 #[test]
-fn how_agents_are_run_is_chosen_with_a_sandbox_and_stays_until_it_is_made_anew() {
+fn runtime_is_fixed_per_sandbox() {
     let begun = |world: &Fake| record(world).sandbox.runtime;
     let wish = |name: &str| Selection { runtime: Some(name.to_owned()), ..Selection::default() };
     let world = Fake::new();
@@ -297,7 +297,7 @@ fn how_agents_are_run_is_chosen_with_a_sandbox_and_stays_until_it_is_made_anew()
 }
 
 #[test]
-fn an_agent_that_works_elsewhere_has_a_sandbox_without_the_code() {
+fn outside_agents_sandbox_has_no_code() {
     let world = Fake::new();
     let wanted = Selection {
         repo: Some("acme/api".to_owned()),
@@ -322,7 +322,7 @@ fn an_agent_that_works_elsewhere_has_a_sandbox_without_the_code() {
 }
 
 #[test]
-fn no_turn_runs_in_a_sandbox_that_is_for_tools_alone() {
+fn tool_sandbox_runs_no_turn() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     world.with(|s| {
@@ -334,7 +334,7 @@ fn no_turn_runs_in_a_sandbox_that_is_for_tools_alone() {
 }
 
 #[test]
-fn a_redelivery_goes_on_with_what_the_turn_began_with() {
+fn redelivery_keeps_the_turns_choices() {
     let world = Fake::new();
     default_of(&world, Kind::Model, None, "anthropic/before");
     let later = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };
@@ -347,7 +347,7 @@ fn a_redelivery_goes_on_with_what_the_turn_began_with() {
 }
 
 #[test]
-fn a_value_that_cannot_be_one_is_refused_in_words() {
+fn invalid_choice_is_refused_with_reason() {
     for (wanted, told) in [
         (wants(Some("--upload-pack=x/y"), None, None), "a repository: name it as owner/name"),
         (wants(Some("https://token@example.com/x"), None, None), "a repository"),
@@ -366,7 +366,7 @@ fn a_value_that_cannot_be_one_is_refused_in_words() {
 }
 
 #[test]
-fn a_model_or_agent_that_the_sandbox_does_not_have_is_told_with_those_that_it_has() {
+fn unavailable_choice_lists_the_alternatives() {
     for (wanted, told) in [
         (
             wants(None, Some("anthropic/nine"), None),
@@ -394,7 +394,7 @@ fn a_model_or_agent_that_the_sandbox_does_not_have_is_told_with_those_that_it_ha
 }
 
 #[test]
-fn the_agent_is_asked_once_a_generation_for_what_turns_go_on_using() {
+fn offers_are_read_once_per_generation() {
     let world = Fake::new();
     world.with(|s| {
         s.offer = AgentOptions {
@@ -414,14 +414,14 @@ fn the_agent_is_asked_once_a_generation_for_what_turns_go_on_using() {
 }
 
 #[test]
-fn an_agent_that_does_not_say_what_it_offers_holds_nothing_up() {
+fn unknown_offer_blocks_no_turn() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", wants(None, None, Some("own"))), 1);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
 }
 
 #[test]
-fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_until_a_reset() {
+fn repository_follows_sandboxes_until_reset() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
     assert_eq!(record(&world).sandbox.repo.as_deref(), Some("acme/api"));
@@ -441,7 +441,7 @@ fn a_repository_is_cloned_where_a_sandbox_is_made_and_followed_by_the_next_one_u
 }
 
 #[test]
-fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
+fn reset_keeping_files_keeps_sandbox() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     let before = record(&world);
@@ -472,7 +472,7 @@ fn a_reset_that_keeps_files_begins_a_new_conversation_in_the_same_sandbox() {
 }
 
 #[test]
-fn another_repository_for_a_living_sandbox_is_refused_with_the_way_to_it() {
+fn living_sandbox_keeps_its_repository() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
     let same = wants(Some("https://GitHub.com/acme/api.git"), None, None);
@@ -491,7 +491,7 @@ fn another_repository_for_a_living_sandbox_is_refused_with_the_way_to_it() {
 }
 
 #[test]
-fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prompt_tries_again() {
+fn failed_clone_ends_only_its_turn() {
     for (why, told) in [
         (NotCloned::NotFound, "it does not exist, or it is private. Check its name"),
         (NotCloned::Unreachable, "its host cannot be reached from the sandbox"),
@@ -514,7 +514,7 @@ fn a_repository_that_cannot_be_cloned_ends_the_turn_with_words_and_the_next_prom
 }
 
 #[test]
-fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() {
+fn missing_secrets_cause_one_rebuild() {
     let missed = |world: &Fake| {
         world.with(|s| s.signalled.iter().filter(|one| **one == "sandbox.secrets.missed").count())
     };
@@ -543,7 +543,7 @@ fn a_new_sandbox_without_its_secrets_is_made_anew_once_and_the_second_is_told() 
 }
 
 #[test]
-fn what_a_clone_leaves_out_is_told_once_to_people_and_agent() {
+fn incomplete_clone_is_reported_once() {
     let world = Fake::new();
     world.with(|s| {
         s.left_out = LeftOut {
@@ -574,7 +574,7 @@ fn what_a_clone_leaves_out_is_told_once_to_people_and_agent() {
 }
 
 #[test]
-fn a_stop_while_the_repository_is_cloned_ends_the_turn_and_the_next_one_clones_it() {
+fn stop_during_clone_cancels_turn() {
     let world = Fake::new();
     let message = asked("m1", wants(Some("acme/api"), None, None));
     let down = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };

@@ -31,7 +31,7 @@ fn names(world: &Fake) -> Vec<&'static str> {
 }
 
 #[test]
-fn a_follow_up_is_sent_after_one_read_and_one_write_with_its_card_beside_it() {
+fn known_thread_sends_after_two_calls() {
     let world = known();
     let before = world.with(|s| s.calls);
     // The third call is the sending: the worker dies in it.
@@ -49,7 +49,7 @@ fn a_follow_up_is_sent_after_one_read_and_one_write_with_its_card_beside_it() {
 }
 
 #[test]
-fn what_has_to_be_gathered_or_is_in_doubt_is_looked_at_first() {
+fn doubtful_follow_up_checks_server() {
     let with_file = Work::Prompt(Prompt {
         text: "read it".into(),
         by: person("ann"),
@@ -85,7 +85,7 @@ fn what_has_to_be_gathered_or_is_in_doubt_is_looked_at_first() {
 }
 
 #[test]
-fn what_the_agent_certainly_did_not_get_is_taken_back_and_sent_the_usual_way() {
+fn certainly_unsent_prompt_is_sent_again() {
     let wait = Failure::Wait { after_ms: 0, seen: "429".to_owned() };
     let outage = Failure::Outage { after_ms: 0, seen: "the provider does not answer".to_owned() };
     for failure in [down(), Failure::SessionMissing, wait, outage] {
@@ -103,8 +103,7 @@ fn what_the_agent_certainly_did_not_get_is_taken_back_and_sent_the_usual_way() {
 }
 
 #[test]
-fn a_sandbox_that_is_gone_or_parked_and_noticed_by_sending_costs_no_prompt_and_no_second_delivery()
-{
+fn missing_sandbox_costs_no_second_delivery() {
     type Change = fn(&mut State);
     let gone: Change = |s| s.sandboxes.clear();
     let parked: Change = |s| drop(s.sandboxes.insert(1, SandboxState::Stopped));
@@ -121,7 +120,7 @@ fn a_sandbox_that_is_gone_or_parked_and_noticed_by_sending_costs_no_prompt_and_n
 }
 
 #[test]
-fn what_may_have_arrived_is_never_taken_back() {
+fn possibly_sent_prompt_is_never_retracted() {
     // It arrived: it is found, and not sent again.
     let world = known();
     world.with(|s| s.unheard = Some(down()));
@@ -153,7 +152,7 @@ fn what_may_have_arrived_is_never_taken_back() {
 }
 
 #[test]
-fn a_delivery_that_finds_the_intent_of_an_earlier_one_never_takes_it_back() {
+fn redelivery_never_retracts_earlier_intent() {
     let world = known();
     world.with(|s| s.crash_at = Some((s.calls + 3, false)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
@@ -172,7 +171,7 @@ fn a_delivery_that_finds_the_intent_of_an_earlier_one_never_takes_it_back() {
 }
 
 #[test]
-fn a_card_that_is_refused_beside_its_prompt_is_posted_later_and_the_run_goes_on() {
+fn refused_card_leaves_the_run_alone() {
     let world = known();
     let wait = Failure::Wait { after_ms: 0, seen: "429".into() };
     world.with(|s| s.fail.insert("post", vec![wait]));
@@ -186,7 +185,7 @@ fn a_card_that_is_refused_beside_its_prompt_is_posted_later_and_the_run_goes_on(
 }
 
 #[test]
-fn a_run_that_was_begun_for_a_thread_that_is_gone_is_stopped() {
+fn run_of_a_deleted_thread_stops() {
     let world = known();
     let gone = || Failure::ThreadGone { seen: "the thread was deleted".into() };
     world.with(|s| s.fail.insert("post", (0..9).map(|_| gone()).collect()));
@@ -197,7 +196,7 @@ fn a_run_that_was_begun_for_a_thread_that_is_gone_is_stopped() {
 }
 
 #[test]
-fn a_first_card_goes_beside_the_first_look_for_a_sandbox() {
+fn first_card_posts_beside_sandbox_lookup() {
     let world = Fake::new();
     let calls = |at: u32| {
         let world = Fake::new();
@@ -213,7 +212,7 @@ fn a_first_card_goes_beside_the_first_look_for_a_sandbox() {
 }
 
 #[test]
-fn a_crash_at_any_call_of_a_follow_up_loses_nothing_and_doubles_nothing() {
+fn follow_up_crashes_double_nothing() {
     type Change = fn(&mut State);
     let changes: [Change; 4] = [
         |_| {},

@@ -3,7 +3,7 @@
 use super::*;
 
 #[test]
-fn a_reset_whose_delete_fails_is_over_with_the_next_try() {
+fn failed_delete_is_retried_by_reset() {
     let outage = Failure::Outage { after_ms: 0, seen: "503".to_owned() };
     for failure in [busy(), outage] {
         let world = active();
@@ -17,7 +17,7 @@ fn a_reset_whose_delete_fails_is_over_with_the_next_try() {
 }
 
 #[test]
-fn a_reset_whose_delivery_dies_at_its_delete_goes_on_with_the_next() {
+fn reset_resumes_after_dying_at_delete() {
     for after in [false, true] {
         let world = active();
         // Load, save, then the delete.
@@ -29,7 +29,7 @@ fn a_reset_whose_delivery_dies_at_its_delete_goes_on_with_the_next() {
 }
 
 #[test]
-fn a_delete_that_outlasts_its_lease_takes_it_anew() {
+fn long_delete_renews_its_lease() {
     let world = active();
     world.with(|s| s.fail.insert("delete", (0..2).map(|_| busy()).collect()));
     assert!(matches!(deliver(&world, &reset(), 1), Verdict::Hold { .. }));
@@ -43,7 +43,7 @@ fn a_delete_that_outlasts_its_lease_takes_it_anew() {
 }
 
 #[test]
-fn a_reset_looks_again_soon_while_a_stop_may_still_come() {
+fn reset_waits_out_possible_stop() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     dies(&world, &work("s1", Work::Sweep), 3, false);
@@ -64,7 +64,7 @@ fn a_reset_looks_again_soon_while_a_stop_may_still_come() {
 }
 
 #[test]
-fn nobody_waits_for_a_stop_that_was_refused() {
+fn refused_stop_holds_no_lease() {
     let refused = Failure::NonRecoverable { advice: "Daytona does not allow this.".to_owned() };
     for failure in [busy(), refused] {
         let world = active();
@@ -83,7 +83,7 @@ fn nobody_waits_for_a_stop_that_was_refused() {
 }
 
 #[test]
-fn a_sweep_whose_stop_is_refused_again_and_again_holds_back_nobody_for_long() {
+fn refused_sweep_retries_are_bounded() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     let since_ms = world.now_ms();

@@ -29,7 +29,7 @@ fn look(world: &Fake, receive: u32) -> Option<u64> {
 }
 
 #[test]
-fn a_run_is_held_for_its_first_minute_and_looked_at_further_and_further_apart_from_then_on() {
+fn polls_slow_down_after_first_minute() {
     let world = looked_at();
     let sent_at_ms = sent_at_ms(&world);
     world.with(|s| assert_eq!(s.now_ms, sent_at_ms + 60_000));
@@ -45,7 +45,7 @@ fn a_run_is_held_for_its_first_minute_and_looked_at_further_and_further_apart_fr
 }
 
 #[test]
-fn a_run_that_is_let_go_of_for_other_work_is_looked_at_from_then_on() {
+fn released_run_is_polled_thereafter() {
     let world = active();
     world.with(|s| {
         (s.silent_agent, s.others_wait) = (true, true);
@@ -68,7 +68,7 @@ fn a_run_that_is_let_go_of_for_other_work_is_looked_at_from_then_on() {
 }
 
 #[test]
-fn where_every_delivery_follows_and_where_a_run_is_wanted_over_nobody_lets_go_of_it() {
+fn full_hold_or_stop_prevents_release() {
     let world = active();
     world.with(|s| {
         (s.silent_agent, s.others_wait) = (true, true);
@@ -92,7 +92,7 @@ fn sent_at_ms(world: &Fake) -> Ms {
 }
 
 #[test]
-fn a_look_that_finds_nothing_new_reads_once_and_leaves_the_record_as_it_is() {
+fn idle_poll_reads_once_writes_nothing() {
     let world = looked_at();
     let before = record(&world);
     let (writes, calls) = world.with(|s| {
@@ -109,7 +109,7 @@ fn a_look_that_finds_nothing_new_reads_once_and_leaves_the_record_as_it_is() {
 }
 
 #[test]
-fn a_look_knows_what_the_one_before_has_seen() {
+fn polls_pass_on_what_they_saw() {
     let world = looked_at();
     look(&world, 2);
     look(&world, 3);
@@ -118,7 +118,7 @@ fn a_look_knows_what_the_one_before_has_seen() {
 }
 
 #[test]
-fn an_end_is_answered_by_the_look_that_sees_it() {
+fn poll_that_sees_the_end_answers() {
     let world = looked_at();
     world.with(|s| s.silent_agent = false);
     assert_eq!(look(&world, 2), None);
@@ -126,7 +126,7 @@ fn an_end_is_answered_by_the_look_that_sees_it() {
 }
 
 #[test]
-fn a_stop_is_carried_out_by_the_next_look_which_stays_until_the_run_has_ended() {
+fn next_poll_carries_out_stop() {
     let world = looked_at();
     world.with(|s| {
         s.flags.cancelled.insert("m2".into(), person("bob"));
@@ -139,7 +139,7 @@ fn a_stop_is_carried_out_by_the_next_look_which_stays_until_the_run_has_ended() 
 }
 
 #[test]
-fn what_a_person_says_while_the_message_is_given_back_is_looked_at_at_once() {
+fn control_during_release_polls_at_once() {
     let cancelled = ControlFlags {
         cancelled: [("m2".into(), person("bob"))].into(),
         ..ControlFlags::default()
@@ -152,7 +152,7 @@ fn what_a_person_says_while_the_message_is_given_back_is_looked_at_at_once() {
 }
 
 #[test]
-fn a_waiting_prompt_is_sent_into_a_run_that_nobody_holds_by_the_next_look() {
+fn next_poll_steers_waiting_prompt() {
     let world = looked_at();
     wants_now(&world, "m3");
     look(&world, 2);
@@ -165,7 +165,7 @@ fn a_waiting_prompt_is_sent_into_a_run_that_nobody_holds_by_the_next_look() {
 }
 
 #[test]
-fn an_ask_between_looks_is_posted_looked_at_soon_and_closed_once_it_is_settled() {
+fn poll_posts_and_closes_asks() {
     let world = looked_at();
     for receive in 2..30 {
         look(&world, receive);
@@ -180,7 +180,7 @@ fn an_ask_between_looks_is_posted_looked_at_soon_and_closed_once_it_is_settled()
 }
 
 #[test]
-fn what_is_in_doubt_is_looked_at_again_soon() {
+fn doubt_brings_next_poll_forward() {
     let world = looked_at();
     for receive in 2..30 {
         look(&world, receive);
@@ -193,7 +193,7 @@ fn what_is_in_doubt_is_looked_at_again_soon() {
 }
 
 #[test]
-fn looks_that_die_are_counted_one_by_one_and_fail_the_turn_after_a_few() {
+fn dying_polls_fail_the_turn_eventually() {
     let world = looked_at();
     world.with(|s| s.kills_followers = true);
     let died = deaths(&world, "m2", 2);
@@ -204,7 +204,7 @@ fn looks_that_die_are_counted_one_by_one_and_fail_the_turn_after_a_few() {
 }
 
 #[test]
-fn a_look_that_comes_to_its_end_forgives_those_that_died_before() {
+fn finished_poll_resets_the_attempts() {
     let world = looked_at();
     let mut receive = 1;
     for _ in 0..3 * Limits::DEFAULT.retry.attempts {
@@ -220,7 +220,7 @@ fn a_look_that_comes_to_its_end_forgives_those_that_died_before() {
 }
 
 #[test]
-fn a_word_that_could_not_be_left_costs_one_try_and_a_message_that_comes_late_none() {
+fn unmarked_or_late_poll_is_forgiven() {
     let world = looked_at();
     world.with(|s| s.parked = None);
     assert!(look(&world, 2).is_some());
@@ -233,8 +233,7 @@ fn a_word_that_could_not_be_left_costs_one_try_and_a_message_that_comes_late_non
 }
 
 #[test]
-fn a_run_that_nobody_holds_is_ended_at_the_bound_of_turns_after_fewer_deliveries_than_the_queue_allows()
- {
+fn polled_run_ends_at_turn_bound() {
     let world = looked_at();
     let mut receive = 1;
     loop {
@@ -251,14 +250,14 @@ fn a_run_that_nobody_holds_is_ended_at_the_bound_of_turns_after_fewer_deliveries
 }
 
 #[test]
-fn beyond_the_eager_deliveries_looks_come_at_their_longest_interval_whatever_is_open() {
+fn late_polls_use_longest_interval() {
     let world = looked_at();
     world.with(|s| s.asks.push("per_1".into()));
     assert_eq!(look(&world, LOOKS_EAGER), Some(20_000));
 }
 
 #[test]
-fn a_table_that_stumbles_under_a_turn_of_many_looks_is_waited_for_by_the_age_of_the_message() {
+fn table_backoff_follows_message_age() {
     let world = looked_at();
     later(&world, 10 * 60_000);
     world.with(|s| {
@@ -270,7 +269,7 @@ fn a_table_that_stumbles_under_a_turn_of_many_looks_is_waited_for_by_the_age_of_
 }
 
 #[test]
-fn an_outage_of_the_chat_at_the_end_of_many_looks_begins_with_short_waits() {
+fn chat_backoff_starts_short_after_polls() {
     let world = looked_at();
     world.with(|s| {
         s.silent_agent = false;
@@ -283,7 +282,7 @@ fn an_outage_of_the_chat_at_the_end_of_many_looks_begins_with_short_waits() {
 }
 
 #[test]
-fn wherever_a_look_or_its_giving_back_dies_the_turn_is_answered_once() {
+fn poll_crashes_still_answer_once() {
     let begun = || {
         let world = looked_at();
         look(&world, 2);

@@ -51,7 +51,7 @@ use bobbin_core::tenant::settings::{AgentOptions, Change, Kind, List, Settings};
 use fake::*;
 
 #[test]
-fn a_first_message_makes_a_sandbox_and_is_answered_once() {
+fn first_message_is_answered_once() {
     let world = active();
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
     assert_eq!(outcomes(&world), [Outcome::Answered]);
@@ -66,7 +66,7 @@ fn a_first_message_makes_a_sandbox_and_is_answered_once() {
 }
 
 #[test]
-fn a_second_delivery_of_an_ended_message_does_nothing() {
+fn redelivered_ended_message_does_nothing() {
     let world = active();
     let calls = world.with(|s| s.calls);
     assert_eq!(deliver(&world, &prompt("m1"), 2), Verdict::Done);
@@ -74,7 +74,7 @@ fn a_second_delivery_of_an_ended_message_does_nothing() {
 }
 
 #[test]
-fn a_follow_up_uses_the_same_sandbox_and_session() {
+fn follow_up_reuses_sandbox_and_session() {
     let world = active();
     deliver_until_done(&world, &prompt("m2"), 1);
     let session = record(&world);
@@ -86,7 +86,7 @@ fn a_follow_up_uses_the_same_sandbox_and_session() {
 }
 
 #[test]
-fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
+fn message_resumes_idle_paused_sandbox() {
     let world = active();
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active, "not idle for long enough");
@@ -100,7 +100,7 @@ fn an_idle_sandbox_is_paused_and_a_message_brings_it_back() {
 }
 
 #[test]
-fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
+fn expired_sandbox_is_destroyed_with_notice() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     deliver_until_done(&world, &work("s1", Work::Sweep), 1);
@@ -116,7 +116,7 @@ fn an_expired_sandbox_is_destroyed_and_the_thread_is_told() {
 }
 
 #[test]
-fn a_reset_deletes_the_sandbox_and_says_so() {
+fn reset_deletes_sandbox_with_notice() {
     let world = active();
     deliver_until_done(&world, &reset(), 1);
     world.with(|s| {
@@ -126,7 +126,7 @@ fn a_reset_deletes_the_sandbox_and_says_so() {
 }
 
 #[test]
-fn a_sandbox_that_vanished_before_the_prompt_is_replaced() {
+fn vanished_sandbox_is_replaced_before_prompting() {
     let world = active();
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -135,7 +135,7 @@ fn a_sandbox_that_vanished_before_the_prompt_is_replaced() {
 }
 
 #[test]
-fn a_sandbox_that_vanished_after_the_prompt_loses_the_turn_and_nothing_runs_again() {
+fn vanishing_mid_turn_loses_the_turn() {
     let world = active();
     world.with(|s| {
         s.fail.insert("follow", vec![Failure::SandboxGone]);
@@ -146,7 +146,7 @@ fn a_sandbox_that_vanished_after_the_prompt_loses_the_turn_and_nothing_runs_agai
 }
 
 #[test]
-fn a_server_that_went_away_gets_the_same_prompt_once_more() {
+fn lost_server_gets_one_more_prompt() {
     let world = active();
     let down = || Failure::SandboxDown { seen: "connection refused".into() };
     world.with(|s| {
@@ -164,7 +164,7 @@ fn a_server_that_went_away_gets_the_same_prompt_once_more() {
 }
 
 #[test]
-fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
+fn refused_key_is_reported_with_advice() {
     let world = Fake::new();
     let advice = "Daytona refused the API key: set DaytonaApiKey".to_owned();
     world.with(|s| {
@@ -176,7 +176,7 @@ fn a_key_that_is_refused_is_reported_with_what_to_do_and_leaves_nothing() {
 }
 
 #[test]
-fn a_busy_provider_is_waited_for_with_a_bound() {
+fn busy_provider_wait_is_bounded() {
     let world = Fake::new();
     let wait = || Failure::Wait { after_ms: 0, seen: "429".into() };
     world.with(|s| {
@@ -193,7 +193,7 @@ fn a_busy_provider_is_waited_for_with_a_bound() {
 }
 
 #[test]
-fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
+fn sandbox_broken_at_creation_is_deleted() {
     let world = Fake::new();
     world.with(|s| {
         s.sandboxes
@@ -207,7 +207,7 @@ fn a_sandbox_that_breaks_while_it_is_made_is_reported_and_deleted() {
 }
 
 #[test]
-fn a_stop_before_the_prompt_cancels_without_prompting() {
+fn early_stop_cancels_without_prompting() {
     let world = Fake::new();
     world.with(|s| {
         s.flags.cancelled.insert("m1".into(), person("bob"));
@@ -219,7 +219,7 @@ fn a_stop_before_the_prompt_cancels_without_prompting() {
 }
 
 #[test]
-fn a_card_that_was_posted_but_not_recorded_still_shows_the_end() {
+fn unrecorded_card_still_shows_end() {
     let world = Fake::new();
     // The card is posted, then the worker dies: load, save, post.
     world.with(|s| s.crash_at = Some((3, true)));
@@ -235,7 +235,7 @@ fn a_card_that_was_posted_but_not_recorded_still_shows_the_end() {
 }
 
 #[test]
-fn a_stop_during_the_run_aborts_it_and_ends_as_cancelled() {
+fn stop_aborts_run_as_cancelled() {
     let world = active();
     world.with(|s| {
         s.silent_agent = true;
@@ -247,7 +247,7 @@ fn a_stop_during_the_run_aborts_it_and_ends_as_cancelled() {
 }
 
 #[test]
-fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
+fn fast_abort_still_ends_as_cancelled() {
     let world = active();
     world.with(|s| (s.silent_agent, s.stop_in_follow, s.abort_wins) = (true, true, true));
     assert_eq!(deliver(&world, &prompt("m2"), 1), Verdict::Done);
@@ -256,7 +256,7 @@ fn an_abort_that_is_quicker_than_the_mark_still_ends_as_cancelled() {
 
 /// OpenCode leaves no word of an abort while it waits to ask the model again.
 #[test]
-fn a_stop_counts_though_the_agent_does_not_explain_the_end() {
+fn stop_counts_despite_unexplained_end() {
     let world = active();
     world.with(|s| {
         (s.silent_agent, s.stop_in_follow) = (true, true);
@@ -267,7 +267,7 @@ fn a_stop_counts_though_the_agent_does_not_explain_the_end() {
 }
 
 #[test]
-fn an_end_that_nobody_explains_is_told_so() {
+fn unexplained_end_is_marked() {
     let told = |end: RunEnd, text: &str| {
         let world = active();
         world.with(|s| (s.run_end, s.answers) = (Some(end), Some(text.to_owned())));
@@ -293,7 +293,7 @@ fn an_end_that_nobody_explains_is_told_so() {
 }
 
 #[test]
-fn with_the_longest_hold_a_run_is_followed_in_windows_and_prompted_once() {
+fn longest_hold_prompts_once_across_windows() {
     let world = active();
     world.with(|s| (s.silent_agent, s.limits.poll.hold_ms) = (true, HOLD_MS_MAX));
     let message = prompt("m2");
@@ -312,7 +312,7 @@ fn with_the_longest_hold_a_run_is_followed_in_windows_and_prompted_once() {
 }
 
 #[test]
-fn an_agent_that_never_ends_is_aborted_at_its_bound() {
+fn endless_run_fails_at_bound() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -322,7 +322,7 @@ fn an_agent_that_never_ends_is_aborted_at_its_bound() {
 }
 
 #[test]
-fn an_ask_is_posted_once_and_nobody_answering_means_no() {
+fn unanswered_ask_counts_as_no() {
     let world = active();
     world.with(|s| s.asks.push("per_1".into()));
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -340,7 +340,7 @@ fn an_ask_is_posted_once_and_nobody_answering_means_no() {
 }
 
 #[test]
-fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
+fn abandoned_turn_ends_before_next() {
     let world = active();
     world.with(|s| s.crash_at = Some((s.calls + 4, true)));
     assert!(catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1))).is_err());
@@ -353,7 +353,7 @@ fn a_turn_whose_message_is_gone_is_told_before_the_next_begins() {
 }
 
 #[test]
-fn a_file_that_cannot_be_had_is_named_in_the_thread_and_the_work_goes_on() {
+fn missing_attachment_is_named_not_fatal() {
     let world = Fake::new();
     let file = Attachment {
         name: "notes.txt".into(),
@@ -374,7 +374,7 @@ fn a_file_that_cannot_be_had_is_named_in_the_thread_and_the_work_goes_on() {
 }
 
 #[test]
-fn a_deleted_thread_ends_the_turn_and_the_record_says_that_it_was_not_told() {
+fn deleted_thread_ends_the_turn() {
     let world = active();
     let gone = Failure::ThreadGone { seen: "the thread was deleted".into() };
     world.with(|s| s.fail.insert("post", vec![gone]));
@@ -384,7 +384,7 @@ fn a_deleted_thread_ends_the_turn_and_the_record_says_that_it_was_not_told() {
 }
 
 #[test]
-fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
+fn unreadable_answer_fails_the_turn() {
     let world = active();
     // The answer's outcome is on record, then the worker dies before its first part is posted.
     let calls = |world: &Fake| world.with(|s| s.calls);
@@ -410,7 +410,7 @@ fn an_answer_that_cannot_be_read_again_is_told_as_failed() {
 }
 
 #[test]
-fn crashes_do_not_use_up_what_the_telling_of_the_end_may_take() {
+fn crashes_do_not_spend_telling_retries() {
     let world = active();
     world.with(|s| {
         s.silent_agent = true;
@@ -434,7 +434,7 @@ fn crashes_do_not_use_up_what_the_telling_of_the_end_may_take() {
 }
 
 #[test]
-fn a_reset_whose_word_is_refused_for_now_is_told_later() {
+fn refused_reset_notice_is_retried() {
     let world = active();
     world.with(|s| s.fail.insert("post", vec![busy()]));
     let reset = reset();
@@ -444,7 +444,7 @@ fn a_reset_whose_word_is_refused_for_now_is_told_later() {
 }
 
 #[test]
-fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
+fn only_unended_dead_letters_are_reported() {
     let world = active();
     let dead =
         |id: &str, turn: &str| work(id, Work::DeadLetter { prompt: None, turn: turn.into() });
@@ -461,7 +461,7 @@ fn a_dead_letter_is_told_once_and_one_that_had_ended_is_not() {
 }
 
 #[test]
-fn who_has_outlived_its_visibility_does_nothing_more() {
+fn expired_delivery_does_nothing_more() {
     let world = active();
     world.with(|s| s.lapsed = true);
     let posted = world.with(|s| s.posted.len());
@@ -473,7 +473,7 @@ fn who_has_outlived_its_visibility_does_nothing_more() {
 }
 
 #[test]
-fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
+fn deliveries_wait_out_pausing_lease() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     // Crash right after the flag was saved: load, save, then the stop.
@@ -501,7 +501,7 @@ fn a_pausing_lease_is_waited_out_by_every_other_delivery() {
 
 /// The thread's sandbox vanishes during its second turn; the third message comes to a new one.
 #[test]
-fn a_new_agent_session_is_told_what_the_thread_was_about() {
+fn new_agent_session_gets_thread_history() {
     let world = active();
     world.with(|s| {
         s.sandboxes.clear();
@@ -524,7 +524,7 @@ fn a_new_agent_session_is_told_what_the_thread_was_about() {
 }
 
 #[test]
-fn after_a_reset_nothing_of_before_is_told() {
+fn reset_agent_gets_no_history() {
     let world = active();
     deliver_until_done(&world, &reset(), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -532,7 +532,7 @@ fn after_a_reset_nothing_of_before_is_told() {
 }
 
 #[test]
-fn a_lost_turn_keeps_its_prompt_in_the_ledger_and_an_answered_one_does_not() {
+fn ledger_keeps_only_lost_turns_prompts() {
     let world = active();
     world.with(|s| {
         s.silent_agent = true;
@@ -550,7 +550,7 @@ fn a_lost_turn_keeps_its_prompt_in_the_ledger_and_an_answered_one_does_not() {
 }
 
 #[test]
-fn a_turn_that_only_the_ledger_remembers_is_not_run_again() {
+fn ledger_alone_prevents_a_rerun() {
     let world = active();
     world.with(|s| s.record.as_mut().unwrap().ended.clear());
     assert_eq!(deliver(&world, &prompt("m1"), 2), Verdict::Done);
@@ -558,7 +558,7 @@ fn a_turn_that_only_the_ledger_remembers_is_not_run_again() {
 }
 
 #[test]
-fn an_outage_is_waited_for_by_time_and_costs_no_tries() {
+fn outage_wait_costs_no_attempts() {
     let world = Fake::new();
     let outage = || Failure::Outage { after_ms: 0, seen: "Daytona does not answer".into() };
     world.with(|s| {
@@ -584,7 +584,7 @@ fn an_outage_is_waited_for_by_time_and_costs_no_tries() {
 }
 
 #[test]
-fn while_the_provider_does_not_answer_the_card_says_so() {
+fn card_shows_the_provider_outage() {
     let world = Fake::new();
     let outage = Failure::Outage { after_ms: 0, seen: "Daytona does not answer".into() };
     world.with(|s| s.fail.insert("create", vec![outage.clone(), outage]));
@@ -600,7 +600,7 @@ fn while_the_provider_does_not_answer_the_card_says_so() {
 }
 
 #[test]
-fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
+fn tenant_sandbox_limit_is_enforced() {
     let world = Fake::new();
     world.with(|s| s.tenant_sandboxes = Limits::DEFAULT.tenant.sandboxes);
     deliver_until_done(&world, &prompt("m1"), 1);
@@ -615,7 +615,7 @@ fn a_tenant_with_as_many_sandboxes_as_it_may_have_is_told_so() {
 }
 
 #[test]
-fn of_threads_that_counted_at_the_same_time_the_last_gives_way_and_leaves_nothing() {
+fn racing_threads_respect_sandbox_limit() {
     let world = Fake::new();
     world.with(|s| {
         s.tenant_sandboxes = Limits::DEFAULT.tenant.sandboxes - 1;
@@ -632,7 +632,7 @@ fn of_threads_that_counted_at_the_same_time_the_last_gives_way_and_leaves_nothin
 }
 
 #[test]
-fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
+fn wake_is_rescheduled_only_when_early() {
     let limits = Limits::DEFAULT;
     let world = active();
     let first = world.with(|s| s.now_ms) + limits.sandbox.idle_pause_ms;
@@ -652,7 +652,7 @@ fn a_wake_up_is_asked_for_once_and_again_only_when_it_came_too_early() {
 }
 
 #[test]
-fn a_look_finds_a_sandbox_that_vanished_and_leaves_one_that_is_there() {
+fn reconcile_notices_only_vanished_sandboxes() {
     let world = active();
     deliver_until_done(&world, &work("l1", Work::Reconcile), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Active);
@@ -666,7 +666,7 @@ fn a_look_finds_a_sandbox_that_vanished_and_leaves_one_that_is_there() {
 }
 
 #[test]
-fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run() {
+fn prompt_beyond_the_queue_never_runs() {
     let world = active();
     let card = PostRef { channel: "c".into(), id: "waiting".into() };
     world.with(|s| {
@@ -693,7 +693,7 @@ fn a_prompt_that_came_to_a_full_queue_is_told_so_on_its_own_card_and_never_run()
 }
 
 #[test]
-fn marks_of_what_still_waits_are_kept_and_those_of_what_has_ended_are_not() {
+fn only_ended_turns_marks_are_spent() {
     let world = active();
     let mut flags = ControlFlags::default();
     for turn in ["m1", "m2"] {
@@ -704,7 +704,7 @@ fn marks_of_what_still_waits_are_kept_and_those_of_what_has_ended_are_not() {
 }
 
 #[test]
-fn stop_all_reaches_prompts_that_nobody_announced() {
+fn stop_all_reaches_unannounced_prompts() {
     let world = active();
     let (accepted_at_ms, now_ms) = (prompt("m2").accepted_at_ms, world.with(|s| s.now_ms));
     let all = StoppedAll { by: person("bob"), until_ms: accepted_at_ms };
@@ -719,7 +719,7 @@ fn stop_all_reaches_prompts_that_nobody_announced() {
 }
 
 #[test]
-fn stop_all_aborts_a_run_that_is_followed() {
+fn stop_all_aborts_followed_run() {
     let world = active();
     let message = prompt("m2");
     let all = StoppedAll { by: person("bob"), until_ms: message.accepted_at_ms };
@@ -730,7 +730,7 @@ fn stop_all_aborts_a_run_that_is_followed() {
 }
 
 #[test]
-fn stop_all_ends_the_wait_for_a_sandbox() {
+fn stop_all_ends_sandbox_wait() {
     let world = Fake::new();
     let message = prompt("m1");
     let all = StoppedAll { by: person("bob"), until_ms: message.accepted_at_ms };
@@ -744,7 +744,7 @@ fn stop_all_ends_the_wait_for_a_sandbox() {
 }
 
 #[test]
-fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
+fn stopped_waiting_prompt_never_reaches_agent() {
     let world = active();
     world.with(|s| s.flags.cancelled.insert("m2".into(), person("bob")));
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -753,7 +753,7 @@ fn a_stop_of_a_waiting_prompt_ends_it_without_the_agent_hearing_of_it() {
 }
 
 #[test]
-fn a_stop_while_the_sandbox_is_being_made_ends_the_turn_at_the_next_look() {
+fn stop_during_creation_ends_turn() {
     let world = Fake::new();
     world.with(|s| {
         s.sandboxes.insert(1, SandboxState::Provisioning);
@@ -805,7 +805,7 @@ fn last_usage(world: &Fake, turn: &str) -> Usage {
 }
 
 #[test]
-fn the_files_of_the_agent_are_posted_after_the_answer_and_each_once() {
+fn agent_files_post_once_after_answer() {
     let world = active();
     world.with(|s| s.display = vec![artifact("a.png", "1"), artifact("sub/b.txt", "1")]);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -825,7 +825,7 @@ fn the_files_of_the_agent_are_posted_after_the_answer_and_each_once() {
 }
 
 #[test]
-fn files_that_cannot_be_shown_are_named_and_the_turn_is_answered_all_the_same() {
+fn unpostable_files_are_named() {
     let refusals = [
         Failure::NonRecoverable { advice: "no uploads".into() },
         Failure::SandboxDown { seen: "x".into() },
@@ -859,7 +859,7 @@ fn files_that_cannot_be_shown_are_named_and_the_turn_is_answered_all_the_same() 
 }
 
 #[test]
-fn a_chat_that_refuses_files_for_long_is_told_the_end_without_them() {
+fn refused_files_never_block_end() {
     let world = active();
     world.with(|s| {
         s.display = (0..9).map(|n| artifact(&format!("f{n}"), "1")).collect();
@@ -873,7 +873,7 @@ fn a_chat_that_refuses_files_for_long_is_told_the_end_without_them() {
 }
 
 #[test]
-fn what_cannot_be_read_of_a_run_costs_only_that() {
+fn unreadable_changes_cost_only_themselves() {
     let world = active();
     world.with(|s| {
         s.display = vec![artifact("a.png", "1")];
@@ -894,7 +894,7 @@ fn what_cannot_be_read_of_a_run_costs_only_that() {
 }
 
 #[test]
-fn what_a_turn_changed_is_counted_on_its_card_and_kept_in_the_ledger() {
+fn turn_changes_reach_card_and_ledger() {
     let world = active();
     world.with(|s| s.changes = changes());
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -911,7 +911,7 @@ fn what_a_turn_changed_is_counted_on_its_card_and_kept_in_the_ledger() {
 }
 
 #[test]
-fn a_crash_at_any_call_shows_each_file_once_and_keeps_the_changes() {
+fn crashes_post_each_file_once() {
     let begun = || {
         let world = active();
         world.with(|s| {
@@ -934,7 +934,7 @@ fn a_crash_at_any_call_shows_each_file_once_and_keeps_the_changes() {
 }
 
 #[test]
-fn a_stopped_turn_says_what_it_changed_and_leaves_its_files_to_the_next() {
+fn stopped_turn_leaves_files_for_next() {
     let world = active();
     world.with(|s| {
         s.silent_agent = true;
@@ -952,7 +952,7 @@ fn a_stopped_turn_says_what_it_changed_and_leaves_its_files_to_the_next() {
 }
 
 #[test]
-fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent_again() {
+fn quotes_and_images_survive_resending() {
     let mut message = prompt("m2");
     if let Work::Prompt(prompt) = &mut message.work {
         prompt.quotes = vec![Quote { by: "Cy".to_owned(), text: "do not\ndo it".to_owned() }];
@@ -976,7 +976,7 @@ fn quotes_come_before_the_words_and_images_go_along_also_when_the_prompt_is_sent
 }
 
 #[test]
-fn an_answer_that_is_too_long_is_a_file_beside_its_gist() {
+fn overlong_answer_becomes_a_file() {
     let world = active();
     let long = format!("# All\n\n{}\n\n# Summary\n\nIt works.", "word ".repeat(10_000));
     world.with(|s| s.answers = Some(long.clone()));

@@ -25,7 +25,7 @@ fn told(world: &Fake, word: &str) -> usize {
 }
 
 #[test]
-fn a_pause_stops_an_active_sandbox_before_its_idle_time_and_a_message_brings_it_back() {
+fn pause_stops_active_sandbox_early() {
     let world = paused();
     assert_eq!(record(&world).sandbox.phase, Phase::Paused);
     assert_eq!(came_of(&world), [(Operation::Pause, None)]);
@@ -35,7 +35,7 @@ fn a_pause_stops_an_active_sandbox_before_its_idle_time_and_a_message_brings_it_
 }
 
 #[test]
-fn a_resume_brings_a_paused_sandbox_back_and_its_idle_time_begins_anew() {
+fn resume_restarts_the_idle_time() {
     let world = paused();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms + 1);
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
@@ -46,7 +46,7 @@ fn a_resume_brings_a_paused_sandbox_back_and_its_idle_time_begins_anew() {
 }
 
 #[test]
-fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing_what_was() {
+fn destroy_keeps_the_threads_history() {
     let world = active();
     deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
     assert!(world.with(|s| s.sandboxes.is_empty()));
@@ -60,7 +60,7 @@ fn a_destroy_deletes_the_sandbox_tells_the_thread_and_the_thread_goes_on_knowing
 }
 
 #[test]
-fn nothing_is_made_or_touched_where_there_is_no_sandbox() {
+fn operations_need_an_existing_sandbox() {
     for want in [Operation::Pause, Operation::Resume, Operation::Destroy] {
         let world = active();
         deliver_until_done(&world, &operation("o1", Operation::Destroy), 1);
@@ -72,7 +72,7 @@ fn nothing_is_made_or_touched_where_there_is_no_sandbox() {
 }
 
 #[test]
-fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_still_do_nothing() {
+fn forgotten_thread_keeps_no_personal_data() {
     let world = active();
     deliver_until_done(&world, &operation("o1", Operation::Forget), 1);
     assert_eq!(
@@ -94,7 +94,7 @@ fn what_is_forgotten_has_no_sandbox_no_names_and_no_reasons_and_its_repeats_stil
 }
 
 #[test]
-fn the_outlook_says_what_runs_and_what_is_pointless() {
+fn outlook_names_busy_and_pointless_operations() {
     use bobbin_core::protocol::decide::operate::{Outlook, outlook};
     let session = record(&paused());
     assert_eq!(outlook(&session, Operation::Resume), Outlook::Open);
@@ -121,7 +121,7 @@ fn a_repeat_does_nothing() {
 }
 
 #[test]
-fn a_sandbox_that_vanished_is_not_made_anew_by_a_resume() {
+fn resume_does_not_recreate_vanished_sandboxes() {
     let world = paused();
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
@@ -133,7 +133,7 @@ fn a_sandbox_that_vanished_is_not_made_anew_by_a_resume() {
 }
 
 #[test]
-fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_on_record() {
+fn persistent_trouble_ends_the_operation() {
     let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
     let world = paused();
     world.with(|s| s.fail.insert("ensure_server", vec![down(), down(), down(), down()]));
@@ -148,7 +148,7 @@ fn a_server_that_stays_silent_or_a_provider_that_stays_busy_ends_the_operation_o
 
 /// What was only waited for was not tried.
 #[test]
-fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
+fn operation_runs_after_stale_lease() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
     // Dead right after its lease was saved: load, save, then the stop.
@@ -169,7 +169,7 @@ fn an_operation_that_waited_for_a_dead_deliverys_lease_is_tried_after_it() {
 }
 
 #[test]
-fn a_refusal_of_the_provider_is_on_record_and_told_where_people_wait_for_their_files() {
+fn provider_refusal_is_kept_on_record() {
     let refused = Failure::NonRecoverable { advice: "Daytona refused the API key.".to_owned() };
     for want in [Operation::Pause, Operation::Destroy] {
         let world = active();

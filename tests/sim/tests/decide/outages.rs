@@ -19,7 +19,7 @@ fn stages() -> u32 {
 }
 
 #[test]
-fn an_hour_without_table_or_chat_loses_nothing_wherever_it_begins() {
+fn hour_long_outage_loses_nothing() {
     for of in [Out::Table, Out::Writes, Out::Chat] {
         for call in 1..=stages() {
             let world = active();
@@ -43,7 +43,7 @@ fn an_hour_without_table_or_chat_loses_nothing_wherever_it_begins() {
 }
 
 #[test]
-fn a_weekend_without_chat_or_table_loses_no_answer() {
+fn weekend_outage_loses_no_answer() {
     for of in [Out::Table, Out::Writes, Out::Chat] {
         let world = active();
         out(&world, of, 70 * HOUR_MS);
@@ -55,7 +55,7 @@ fn a_weekend_without_chat_or_table_loses_no_answer() {
 }
 
 #[test]
-fn a_chat_that_is_away_is_told_to_the_operator_once_a_turn_and_the_provider_is_not_blamed() {
+fn chat_outage_is_signalled_once() {
     let world = active();
     out(&world, Out::Chat, HOUR_MS);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -64,7 +64,7 @@ fn a_chat_that_is_away_is_told_to_the_operator_once_a_turn_and_the_provider_is_n
 }
 
 #[test]
-fn a_chat_that_stays_away_for_ever_holds_its_thread_for_days_at_most() {
+fn endless_chat_outage_fails_turn() {
     let world = active();
     out(&world, Out::Chat, u64::MAX / 2);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -73,7 +73,7 @@ fn a_chat_that_stays_away_for_ever_holds_its_thread_for_days_at_most() {
 }
 
 #[test]
-fn an_hour_without_provider_fails_what_was_not_begun_and_nothing_else() {
+fn provider_outage_fails_only_unbegun_turns() {
     for call in 1..=stages() {
         let world = active();
         let now_ms = world.now_ms();
@@ -96,7 +96,7 @@ fn an_hour_without_provider_fails_what_was_not_begun_and_nothing_else() {
 }
 
 #[test]
-fn what_nobody_said_does_not_wait_out_an_outage_in_front_of_what_people_say() {
+fn sweep_gives_up_early_in_outages() {
     let world = active();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms + 1);
     out(&world, Out::Provider, HOUR_MS);
@@ -108,7 +108,7 @@ fn what_nobody_said_does_not_wait_out_an_outage_in_front_of_what_people_say() {
 }
 
 #[test]
-fn a_reset_that_an_outage_outlasts_is_told_and_holds_nobody_back() {
+fn reset_gives_up_during_long_outages() {
     let world = active();
     out(&world, Out::Provider, 5 * HOUR_MS);
     let reset =
@@ -135,7 +135,7 @@ fn notice(id: &str, turn: &str) -> Message {
 }
 
 #[test]
-fn a_dead_prompt_is_told_on_its_card_once_and_can_be_run_again() {
+fn dead_prompt_is_reported_and_rerunnable() {
     let world = active();
     deliver_until_done(&world, &notice("b1", "m2"), 1);
     deliver_until_done(&world, &notice("b1", "m2"), 2);
@@ -154,7 +154,7 @@ fn a_dead_prompt_is_told_on_its_card_once_and_can_be_run_again() {
 }
 
 #[test]
-fn a_prompt_that_is_dead_while_its_turn_is_on_record_can_be_run_again_too() {
+fn dead_recorded_turn_is_rerunnable() {
     let world = active();
     world.with(|s| s.crash_at = Some((s.calls + 4, false)));
     let crashed = catch_unwind(AssertUnwindSafe(|| deliver(&world, &prompt("m2"), 1)));
@@ -166,7 +166,7 @@ fn a_prompt_that_is_dead_while_its_turn_is_on_record_can_be_run_again_too() {
 }
 
 #[test]
-fn a_notice_survives_a_crash_at_any_call_and_an_hour_without_chat_or_table() {
+fn dead_prompt_notice_survives_any_crash() {
     for of in [None, Some(Out::Table), Some(Out::Writes), Some(Out::Chat)] {
         for call in 1..12 {
             let world = active();

@@ -55,7 +55,7 @@ fn ends_both(world: &Fake, message: &Message) {
 }
 
 #[test]
-fn a_reset_an_operators_destroy_and_its_time_end_both() {
+fn any_end_destroys_both_sandboxes() {
     ends_both(&outside(), &reset());
     ends_both(&outside(), &operation(Operation::Destroy));
     let world = outside();
@@ -68,7 +68,7 @@ fn a_reset_an_operators_destroy_and_its_time_end_both() {
 }
 
 #[test]
-fn a_second_one_whose_agents_was_lost_ends_with_a_reset_and_a_destroy_all_the_same() {
+fn orphaned_tool_sandbox_ends_on_request() {
     for message in [reset(), operation(Operation::Destroy)] {
         ends_both(&lost(), &message);
         let world = lost();
@@ -82,7 +82,7 @@ fn a_second_one_whose_agents_was_lost_ends_with_a_reset_and_a_destroy_all_the_sa
 }
 
 #[test]
-fn a_crash_anywhere_in_a_reset_ends_the_second_one_too() {
+fn crashed_reset_still_ends_tool_sandbox() {
     for begun in [outside, lost] {
         let crashes = each_crash(begun, &reset(), |world, crash| {
             assert_eq!((tools(world), ends(world).is_empty()), (None, false), "{crash}");
@@ -93,7 +93,7 @@ fn a_crash_anywhere_in_a_reset_ends_the_second_one_too() {
 }
 
 #[test]
-fn one_that_is_lost_and_made_anew_keeps_its_second_one() {
+fn recreated_agent_sandbox_keeps_tools() {
     let world = lost();
     assert_eq!((tools(&world), ends(&world)), (kept(1), vec![]));
     deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
@@ -119,7 +119,7 @@ fn one_that_is_lost_and_made_anew_keeps_its_second_one() {
 }
 
 #[test]
-fn a_first_one_that_cannot_be_made_ready_ends_with_what_was_made_for_it() {
+fn failed_first_sandbox_ends_its_tools() {
     let world = Fake::new();
     world.with(|s| {
         let refused = Failure::NonRecoverable { advice: "quota".to_owned() };
@@ -131,7 +131,7 @@ fn a_first_one_that_cannot_be_made_ready_ends_with_what_was_made_for_it() {
 }
 
 #[test]
-fn a_queue_that_is_away_delays_the_end_and_the_deletion_and_forgets_neither() {
+fn queue_outage_only_delays_the_end() {
     let world = outside();
     world.with(|s| {
         let away = Failure::Outage { after_ms: 0, seen: "no answer".to_owned() };
@@ -143,7 +143,7 @@ fn a_queue_that_is_away_delays_the_end_and_the_deletion_and_forgets_neither() {
 }
 
 #[test]
-fn nothing_is_forgotten_while_the_code_is_kept() {
+fn forget_is_refused_while_code_remains() {
     let world = lost();
     deliver_until_done(&world, &operation(Operation::Forget), 1);
     let operated = record(&world).sandbox.operated;
@@ -163,7 +163,7 @@ fn make(world: &Fake) -> Message {
 }
 
 #[test]
-fn a_wish_that_comes_after_the_end_makes_nothing() {
+fn late_create_makes_no_tool_sandbox() {
     let world = outside();
     let wish = make(&world);
     deliver_until_done(&world, &reset(), 1);
@@ -183,7 +183,7 @@ fn a_wish_that_comes_after_the_end_makes_nothing() {
 }
 
 #[test]
-fn no_other_thread_comes_to_the_second_one() {
+fn tool_sandbox_is_closed_to_others() {
     let world = outside();
     deliver_until_done(&world, &make(&world), 1);
     let key = tools_of(&thread().sandbox());
@@ -211,7 +211,7 @@ fn no_other_thread_comes_to_the_second_one() {
 }
 
 #[test]
-fn the_end_of_the_second_one_is_not_given_up_after_some_deliveries() {
+fn tool_sandbox_end_never_gives_up() {
     let world = outside();
     deliver_until_done(&world, &make(&world), 1);
     let key: SandboxKey = thread().sandbox();
@@ -225,7 +225,7 @@ fn the_end_of_the_second_one_is_not_given_up_after_some_deliveries() {
 }
 
 #[test]
-fn the_end_of_a_generation_that_is_over_ends_nothing_of_the_next() {
+fn old_generations_end_spares_the_next() {
     let world = outside();
     // A worker of before does not know the word, keeps it, and goes on without it.
     world.with(|s| {
@@ -242,7 +242,7 @@ fn the_end_of_a_generation_that_is_over_ends_nothing_of_the_next() {
 }
 
 #[test]
-fn all_threads_work_in_the_one_checkout_that_the_tools_are_for() {
+fn threads_share_tool_sandbox_checkout() {
     let mut session = record(&outside());
     session.place.link = Some(thread().sandbox());
     session.sandbox.repo = Some("acme/api".to_owned());
@@ -252,7 +252,7 @@ fn all_threads_work_in_the_one_checkout_that_the_tools_are_for() {
 }
 
 #[test]
-fn a_turn_whose_sandbox_begins_outside_has_the_one_checkout_though_it_came_for_a_worktree() {
+fn outside_turn_uses_common_checkout() {
     let world = Fake::new();
     let wants = Selection {
         runtime: Some("outside".to_owned()),
@@ -299,7 +299,7 @@ fn swept(phase: Phase, after_ms: u64, turn_since_ms: Option<u64>) -> SandboxReco
 }
 
 #[test]
-fn a_turn_of_its_agent_is_use_of_the_second_one() {
+fn agents_turn_keeps_tool_sandbox_alive() {
     let limits = Limits::DEFAULT;
     let (idle_ms, ttl_ms) = (limits.sandbox.idle_pause_ms, limits.sandbox.named_ttl_ms);
     for (phase, after_ms, otherwise) in [

@@ -12,7 +12,7 @@ fn cut(world: &Fake, times: usize) {
 }
 
 #[test]
-fn a_run_that_goes_on_behind_a_broken_path_is_found_and_answered_and_nothing_is_sent_again() {
+fn run_behind_broken_connection_is_found() {
     let world = active();
     world.with(|s| {
         s.went_on = true;
@@ -29,7 +29,7 @@ fn a_run_that_goes_on_behind_a_broken_path_is_found_and_answered_and_nothing_is_
 }
 
 #[test]
-fn a_prompt_that_was_sent_into_a_run_is_looked_for_before_it_is_sent_again() {
+fn steered_prompt_is_checked_before_resending() {
     let world = active();
     wants_now(&world, "m3");
     world.with(|s| {
@@ -44,7 +44,7 @@ fn a_prompt_that_was_sent_into_a_run_is_looked_for_before_it_is_sent_again() {
 }
 
 #[test]
-fn a_run_that_is_lost_from_sight_whenever_somebody_looks_ends_though_its_prompts_are_there() {
+fn repeatedly_unreachable_run_fails() {
     let world = active();
     wants_now(&world, "m3");
     world.with(|s| {
@@ -63,7 +63,7 @@ fn a_run_that_is_lost_from_sight_whenever_somebody_looks_ends_though_its_prompts
 }
 
 #[test]
-fn the_run_of_a_failed_turn_is_ended_before_that_is_told() {
+fn failed_turns_run_ends_before_report() {
     let world = active();
     cut(&world, 2);
     world.with(|s| s.names.clear());
@@ -79,7 +79,7 @@ fn the_run_of_a_failed_turn_is_ended_before_that_is_told() {
 }
 
 #[test]
-fn a_run_that_cannot_be_ended_with_its_turn_is_ended_before_the_next_prompt() {
+fn stray_run_ends_before_next_prompt() {
     let world = active();
     cut(&world, 2);
     world.with(|s| s.fail.insert("end_run", vec![down()]));
@@ -96,7 +96,7 @@ fn a_run_that_cannot_be_ended_with_its_turn_is_ended_before_the_next_prompt() {
 }
 
 #[test]
-fn a_run_that_can_never_be_ended_fails_the_next_turn_instead_of_being_joined_by_it() {
+fn unstoppable_run_fails_next_turn() {
     let world = active();
     cut(&world, 2);
     world.with(|s| s.fail.insert("end_run", vec![down(); 9]));
@@ -110,7 +110,7 @@ fn a_run_that_can_never_be_ended_fails_the_next_turn_instead_of_being_joined_by_
 }
 
 #[test]
-fn a_sweep_ends_a_run_that_nobody_follows_and_leaves_a_sandbox_that_is_in_use() {
+fn sweep_ends_an_unfollowed_run() {
     let world = active();
     world.with(|s| {
         s.kills_followers = true;
@@ -128,7 +128,7 @@ fn a_sweep_ends_a_run_that_nobody_follows_and_leaves_a_sandbox_that_is_in_use() 
 }
 
 #[test]
-fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended() {
+fn run_that_kills_workers_is_ended() {
     let world = active();
     world.with(|s| s.kills_followers = true);
     let died = deaths(&world, "m2", 1);
@@ -138,7 +138,7 @@ fn a_run_that_kills_whoever_follows_it_fails_after_a_few_deliveries_and_is_ended
 }
 
 #[test]
-fn where_every_delivery_follows_its_windows_are_no_failures_however_many() {
+fn follow_windows_are_no_failures() {
     let world = active();
     world.with(|s| (s.silent_agent, s.limits.poll.hold_ms) = (true, HOLD_MS_MAX));
     for receive in 1..=Limits::DEFAULT.retry.attempts + 1 {

@@ -94,7 +94,7 @@ fn leave_running(world: &Fake, message: &Message) {
 }
 
 #[test]
-fn a_sandbox_is_in_use_from_the_beginning_of_a_turn_to_its_end() {
+fn turn_keeps_sandbox_in_use() {
     let world = active();
     leave_running(&world, &prompt("m2"));
     let sandbox = record(&world).sandbox;
@@ -112,7 +112,7 @@ fn a_sandbox_is_in_use_from_the_beginning_of_a_turn_to_its_end() {
 }
 
 #[test]
-fn a_private_sandbox_is_paused_and_deleted_in_its_own_group_and_its_thread_is_told() {
+fn private_sandbox_expires_with_notice() {
     let world = active();
     let group = thread().sandbox().group();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
@@ -128,7 +128,7 @@ fn a_private_sandbox_is_paused_and_deleted_in_its_own_group_and_its_thread_is_to
 }
 
 #[test]
-fn a_name_is_given_once_and_a_second_thread_that_wants_it_is_told_so() {
+fn taken_sandbox_name_is_refused() {
     let world = shared(None);
     assert_eq!(record(&world).sandbox.name, Some(name("front")));
     assert_eq!(notices(&world), [words::named(&name("front"), &thread())]);
@@ -143,7 +143,7 @@ fn a_name_is_given_once_and_a_second_thread_that_wants_it_is_told_so() {
 }
 
 #[test]
-fn threads_with_a_repository_work_side_by_side_in_worktrees_of_their_own() {
+fn repository_threads_get_own_worktrees() {
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
     let beside = other("9");
@@ -165,7 +165,7 @@ fn threads_with_a_repository_work_side_by_side_in_worktrees_of_their_own() {
 }
 
 #[test]
-fn threads_without_a_repository_take_turns_and_who_waits_sees_for_whom() {
+fn threads_without_repository_take_turns() {
     let world = shared(None);
     leave_running(&world, &prompt("m2"));
     let beside = other("9");
@@ -192,7 +192,7 @@ fn threads_without_a_repository_take_turns_and_who_waits_sees_for_whom() {
 }
 
 #[test]
-fn who_waits_and_dies_holds_nobody_up_and_who_waits_for_too_long_is_told() {
+fn waiting_for_workspace_is_bounded() {
     let world = shared(None);
     leave_running(&world, &prompt("m2"));
     let (gone, patient) = (other("8"), other("9"));
@@ -211,7 +211,7 @@ fn who_waits_and_dies_holds_nobody_up_and_who_waits_for_too_long_is_told() {
 }
 
 #[test]
-fn only_one_thread_brings_a_paused_sandbox_up_and_the_other_waits_for_it() {
+fn only_one_thread_resumes_sandbox() {
     let world = shared(Some("acme/api"));
     let beside = other("9");
     deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
@@ -238,7 +238,7 @@ fn only_one_thread_brings_a_paused_sandbox_up_and_the_other_waits_for_it() {
 }
 
 #[test]
-fn a_sandbox_that_is_wanted_deleted_ends_when_its_turns_do_and_every_thread_is_told() {
+fn destroy_waits_for_running_turns() {
     let world = shared(Some("acme/api"));
     let beside = other("9");
     deliver_until_done(&world, &prompt_in("o1", &beside, "front"), 1);
@@ -266,7 +266,7 @@ fn a_sandbox_that_is_wanted_deleted_ends_when_its_turns_do_and_every_thread_is_t
 }
 
 #[test]
-fn who_wants_it_deleted_does_not_wait_for_a_turn_that_never_ends() {
+fn endless_turn_does_not_block_destroy() {
     let world = shared(Some("acme/api"));
     leave_running(&world, &prompt("m2"));
     let key = thread().sandbox();
@@ -290,7 +290,7 @@ fn who_wants_it_deleted_does_not_wait_for_a_turn_that_never_ends() {
 }
 
 #[test]
-fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() {
+fn thread_takes_history_to_another_sandbox() {
     let world = shared(Some("acme/api"));
     let beside = other("9");
     deliver_until_done(&world, &in_thread(&beside, prompt("o1")), 1);
@@ -317,7 +317,7 @@ fn a_thread_goes_to_another_sandbox_and_tells_its_new_agent_what_it_was_about() 
 }
 
 #[test]
-fn a_task_that_names_a_sandbox_works_there_makes_it_where_it_may_and_is_told_where_there_is_none() {
+fn named_sandbox_is_joined_or_created() {
     let world = Fake::new();
     let (one, two) = (other("8"), other("9"));
     deliver_until_done(&world, &prompt_in("o1", &one, "front"), 1);
@@ -343,7 +343,7 @@ fn a_task_that_names_a_sandbox_works_there_makes_it_where_it_may_and_is_told_whe
 }
 
 #[test]
-fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
+fn named_sandbox_needs_no_thread() {
     let world = Fake::new();
     let key = SandboxKey::without_thread(&thread().tenant(), &"k1".into());
     let new = NewSandbox {
@@ -371,7 +371,7 @@ fn a_sandbox_is_made_with_a_name_and_without_a_thread() {
 }
 
 #[test]
-fn what_is_made_once_more_under_its_name_is_made_as_it_is_wanted_then() {
+fn recreated_name_takes_new_settings() {
     let world = Fake::new();
     let key = SandboxKey::without_thread(&thread().tenant(), &"k1".into());
     let create = |id: &str, snapshot: Option<&str>| {
@@ -403,7 +403,7 @@ fn what_is_made_once_more_under_its_name_is_made_as_it_is_wanted_then() {
 }
 
 #[test]
-fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
+fn newest_snapshot_replaces_the_oldest() {
     let world = shared(None);
     let key = thread().sandbox();
     for n in 0..=Limits::DEFAULT.share.snapshots {
@@ -429,7 +429,7 @@ fn a_snapshot_is_made_while_nothing_begins_and_the_oldest_makes_room() {
 }
 
 #[test]
-fn a_sandbox_with_a_name_is_kept_for_days_and_its_name_for_longer() {
+fn name_outlives_its_expired_sandbox() {
     let world = shared(None);
     let group = thread().sandbox().group();
     later(&world, Limits::DEFAULT.sandbox.idle_pause_ms);
@@ -452,7 +452,7 @@ fn a_sandbox_with_a_name_is_kept_for_days_and_its_name_for_longer() {
 }
 
 #[test]
-fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
+fn reset_spares_a_shared_sandbox() {
     let world = shared(None);
     let reset = work(
         "r1",
@@ -464,7 +464,7 @@ fn a_fresh_start_of_one_thread_deletes_nothing_that_others_share() {
 }
 
 #[test]
-fn every_crash_of_a_shared_turn_leaves_the_sandbox_free_and_the_turn_ended_once() {
+fn crashed_shared_turn_ends_once() {
     let beside = other("9");
     let begun = || {
         let world = shared(Some("acme/api"));
@@ -488,7 +488,7 @@ fn every_crash_of_a_shared_turn_leaves_the_sandbox_free_and_the_turn_ended_once(
 }
 
 #[test]
-fn every_crash_of_a_deletion_ends_with_it_and_a_free_name() {
+fn crashed_destroy_frees_the_name() {
     let key = thread().sandbox();
     let begun = || {
         let world = shared(Some("acme/api"));
@@ -509,8 +509,7 @@ fn every_crash_of_a_deletion_ends_with_it_and_a_free_name() {
 }
 
 #[test]
-fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_sandbox_from_a_pause()
- {
+fn stray_run_blocks_only_checkout() {
     let world = shared(None);
     world.with(|s| {
         let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
@@ -538,7 +537,7 @@ fn a_run_that_may_still_go_on_keeps_the_common_checkout_from_others_and_not_the_
 }
 
 #[test]
-fn a_run_that_is_left_in_a_sandbox_on_its_way_up_does_not_put_off_the_sandboxs_own_sweep() {
+fn stray_run_does_not_delay_sweep() {
     let world = shared(None);
     world.with(|s| {
         let down = || Failure::SandboxDown { seen: "no answer".to_owned() };
@@ -562,7 +561,7 @@ fn a_run_that_is_left_in_a_sandbox_on_its_way_up_does_not_put_off_the_sandboxs_o
 }
 
 #[test]
-fn a_thread_whose_sandbox_others_have_destroyed_is_looked_at_no_more_for_what_it_left_there() {
+fn destroyed_shared_sandbox_needs_no_sweep() {
     let world = shared(None);
     world.with(|s| {
         let record = s.record.as_mut().unwrap();
@@ -575,7 +574,7 @@ fn a_thread_whose_sandbox_others_have_destroyed_is_looked_at_no_more_for_what_it
 }
 
 #[test]
-fn a_thread_that_cannot_be_told_is_waited_for_and_holds_nobody_up_for_ever() {
+fn untellable_thread_blocks_destroy_briefly() {
     let world = shared(None);
     let key = thread().sandbox();
     let destroy = operate(&world, "d1", &key, Operation::Destroy);

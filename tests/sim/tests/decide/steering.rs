@@ -15,7 +15,7 @@ fn joined(turn: &str) -> Outcome {
 }
 
 #[test]
-fn a_waiting_prompt_is_sent_into_the_run_and_answered_with_it() {
+fn steered_prompt_joins_running_answer() {
     let world = steered();
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(outcomes(&world)[1..], [joined("m2"), Outcome::Answered]);
@@ -37,7 +37,7 @@ fn a_waiting_prompt_is_sent_into_the_run_and_answered_with_it() {
 }
 
 #[test]
-fn a_wish_that_comes_after_the_run_changes_nothing() {
+fn late_steer_runs_as_own_turn() {
     let world = active();
     deliver_until_done(&world, &prompt("m2"), 1);
     wants_now(&world, "m3");
@@ -50,7 +50,7 @@ fn a_wish_that_comes_after_the_run_changes_nothing() {
 }
 
 #[test]
-fn what_is_on_record_is_sent_even_if_the_worker_dies_before_it() {
+fn recorded_steer_is_sent_on_redelivery() {
     let world = steered();
     // It cannot be sent at first: the message is given back, and the intent stays on record.
     world.with(|s| {
@@ -67,7 +67,7 @@ fn what_is_on_record_is_sent_even_if_the_worker_dies_before_it() {
 }
 
 #[test]
-fn after_the_server_went_away_the_newest_prompt_makes_the_whole_run_go_on() {
+fn newest_prompt_revives_lost_run() {
     let world = steered();
     world.with(|s| {
         s.down_after_steer = true;
@@ -83,7 +83,7 @@ fn after_the_server_went_away_the_newest_prompt_makes_the_whole_run_go_on() {
 }
 
 #[test]
-fn a_lost_sandbox_loses_both_and_each_can_be_run_again() {
+fn lost_steered_prompts_are_rerunnable() {
     let world = steered();
     world.with(|s| s.lost_after_steer = true);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -97,7 +97,7 @@ fn a_lost_sandbox_loses_both_and_each_can_be_run_again() {
 }
 
 #[test]
-fn a_stopped_run_stops_what_was_sent_into_it() {
+fn stop_cancels_steered_prompts_too() {
     let world = steered();
     world.with(|s| {
         s.silent_agent = true;
@@ -110,7 +110,7 @@ fn a_stopped_run_stops_what_was_sent_into_it() {
 }
 
 #[test]
-fn no_more_are_sent_into_one_run_than_may_be() {
+fn steers_per_run_are_bounded() {
     let world = active();
     let most = Limits::DEFAULT.record.steers;
     for n in 0..=most {
@@ -124,7 +124,7 @@ fn no_more_are_sent_into_one_run_than_may_be() {
 }
 
 #[test]
-fn a_crash_at_any_call_of_a_run_with_two_prompts_loses_and_doubles_nothing() {
+fn steering_crashes_lose_and_double_nothing() {
     let calls = {
         let world = steered();
         let before = world.with(|s| s.calls);
@@ -165,7 +165,7 @@ fn live_cards(world: &Fake) -> usize {
 }
 
 #[test]
-fn a_card_that_was_announced_while_its_turn_began_leads_to_the_turns_own() {
+fn announced_card_links_to_turns_card() {
     let world = active();
     world.with(|s| s.kills_followers = true);
     let died = catch_unwind(AssertUnwindSafe(|| {
@@ -199,7 +199,7 @@ fn a_card_that_was_announced_while_its_turn_began_leads_to_the_turns_own() {
 }
 
 #[test]
-fn an_old_card_makes_room_for_a_new_one_and_says_where_it_goes_on() {
+fn rolled_card_links_to_successor() {
     let world = active();
     world.with(|s| s.silent_agent = true);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -219,7 +219,7 @@ fn an_old_card_makes_room_for_a_new_one_and_says_where_it_goes_on() {
 }
 
 #[test]
-fn a_crash_at_any_call_of_a_long_run_leaves_no_live_card_behind() {
+fn crashes_leave_no_live_card_behind() {
     // Looks so far apart that they are few: the points of a crash are as many as the calls.
     let long = || {
         let world = active();
@@ -251,7 +251,7 @@ fn a_crash_at_any_call_of_a_long_run_leaves_no_live_card_behind() {
 }
 
 #[test]
-fn a_new_card_that_is_refused_is_tried_again_and_costs_the_run_nothing() {
+fn refused_card_roll_is_retried() {
     let world = active();
     world.with(|s| {
         s.silent_agent = true;
@@ -269,7 +269,7 @@ fn a_new_card_that_is_refused_is_tried_again_and_costs_the_run_nothing() {
 }
 
 #[test]
-fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is() {
+fn requester_is_called_once_per_event() {
     let ann = || vec!["ann".to_owned()];
     let world = active();
     assert_eq!(called(&world), [ann()], "answered: by the answer");
@@ -302,7 +302,7 @@ fn who_asked_is_called_once_at_the_end_and_once_for_each_ask_and_nobody_else_is(
 }
 
 #[test]
-fn the_last_state_is_repeated_until_the_chat_takes_it() {
+fn final_card_is_retried_until_accepted() {
     let world = active();
     let most = usize::try_from(Limits::DEFAULT.retry.refusals).unwrap();
     let limited = || Failure::Wait { after_ms: 30_000, seen: "429".into() };
@@ -321,7 +321,7 @@ fn the_last_state_is_repeated_until_the_chat_takes_it() {
 }
 
 #[test]
-fn an_end_that_the_chat_never_takes_is_told_to_the_operator_once_and_a_deleted_thread_is_not() {
+fn undelivered_end_is_signalled_once() {
     let untold = |world: &Fake| {
         let is_untold = |name: &&&str| **name == "turn.untold";
         world.with(|s| s.signalled.iter().filter(is_untold).count())

@@ -36,7 +36,7 @@ fn sweep(world: &Fake, id: &str) {
 }
 
 #[test]
-fn a_moment_in_which_the_thread_is_closed_costs_nobody_the_answer() {
+fn briefly_closed_thread_loses_no_answer() {
     for times in 1..=Limits::DEFAULT.retry.closed_tries {
         let world = active();
         let began_ms = world.now_ms();
@@ -54,7 +54,7 @@ fn a_moment_in_which_the_thread_is_closed_costs_nobody_the_answer() {
 }
 
 #[test]
-fn what_a_closed_thread_could_not_be_told_is_said_once_it_is_open() {
+fn reopened_thread_gets_kept_answer() {
     let world = untold();
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
     assert_eq!(chunks(&world).len(), 1);
@@ -82,7 +82,7 @@ fn what_a_closed_thread_could_not_be_told_is_said_once_it_is_open() {
 }
 
 #[test]
-fn the_next_prompt_comes_after_what_was_kept() {
+fn kept_answer_precedes_next_prompt() {
     let world = untold();
     opens(&world);
     let before = world.with(|s| s.posted.len());
@@ -96,7 +96,7 @@ fn the_next_prompt_comes_after_what_was_kept() {
 }
 
 #[test]
-fn a_crash_at_any_call_of_what_is_said_later_doubles_nothing() {
+fn crashes_double_no_kept_answer() {
     let begun = || {
         let world = untold();
         opens(&world);
@@ -111,7 +111,7 @@ fn a_crash_at_any_call_of_what_is_said_later_doubles_nothing() {
 }
 
 #[test]
-fn what_is_kept_is_bounded_in_bytes_and_in_time_and_given_up_with_a_word_to_the_operator() {
+fn kept_answers_are_bounded() {
     let given_up = |world: &Fake| {
         let is_untold = |name: &&&str| **name == "turn.untold";
         world.with(|s| s.signalled.iter().filter(is_untold).count())
@@ -135,7 +135,7 @@ fn what_is_kept_is_bounded_in_bytes_and_in_time_and_given_up_with_a_word_to_the_
 }
 
 #[test]
-fn of_a_long_answer_as_much_is_kept_as_there_is_room_for_and_that_is_said() {
+fn long_kept_answer_is_cut_visibly() {
     let world = active();
     world.with(|s| {
         s.closed = ALL;
@@ -150,7 +150,7 @@ fn of_a_long_answer_as_much_is_kept_as_there_is_room_for_and_that_is_said() {
 }
 
 #[test]
-fn who_asked_for_a_fresh_start_hears_of_it_once_the_thread_is_open() {
+fn reset_notice_waits_for_reopening() {
     let world = active();
     world.with(|s| s.closed = ALL);
     let deliveries = deliver_until_done(&world, &reset(), 1);
@@ -166,7 +166,7 @@ fn who_asked_for_a_fresh_start_hears_of_it_once_the_thread_is_open() {
 }
 
 #[test]
-fn a_deleted_thread_has_nothing_kept_for_it() {
+fn deleted_thread_keeps_no_answer() {
     let world = untold();
     let gone = Failure::ThreadGone { seen: "deleted".into() };
     world.with(|s| {
@@ -178,7 +178,7 @@ fn a_deleted_thread_has_nothing_kept_for_it() {
 }
 
 #[test]
-fn an_ask_that_a_closed_thread_was_not_shown_costs_no_run_and_is_shown_later() {
+fn hidden_ask_is_shown_after_reopening() {
     let world = active();
     world.with(|s| {
         s.closed = 1;

@@ -86,7 +86,7 @@ const BREAKS: [Break; 22] = [
 ];
 
 pub fn trials() -> Vec<Trial> {
-    let mut trials = vec![proof("protocol::promises::a_good_history_keeps_all_of_them", || {
+    let mut trials = vec![proof("protocol::promises::good_history_keeps_every_promise", || {
         check(&good()).map_err(Failed::from)
     })];
     trials.extend(BREAKS.map(|(number, what, spoil)| {

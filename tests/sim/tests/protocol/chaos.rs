@@ -427,16 +427,15 @@ fn left_card_is_caught() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof("protocol::chaos::a_card_that_goes_on_to_say_queued_is_caught", left_card_is_caught),
-        proof("protocol::chaos::the_first_seeded_histories_keep_the_promises", || {
+        proof("protocol::chaos::stale_queued_card_is_caught", left_card_is_caught),
+        proof("protocol::chaos::first_seeded_histories_keep_promises", || {
             all(history, FIRST_SEEDS, &[])
         }),
-        deep(proof("protocol::chaos::every_seeded_history_keeps_the_promises", || {
+        deep(proof("protocol::chaos::every_seeded_history_keeps_promises", || {
             all(history, SEEDS, &MET)
         })),
-        deep(proof(
-            "protocol::chaos::forty_threads_in_six_shared_sandboxes_keep_the_promises",
-            || all(shared_history, SHARED_SEEDS, &shared::MET),
-        )),
+        deep(proof("protocol::chaos::shared_sandboxes_keep_the_promises", || {
+            all(shared_history, SHARED_SEEDS, &shared::MET)
+        })),
     ]
 }

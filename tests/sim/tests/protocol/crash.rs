@@ -642,17 +642,15 @@ pub fn trials() -> Vec<Trial> {
     let alone = scenarios().map(|one| crashed(one, "keeps_the_promises", &HOWS[..1], false));
     let paired = scenarios().map(|one| crashed(one, "keeps_the_promises_in_pairs", &HOWS, true));
     let mut trials: Vec<Trial> = alone.chain(paired.map(deep)).collect();
-    trials.push(proof(
-        "protocol::crash::a_second_sandbox_that_is_made_after_its_agents_end_is_caught",
-        || outside::fault_is_caught().map_err(Failed::from),
-    ));
-    trials.push(proof("protocol::crash::a_second_sandbox_stays_up_under_its_agents_turn", || {
+    trials.push(proof("protocol::crash::late_tool_sandbox_is_caught", || {
+        outside::fault_is_caught().map_err(Failed::from)
+    }));
+    trials.push(proof("protocol::crash::tool_sandbox_outlasts_agents_turn", || {
         outside::stays_up().map_err(Failed::from)
     }));
-    trials.push(proof(
-        "protocol::crash::a_prompt_on_an_active_thread_is_sent_after_three_round_trips",
-        || three_round_trips().map_err(Failed::from),
-    ));
+    trials.push(proof("protocol::crash::prompt_arrives_after_three_round_trips", || {
+        three_round_trips().map_err(Failed::from)
+    }));
     trials
 }
 

@@ -11,8 +11,8 @@ const EXECUTIONS: usize = 4;
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof("protocol::crowd::three_hundred_turns_run_at_once_on_ten_executions", kept),
-        proof("protocol::crowd::looks_that_find_no_execution_are_noticed", noticed),
+        proof("protocol::crowd::three_hundred_turns_fit_ten_executions", kept),
+        proof("protocol::crowd::starved_polls_are_caught", noticed),
     ]
 }
 

@@ -95,7 +95,10 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        deep(proof("protocol::document::its_table_is_what_happens", the_table_is_what_happens)),
+        deep(proof(
+            "protocol::document::documented_table_matches_behaviour",
+            the_table_is_what_happens,
+        )),
         proof(
             "protocol::document::every_phase_and_failure_is_named",
             every_phase_and_failure_is_named,

@@ -175,15 +175,12 @@ pub fn trials() -> Vec<Trial> {
         .into_iter()
         .map(|of| {
             let name = format!("{of:?}").to_lowercase();
-            proof(
-                format!("protocol::outages::an_hour_without_{name}_from_any_call_on_loses_and_doubles_nothing"),
-                move || hold(of),
-            )
+            proof(format!("protocol::outages::hour_without_{name}_loses_nothing"), move || hold(of))
         })
         .collect();
     trials.extend([
-        proof("protocol::outages::a_group_that_is_blocked_for_a_weekend_gets_one_sweep", weekends),
-        proof("protocol::outages::a_sweep_each_time_is_caught", || {
+        proof("protocol::outages::blocked_group_gets_one_sweep", weekends),
+        proof("protocol::outages::repeated_sweeps_are_caught", || {
             for away in [Away::Workers, Away::Chat] {
                 match weekend(away, |inner| inner.sweeps_each_time = true) {
                     Err(why) if why.contains("sweeps that wait") => {}
@@ -192,34 +189,32 @@ pub fn trials() -> Vec<Trial> {
             }
             Ok(())
         }),
-        proof(
-            "protocol::outages::what_dies_in_an_outage_is_told_once_and_can_be_run_again",
-            || given_up(false).map_err(Failed::from),
-        ),
-        proof(
-            "protocol::outages::a_letter_that_goes_before_its_notice_is_on_record_is_caught",
-            || match given_up(true) {
+        proof("protocol::outages::dead_prompts_are_reported_and_rerunnable", || {
+            given_up(false).map_err(Failed::from)
+        }),
+        proof("protocol::outages::letter_deleted_before_notice_is_caught", || {
+            match given_up(true) {
                 Err(why) if why.contains("t0") || why.contains("promise") => Ok(()),
                 other => Err(format!("not caught: {other:?}").into()),
-            },
-        ),
+            }
+        }),
         proof("protocol::outages::a_constant_hold_is_caught", || {
             let limits = Limits { retry: CONSTANT, ..Limits::DEFAULT };
             caught(every_call(Out::Writes, HOUR_MS, &limits, |_| {}))
         }),
-        proof("protocol::outages::a_token_that_is_given_up_is_caught", || {
+        proof("protocol::outages::abandoned_token_is_caught", || {
             let plant: Fault = |inner| inner.gives_tokens_up = true;
             caught(every_call(Out::Token, 5 * 60_000, &Limits::DEFAULT, plant))
         }),
-        proof("protocol::outages::forgetting_what_a_closed_thread_was_not_told_is_caught", || {
+        proof("protocol::outages::forgetting_untold_answers_is_caught", || {
             let plant: Fault = |inner| inner.forgets_untold = true;
             caught(every_call(Out::Access, HOUR_MS, &Limits::DEFAULT, plant))
         }),
-        proof("protocol::outages::an_account_that_is_not_compared_is_caught", || {
+        proof("protocol::outages::uncompared_account_is_caught", || {
             let plant: Fault = |inner| inner.accounts_uncompared = true;
             caught(every_call(Out::Account, HOUR_MS, &Limits::DEFAULT, plant))
         }),
-        proof("protocol::outages::a_chat_that_is_given_up_after_minutes_is_caught", || {
+        proof("protocol::outages::giving_chat_up_early_is_caught", || {
             let retry = RetryLimits { telling_ms: 11 * 60_000, ..RetryLimits::DEFAULT };
             let limits = Limits { retry, ..Limits::DEFAULT };
             caught(every_call(Out::Chat, HOUR_MS, &limits, |_| {}))

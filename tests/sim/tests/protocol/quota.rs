@@ -62,10 +62,7 @@ fn fault_is_caught() -> Result<(), Failed> {
 
 pub fn trials() -> Vec<Trial> {
     vec![
-        proof(
-            "protocol::quota::threads_that_ask_at_once_get_no_more_than_their_tenant_may_have",
-            bound_holds,
-        ),
-        proof("protocol::quota::a_count_before_alone_is_caught", fault_is_caught),
+        proof("protocol::quota::concurrent_threads_respect_the_quota", bound_holds),
+        proof("protocol::quota::early_count_alone_is_caught", fault_is_caught),
     ]
 }

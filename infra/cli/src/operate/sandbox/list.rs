@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_name_provider_state_last_use_threads_and_who_works_in_it() {
+    fn sandbox_row_has_every_column() {
         let thread = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
         let record = SandboxRecord {
             name: Some("frontend".parse().expect("a name")),
@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn where_the_provider_says_something_else_than_the_record_both_are_shown() {
+    fn differing_provider_state_is_shown() {
         let record = SandboxRecord { phase: Phase::Active, ..SandboxRecord::default() };
         let shown = |said, state| {
             let [_, _, _, shown, used, ..] = cells(&row(&record, said, state), 1);

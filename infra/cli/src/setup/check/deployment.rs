@@ -102,7 +102,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_that_the_account_does_not_have_is_told_with_both_ways_out() {
+    fn missing_concurrency_offers_both_remedies() {
         assert_eq!(
             room(1000, 10, "eu-central-1"),
             Room::Missing(
@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn a_new_account_is_told_what_it_lacks_and_how_to_raise_it() {
+    fn small_account_is_advised_to_grow() {
         let Room::Scarce(words) = room(10, 10, "eu-central-1") else {
             panic!("it works");
         };
@@ -133,7 +133,7 @@ then: sam deploy --parameter-overrides Concurrency=1000"
     }
 
     #[test]
-    fn an_account_that_has_grown_is_told_to_give_the_stack_more() {
+    fn grown_account_suggests_more_concurrency() {
         assert!(
             matches!(room(10, 1000, "x"), Room::Scarce(words) if words.ends_with("Concurrency=1000"))
         );
@@ -150,7 +150,7 @@ then: sam deploy --parameter-overrides Concurrency=1000"
     }
 
     #[test]
-    fn the_shares_are_those_of_the_template() {
+    fn concurrency_shares_match_the_template() {
         let template = include_str!("../../../../../template.yaml");
         let listed: Vec<String> = SHARES.iter().map(u64::to_string).collect();
         let line = format!("AllowedValues: [{}]", listed.join(", "));
@@ -158,7 +158,7 @@ then: sam deploy --parameter-overrides Concurrency=1000"
     }
 
     #[test]
-    fn a_table_without_protection_is_told_once_the_stack_stands() {
+    fn unprotected_table_is_reported() {
         let words = unprotected(Some("no"));
         assert!(words.is_some_and(|words| words.ends_with("ProtectTable=yes")));
         assert_eq!(unprotected(Some("yes")), None);

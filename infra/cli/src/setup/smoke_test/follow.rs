@@ -249,7 +249,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_stage_has_its_words_and_only_an_end_ends_it() {
+    fn follow_ends_at_recorded_outcome() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         assert_eq!(far(None), ("waits for a worker", None));
         let mut session = Session::new(thread, 1);

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_one_time_schedule_is_read_in_its_time_zone() {
+    fn at_expression_honours_time_zone() {
         for (local, zone, at) in [
             ("2026-07-01T09:30:00", "UTC", "2026-07-01T09:30:00Z"),
             ("2026-07-01T09:30:00", "Europe/Berlin", "2026-07-01T07:30:00Z"),
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_keeps_its_rhythm_from_its_anchor() {
+    fn rate_repeats_from_its_anchor() {
         let every_five = Expression::parse("rate(5 minutes)").unwrap();
         let next = |from_ms| every_five.next_ms(from_ms, 1_000, Tz::UTC);
         assert_eq!(next(0), Some(1_000));
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn what_aws_refuses_and_what_is_not_emulated_is_refused() {
+    fn invalid_or_unsupported_expressions_are_refused() {
         for expression in [
             "at(2026-07-01)",
             "rate(0 minutes)",

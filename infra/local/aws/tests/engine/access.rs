@@ -37,7 +37,7 @@ async fn told(request: Request<Body>) -> (u16, String, String) {
 }
 
 #[tokio::test]
-async fn who_signs_with_a_key_of_the_stack_is_let_in_and_nobody_else() {
+async fn only_stack_keys_are_accepted() {
     let keys = Keys::generate();
     let stack = Stack::start_signed(&keys).await;
     for call in [LIST_QUEUES, LIST_TABLES] {
@@ -67,7 +67,7 @@ async fn who_signs_with_a_key_of_the_stack_is_let_in_and_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_signature_holds_for_what_was_signed_and_for_five_minutes() {
+async fn signature_covers_request_for_five_minutes() {
     let keys = Keys::generate();
     let stack = Stack::start_signed(&keys).await;
     let sign =
@@ -121,7 +121,7 @@ async fn a_signature_holds_for_what_was_signed_and_for_five_minutes() {
 }
 
 #[tokio::test]
-async fn each_protocol_is_refused_in_its_own_way() {
+async fn refusals_use_each_protocols_error_format() {
     let stack = Stack::start_signed(&Keys::generate()).await;
     let endpoint = stack.engine.endpoint();
     let sqs = request(&stack, LIST_QUEUES.1).map(Body::from);
@@ -147,7 +147,7 @@ async fn each_protocol_is_refused_in_its_own_way() {
 }
 
 #[tokio::test]
-async fn functions_have_keys_of_their_own_and_the_rust_sdk_is_let_in_with_them() {
+async fn functions_get_their_own_working_keys() {
     let keys = Keys::generate();
     let stack = Stack::start_signed(&keys).await;
     let path = "/2015-03-31/functions/test-Echo/invocations";
@@ -174,7 +174,7 @@ async fn functions_have_keys_of_their_own_and_the_rust_sdk_is_let_in_with_them()
 }
 
 #[tokio::test]
-async fn test_calls_answer_to_a_key_of_their_own_and_a_page_of_somebody_else_to_nothing() {
+async fn test_calls_need_the_control_key() {
     let keys = Keys::generate();
     let stack = Stack::start_signed(&keys).await;
     let clock = |authorization: String| {

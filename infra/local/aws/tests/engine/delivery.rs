@@ -10,7 +10,7 @@ use crate::support::{Stack, bodies, receipt};
 const VISIBILITY: (QueueAttributeName, &str) = (QueueAttributeName::VisibilityTimeout, "30");
 
 #[tokio::test]
-async fn a_group_is_locked_while_one_of_its_messages_is_in_flight() {
+async fn in_flight_message_locks_its_group() {
     let stack = Stack::start().await;
     let url = stack.fifo("lock.fifo", &[VISIBILITY]).await;
     for (group, body) in [("a", "a1"), ("a", "a2"), ("b", "b1")] {
@@ -42,7 +42,7 @@ async fn order_survives_a_partial_failure() {
 }
 
 #[tokio::test]
-async fn visibility_can_be_ended_extended_and_never_exceeds_twelve_hours() {
+async fn visibility_can_change_within_twelve_hours() {
     let stack = Stack::start().await;
     let url = stack.fifo("visible.fifo", &[VISIBILITY]).await;
     stack.post(&url, "a", "a1").await;
@@ -73,7 +73,7 @@ async fn visibility_can_be_ended_extended_and_never_exceeds_twelve_hours() {
 }
 
 #[tokio::test]
-async fn an_expired_receipt_handle_is_refused_on_fifo() {
+async fn fifo_refuses_expired_receipt_handles() {
     let stack = Stack::start().await;
     let url = stack.fifo("expired.fifo", &[VISIBILITY]).await;
     stack.post(&url, "a", "a1").await;
@@ -106,7 +106,7 @@ async fn an_expired_receipt_handle_is_refused_on_fifo() {
 }
 
 #[tokio::test]
-async fn a_standard_queue_takes_a_handle_until_the_message_is_received_again() {
+async fn standard_queue_ignores_superseded_receipt_handles() {
     let stack = Stack::start().await;
     let url = stack.engine.resource("Plain").unwrap();
     let sqs = stack.sqs();
@@ -163,7 +163,7 @@ async fn a_waiting_consumer_wakes_at_once() {
 }
 
 #[tokio::test]
-async fn many_consumers_and_failures_keep_every_group_in_order() {
+async fn groups_stay_ordered_despite_failing_consumers() {
     const GROUPS: usize = 8;
     const EACH: usize = 5;
     let stack = std::sync::Arc::new(Stack::start().await);

@@ -27,7 +27,7 @@ fn serve(folder: &Folder) -> (Child, String) {
 }
 
 #[tokio::test]
-async fn a_killed_engine_loses_nothing_and_leaves_no_process_for_long() {
+async fn restart_recovers_from_a_killed_engine() {
     let folder = std::sync::Arc::new(Folder::new());
     let (mut engine, endpoint) = serve(&folder);
     let go = folder.0.join("go");

@@ -42,7 +42,7 @@ async fn open(
 }
 
 #[tokio::test]
-async fn what_is_sealed_opens_with_its_key_for_its_context_and_only_as_it_was() {
+async fn sealed_value_needs_key_and_context() {
     let stack = Stack::start().await;
     let kms = kms(&stack);
     let (key, other) =
@@ -95,7 +95,7 @@ async fn what_is_sealed_opens_with_its_key_for_its_context_and_only_as_it_was() 
 }
 
 #[tokio::test]
-async fn a_value_has_one_to_4096_bytes_and_a_key_is_described() {
+async fn values_are_bounded_and_keys_described() {
     let stack = Stack::start().await;
     let kms = kms(&stack);
     let key = stack.engine.resource("Seal").unwrap();

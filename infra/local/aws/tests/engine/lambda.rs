@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::support::{Folder, SMALL, SMALLS, Stack, send, settings, until};
 
 #[tokio::test]
-async fn a_function_answers_and_its_process_is_kept_warm() {
+async fn warm_process_serves_next_invocation() {
     let stack = Stack::start().await;
     let (failed, first) = stack.invoke("Echo", json!({ "a": 1 })).await;
     assert_eq!(failed, None);
@@ -22,7 +22,7 @@ async fn a_function_answers_and_its_process_is_kept_warm() {
 }
 
 #[tokio::test]
-async fn the_environment_is_the_templates_and_lambdas_and_nothing_else() {
+async fn function_environment_excludes_the_hosts() {
     let stack = Stack::start().await;
     let (_, environment) = stack.invoke("Echo", json!({ "do": "environment" })).await;
     let told = |name: &str| environment[name].as_str().unwrap_or_default().to_owned();
@@ -42,7 +42,7 @@ async fn the_environment_is_the_templates_and_lambdas_and_nothing_else() {
 }
 
 #[tokio::test]
-async fn an_error_a_crash_and_a_time_out_are_told_in_awss_words() {
+async fn function_failures_read_as_on_aws() {
     let stack = Stack::start().await;
     let (failed, body) = stack.invoke("Echo", json!({ "do": "error" })).await;
     assert_eq!(failed.as_deref(), Some("Unhandled"));
@@ -74,7 +74,7 @@ async fn an_error_a_crash_and_a_time_out_are_told_in_awss_words() {
 }
 
 #[tokio::test]
-async fn concurrent_invocations_have_a_process_each_and_reserved_concurrency_throttles() {
+async fn reserved_concurrency_bounds_parallel_processes() {
     let stack = Stack::start().await;
     let go = stack.folder.0.join("go");
     let wait = json!({ "do": "wait", "file": go });
@@ -106,7 +106,7 @@ async fn concurrent_invocations_have_a_process_each_and_reserved_concurrency_thr
 }
 
 #[tokio::test]
-async fn output_is_passed_on_live_with_function_and_request() {
+async fn function_output_is_forwarded_live() {
     let stack = Stack::start().await;
     let (_, request_id) = stack.invoke("Echo", json!({ "do": "print", "text": "x" })).await;
     until("both lines are there", async || {
@@ -129,7 +129,7 @@ async fn output_is_passed_on_live_with_function_and_request() {
 }
 
 #[tokio::test]
-async fn a_process_without_work_is_ended_after_five_minutes() {
+async fn idle_process_ends_after_five_minutes() {
     let stack = Stack::start().await;
     stack.invoke("Echo", json!({})).await;
     stack.advance(290);
@@ -160,7 +160,7 @@ async fn a_killed_process_is_replaced() {
 
 /// Its end is noticed a moment after it was killed: meanwhile it is not taken for one that waits for work.
 #[tokio::test]
-async fn what_was_killed_is_given_no_more_work() {
+async fn killed_process_gets_no_more_work() {
     const KILLS: usize = 100;
     let stack = Stack::start().await;
     let mut processes = BTreeSet::new();
@@ -193,7 +193,7 @@ async fn fetch(
 }
 
 #[tokio::test]
-async fn a_function_url_sends_events_as_aws_builds_them() {
+async fn function_url_events_match_aws() {
     let stack = Stack::start().await;
     let (status, event, _) = fetch(
         &stack,
@@ -221,7 +221,7 @@ async fn a_function_url_sends_events_as_aws_builds_them() {
 }
 
 #[tokio::test]
-async fn a_function_url_renders_what_the_function_returns() {
+async fn function_url_renders_its_response() {
     let stack = Stack::start().await;
     let url = stack.engine.function_url("Echo").unwrap();
     let get = |path: &str| Request::get(format!("{url}{path}")).body(Body::empty()).unwrap();
@@ -240,7 +240,7 @@ async fn a_function_url_renders_what_the_function_returns() {
 }
 
 #[tokio::test]
-async fn nothing_runs_after_a_stop_and_a_start_ends_what_was_left_over() {
+async fn no_process_outlives_stop_or_restart() {
     let stack = Stack::start().await;
     let (_, reply) = stack.invoke("Echo", json!({})).await;
     let process = reply["process"].as_u64().unwrap();
@@ -273,7 +273,7 @@ fn is_alive(process: u64) -> bool {
 }
 
 #[tokio::test]
-async fn a_second_engine_on_one_folder_is_refused() {
+async fn state_folder_refuses_second_engine() {
     let stack = Stack::start().await;
     let folder = Folder(stack.folder.0.clone());
     let again = settings(&folder, SMALL, &SMALLS);

@@ -23,7 +23,7 @@ fn records(stack: &Stack, name: &str) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_record_has_the_shape_that_aws_sends() {
+async fn sqs_record_matches_aws() {
     let stack = Stack::start().await;
     post(&stack, "a", json!({ "name": "shape" })).await;
     until("the message is done", async || stack.peek(INBOX).await.is_empty()).await;
@@ -48,7 +48,7 @@ async fn a_record_has_the_shape_that_aws_sends() {
 }
 
 #[tokio::test]
-async fn two_groups_run_at_once_and_one_group_never_twice() {
+async fn groups_run_in_parallel_each_serially() {
     let stack = Stack::start().await;
     let go = stack.folder.0.join("go");
     for name in ["a1", "b1"] {
@@ -74,7 +74,7 @@ async fn two_groups_run_at_once_and_one_group_never_twice() {
 }
 
 #[tokio::test]
-async fn what_failed_of_a_batch_comes_back_in_order_and_the_rest_is_deleted() {
+async fn only_failed_batch_items_are_redelivered() {
     let stack = Stack::start().await;
     let go = stack.folder.0.join("go");
     // The first holds its group, so that the others gather into one batch.
@@ -104,7 +104,7 @@ async fn what_failed_of_a_batch_comes_back_in_order_and_the_rest_is_deleted() {
 }
 
 #[tokio::test]
-async fn a_failed_function_or_a_nonsense_answer_deletes_nothing() {
+async fn failed_batch_deletes_no_message() {
     for outcome in ["error", "crash", "nonsense"] {
         let stack = Stack::start().await;
         post(&stack, "a", json!({ "name": "x", "outcome": outcome })).await;
@@ -145,7 +145,7 @@ async fn the_functions_own_visibility_change_holds() {
 }
 
 #[tokio::test]
-async fn messages_of_a_stopped_engine_are_taken_up_at_the_next_start() {
+async fn restart_redelivers_in_flight_messages() {
     let stack = Stack::start().await;
     let go = stack.folder.0.join("go");
     post(&stack, "a", json!({ "name": "x", "file": go })).await;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use crate::support::{Folder, Stack, bodies};
 
 #[tokio::test]
-async fn what_an_older_version_stored_is_taken_over() {
+async fn older_state_files_are_migrated() {
     let folder = Arc::new(Folder::new());
     let first = Stack::start_in(folder.clone()).await;
     let queue = first.engine.resource("Wakes").unwrap();

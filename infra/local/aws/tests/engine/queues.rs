@@ -13,7 +13,7 @@ use crate::support::{Stack, bodies};
 const VISIBILITY: (QueueAttributeName, &str) = (QueueAttributeName::VisibilityTimeout, "30");
 
 #[tokio::test]
-async fn a_duplicate_within_five_minutes_is_answered_and_dropped() {
+async fn duplicate_within_five_minutes_is_dropped() {
     let stack = Stack::start().await;
     let scope = (QueueAttributeName::DeduplicationScope, "messageGroup");
     for (name, attributes, expected) in [
@@ -51,7 +51,7 @@ async fn a_duplicate_within_five_minutes_is_answered_and_dropped() {
 }
 
 #[tokio::test]
-async fn content_is_deduplicated_where_the_queue_says_so() {
+async fn content_deduplication_follows_queue_setting() {
     let stack = Stack::start().await;
     let content = (QueueAttributeName::ContentBasedDeduplication, "true");
     let url = stack.fifo("content.fifo", &[content]).await;
@@ -69,7 +69,7 @@ async fn content_is_deduplicated_where_the_queue_says_so() {
 }
 
 #[tokio::test]
-async fn a_delay_is_the_queues_on_fifo_and_the_messages_own_on_standard() {
+async fn only_standard_queues_take_message_delays() {
     let stack = Stack::start().await;
     let delay = (QueueAttributeName::DelaySeconds, "60");
     let url = stack.fifo("delay.fifo", &[delay]).await;
@@ -149,7 +149,7 @@ async fn sizes_and_batches_are_bounded() {
 }
 
 #[tokio::test]
-async fn a_message_carries_what_aws_says_about_it() {
+async fn message_carries_its_sqs_attributes() {
     let stack = Stack::start().await;
     let url = stack.fifo("told.fifo", &[VISIBILITY]).await;
     let attribute =
@@ -192,7 +192,7 @@ async fn a_message_carries_what_aws_says_about_it() {
 }
 
 #[tokio::test]
-async fn old_messages_go_and_a_purge_empties_a_queue() {
+async fn retention_and_purge_remove_messages() {
     let stack = Stack::start().await;
     let retention = (QueueAttributeName::MessageRetentionPeriod, "60");
     let url = stack.fifo("old.fifo", &[retention]).await;
@@ -209,7 +209,7 @@ async fn old_messages_go_and_a_purge_empties_a_queue() {
 }
 
 #[tokio::test]
-async fn messages_behind_one_of_their_group_that_is_in_flight_count_as_available() {
+async fn blocked_group_messages_count_as_available() {
     let stack = Stack::start().await;
     let sqs = stack.sqs();
     let url = stack.fifo("counted.fifo", &[VISIBILITY]).await;
@@ -235,7 +235,7 @@ async fn messages_behind_one_of_their_group_that_is_in_flight_count_as_available
 }
 
 #[tokio::test]
-async fn queues_are_made_told_tagged_and_deleted() {
+async fn queues_are_created_described_tagged_deleted() {
     let stack = Stack::start().await;
     let sqs = stack.sqs();
     let url = stack.fifo("made.fifo", &[VISIBILITY]).await;

@@ -20,7 +20,7 @@ async fn queues(stack: &Stack) -> (String, String) {
 }
 
 #[tokio::test]
-async fn a_message_received_too_often_moves_and_its_group_flows_on() {
+async fn poison_message_moves_and_frees_group() {
     let stack = Stack::start().await;
     let (main, dead) = queues(&stack).await;
     stack.post(&main, "a", "poison").await;

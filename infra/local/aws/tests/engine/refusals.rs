@@ -5,7 +5,7 @@ use bobbin_local_aws::Engine;
 use crate::support::{FUNCTIONS, Folder, PROJECT, SMALL, SMALLS, map, settings};
 
 #[tokio::test]
-async fn what_a_template_says_and_this_engine_cannot_follow_is_refused_with_its_place() {
+async fn unsupported_template_parts_name_their_place() {
     let folder = Folder::new();
     let small = std::fs::read_to_string(SMALL).unwrap();
     for (from, to, said) in [
@@ -57,7 +57,7 @@ async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::Settings)) -> String
 }
 
 #[tokio::test]
-async fn a_start_that_cannot_work_says_what_to_do() {
+async fn refused_start_says_what_to_fix() {
     let unknown = refusal(|settings| {
         settings.parameters.insert("Modell".to_owned(), "x".to_owned());
     });

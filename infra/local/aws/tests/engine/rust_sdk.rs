@@ -70,7 +70,7 @@ fn number(value: u32) -> AttributeValue {
 }
 
 #[tokio::test]
-async fn a_message_lives_and_what_has_no_output_has_no_body() {
+async fn rust_sdk_handles_messages() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let sqs = client!(aws_sdk_sqs, stack, wire);
     let url = stack.fifo("rust.fifo", &[(QueueAttributeName::VisibilityTimeout, "30")]).await;
@@ -97,7 +97,7 @@ async fn a_message_lives_and_what_has_no_output_has_no_body() {
 }
 
 #[tokio::test]
-async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
+async fn rust_sdk_sees_lost_conditions() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let dynamo = client!(aws_sdk_dynamodb, stack, wire);
     let definition = AttributeDefinition::builder().attribute_name("thread");
@@ -182,7 +182,7 @@ async fn a_table_lives_and_a_lost_condition_says_what_it_lost_to() {
 }
 
 #[tokio::test]
-async fn a_schedule_lives_and_its_deletion_has_no_body() {
+async fn rust_sdk_handles_schedules() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let scheduler = client!(aws_sdk_scheduler, stack, wire);
     let window =
@@ -239,7 +239,7 @@ async fn a_schedule_lives_and_its_deletion_has_no_body() {
 }
 
 #[tokio::test]
-async fn a_secret_is_put_told_and_described() {
+async fn rust_sdk_handles_secrets() {
     let (stack, wire) = (Stack::start().await, Wire::default());
     let secrets = client!(aws_sdk_secretsmanager, stack, wire);
     let id = stack.engine.resource("Keys").unwrap();

@@ -35,7 +35,7 @@ async fn wakes(stack: &Stack) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_one_time_schedule_fires_on_time_into_its_group_and_is_deleted() {
+async fn due_schedule_fires_and_is_deleted() {
     let stack = Stack::start().await;
     let input = r#"{"at":"<aws.scheduler.scheduled-time>","id":"<aws.scheduler.execution-id>","arn":"<aws.scheduler.schedule-arn>","attempt":"<aws.scheduler.attempt-number>"}"#;
     let mut body = schedule(&at(&stack, 3600, 0), input);
@@ -63,7 +63,7 @@ async fn a_one_time_schedule_fires_on_time_into_its_group_and_is_deleted() {
 }
 
 #[tokio::test]
-async fn two_schedules_with_the_same_input_become_one_message() {
+async fn schedules_with_same_input_are_deduplicated() {
     let stack = Stack::start().await;
     for (name, input) in [("one", "same"), ("two", "same"), ("three", "other")] {
         let body = schedule(&at(&stack, 60, 0), input);
@@ -95,7 +95,7 @@ async fn a_time_zone_moves_the_time() {
 }
 
 #[tokio::test]
-async fn a_rate_fires_again_and_again_until_its_end() {
+async fn rate_fires_until_end_date() {
     let stack = Stack::start().await;
     let mut body = schedule("rate(5 minutes)", "<aws.scheduler.execution-id>");
     let start = stack.clock.now_ms() / 1000 + 60;
@@ -110,7 +110,7 @@ async fn a_rate_fires_again_and_again_until_its_end() {
 }
 
 #[tokio::test]
-async fn a_firing_that_cannot_arrive_is_retried_then_becomes_a_dead_letter() {
+async fn undeliverable_firing_becomes_dead_letter() {
     let stack = Stack::start().await;
     let mut body = schedule(&at(&stack, 10, 0), "lost <aws.scheduler.attempt-number>");
     body["Target"]["Arn"] = json!("arn:aws:sqs:us-east-1:000000000000:gone.fifo");
@@ -127,7 +127,7 @@ async fn a_firing_that_cannot_arrive_is_retried_then_becomes_a_dead_letter() {
 }
 
 #[tokio::test]
-async fn a_schedule_that_fired_does_not_fire_again_after_a_restart() {
+async fn restart_repeats_no_fired_schedule() {
     let stack = Stack::start().await;
     let fired = schedule(&at(&stack, 1, 0), "fired");
     stack.call("POST", "/schedules/fired", Some(fired)).await;
@@ -163,7 +163,7 @@ async fn a_schedule_invokes_a_function() {
 }
 
 #[tokio::test]
-async fn the_api_refuses_and_repeats_as_aws_does() {
+async fn schedule_api_refuses_as_aws_does() {
     let stack = Stack::start().await;
     let good = schedule(&at(&stack, 600, 0), "x");
     let put = async |method: &str, body: &Value| {

@@ -50,7 +50,7 @@ fn strings(names: &Value) -> Vec<&str> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws_documents() {
+async fn python_sdk_accepts_every_answer() {
     let python = tools::python("aws-sdk-python", &sdk().join("requirements.txt")).unwrap();
     let mut script = tools::script(python.join("python"));
     script.arg("-B").arg(sdk().join("walk.py"));
@@ -89,7 +89,7 @@ async fn every_answer_is_as_awss_model_has_it_and_awss_python_sdk_finds_what_aws
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn awss_javascript_sdk_finds_what_aws_documents() {
+async fn javascript_sdk_accepts_every_answer() {
     let packages = tools::node("aws-sdk-javascript", &sdk()).unwrap();
     let mut script = tools::script("node");
     script.arg(sdk().join("walk.mjs"));

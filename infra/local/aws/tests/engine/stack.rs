@@ -34,7 +34,7 @@ async fn small(folder: &Arc<Folder>, parameters: &[(&str, &str)], keys: Option<&
 }
 
 #[tokio::test]
-async fn a_generated_secret_is_kept_and_its_parameters_are_renewed() {
+async fn generated_secret_survives_parameter_changes() {
     let folder = Arc::new(Folder::new());
     let first = small(&folder, &[], None).await;
     let before = secret(&first, "Login").await;
@@ -51,7 +51,7 @@ async fn a_generated_secret_is_kept_and_its_parameters_are_renewed() {
 }
 
 #[tokio::test]
-async fn what_is_put_into_a_secret_stays_and_what_the_start_brings_along_replaces_it() {
+async fn stored_secret_stays_unless_start_overrides() {
     let folder = Arc::new(Folder::new());
     let first = small(&folder, &[], None).await;
     assert_eq!(secret(&first, "Keys").await, json!({}));
@@ -97,7 +97,7 @@ async fn conditions_leave_resources_and_properties_out() {
 }
 
 #[tokio::test]
-async fn the_projects_template_is_followed_and_the_rest_of_it_named() {
+async fn project_template_works_with_known_gaps() {
     let stack = project(&Arc::new(Folder::new()), &[]).await;
     let outputs = stack.engine.outputs();
     let ingress = stack.engine.function_url("Ingress").unwrap();
@@ -138,7 +138,7 @@ fn wake(stack: &Stack, environment: &Value, queue: &Value, input: &str) -> Value
 }
 
 #[tokio::test]
-async fn the_worker_alone_can_set_wake_ups_and_they_reach_it_in_their_threads_group() {
+async fn only_worker_can_schedule_wakes() {
     let stack = project(&Arc::new(Folder::new()), &[]).await;
     let environment = async |name: &str| {
         let (failed, told) = stack.invoke(name, json!({ "do": "environment" })).await;
@@ -181,7 +181,7 @@ async fn the_worker_alone_can_set_wake_ups_and_they_reach_it_in_their_threads_gr
 }
 
 #[tokio::test]
-async fn functions_of_the_project_get_messages_and_ticks() {
+async fn project_functions_get_messages_and_ticks() {
     let stack = project(&Arc::new(Folder::new()), &[]).await;
     crate::support::until("the sweeper ticks", async || {
         let lines = stack.lines.lock().unwrap().clone();
@@ -195,7 +195,7 @@ async fn functions_of_the_project_get_messages_and_ticks() {
 }
 
 #[tokio::test]
-async fn parameters_and_functions_of_the_template_are_resolved() {
+async fn template_parameters_and_functions_are_resolved() {
     let folder = Arc::new(Folder::new());
     let mut wanted = settings(&folder, SMALL, &SMALLS);
     wanted.parameters = map(&[("Greeting", "salve"), ("Days", "30")]);
@@ -210,7 +210,7 @@ async fn parameters_and_functions_of_the_template_are_resolved() {
 }
 
 #[tokio::test]
-async fn the_stack_is_found_by_its_name_with_outputs_and_parameters() {
+async fn stack_is_described_by_name() {
     let stack = Stack::start().await;
     let (status, told) = describe(&stack, "test").await;
     assert_eq!(status, 200);

@@ -31,8 +31,7 @@ fn copies(file: &Path) -> Vec<OwnedFd> {
 }
 
 #[tokio::test]
-async fn the_state_folder_is_free_once_a_stop_returns_though_a_process_is_being_started_meanwhile()
-{
+async fn stop_frees_folder_despite_inherited_lock() {
     let folder = Arc::new(Folder::new());
     let first = Stack::start_in(folder.clone()).await;
     let held = copies(&folder.0.join("state/lock"));
@@ -50,7 +49,7 @@ async fn the_state_folder_is_free_once_a_stop_returns_though_a_process_is_being_
 }
 
 #[tokio::test]
-async fn a_stop_breaks_off_a_request_that_never_ends() {
+async fn stop_breaks_off_unfinished_requests() {
     let stack = Stack::start().await;
     let address = stack.engine.endpoint().strip_prefix("http://").unwrap().to_owned();
     let state = stack.folder.0.join("state").canonicalize().unwrap();

@@ -49,7 +49,7 @@ async fn due(client: &Client) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn the_projects_table_is_there_and_survives_a_restart() {
+async fn project_table_survives_a_restart() {
     let folder = Arc::new(Folder::new());
     let first = stack(folder.clone()).await;
     assert_eq!(first.engine.resource("Table").as_deref(), Some(TABLE));
@@ -79,7 +79,7 @@ async fn the_projects_table_is_there_and_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn an_index_lags_as_long_as_asked_while_the_table_is_fresh() {
+async fn index_lag_leaves_the_table_fresh() {
     let stack = stack(Arc::new(Folder::new())).await;
     let client = client(&stack);
     put(&client, "before", 1).await;
@@ -102,7 +102,7 @@ async fn an_index_lags_as_long_as_asked_while_the_table_is_fresh() {
 }
 
 #[tokio::test]
-async fn a_table_is_protected_from_deletion_while_the_template_says_so() {
+async fn deletion_protection_follows_the_template() {
     let folder = Arc::new(Folder::new());
     let with = async |protect: &str| {
         let mut settings = settings(&folder, PROJECT, &FUNCTIONS);
@@ -167,7 +167,7 @@ async fn last(stack: &Stack, ms: u32) {
 }
 
 #[tokio::test]
-async fn of_transactions_over_one_item_at_once_all_but_one_are_cancelled() {
+async fn conflicting_transactions_are_cancelled() {
     let stack = stack(Arc::new(Folder::new())).await;
     let client = client(&stack);
     last(&stack, 500).await;
@@ -193,7 +193,7 @@ async fn of_transactions_over_one_item_at_once_all_but_one_are_cancelled() {
 }
 
 #[tokio::test]
-async fn a_write_of_an_item_of_a_transaction_in_flight_is_refused() {
+async fn items_in_a_transaction_refuse_writes() {
     let stack = stack(Arc::new(Folder::new())).await;
     let client = client(&stack);
     last(&stack, 3_000).await;

@@ -138,7 +138,7 @@ async fn converse(stack: &Stack, key: &AccessKey, text: &str) -> usize {
 }
 
 #[tokio::test]
-async fn raw_answers_are_as_the_reference_documents_them() {
+async fn raw_answers_match_aws_reference() {
     let keys = Keys::generate();
     let stack = Stack::start_signed(&keys).await;
     for (text, count) in [

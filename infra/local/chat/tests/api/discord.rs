@@ -2,7 +2,7 @@ use crate::harness::{APP, start};
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_stranger_is_refused_and_a_foreign_page_too() {
+async fn wrong_token_and_origin_are_refused() {
     let harness = start().await;
     let me = harness.http.get(format!("{}/users/@me", harness.chat.discord_api()));
     let refused =
@@ -20,7 +20,7 @@ async fn a_stranger_is_refused_and_a_foreign_page_too() {
 }
 
 #[tokio::test]
-async fn messages_are_created_listed_edited_and_deleted() {
+async fn messages_are_created_listed_edited_deleted() {
     let harness = start().await;
     let channel = harness.chat.seeds().channel_id;
     let path = format!("/channels/{channel}/messages");
@@ -54,7 +54,7 @@ async fn messages_are_created_listed_edited_and_deleted() {
 }
 
 #[tokio::test]
-async fn an_enforced_nonce_returns_the_earlier_message() {
+async fn enforced_nonce_returns_earlier_message() {
     let harness = start().await;
     let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
     let body = json!({"content": "once", "nonce": "turn-1", "enforce_nonce": true});
@@ -67,7 +67,7 @@ async fn an_enforced_nonce_returns_the_earlier_message() {
 }
 
 #[tokio::test]
-async fn what_discord_refuses_is_refused_with_its_code_and_path() {
+async fn refusals_match_discords_codes_and_paths() {
     let harness = start().await;
     let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
     let text = |content: String| json!({"type": 10, "content": content});
@@ -148,7 +148,7 @@ async fn what_discord_refuses_is_refused_with_its_code_and_path() {
 }
 
 #[tokio::test]
-async fn mentions_ping_only_whom_the_rule_admits() {
+async fn allowed_mentions_decide_who_is_pinged() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let path = format!("/channels/{}/messages", seeds.channel_id);
@@ -166,7 +166,7 @@ async fn mentions_ping_only_whom_the_rule_admits() {
 }
 
 #[tokio::test]
-async fn files_come_with_payload_json_and_are_served() {
+async fn uploaded_files_are_served() {
     let harness = start().await;
     let url = format!(
         "{}/channels/{}/messages",
@@ -210,7 +210,7 @@ async fn registered(harness: &crate::harness::Harness) {
 }
 
 #[tokio::test]
-async fn a_deferred_command_becomes_a_message_by_its_token() {
+async fn interaction_token_answers_deferred_command() {
     let harness = start().await;
     registered(&harness).await;
     let seeds = harness.chat.seeds();
@@ -290,7 +290,7 @@ async fn a_deferred_command_becomes_a_message_by_its_token() {
 }
 
 #[tokio::test]
-async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
+async fn modal_submission_carries_its_fields() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let path = format!("/channels/{}/messages", seeds.channel_id);
@@ -325,7 +325,7 @@ async fn a_button_opens_a_modal_and_its_submission_carries_the_fields() {
 }
 
 #[tokio::test]
-async fn a_select_gives_only_what_it_offers_in_messages_and_forms() {
+async fn selects_accept_only_offered_values() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let path = format!("/channels/{}/messages", seeds.channel_id);
@@ -358,7 +358,7 @@ async fn a_select_gives_only_what_it_offers_in_messages_and_forms() {
 }
 
 #[tokio::test]
-async fn without_an_acceptable_answer_the_person_is_told() {
+async fn person_sees_a_failed_interaction() {
     let harness = start().await;
     registered(&harness).await;
     let command = json!({"type": "command", "name": "sandbox", "options": {"prompt": "x"}});
@@ -381,7 +381,7 @@ async fn without_an_acceptable_answer_the_person_is_told() {
 }
 
 #[tokio::test]
-async fn choices_and_message_commands_reach_the_ingress() {
+async fn autocomplete_and_message_commands_reach_ingress() {
     let harness = start().await;
     registered(&harness).await;
     let seeds = harness.chat.seeds();
@@ -409,7 +409,7 @@ async fn choices_and_message_commands_reach_the_ingress() {
 }
 
 #[tokio::test]
-async fn an_interaction_of_another_client_works_once_adopted() {
+async fn adopted_foreign_interactions_work() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let interaction = json!({"id": "1400000000000000001", "type": 2, "token": "from-elsewhere", "channel_id": seeds.channel_id,

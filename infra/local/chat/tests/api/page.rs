@@ -7,7 +7,7 @@ const SCRIPTS: [&str; 7] =
     ["app.js", "dom.js", "text.js", "discord.js", "slack.js", "composer.js", "panel.js"];
 
 #[tokio::test]
-async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
+async fn page_runs_no_foreign_code() {
     let harness = start().await;
     let index = harness.http.get(harness.chat.page()).bearer_auth(CONTROL_KEY);
     let index = index.send().await.unwrap();
@@ -41,7 +41,7 @@ async fn the_page_loads_nothing_foreign_and_never_parses_text_as_markup() {
 }
 
 #[tokio::test]
-async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
+async fn page_and_controls_need_key() {
     let harness = start().await;
     let plain =
         reqwest::Client::builder().redirect(reqwest::redirect::Policy::none()).build().unwrap();
@@ -95,7 +95,7 @@ async fn who_has_not_the_key_neither_sees_the_page_nor_plays_a_person() {
 }
 
 #[tokio::test]
-async fn a_kept_file_runs_nothing() {
+async fn uploaded_files_cannot_run_scripts() {
     let harness = start().await;
     let url = format!("{}/ui/upload?name=x.html", harness.chat.page());
     let sent = harness
@@ -115,7 +115,7 @@ async fn a_kept_file_runs_nothing() {
 }
 
 #[tokio::test]
-async fn viewers_hear_of_messages_and_of_session_records() {
+async fn viewers_get_live_updates() {
     let harness = start().await;
     let live = harness
         .http
@@ -142,7 +142,7 @@ async fn viewers_hear_of_messages_and_of_session_records() {
 }
 
 #[tokio::test]
-async fn replies_to_a_root_that_is_not_kept_are_shown() {
+async fn replies_without_their_root_are_shown() {
     let harness = start().await;
     let posted = harness
         .slack(

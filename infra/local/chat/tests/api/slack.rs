@@ -11,7 +11,7 @@ fn the_documented_vector_is_reproduced() {
 }
 
 #[tokio::test]
-async fn a_message_is_posted_updated_and_found() {
+async fn messages_are_posted_updated_and_found() {
     let harness = start().await;
     let channel = harness.chat.seeds().slack_channel_id;
     let root = harness.slack("chat.postMessage", json!({"channel": channel, "text": "root"})).await;
@@ -52,7 +52,7 @@ async fn a_message_is_posted_updated_and_found() {
 }
 
 #[tokio::test]
-async fn what_slack_refuses_is_refused_by_name() {
+async fn refusals_use_slacks_error_names() {
     let harness = start().await;
     let channel = harness.chat.seeds().slack_channel_id;
     assert_eq!(
@@ -111,7 +111,7 @@ async fn what_slack_refuses_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_mention_arrives_twice_in_alternating_order() {
+async fn mention_arrives_twice_in_alternating_order() {
     let harness = start().await;
     for _ in 0..2 {
         let done = harness
@@ -139,7 +139,7 @@ async fn a_mention_arrives_twice_in_alternating_order() {
 }
 
 #[tokio::test]
-async fn a_failed_event_is_retried_until_it_is_taken() {
+async fn failed_event_is_retried_until_accepted() {
     let harness = start().await;
     harness.control("slack/retries", json!({"delays_ms": [0, 10, 20]})).await;
     harness.ingress.will_answer(500, Value::Null);
@@ -161,7 +161,7 @@ async fn a_failed_event_is_retried_until_it_is_taken() {
 }
 
 #[tokio::test]
-async fn a_press_carries_its_value_and_the_message_or_home_that_it_was_made_in() {
+async fn press_carries_its_value_and_container() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let button = json!([{"type": "actions", "block_id": "b1", "elements": [{"type": "button", "action_id": "reply", "value": "v1:1", "text": {"type": "plain_text", "text": "Reply"}}]}]);
@@ -194,7 +194,7 @@ async fn a_press_carries_its_value_and_the_message_or_home_that_it_was_made_in()
 }
 
 #[tokio::test]
-async fn commands_shortcuts_and_stop_reach_their_routes() {
+async fn commands_shortcuts_and_stops_reach_ingress() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     harness.ingress.will_answer(200, json!({"response_type": "ephemeral", "text": "all is well"}));
@@ -226,7 +226,7 @@ async fn commands_shortcuts_and_stop_reach_their_routes() {
 }
 
 #[tokio::test]
-async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
+async fn file_download_needs_bot_token() {
     let harness = start().await;
     let channel = harness.chat.seeds().slack_channel_id;
     let ask = harness
@@ -252,7 +252,7 @@ async fn a_file_goes_up_in_three_steps_and_down_only_with_the_token() {
 }
 
 #[tokio::test]
-async fn what_another_client_delivers_is_known_once_announced() {
+async fn announced_foreign_events_are_known() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let event = json!({"type": "app_mention", "user": seeds.slack_user_id, "text": "hi", "ts": "1700000000.000200", "channel": seeds.slack_channel_id});
@@ -269,7 +269,7 @@ async fn what_another_client_delivers_is_known_once_announced() {
 }
 
 #[tokio::test]
-async fn what_stands_in_a_messages_inputs_is_sent_with_each_click() {
+async fn press_carries_message_input_values() {
     let harness = start().await;
     let channel = harness.chat.seeds().slack_channel_id;
     let plain = |text: &str| json!({"type": "plain_text", "text": text});

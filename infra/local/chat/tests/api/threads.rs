@@ -2,7 +2,7 @@ use crate::harness::start;
 use serde_json::{Value, json};
 
 #[tokio::test]
-async fn a_thread_has_its_starters_id_and_is_made_once() {
+async fn starter_message_gets_one_thread() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let (_, anchor) = harness
@@ -40,7 +40,7 @@ async fn a_thread_has_its_starters_id_and_is_made_once() {
 }
 
 #[tokio::test]
-async fn an_archived_thread_wakes_by_sending_and_a_locked_one_does_not() {
+async fn sending_reopens_archived_not_locked_threads() {
     let harness = start().await;
     let seeds = harness.chat.seeds();
     let (_, thread) = harness
@@ -72,7 +72,7 @@ async fn an_archived_thread_wakes_by_sending_and_a_locked_one_does_not() {
 }
 
 #[tokio::test]
-async fn faults_meet_the_named_route_as_often_as_asked() {
+async fn armed_faults_hit_named_route() {
     let harness = start().await;
     let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
     harness.control("discord/faults", json!({"route": "POST /api/v10/channels", "count": 2, "status": 429, "retry_after": 0.2})).await;
@@ -114,7 +114,7 @@ async fn limits_are_enforced_once_switched_on() {
 }
 
 #[tokio::test]
-async fn what_was_said_survives_a_restart() {
+async fn messages_survive_a_restart() {
     let harness = start().await;
     let path = format!("/channels/{}/messages", harness.chat.seeds().channel_id);
     let (_, before) = harness.discord("POST", &path, json!({"content": "kept"})).await;

@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn faults_find_their_calls_by_word() {
+    fn calls_map_to_fault_operations() {
         let cases = [
             (Method::POST, "/api/sandbox", "create", None),
             (Method::GET, "/api/sandbox", "list", None),

@@ -187,7 +187,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn half_an_installation_is_none() {
+    fn partial_installation_counts_as_none() {
         let folder = std::env::temp_dir().join(format!("bobbin-present-{}", std::process::id()));
         std::fs::create_dir_all(folder.join("bin")).expect("a temporary folder");
         std::fs::write(folder.join("bin/opencode"), "12345").expect("a file");

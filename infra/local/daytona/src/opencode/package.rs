@@ -141,14 +141,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_is_written_as_npm_writes_it() {
+    fn package_hash_matches_npms_form() {
         let empty = "sha512-z4PhNX7vuL3xVChQ1m2AB9Yg5AULVxXcg/SpIdNs6c5H0NE8XYXysP+DGNKHfuwvY7kxvUdBeoGlODJ6+SfaPg==";
         assert_eq!(integrity(b""), empty);
     }
 
     /// The image that Daytona builds has the same OpenCode, and runs nobody's script on the way.
     #[test]
-    fn the_image_takes_the_pinned_package_by_its_hash_and_runs_no_script() {
+    fn image_installs_only_pinned_package() {
         let image = include_str!("../../../../sandbox/Dockerfile");
         let named: Vec<(&str, &str)> = image
             .lines()

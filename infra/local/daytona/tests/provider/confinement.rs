@@ -28,7 +28,7 @@ fn ended(pid: u32) -> bool {
 }
 
 #[tokio::test]
-async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
+async fn detached_server_ends_with_its_sandbox() {
     for world in worlds("daemon").await {
         let id = world.sandbox("daemon").await;
         let before = world.provider.sandboxes()[0].pids.len();
@@ -48,7 +48,7 @@ async fn a_detached_server_outlives_its_command_and_ends_with_the_sandbox() {
 }
 
 #[tokio::test]
-async fn what_whoever_starts_it_has_open_is_closed_in_a_sandbox() {
+async fn sandbox_inherits_no_open_files() {
     let folder = fresh_folder("open");
     std::fs::create_dir_all(&folder).unwrap();
     let open = std::fs::File::create(folder.join("held-open")).unwrap();
@@ -63,7 +63,7 @@ async fn what_whoever_starts_it_has_open_is_closed_in_a_sandbox() {
 }
 
 #[tokio::test]
-async fn a_confined_sandbox_writes_in_its_own_folder_only() {
+async fn confined_sandbox_writes_only_its_folder() {
     let mut worlds = worlds("writes").await;
     let world = worlds.remove(0);
     if world.provider.confinement() == &Confinement::Bubblewrap {
@@ -95,7 +95,7 @@ async fn a_confined_sandbox_writes_in_its_own_folder_only() {
 }
 
 #[tokio::test]
-async fn a_confined_sandbox_is_nobody_who_may_change_this_machine() {
+async fn confined_sandbox_has_no_host_privileges() {
     let mut worlds = worlds("nobody").await;
     let world = worlds.remove(0);
     if world.provider.confinement() == &Confinement::Bubblewrap {
@@ -122,7 +122,7 @@ async fn a_confined_sandbox_is_nobody_who_may_change_this_machine() {
 }
 
 #[tokio::test]
-async fn a_sandbox_whose_first_process_dies_is_stopped() {
+async fn sandbox_stops_with_its_first_process() {
     for world in worlds("dies").await {
         let id = world.sandbox("dies").await;
         let pid = *world.provider.sandboxes()[0].pids.iter().min().unwrap();

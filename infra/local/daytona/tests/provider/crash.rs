@@ -108,12 +108,12 @@ async fn leaves_nothing(signal: Signal, confined: bool) {
 }
 
 #[tokio::test]
-async fn a_killed_provider_leaves_no_confined_process() {
+async fn killed_provider_leaves_no_confined_process() {
     leaves_nothing(Signal::KILL, true).await;
 }
 
 #[tokio::test]
-async fn a_killed_provider_leaves_no_unconfined_process() {
+async fn killed_provider_leaves_no_unconfined_process() {
     leaves_nothing(Signal::KILL, false).await;
 }
 
@@ -124,7 +124,7 @@ async fn a_terminated_provider_leaves_no_process() {
 
 /// The worst case: the first process is killed together with the provider, so nobody is left to clean up.
 #[tokio::test]
-async fn the_next_start_ends_what_was_left() {
+async fn next_start_kills_leftover_processes() {
     let folder = fresh_folder("leftover");
     std::fs::create_dir_all(&folder).unwrap();
     let mut orphan = Command::new("sleep")

@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::world::World;
 
 #[tokio::test]
-async fn a_lost_answer_follows_an_effect_that_happened() {
+async fn dropped_answer_still_has_its_effect() {
     let world = World::start("lost").await;
     world.arm(json!({ "fault": "drop", "operation": "create" })).await;
     let create = world.request(Method::POST, "/api/sandbox").json(&json!({ "name": "lost" }));
@@ -16,7 +16,7 @@ async fn a_lost_answer_follows_an_effect_that_happened() {
 }
 
 #[tokio::test]
-async fn statuses_and_html_come_instead_of_the_effect() {
+async fn answer_faults_replace_the_effect() {
     let world = World::start("statuses").await;
     world.arm(json!({ "fault": "answer", "operation": "create", "status": 429, "retry_after": 3, "times": 2 })).await;
     for _ in 0..2 {
@@ -47,7 +47,7 @@ async fn statuses_and_html_come_instead_of_the_effect() {
 }
 
 #[tokio::test]
-async fn a_sandbox_can_be_lost_at_once_or_before_a_call() {
+async fn sandbox_vanishes_on_command_or_call() {
     let world = World::start("vanish").await;
     let id = world.sandbox("gone").await;
     let lost = world.post("/_control/lose", json!({ "sandbox": "gone" })).await;
@@ -62,7 +62,7 @@ async fn a_sandbox_can_be_lost_at_once_or_before_a_call() {
 }
 
 #[tokio::test]
-async fn the_list_lags_while_single_reads_do_not() {
+async fn list_lag_spares_single_reads() {
     let world = World::start("lag").await;
     assert_eq!(world.get("/api/sandbox").await.1["items"], json!([]));
     world.arm(json!({ "fault": "list_lag", "ms": 60_000, "for_ms": 60_000 })).await;
@@ -75,7 +75,7 @@ async fn the_list_lags_while_single_reads_do_not() {
 }
 
 #[tokio::test]
-async fn controls_need_the_key_that_no_sandbox_has() {
+async fn control_calls_need_the_key() {
     let world = World::start("control").await;
     let bare =
         world.http.post(format!("{}/_control/lose", world.root())).json(&json!({ "sandbox": "x" }));

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::world::{Specification, World};
 
 #[tokio::test]
-async fn files_go_up_and_come_down_as_they_are() {
+async fn files_round_trip_unchanged() {
     let world = World::start("files").await;
     let tools = Specification::read("daytona-toolbox.json");
     let id = world.sandbox("files").await;
@@ -94,7 +94,7 @@ async fn files_go_up_and_come_down_as_they_are() {
 }
 
 #[tokio::test]
-async fn file_calls_do_not_leave_the_sandbox() {
+async fn file_calls_stay_inside_sandbox() {
     let world = World::start("escape").await;
     let id = world.sandbox("escape").await;
     let base = format!("/toolbox/{id}/files");

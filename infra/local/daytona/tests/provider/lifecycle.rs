@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::world::{Specification, World, fresh_folder, settings, wait_for};
 
 #[tokio::test]
-async fn the_calls_of_a_whole_sdk_walk_answer_as_daytona_does() {
+async fn lifecycle_answers_match_daytonas_specification() {
     let world = World::start("walk").await;
     let (api, tools) =
         (Specification::read("daytona-api.json"), Specification::read("daytona-toolbox.json"));
@@ -139,7 +139,7 @@ async fn operations_answer_by_state() {
 }
 
 #[tokio::test]
-async fn a_failed_start_leaves_a_sandbox_that_can_be_recovered() {
+async fn failed_start_can_be_recovered() {
     let world = World::start("recover").await;
     world.arm(json!({ "fault": "fail_start", "recoverable": true })).await;
     let (status, answer) = world.post("/api/sandbox", json!({ "name": "sick" })).await;
@@ -162,7 +162,7 @@ async fn a_failed_start_leaves_a_sandbox_that_can_be_recovered() {
 }
 
 #[tokio::test]
-async fn a_restart_keeps_sandboxes_and_their_files_and_finds_them_stopped() {
+async fn restart_keeps_sandboxes_stopped_with_files() {
     let folder = fresh_folder("restart");
     let world = World::with(settings(&folder)).await;
     let id = world.sandbox("kept").await;

@@ -51,7 +51,7 @@ async fn heard(world: &World, id: &str, port: u16, said: &str) -> String {
 }
 
 #[tokio::test]
-async fn a_sandbox_reaches_the_named_ports_of_this_machine_and_no_other_by_no_way() {
+async fn sandbox_reaches_only_named_host_ports() {
     let (named, other) = (greeter("the model").await, greeter("the engine").await);
     let Some(world) = world("reaches", Some(named)).await else {
         return;
@@ -82,7 +82,7 @@ async fn a_sandbox_reaches_the_named_ports_of_this_machine_and_no_other_by_no_wa
 }
 
 #[tokio::test]
-async fn sandboxes_listen_on_the_same_port_and_each_is_reached_by_its_own_preview() {
+async fn sandboxes_can_share_port_numbers() {
     let Some(world) = world("ports", None).await else {
         return;
     };
@@ -108,7 +108,7 @@ async fn sandboxes_listen_on_the_same_port_and_each_is_reached_by_its_own_previe
 }
 
 #[tokio::test]
-async fn a_sandbox_cannot_lead_the_provider_to_what_is_anothers() {
+async fn planted_links_reach_no_other_sandbox() {
     let Some(world) = world("links", None).await else {
         return;
     };
@@ -152,7 +152,7 @@ fn host(heard: &Heard) -> Router {
 }
 
 #[tokio::test]
-async fn a_secret_is_put_into_requests_to_its_hosts_and_is_nowhere_in_the_sandbox() {
+async fn secret_is_injected_outside_sandbox() {
     let heard = Heard::default();
     let near = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = near.local_addr().unwrap().port();
@@ -234,7 +234,7 @@ except urllib.error.HTTPError as error: print(error.code, error.read().decode())
 }
 
 #[tokio::test]
-async fn where_nothing_can_be_put_into_requests_no_secret_is_taken() {
+async fn shared_network_refuses_secrets() {
     let world = World::sharing("no-secrets").await;
     let body = json!({ "name": "model", "value": "sk-one", "hosts": ["models.example"] });
     let (status, told) = world.post("/api/secret", body).await;

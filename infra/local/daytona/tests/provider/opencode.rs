@@ -61,7 +61,7 @@ impl Link {
 }
 
 #[tokio::test]
-async fn a_real_opencode_server_runs_behind_its_preview_and_survives_stop_and_start() {
+async fn real_opencode_runs_behind_its_preview() {
     let installed = opencode::install(&cache(), |step| eprintln!("{step}")).await.unwrap();
     assert_eq!(installed.version, opencode::VERSION);
     let again =

@@ -68,7 +68,7 @@ async fn open(world: &World, url: &str, token: &str) -> reqwest::Response {
 }
 
 #[tokio::test]
-async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
+async fn preview_strips_its_token_keeps_authorization() {
     let world = World::sharing("preview").await;
     let id = world.sandbox("preview").await;
     let (url, token) = link(&world, &id).await;
@@ -124,7 +124,7 @@ async fn the_token_opens_and_is_taken_off_while_authorization_passes() {
 }
 
 #[tokio::test]
-async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
+async fn every_start_renews_preview_token() {
     let world = World::sharing("rotation").await;
     let id = world.sandbox("rotation").await;
     let (url, old) = link(&world, &id).await;
@@ -150,7 +150,7 @@ async fn every_start_makes_a_new_token_and_the_old_one_is_redirected() {
 }
 
 #[tokio::test]
-async fn events_flow_at_once_and_count_as_activity() {
+async fn streamed_events_count_as_activity() {
     let world = World::sharing("stream").await;
     let id = world.sandbox("stream").await;
     let inside = Inside::start(&world).await;

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::world::{Specification, World};
 
 #[tokio::test]
-async fn wrong_requests_are_refused_in_daytonas_words() {
+async fn wrong_requests_get_daytonas_errors() {
     let world = World::start("refusals").await;
     let bare = world.http.get(format!("{}/api/sandbox", world.root()));
     let (status, answer) = world.send(bare).await;
@@ -66,7 +66,7 @@ async fn wrong_requests_are_refused_in_daytonas_words() {
 }
 
 #[tokio::test]
-async fn a_list_is_walked_by_cursor_in_order_without_loss() {
+async fn list_pages_by_cursor_without_loss() {
     let world = World::start("list").await;
     for (number, label) in ["a", "b", "a", "a"].iter().enumerate() {
         let build = json!({ "dockerfileContent": "FROM x\n" });

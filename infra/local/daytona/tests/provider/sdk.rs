@@ -79,7 +79,7 @@ async fn walk(given: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round() {
+async fn bobbin_and_daytonas_sdk_share_snapshots() {
     let world = World::start("sdk").await;
     let client = client(&world, DEV.id);
     assert_eq!(client.facts().snapshots().err(), None);
@@ -122,7 +122,7 @@ async fn what_bobbin_keeps_daytonas_own_sdk_begins_with_and_the_other_way_round(
 }
 
 #[tokio::test]
-async fn a_snapshot_is_asked_for_once_found_again_and_deleted_once() {
+async fn snapshot_create_and_delete_are_idempotent() {
     let world = World::start("kept-by-us").await;
     let client = client(&world, DEV.id);
     let name = SnapshotName::new(DEV, &key(), 1, 1_000);
@@ -166,7 +166,7 @@ async fn a_snapshot_is_asked_for_once_found_again_and_deleted_once() {
 }
 
 #[tokio::test]
-async fn what_a_snapshot_needs_first_is_said() {
+async fn snapshot_refusal_says_what_is_needed() {
     let world = World::start("kept-needs").await;
     let client = client(&world, DEV.id);
     let name = SnapshotName::new(DEV, &key(), 1, 1_000);

@@ -8,7 +8,7 @@ use crate::world::{Specification, World, fresh_folder, settings, wait_for};
 const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
 
 #[tokio::test]
-async fn snapshots_and_secrets_are_kept_and_secret_values_are_not() {
+async fn stored_secrets_omit_their_values() {
     let world = World::start("snapshots").await;
     let api = Specification::read("daytona-api.json");
     let body = json!({ "name": "prepared", "buildInfo": { "dockerfileContent": "FROM x\nENTRYPOINT [\"true\"]\n" } });
@@ -61,7 +61,7 @@ async fn keep(world: &World, sandbox: &str, name: &str, back: &str) -> bool {
 }
 
 #[tokio::test]
-async fn a_sandbox_made_from_a_snapshot_of_another_has_its_files_and_goes_its_own_way() {
+async fn snapshot_copies_are_independent() {
     let world = World::start("kept").await;
     let source = world.sandbox("source").await;
     let script = "mkdir -p project && cd project && printf one >a.txt && ln -s a.txt link && printf run >tool && chmod 755 tool
@@ -108,7 +108,7 @@ async fn a_sandbox_made_from_a_snapshot_of_another_has_its_files_and_goes_its_ow
 }
 
 #[tokio::test]
-async fn a_snapshot_is_made_of_what_is_started_or_stopped_and_nothing_else_happens_meanwhile() {
+async fn snapshotting_blocks_other_operations() {
     let world = World::start("kept-states").await;
     let id = world.sandbox("one").await;
     world.arm(json!({ "fault": "hold_state", "state": "snapshotting", "ms": 1_500 })).await;
@@ -142,7 +142,7 @@ async fn a_snapshot_is_made_of_what_is_started_or_stopped_and_nothing_else_happe
 }
 
 #[tokio::test]
-async fn a_snapshot_that_comes_to_nothing_is_told_nowhere() {
+async fn failed_snapshot_leaves_no_trace() {
     let world = World::start("kept-lost").await;
     let id = world.sandbox("one").await;
     world.arm(json!({ "fault": "lose_snapshot" })).await;
@@ -158,7 +158,7 @@ async fn a_snapshot_that_comes_to_nothing_is_told_nowhere() {
 }
 
 #[tokio::test]
-async fn snapshots_outlive_the_provider_and_half_of_one_does_not() {
+async fn only_finished_snapshots_survive_restart() {
     let folder = fresh_folder("kept-restart");
     let world = World::with(settings(&folder)).await;
     let id = world.sandbox("one").await;
@@ -184,7 +184,7 @@ async fn snapshots_outlive_the_provider_and_half_of_one_does_not() {
 }
 
 #[tokio::test]
-async fn a_snapshot_that_nobody_uses_falls_asleep_and_is_woken() {
+async fn unused_snapshot_sleeps_until_activated() {
     let world = World::start("kept-asleep").await;
     let id = world.sandbox("one").await;
     assert!(keep(&world, &id, "mine", "started").await);
@@ -204,7 +204,7 @@ async fn a_snapshot_that_nobody_uses_falls_asleep_and_is_woken() {
 }
 
 #[tokio::test]
-async fn there_are_as_many_snapshots_as_the_organisation_may_have() {
+async fn snapshot_quota_is_enforced() {
     let world = World::start("kept-quota").await;
     let id = world.sandbox("one").await;
     let (_, usage) = world.get(&format!("/api/organizations/{ORGANIZATION}/usage")).await;

@@ -7,7 +7,7 @@ use crate::sdk::{begin, client, running};
 use crate::world::{World, fresh_folder, settings};
 
 #[tokio::test]
-async fn an_idle_sandbox_is_stopped_then_archived() {
+async fn idle_sandbox_is_stopped_then_archived() {
     let world = World::start("autostop").await;
     let body = json!({ "name": "idle", "autoStopInterval": 20, "autoArchiveInterval": 60 });
     let id = world.create(body).await;
@@ -32,7 +32,7 @@ async fn an_idle_sandbox_is_stopped_then_archived() {
 }
 
 #[tokio::test]
-async fn where_memory_is_short_the_longest_unused_is_stopped_and_says_why() {
+async fn short_memory_stops_idlest_sandbox() {
     let mut short = settings(&fresh_folder("memory"));
     short.run.memory_left_mb = u64::MAX;
     let world = World::with(short).await;
@@ -58,7 +58,7 @@ async fn where_memory_is_short_the_longest_unused_is_stopped_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_keep_alive_by_id_counts_and_by_name_does_not() {
+async fn keep_alive_counts_only_by_id() {
     let world = World::start("keepalive").await;
     let id = world.sandbox("keepalive").await;
     world.advance(10).await;
@@ -72,7 +72,7 @@ async fn a_keep_alive_by_id_counts_and_by_name_does_not() {
 }
 
 #[tokio::test]
-async fn time_to_live_and_auto_delete_end_a_sandbox() {
+async fn ttl_and_auto_delete_end_sandboxes() {
     let world = World::start("ttl").await;
     let body = json!({ "name": "short", "autoStopInterval": 0, "ttlMinutes": 90 });
     let id = world.post("/api/sandbox", body).await.1["id"].as_str().unwrap().to_owned();
@@ -101,7 +101,7 @@ async fn time_to_live_and_auto_delete_end_a_sandbox() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_is_worked_in_outlives_the_time_it_was_made_with() {
+async fn active_sandbox_outlives_initial_ttl() {
     let world = World::start("kept").await;
     let client = client(&world, "this-one");
     begin(&client, 1, None).await.unwrap();

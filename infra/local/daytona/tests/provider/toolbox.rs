@@ -4,7 +4,7 @@ use serde_json::json;
 use crate::world::{Specification, World, wait_for};
 
 #[tokio::test]
-async fn a_command_over_its_time_is_killed_with_everything_it_started() {
+async fn timed_out_command_dies_with_children() {
     let world = World::start("timeout").await;
     let id = world.sandbox("timeout").await;
     let body = json!({ "command": "sleep 300 & sleep 300", "timeout": 1 });
@@ -17,7 +17,7 @@ async fn a_command_over_its_time_is_killed_with_everything_it_started() {
 }
 
 #[tokio::test]
-async fn exec_tells_code_and_both_streams_in_order_and_refuses_nonsense() {
+async fn exec_returns_code_and_both_streams() {
     let world = World::start("exec").await;
     let id = world.sandbox("exec").await;
     let ran = world.exec(&id, "echo one; echo two >&2; echo three; exit 7").await;
@@ -57,7 +57,7 @@ async fn exec_tells_code_and_both_streams_in_order_and_refuses_nonsense() {
 }
 
 #[tokio::test]
-async fn the_hosts_environment_is_not_visible_inside() {
+async fn host_environment_is_invisible_inside() {
     let world = World::start("environment").await;
     let id = world.sandbox("environment").await;
     let seen = world.exec(&id, "env").await["result"].as_str().unwrap().to_owned();
@@ -71,7 +71,7 @@ async fn the_hosts_environment_is_not_visible_inside() {
 }
 
 #[tokio::test]
-async fn a_session_keeps_folder_and_variables_and_takes_input() {
+async fn session_keeps_its_shell_state() {
     let world = World::start("session").await;
     let tools = Specification::read("daytona-toolbox.json");
     let id = world.sandbox("session").await;
@@ -114,7 +114,7 @@ async fn a_session_keeps_folder_and_variables_and_takes_input() {
 }
 
 #[tokio::test]
-async fn the_sandbox_tells_where_it_is_and_what_listens() {
+async fn toolbox_tells_folders_and_open_ports() {
     let world = World::sharing("where").await;
     let id = world.sandbox("where").await;
     let home = json!({ "dir": world.provider.sandboxes()[0].dir });

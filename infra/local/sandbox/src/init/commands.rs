@@ -207,7 +207,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_character_is_told_when_all_of_it_has_come() {
+    fn split_characters_are_held_until_whole() {
         let mut held = "aä".as_bytes()[..2].to_vec();
         assert_eq!(whole_characters(&mut held), "a");
         held.extend_from_slice(&"ä€".as_bytes()[1..]);

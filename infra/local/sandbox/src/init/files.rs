@@ -255,7 +255,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_absolute_path_leads_only_where_processes_may_go() {
+    fn absolute_paths_respect_confinement() {
         let at = |confined, path| {
             let home = PathBuf::from("/s/home");
             let found = Ground { home, confined }.path(path);

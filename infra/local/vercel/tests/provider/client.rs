@@ -94,7 +94,7 @@ async fn reaches(client: &VercelSandboxes, name: &str, state: SandboxState) {
 }
 
 #[tokio::test]
-async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted() {
+async fn sandbox_keeps_disk_across_sessions() {
     let world = World::start("life").await;
     let client = client(&world);
     assert_eq!(state(&client, &name(1)).await, Ok(SandboxState::Gone));
@@ -159,7 +159,7 @@ async fn a_sandbox_is_made_once_stopped_with_its_disk_resumed_anew_and_deleted()
 }
 
 #[tokio::test]
-async fn a_tenants_sandboxes_are_counted_and_listed_and_a_strangers_are_left_alone() {
+async fn foreign_stack_sandboxes_are_left_alone() {
     let world = World::start("list").await;
     let (ours, theirs) = (client(&world), client_of(&world, Stack { id: "another", ..DEV }));
     let longer = client_of(&world, Stack { name: "dev-eu", ..DEV });
@@ -187,7 +187,7 @@ async fn a_tenants_sandboxes_are_counted_and_listed_and_a_strangers_are_left_alo
 }
 
 #[tokio::test]
-async fn a_lost_answer_and_a_failure_are_repaired_by_asking_again() {
+async fn retry_repairs_lost_answers() {
     let world = World::start("lost").await;
     let client = client(&world);
     world.arm(json!({ "fault": "drop", "operation": "create" })).await;
@@ -227,7 +227,7 @@ async fn a_lost_answer_and_a_failure_are_repaired_by_asking_again() {
 }
 
 #[tokio::test]
-async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_disk() {
+async fn session_timeout_cuts_commands_keeps_disk() {
     let world = World::start("hard-end").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
@@ -262,7 +262,7 @@ async fn the_end_of_a_sessions_time_ends_a_command_in_the_middle_and_keeps_the_d
 }
 
 #[tokio::test]
-async fn work_that_goes_on_keeps_its_session_alive() {
+async fn keep_alive_extends_running_session() {
     let world = World::start("alive").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
@@ -282,7 +282,7 @@ async fn work_that_goes_on_keeps_its_session_alive() {
 }
 
 #[tokio::test]
-async fn a_command_that_runs_over_its_time_is_ended() {
+async fn overrunning_command_is_ended() {
     let world = World::start("over").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
@@ -299,7 +299,7 @@ async fn a_command_that_runs_over_its_time_is_ended() {
 }
 
 #[tokio::test]
-async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
+async fn snapshot_lives_under_its_own_name() {
     let world = World::start("snapshots").await;
     let client = client(&world);
     let facts = client.facts();
@@ -373,7 +373,7 @@ async fn a_snapshot_is_kept_under_its_name_begun_with_and_deleted() {
 }
 
 #[tokio::test]
-async fn a_sandbox_that_is_lost_or_whose_disk_is_lost_is_gone() {
+async fn lost_sandbox_is_gone() {
     let world = World::start("gone").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
@@ -393,7 +393,7 @@ async fn a_sandbox_that_is_lost_or_whose_disk_is_lost_is_gone() {
 }
 
 #[tokio::test]
-async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
+async fn key_is_injected_outside_sandbox() {
     // What stands for a provider of models: it tells the key that it was sent.
     let told = axum::Router::new().fallback(async |headers: axum::http::HeaderMap| {
         let key = headers.get("authorization");
@@ -446,7 +446,7 @@ async fn a_key_is_put_into_requests_outside_the_sandbox_and_never_into_it() {
 }
 
 #[tokio::test]
-async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
+async fn foreign_page_is_no_agent() {
     let world = World::start("page").await;
     let client = client(&world);
     begin(&client, 1, None).await.unwrap();
@@ -484,7 +484,7 @@ async fn a_route_that_answers_somebody_elses_page_is_no_agent() {
 }
 
 #[tokio::test]
-async fn without_a_token_or_a_project_nothing_is_asked() {
+async fn missing_token_or_project_is_reported() {
     let world = World::start("none").await;
     for (token, project, said) in
         [("", PROJECT, "The key vercel_token is missing"), (TOKEN, "", "vercel_project_id")]

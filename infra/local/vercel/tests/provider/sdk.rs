@@ -17,7 +17,7 @@ async fn walk(given: Value) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn vercels_own_client_finds_what_its_user_expects() {
+async fn vercels_sdk_works_against_emulator() {
     let world = World::start("sdk").await;
     let sdk = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/sdk");
     let packages = tools::node("vercel-sdk-javascript", &sdk).unwrap();

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_misses_an_agent_is_told_how_to_install_it() {
+    fn missing_agent_error_explains_installation() {
         let missing = |id: &str| Missing::NotInstalled {
             id: id.to_owned(),
             program: id.to_owned(),

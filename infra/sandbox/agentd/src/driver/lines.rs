@@ -93,7 +93,7 @@ mod tests {
     }
 
     #[test]
-    fn no_byte_and_no_length_ends_the_reading() {
+    fn odd_lines_do_not_end_reading() {
         let text = |text: &str| Line::Text(text.to_owned());
         let odd = b"one\r\ncaf\xe9 \xff\n\n\xc3\xa9\nlast";
         let expected = ["one", "caf\u{fffd} \u{fffd}", "", "é", "last"].map(text);

@@ -27,7 +27,7 @@ fn ids(log: &Log, after: u64) -> Vec<u64> {
 }
 
 #[test]
-fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_ones() {
+fn truncated_log_keeps_whole_lines() {
     let folder = tempfile::tempdir().unwrap();
     let whole = folder.path().join("whole");
     let (mut log, ..) = open(&whole);
@@ -57,7 +57,7 @@ fn a_log_that_is_cut_at_any_byte_has_the_whole_lines_before_and_takes_the_next_o
 }
 
 #[test]
-fn a_byte_that_has_changed_costs_its_own_line_and_no_other() {
+fn damaged_byte_costs_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let (mut log, ..) = open(&path);
@@ -74,7 +74,7 @@ fn a_byte_that_has_changed_costs_its_own_line_and_no_other() {
 }
 
 #[test]
-fn events_are_found_by_the_one_before_them_and_pages_are_bounded_by_number_and_size() {
+fn event_pages_start_after_an_id() {
     let folder = tempfile::tempdir().unwrap();
     let (mut log, ..) = open(&folder.path().join("log"));
     for first in (1..1000).step_by(10) {
@@ -94,7 +94,7 @@ fn events_are_found_by_the_one_before_them_and_pages_are_bounded_by_number_and_s
 }
 
 #[test]
-fn a_log_at_its_bound_takes_nothing_more_and_keeps_what_it_has() {
+fn full_log_refuses_and_keeps_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let (mut log, _) = Log::open(&path, 200, |_| {}).unwrap();
@@ -107,7 +107,7 @@ fn a_log_at_its_bound_takes_nothing_more_and_keeps_what_it_has() {
 }
 
 #[test]
-fn a_log_at_its_bound_still_takes_ends() {
+fn full_log_still_takes_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let (mut log, _) = Log::open(&path, 100, |_| {}).unwrap();

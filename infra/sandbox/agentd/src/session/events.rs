@@ -109,7 +109,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn no_two_events_share_a_number_and_asks_name_the_session_that_was_asked_for() {
+    fn event_numbers_are_unique() {
         let mut converter = Converter::of("claude");
         let mut numbering = Numbering { session: "thread-1".to_owned(), ..Numbering::default() };
         let text = |text: &str| json!({"type": "text", "text": text});

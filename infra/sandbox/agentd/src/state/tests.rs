@@ -27,7 +27,7 @@ fn permission(id: &str) -> Ask {
 }
 
 #[test]
-fn a_turn_is_taken_once_whatever_has_become_of_it() {
+fn turn_is_accepted_once() {
     let mut state = State::default();
     assert_eq!(take(&mut state, "t1", "a"), Ok(Acceptance::Accepted));
     for phase in ["queued", "running", "ended"] {
@@ -44,7 +44,7 @@ fn a_turn_is_taken_once_whatever_has_become_of_it() {
 }
 
 #[test]
-fn turns_run_one_after_the_other_in_the_order_in_which_they_were_taken() {
+fn turns_run_in_order_accepted() {
     let mut state = State::default();
     take(&mut state, "b", "1").unwrap();
     take(&mut state, "a", "2").unwrap();
@@ -57,7 +57,7 @@ fn turns_run_one_after_the_other_in_the_order_in_which_they_were_taken() {
 }
 
 #[test]
-fn an_ask_is_answered_once_in_its_own_words_and_goes_with_its_turn() {
+fn ask_is_answered_only_once() {
     let mut state = State::default();
     take(&mut state, "t", "1").unwrap();
     state.apply(Change::Submitted { turn: "t".to_owned() });
@@ -74,7 +74,7 @@ fn an_ask_is_answered_once_in_its_own_words_and_goes_with_its_turn() {
 }
 
 #[test]
-fn a_turn_that_waits_is_cancelled_without_a_run_and_one_that_runs_is_told_once() {
+fn queued_turn_is_cancelled_without_running() {
     let mut state = State::default();
     take(&mut state, "t1", "1").unwrap();
     take(&mut state, "t2", "2").unwrap();
@@ -91,7 +91,7 @@ fn a_turn_that_waits_is_cancelled_without_a_run_and_one_that_runs_is_told_once()
 }
 
 #[test]
-fn so_many_turns_wait_and_no_more() {
+fn queue_length_is_bounded() {
     let mut state = State::default();
     for number in 0..QUEUED_MAX {
         take(&mut state, &format!("t{number}"), "x").unwrap();
@@ -101,7 +101,7 @@ fn so_many_turns_wait_and_no_more() {
 }
 
 #[test]
-fn a_log_that_ends_after_any_change_is_a_session_in_which_no_turn_can_run_twice() {
+fn no_turn_runs_twice_after_replay() {
     let changes = [
         Change::Accepted { turn: "t1".to_owned(), prompt: prompt("1") },
         Change::Submitted { turn: "t1".to_owned() },
@@ -131,7 +131,7 @@ fn a_log_that_ends_after_any_change_is_a_session_in_which_no_turn_can_run_twice(
 }
 
 #[test]
-fn a_turn_whose_end_was_not_written_is_over_when_the_next_begins() {
+fn next_turn_ends_the_previous() {
     let mut state = State::default();
     take(&mut state, "t1", "1").unwrap();
     take(&mut state, "t2", "2").unwrap();

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::world::{Daemon, TOKEN, http};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_refusal() {
+async fn every_call_answers_as_described() {
     let daemon = Daemon::start().await;
     assert_eq!(daemon.get("/v1/health").await, json!({"status": "ok"}));
     let agents = daemon.get("/v1/agents").await;
@@ -128,7 +128,7 @@ async fn every_call_of_the_description_is_answered_as_it_says_and_so_is_every_re
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_has_not_the_token_is_told_so_and_nothing_else() {
+async fn every_path_needs_the_token() {
     let daemon = Daemon::start().await;
     let almost = &TOKEN[..TOKEN.len() - 1];
     let wrong = [

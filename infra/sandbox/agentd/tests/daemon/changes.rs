@@ -69,7 +69,7 @@ fn everything(folder: &Path) -> Vec<(String, Vec<u8>, std::time::SystemTime)> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_turn_changes_is_told_and_the_repository_is_as_it_was() {
+async fn reading_changes_keeps_repository_untouched() {
     let daemon = Daemon::start().await;
     repository(&daemon.project());
     std::fs::write(daemon.project().join("before.txt"), "mine\n").unwrap();
@@ -129,7 +129,7 @@ async fn what_a_turn_changes_is_told_and_the_repository_is_as_it_was() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_there_is_no_repository_changes_are_told_and_none_is_made() {
+async fn changes_need_no_repository() {
     let daemon = Daemon::start().await;
     std::fs::write(daemon.project().join("old.txt"), "old\n").unwrap();
     daemon.create("s").await;
@@ -146,7 +146,7 @@ async fn where_there_is_no_repository_changes_are_told_and_none_is_made() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_was_sent_into_a_turn_counts_with_it_and_a_turn_that_ends_badly_has_changes_too() {
+async fn turn_includes_changes_of_prompts_within() {
     let daemon = Daemon::start().await;
     repository(&daemon.project());
     daemon.create("s").await;
@@ -178,7 +178,7 @@ async fn what_was_sent_into_a_turn_counts_with_it_and_a_turn_that_ends_badly_has
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sessions_in_worktrees_of_one_repository_work_side_by_side_and_each_has_its_own_changes() {
+async fn worktree_sessions_have_separate_changes() {
     let daemon = Daemon::start().await;
     repository(&daemon.project());
     for name in ["left", "right"] {
@@ -208,7 +208,7 @@ async fn sessions_in_worktrees_of_one_repository_work_side_by_side_and_each_has_
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn with_too_much_to_look_at_the_turn_runs_and_its_changes_are_unknown() {
+async fn too_many_changes_are_unknown() {
     let daemon = Daemon::start().await;
     repository(&daemon.project());
     daemon.create("s").await;
@@ -228,7 +228,7 @@ async fn with_too_much_to_look_at_the_turn_runs_and_its_changes_are_unknown() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_repository_cannot_have_anything_run_by_being_looked_at() {
+async fn reading_changes_runs_no_repository_code() {
     let daemon = Daemon::start().await;
     let project = daemon.project();
     repository(&project);
@@ -255,7 +255,7 @@ async fn a_repository_cannot_have_anything_run_by_being_looked_at() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_index_that_is_no_file_costs_neither_the_daemon_nor_the_changes() {
+async fn odd_git_index_is_harmless() {
     for make in [
         "rm .git/index .git/info/exclude; mkfifo .git/index .git/info/exclude",
         "ln -sf /dev/zero .git/index",

@@ -69,7 +69,7 @@ async fn conversation(client: &AgentClient) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn server_mode_speaks_to_a_daemon_that_is_there() {
+async fn server_mode_uses_a_running_daemon() {
     let daemon = Daemon::start().await;
     let client = AgentClient::server(&daemon.url(""), TOKEN).unwrap();
     conversation(&client).await;
@@ -80,7 +80,7 @@ async fn server_mode_speaks_to_a_daemon_that_is_there() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn embedded_mode_starts_a_daemon_of_its_own_and_leaves_nothing() {
+async fn embedded_daemon_leaves_no_process() {
     let folder = tempfile::tempdir().unwrap();
     let daemon = Embedded::start(&options(folder.path())).await.unwrap();
     conversation(daemon.client()).await;
@@ -92,7 +92,7 @@ async fn embedded_mode_starts_a_daemon_of_its_own_and_leaves_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn auto_mode_takes_the_daemon_whose_address_it_is_given_and_starts_one_otherwise() {
+async fn auto_mode_prefers_the_given_daemon() {
     let there = Daemon::start().await;
     let folder = tempfile::tempdir().unwrap();
     let given = Auto::open(Some((&there.url(""), TOKEN)), &options(folder.path())).await.unwrap();
@@ -107,7 +107,7 @@ async fn auto_mode_takes_the_daemon_whose_address_it_is_given_and_starts_one_oth
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_cannot_start_says_so_at_once() {
+async fn failed_daemon_start_is_explained() {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("state"), "a file where the folder should be").unwrap();
     let error = Embedded::start(&options(folder.path())).await.unwrap_err().to_string();
@@ -125,7 +125,7 @@ async fn a_daemon_that_cannot_start_says_so_at_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_embedded_daemon_ends_when_the_program_that_started_it_is_killed() {
+async fn embedded_daemon_ends_with_parent() {
     let folder = tempfile::tempdir().unwrap();
     let mut parent = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "client::parent", "--ignored", "--nocapture"])
@@ -144,7 +144,7 @@ async fn an_embedded_daemon_ends_when_the_program_that_started_it_is_killed() {
         .await;
 }
 
-/// No test: what [`an_embedded_daemon_ends_when_the_program_that_started_it_is_killed`] starts and kills.
+/// No test: what [`embedded_daemon_ends_with_parent`] starts and kills.
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "is started by another test"]
 async fn parent() {

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::world::{Daemon, TOKEN, signal, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn after_a_kill_at_any_event_all_that_was_told_is_there_and_the_cut_turn_says_so() {
+async fn kill_keeps_events_and_loses_turn() {
     let mut daemon = Daemon::start().await;
     daemon.create("s").await;
     daemon.send("s", "done", "say before").await;
@@ -59,7 +59,7 @@ async fn after_a_kill_at_any_event_all_that_was_told_is_there_and_the_cut_turn_s
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_had_not_begun_does_not_begin_by_itself_after_a_stop() {
+async fn stop_loses_the_queued_turn() {
     for kills in [true, false] {
         let mut daemon = Daemon::start().await;
         daemon.create("s").await;
@@ -84,7 +84,7 @@ async fn a_turn_that_had_not_begun_does_not_begin_by_itself_after_a_stop() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hundred_thousand_events_take_no_more_memory_and_are_had_from_any_offset() {
+async fn memory_does_not_grow_with_events() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     daemon.send("s", "warm", "many 2000 100").await;
@@ -115,7 +115,7 @@ fn resident_kb(pid: u32) -> u64 {
 }
 
 #[test]
-fn two_daemons_on_one_folder_are_one_too_many_and_the_second_says_so() {
+fn second_daemon_on_state_folder_refuses() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let daemon = runtime.block_on(Daemon::start());
     let mut second = Command::new(env!("CARGO_BIN_EXE_bobbin-agentd"));
@@ -157,7 +157,7 @@ async fn on_a_small_disk(kilobytes: u32) -> Option<Daemon> {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_ends_the_turn_that_cannot_be_kept_and_says_so() {
+async fn full_disk_fails_the_turn() {
     let Some(daemon) = on_a_small_disk(2_000).await else {
         return;
     };
@@ -222,7 +222,7 @@ async fn filled(daemon: &Daemon, how: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_disk_refuses_no_stop() {
+async fn full_disk_still_allows_cancel() {
     // With what was set aside, and without.
     for before in ["true", "rm ../state/reserve"] {
         let Some(daemon) = on_a_small_disk(2_000).await else {

@@ -20,7 +20,7 @@ async fn littered() -> (Daemon, Vec<u32>) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn sigterm_and_sigint_end_it_and_all_that_descends_from_it() {
+async fn signals_end_daemon_and_descendants() {
     for name in ["TERM", "INT"] {
         let (mut daemon, processes) = littered().await;
         daemon.signal(name);
@@ -32,7 +32,7 @@ async fn sigterm_and_sigint_end_it_and_all_that_descends_from_it() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_serving_half_that_is_killed_leaves_nothing_before_another_one_serves() {
+async fn killed_server_leaves_no_processes() {
     let (daemon, processes) = littered().await;
     signal("KILL", daemon.serving());
     daemon.wait_until_it_answers().await;
@@ -42,7 +42,7 @@ async fn a_serving_half_that_is_killed_leaves_nothing_before_another_one_serves(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reaping_half_that_is_killed_takes_the_serving_one_and_its_agents_along() {
+async fn killed_reaper_ends_server_and_agents() {
     let (daemon, processes) = littered().await;
     daemon.signal("KILL");
     let shed = processes[1];
@@ -53,7 +53,7 @@ async fn a_reaping_half_that_is_killed_takes_the_serving_one_and_its_agents_alon
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_next_daemon_ends_what_was_left_when_both_halves_were_killed_at_once() {
+async fn next_daemon_ends_leftover_processes() {
     let (mut daemon, processes) = littered().await;
     let serving = daemon.serving();
     daemon.signal("STOP");
@@ -66,7 +66,7 @@ async fn the_next_daemon_ends_what_was_left_when_both_halves_were_killed_at_once
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminated_session_leaves_no_process_of_its_agent() {
+async fn terminated_session_leaves_no_process() {
     let (daemon, processes) = littered().await;
     assert_eq!(daemon.post("/v1/sessions/s/terminate", json!({})).await.status, 204);
     let (shed, serving) = (processes[1], daemon.serving());
@@ -78,7 +78,7 @@ async fn a_terminated_session_leaves_no_process_of_its_agent() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_an_agent_leaves_behind_is_buried() {
+async fn orphaned_processes_are_reaped() {
     let (daemon, processes) = littered().await;
     signal("KILL", processes[0]);
     let reaper = daemon.child.id();

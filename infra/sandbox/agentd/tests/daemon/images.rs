@@ -26,7 +26,7 @@ pub async fn look(daemon: &Daemon, turn: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_agent_that_takes_images_is_given_them_and_any_other_is_told_where_they_are() {
+async fn images_go_only_to_capable_agents() {
     for (sees, environment) in [(true, vec![("STANDIN_SEES", "1")]), (false, Vec::new())] {
         let daemon = Daemon::start_with(&["--acp", &stand_in()], &environment).await;
         let project = daemon.project().canonicalize().unwrap();
@@ -58,7 +58,7 @@ async fn an_agent_that_takes_images_is_given_them_and_any_other_is_told_where_th
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_no_file_within_the_bound_is_not_read_as_an_image() {
+async fn special_or_huge_files_stay_links() {
     let daemon = Daemon::start_with(&["--acp", &stand_in()], &[("STANDIN_SEES", "1")]).await;
     let project = daemon.project();
     let made = Command::new("mkfifo").arg(project.join("fifo.png")).status();

@@ -115,7 +115,7 @@ async fn scenarios(daemon: &mut Daemon, agent: &str) -> Value {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a real agent: just deep"]
-async fn the_real_claude_code_says_does_asks_is_cancelled_fails_and_goes_on_after_a_stop() {
+async fn real_claude_code_passes_all_scenarios() {
     let model = Model::start(0).await.unwrap();
     let base = model.base_url();
     let base = base.trim_end_matches("/v1").to_owned();
@@ -144,7 +144,7 @@ async fn the_real_claude_code_says_does_asks_is_cancelled_fails_and_goes_on_afte
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a real agent: just deep"]
-async fn the_real_codex_says_does_asks_is_cancelled_fails_and_goes_on_after_a_stop() {
+async fn real_codex_passes_all_scenarios() {
     let model = Model::start(0).await.unwrap();
     let config = format!(
         "model = \"{MODEL_ID}\"\nmodel_provider = \"fake\"\n[model_providers.fake]\nname = \"fake\"\nbase_url = \"{}\"\nenv_key = \"FAKE_KEY\"\nwire_api = \"responses\"\n",
@@ -189,7 +189,7 @@ fn hostile(project: &std::path::Path) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a real agent: just deep"]
-async fn a_repository_configures_claude_code_and_codex_only_where_it_may() {
+async fn project_config_needs_permission() {
     let model = Model::start(0).await.unwrap();
     let base = model.base_url();
     for agent in ["claude", "codex"] {
@@ -243,7 +243,7 @@ async fn listener() -> (String, Arc<Mutex<String>>) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a real agent: just deep"]
-async fn a_repository_s_skills_are_offered_to_the_model_only_where_they_may() {
+async fn project_skills_need_permission() {
     for agent in ["claude", "codex"] {
         for (may, word) in [(false, "off"), (true, "on")] {
             let (base, heard) = listener().await;

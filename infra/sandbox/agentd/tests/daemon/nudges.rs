@@ -87,8 +87,7 @@ fn stands(folder: &Path, text: &str) -> bool {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ask_and_an_end_are_said_once_each_without_a_word_of_the_turn_and_the_token_is_in_no_file()
- {
+async fn nudge_is_sent_once_without_content() {
     let (daemon, ear) = (Daemon::start().await, Ear::open(&[202]).await);
     daemon.create("s").await;
     send(&daemon, "t", "ask touch x", nudge(&ear)).await;
@@ -109,8 +108,7 @@ async fn an_ask_and_an_end_are_said_once_each_without_a_word_of_the_turn_and_the
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn whoever_cannot_take_it_just_now_is_told_again_three_times_at_most_and_who_refuses_it_is_not()
- {
+async fn nudge_has_at_most_three_attempts() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let later = Ear::open(&[409, 503, 202]).await;
@@ -131,7 +129,7 @@ async fn whoever_cannot_take_it_just_now_is_told_again_three_times_at_most_and_w
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_ends_as_ever_where_there_is_no_way_out_or_the_nudge_cannot_be_used() {
+async fn unusable_nudge_is_harmless() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let gone = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
@@ -152,7 +150,7 @@ async fn a_turn_ends_as_ever_where_there_is_no_way_out_or_the_nudge_cannot_be_us
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_daemon_that_was_started_anew_says_nothing_of_the_turns_before() {
+async fn restarted_daemon_sends_no_old_nudges() {
     let (mut daemon, ear) = (Daemon::start().await, Ear::open(&[202]).await);
     daemon.create("s").await;
     send(&daemon, "cut", "ask touch x", json!(null)).await;

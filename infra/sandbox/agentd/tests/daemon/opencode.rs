@@ -84,7 +84,7 @@ async fn permission(daemon: &Daemon, turn: &str, reply: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a real agent: just deep"]
-async fn the_real_opencode_says_does_asks_is_cancelled_fails_and_goes_on_after_a_stop() {
+async fn real_opencode_passes_all_scenarios() {
     let model = Model::start(0).await.unwrap();
     let Some(mut daemon) = opencode(&model).await else {
         return;
@@ -191,7 +191,7 @@ async fn compat(daemon: &Daemon, own: &str) {
 
 #[tokio::test(flavor = "multi_thread")]
 #[ignore = "a real agent: just deep"]
-async fn a_repository_brings_opencode_skills_and_commands_only_where_it_may() {
+async fn opencode_skills_need_permission() {
     for (may, word) in [(false, "off"), (true, "on")] {
         let model = Model::start(0).await.unwrap();
         let more = [("BOBBIN_AGENTD_PROJECT_CONFIG", word)];

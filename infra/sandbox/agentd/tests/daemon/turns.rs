@@ -10,7 +10,7 @@ use serde_json::json;
 use crate::world::{Daemon, TOKEN, WAIT_MAX, http, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_that_is_sent_again_at_once_and_after_its_end_is_one_run() {
+async fn resent_turn_runs_once() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let sends = futures::future::join_all((0..8).map(|_| daemon.send("s", "t", "say once"))).await;
@@ -30,7 +30,7 @@ async fn a_turn_that_is_sent_again_at_once_and_after_its_end_is_one_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn two_clients_that_write_at_once_have_their_turns_run_one_after_the_other() {
+async fn concurrent_clients_turns_are_serialised() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let client = async |name: &str| {
@@ -65,7 +65,7 @@ async fn two_clients_that_write_at_once_have_their_turns_run_one_after_the_other
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_client_that_leaves_at_any_byte_of_its_request_has_started_its_turn_once_or_not_at_all() {
+async fn aborted_request_never_duplicates_turn() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let body = json!({"message": "say x", "turn": "T"}).to_string();
@@ -107,7 +107,7 @@ async fn a_client_that_leaves_at_any_byte_of_its_request_has_started_its_turn_on
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_ask_is_put_and_its_answer_reaches_the_agent_once() {
+async fn ask_answer_reaches_agent_once() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     for (turn, reply, chosen) in
@@ -131,7 +131,7 @@ async fn an_ask_is_put_and_its_answer_reaches_the_agent_once() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn where_everything_is_allowed_nobody_is_asked() {
+async fn bypass_mode_asks_nobody() {
     let daemon = Daemon::start().await;
     daemon.create_with("s", json!({"agent": "standin", "permissionMode": "bypass"})).await;
     daemon.send("s", "t", "ask touch x").await;
@@ -140,7 +140,7 @@ async fn where_everything_is_allowed_nobody_is_asked() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cancelled_turn_ends_and_so_does_one_that_waits_and_the_next_one_runs() {
+async fn next_turn_runs_after_cancel() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     daemon.send("s", "t1", "hang").await;
@@ -165,8 +165,7 @@ async fn a_cancelled_turn_ends_and_so_does_one_that_waits_and_the_next_one_runs(
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_turn_whose_model_fails_or_whose_agent_dies_has_failed_and_says_why_and_the_next_one_runs()
- {
+async fn next_turn_runs_after_failure() {
     let daemon = Daemon::start().await;
     let first = daemon.create("s").await["agentSessionId"].clone();
     daemon.send("s", "t1", "fail Session not found").await;
@@ -193,7 +192,7 @@ async fn a_turn_whose_model_fails_or_whose_agent_dies_has_failed_and_says_why_an
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_terminated_session_takes_no_turn_and_keeps_its_events() {
+async fn terminated_session_keeps_only_events() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     daemon.send("s", "t1", "hang").await;
@@ -207,7 +206,7 @@ async fn a_terminated_session_takes_no_turn_and_keeps_its_events() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn events_are_had_by_offset_by_waiting_and_as_a_stream_and_are_the_same() {
+async fn paged_and_streamed_events_agree() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let none = daemon.events("s").await.len() as u64;
@@ -243,7 +242,7 @@ async fn events_are_had_by_offset_by_waiting_and_as_a_stream_and_are_the_same() 
 const STRANGERS: usize = 300;
 
 #[tokio::test(flavor = "multi_thread")]
-async fn strangers_who_say_half_a_request_keep_nobody_out() {
+async fn half_open_requests_block_nobody() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let url = daemon.url("/v1/sessions/s/events/sse");
@@ -276,7 +275,7 @@ async fn strangers_who_say_half_a_request_keep_nobody_out() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_line_that_cannot_be_read_costs_neither_its_turn_nor_the_agent() {
+async fn unreadable_line_keeps_turn_running() {
     let daemon = Daemon::start().await;
     daemon.create("s").await;
     let lines = "noise warning: café\nlatin café \nlong 17000000\nsay still here";

@@ -16,7 +16,7 @@ fn breaking(found: Vec<Drift>) -> Vec<String> {
 }
 
 #[test]
-fn what_we_read_of_an_agent_is_what_it_describes() {
+fn schemas_match_agents_own_descriptions() {
     let descriptions = [
         ("opencode", "opencode-1.18.33-openapi.json"),
         ("codex", "agents/codex-app-server.schema.json"),
@@ -31,7 +31,7 @@ fn what_we_read_of_an_agent_is_what_it_describes() {
 }
 
 #[test]
-fn what_we_read_of_claude_code_is_what_was_recorded_of_it() {
+fn claude_schemas_match_recordings() {
     let Some(folder) = bobbin_rules::outside("sandbox-agent-transcripts") else {
         return;
     };
@@ -66,7 +66,7 @@ fn ours() -> Value {
 }
 
 #[test]
-fn what_an_agent_describes_otherwise_is_told() {
+fn differences_from_description_are_reported() {
     let document = json!({ "components": { "schemas": {
         "Event": { "anyOf": [{ "$ref": "#/components/schemas/Said" }, { "$ref": "#/components/schemas/New" }] },
         "Said": { "properties": {
@@ -92,7 +92,7 @@ fn what_an_agent_describes_otherwise_is_told() {
 }
 
 #[test]
-fn what_an_agent_has_said_otherwise_is_told() {
+fn differences_from_recording_are_reported() {
     let lines = [
         json!({ "type": "said", "properties": { "id": 7, "count": 1 } }),
         json!({ "type": "said", "properties": { "more": true } }),

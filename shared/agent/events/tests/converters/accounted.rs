@@ -33,7 +33,7 @@ fn kind(data: &UniversalEventData) -> &'static str {
 }
 
 #[test]
-fn every_recorded_event_of_opencode_is_accounted_for_and_none_of_a_known_kind_fails_to_decode() {
+fn every_recorded_opencode_event_parses() {
     for recording in of_opencode() {
         let accounted = account(&recording);
         let sum: usize = accounted.values().sum();
@@ -43,7 +43,7 @@ fn every_recorded_event_of_opencode_is_accounted_for_and_none_of_a_known_kind_fa
 }
 
 #[test]
-fn every_line_of_every_other_recording_is_accounted_for_and_what_an_agent_said_decodes() {
+fn other_agents_json_lines_all_parse() {
     for recording in of_the_others() {
         let accounted = account(&recording);
         let sum: usize = accounted.values().sum();

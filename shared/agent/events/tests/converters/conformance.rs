@@ -52,7 +52,7 @@ fn events() -> Vec<(String, UniversalEvent)> {
 }
 
 #[test]
-fn every_event_is_one_that_the_description_at_79bb441_describes() {
+fn events_conform_to_published_schema() {
     let Some(schema) = schema() else {
         return;
     };
@@ -70,7 +70,7 @@ fn every_event_is_one_that_the_description_at_79bb441_describes() {
 }
 
 #[test]
-fn what_is_written_is_read_back_as_it_was() {
+fn events_round_trip_through_json() {
     for (name, event) in events() {
         let written = serde_json::to_string(&event).unwrap();
         let read: UniversalEvent = serde_json::from_str(&written).unwrap();

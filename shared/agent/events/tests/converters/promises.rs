@@ -26,7 +26,7 @@ fn same(came: &str, expected: &str) {
 }
 
 #[test]
-fn claude_code_s_retries_partial_messages_questions_and_ends_are_told() {
+fn claude_corpus_converts_as_promised() {
     same(
         &corpus("claude"),
         r#"
@@ -52,7 +52,7 @@ s1  TURN ENDED Cancelled (aborted_tools) usage Turn $0.25
 }
 
 #[test]
-fn amp_s_lines_are_messages_though_they_have_no_ids() {
+fn amp_corpus_converts_as_promised() {
     same(
         &corpus("amp"),
         r#"
@@ -68,7 +68,7 @@ s1  TURN ENDED Failed (error_during_execution) "Out of credits."
 }
 
 #[test]
-fn codex_s_items_plans_approvals_questions_and_errors_are_told() {
+fn codex_corpus_converts_as_promised() {
     same(
         &corpus("codex"),
         r#"
@@ -97,7 +97,7 @@ s1  status Failed
 }
 
 #[test]
-fn the_protocol_s_chunks_calls_asks_and_ends_are_told() {
+fn acp_corpus_converts_as_promised() {
     same(
         &corpus("acp"),
         r#"
@@ -126,8 +126,7 @@ s1  unknown fs/read_text_file
 }
 
 #[test]
-fn an_ask_of_a_process_that_was_started_again_is_another_ask_though_its_request_has_the_same_number()
- {
+fn restart_gives_asks_new_ids() {
     let request = json!({ "id": 0, "method": "item/commandExecution/requestApproval", "params": {
         "threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 1, "command": "ls" } });
     let resolved = json!({ "method": "serverRequest/resolved",
@@ -149,7 +148,7 @@ fn an_ask_of_a_process_that_was_started_again_is_another_ask_though_its_request_
 }
 
 #[test]
-fn a_prompt_that_fails_is_the_end_of_its_turn_where_the_converter_was_told_of_it() {
+fn only_known_failed_prompt_ends_turn() {
     let failure = |id: &str| json!({ "id": id, "error": { "code": -32603, "message": "no key" } });
     let mut converter = acp::Converter::default();
     converter.prompted(&Value::from("turn-1"));
@@ -164,7 +163,7 @@ fn a_prompt_that_fails_is_the_end_of_its_turn_where_the_converter_was_told_of_it
 }
 
 #[test]
-fn a_turn_of_claude_code_costs_what_its_process_has_cost_since_the_turn_before() {
+fn claude_turn_cost_excludes_earlier_turns() {
     let result = |usd: f64| {
         json!({ "type": "result", "subtype": "success", "is_error": false, "session_id": "s",
             "total_cost_usd": usd, "usage": { "input_tokens": 1 } })

@@ -43,7 +43,7 @@ fn first_difference<'a>(before: &'a str, now: &'a str) -> Option<(&'a str, &'a s
 }
 
 #[test]
-fn what_comes_out_of_opencode_s_streams_is_as_its_snapshots_show_it() {
+fn opencode_streams_match_snapshots() {
     let mut all = of_opencode();
     all.retain(|one| one.name.ends_with(".sse"));
     assert!(all.len() > 30, "{} streams", all.len());
@@ -51,7 +51,7 @@ fn what_comes_out_of_opencode_s_streams_is_as_its_snapshots_show_it() {
 }
 
 #[test]
-fn what_comes_out_of_the_other_agents_streams_is_as_their_snapshots_show_it() {
+fn other_streams_match_their_snapshots() {
     let all = of_the_others().into_iter();
     all.filter(|one| !one.name.ends_with(".http") && !one.name.ends_with(".json"))
         .for_each(|one| compare(&one));

@@ -98,7 +98,7 @@ fn is_delta(message: &UniversalMessageParsed) -> bool {
 const TRIMMED: [&str; 2] = ["cut.event.sse", "long.event.sse"];
 
 #[test]
-fn opencode_s_stream_tells_the_same_messages_as_its_list() {
+fn opencode_stream_and_list_agree() {
     let all = of_opencode();
     let mut compared = 0;
     for stream in all.iter().filter(|one| one.name.ends_with(".event.sse")) {
@@ -118,7 +118,7 @@ fn opencode_s_stream_tells_the_same_messages_as_its_list() {
 }
 
 #[test]
-fn what_grows_by_deltas_is_what_the_whole_says_afterwards() {
+fn deltas_add_up_to_whole() {
     let mut compared = 0;
     for recording in of_opencode().into_iter().chain(of_the_others()) {
         let folder = Path::new(&recording.name).extension();

@@ -34,7 +34,7 @@ fn class(error: &OpenCodeError) -> String {
 }
 
 #[tokio::test]
-async fn every_answer_is_ascribed_to_whoever_gave_it() {
+async fn error_answers_are_classified() {
     let proxy =
         |status: u16, message: &str| own(status, json!({"statusCode": status, "message": message}));
     let table = [
@@ -86,7 +86,7 @@ async fn every_answer_is_ascribed_to_whoever_gave_it() {
 }
 
 #[tokio::test]
-async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_description() {
+async fn calls_authenticate_and_match_openapi() {
     let (server, client) = server(vec![
         own(200, json!({"id": "ses_1", "title": "t"})),
         Reply::empty(204),
@@ -134,7 +134,7 @@ async fn calls_carry_token_and_password_and_their_bodies_fit_opencodes_own_descr
 }
 
 #[tokio::test]
-async fn a_stale_endpoint_is_fetched_once_and_the_call_repeated_once() {
+async fn stale_endpoint_is_refreshed_once() {
     let healthy = own(200, json!({"healthy": true, "version": "1.18.33"}));
     let (fresh, _) = server(vec![healthy]).await;
     let (stale, client) = server(vec![Reply::empty(307)]).await;
@@ -154,7 +154,7 @@ async fn a_stale_endpoint_is_fetched_once_and_the_call_repeated_once() {
 }
 
 #[tokio::test]
-async fn an_endpoint_that_stays_bad_is_given_up_and_a_gone_sandbox_is_told() {
+async fn bad_endpoint_is_retried_once() {
     let (bad, client) = server(vec![Reply::empty(502)]).await;
     let link = endpoint(bad.base(), "t");
     let same = client.clone().refreshed_by(Arc::new(move || {
@@ -176,7 +176,7 @@ async fn an_endpoint_that_stays_bad_is_given_up_and_a_gone_sandbox_is_told() {
 }
 
 #[tokio::test]
-async fn messages_are_read_back_to_the_prompt() {
+async fn messages_are_read_until_prompt() {
     let message = |id: &str| json!({"info": {"id": id, "role": "user"}, "parts": []});
     let newest = own(200, json!([message("msg_b"), message("msg_c")])).with("x-next-cursor", "c1");
     let (server, client) =
@@ -188,7 +188,7 @@ async fn messages_are_read_back_to_the_prompt() {
 }
 
 #[tokio::test]
-async fn a_session_is_found_by_its_exact_title_and_the_newest_wins() {
+async fn newest_exact_title_match_wins() {
     let session = |id: &str, title: &str, created: u64| json!({"id": id, "title": title, "time": {"created": created}});
     let list = json!([
         session("ses_1", "bobbin x", 1),
@@ -201,7 +201,7 @@ async fn a_session_is_found_by_its_exact_title_and_the_newest_wins() {
 }
 
 #[tokio::test]
-async fn an_event_stream_yields_its_events_and_ends() {
+async fn event_stream_yields_and_ends() {
     let body = "data: {\"type\":\"server.connected\",\"properties\":{}}\n\ndata: {\"type\":\"session.idle\",\"properties\":{\"sessionID\":\"ses_1\"}}\n\n";
     let (_server, client) = server(vec![Reply::new(200, "text/event-stream", body)]).await;
     let mut events = client.events().await.unwrap();
@@ -224,7 +224,7 @@ async fn sent(client: &OpenCode) -> Result<(), NotAccepted> {
 }
 
 #[tokio::test]
-async fn that_the_agent_has_nothing_of_a_prompt_is_said_only_where_it_is_certain() {
+async fn unsent_is_reported_only_when_certain() {
     let proxy =
         |status: u16, message: &str| own(status, json!({"statusCode": status, "message": message}));
     let missing = json!({"name": "NotFoundError", "data": {"message": "Session not found: ses_1"}});
@@ -254,7 +254,7 @@ async fn that_the_agent_has_nothing_of_a_prompt_is_said_only_where_it_is_certain
 }
 
 #[tokio::test]
-async fn a_refusal_says_nothing_of_the_attempt_before_it() {
+async fn refused_retry_keeps_earlier_doubt() {
     let proxy = own(404, json!({"statusCode": 404, "message": "not found"}));
     for (first, certain) in [(Reply::empty(502), false), (Reply::empty(307), true)] {
         let (server, client) = server(vec![first, proxy.clone()]).await;

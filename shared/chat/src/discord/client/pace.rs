@@ -208,7 +208,7 @@ mod tests {
     }
 
     #[test]
-    fn routes_of_one_bucket_share_what_is_left_of_it_and_channels_do_not() {
+    fn bucket_routes_share_limit_per_channel() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         let (make, edit) = (call("make", "30", false), call("edit", "30", false));
         pace.note(&make, 200, &left("1", "2.5"), now);
@@ -221,7 +221,7 @@ mod tests {
     }
 
     #[test]
-    fn a_global_refusal_holds_every_route_of_the_bot_and_none_of_a_token() {
+    fn global_limit_holds_only_bot_routes() {
         for (said, given) in [
             (json!({"retry_after": 1.5, "global": true}), headers(&[])),
             (json!({"retry_after": 1.5}), headers(&[("x-ratelimit-scope", "global")])),
@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn a_refusal_without_a_time_still_makes_the_next_call_wait() {
+    fn rate_limit_without_time_still_waits() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         let make = call("make", "30", false);
         for odd in [Value::Null, json!({"retry_after": -1}), json!({"retry_after": "soon"})] {
@@ -247,7 +247,7 @@ mod tests {
     }
 
     #[test]
-    fn after_too_many_invalid_requests_none_is_made_until_the_window_is_over() {
+    fn too_many_invalid_requests_pause_calls() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         let (bot, token) = (call("make", "30", false), call("answer", "t", true));
         let shared = headers(&[("x-ratelimit-scope", "shared")]);
@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn remembered_buckets_are_bounded() {
         let (mut pace, now) = (Pace::default(), Instant::now());
         for channel in 0..3 * BUCKETS_MAX {
             let call = call("make", &channel.to_string(), false);

@@ -158,7 +158,7 @@ async fn post(discord: &Discord, at: Option<&PostRef>, post: &Post) -> Result<Po
 }
 
 #[tokio::test]
-async fn a_post_carries_its_name_the_bot_token_and_the_required_agent() {
+async fn post_carries_nonce_token_user_agent() {
     let (server, discord) = Server::start([message("41")]).await;
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
     let asked = server.asked(0);
@@ -174,7 +174,7 @@ async fn a_post_carries_its_name_the_bot_token_and_the_required_agent() {
 }
 
 #[tokio::test]
-async fn a_repeat_after_trouble_has_the_same_name() {
+async fn retried_post_keeps_its_nonce() {
     let (server, discord) = Server::start([error(502, 0), message("41")]).await;
     let failed = post(&discord, None, &notice()).await.unwrap_err();
     assert!(matches!(failed, Failure::Outage { .. }), "{failed:?}");
@@ -183,7 +183,7 @@ async fn a_repeat_after_trouble_has_the_same_name() {
 }
 
 #[tokio::test]
-async fn an_answer_as_a_file_is_sent_as_multipart() {
+async fn answer_file_is_sent_as_multipart() {
     let (server, discord) = Server::start([message("41")]).await;
     let chunk = Post::Chunk {
         text: "See the file.".to_owned(),
@@ -206,7 +206,7 @@ async fn an_answer_as_a_file_is_sent_as_multipart() {
 }
 
 #[tokio::test]
-async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
+async fn agent_file_is_uploaded_or_explained() {
     let (server, discord) = Server::start([message("41"), error(400, 50_045), message("42")]).await;
     let file = Post::File(ShownFile { name: "chart.png".to_owned(), bytes: b"\x89PNG".to_vec() });
     for index in [0, 1] {
@@ -228,7 +228,7 @@ async fn a_file_of_the_agent_goes_out_as_it_is_under_a_name_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_diff_fills_in_the_answer_that_only_its_reader_sees() {
+async fn diff_fills_the_ephemeral_answer() {
     let patch =
         format!("1 file changed, +9 -0\n  a\n\ndiff --git a/a b/a\n{}", "+x\n".repeat(3_000));
     let deferred = says(200, json!({"id": "50", "flags": 64 | 128}));
@@ -248,7 +248,7 @@ async fn a_diff_fills_in_the_answer_that_only_its_reader_sees() {
 }
 
 #[tokio::test]
-async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
+async fn rejected_file_is_omitted_and_explained() {
     let (server, discord) = Server::start([error(400, 50_045), message("41")]).await;
     let chunk = Post::Chunk {
         text: "See the file.".to_owned(),
@@ -261,7 +261,7 @@ async fn a_file_that_the_server_does_not_take_is_left_out_and_said() {
 }
 
 #[tokio::test]
-async fn a_server_is_named_only_where_the_bot_is_in() {
+async fn guild_name_needs_bot_membership() {
     let listed = |id: &str| says(200, json!([{"id": id, "name": "Acme"}]));
     let (server, discord) = Server::start([listed("41"), listed("42"), says(200, json!([]))]).await;
     let named = discord.guild_name("41").await;
@@ -277,7 +277,7 @@ async fn a_server_is_named_only_where_the_bot_is_in() {
 }
 
 #[tokio::test]
-async fn an_answer_replies_to_its_card_where_it_may() {
+async fn answer_replies_to_card_if_allowed() {
     let script = [message("41"), error(403, 160_002), message("42")];
     let (server, discord) = Server::start(script).await;
     let chunk =
@@ -295,7 +295,7 @@ async fn an_answer_replies_to_its_card_where_it_may() {
 }
 
 #[tokio::test]
-async fn an_edit_of_a_deleted_or_capped_message_makes_a_new_one_under_another_name() {
+async fn uneditable_message_is_posted_anew() {
     for refused in [error(404, 10_008), error(429, 30_046)] {
         let (server, discord) = Server::start([refused, message("42")]).await;
         assert_eq!(post(&discord, Some(&at("41")), &notice()).await, Ok(at("42")));
@@ -312,7 +312,7 @@ async fn an_edit_of_a_deleted_or_capped_message_makes_a_new_one_under_another_na
 }
 
 #[tokio::test]
-async fn an_archived_thread_is_opened_again_for_an_edit() {
+async fn archived_thread_is_reopened_for_edit() {
     let (server, discord) =
         Server::start([error(400, 50_083), says(200, json!({"id": "30"})), message("41")]).await;
     assert_eq!(post(&discord, Some(&at("41")), &notice()).await, Ok(at("41")));
@@ -324,7 +324,7 @@ async fn an_archived_thread_is_opened_again_for_an_edit() {
 }
 
 #[tokio::test]
-async fn a_thread_that_is_archived_and_locked_is_closed() {
+async fn archived_locked_thread_counts_as_closed() {
     let refusals = || [error(400, 50_083), error(403, 50_013)];
     let (_server, discord) = Server::start(refusals()).await;
     let closed = post(&discord, Some(&at("41")), &notice()).await.unwrap_err();
@@ -338,7 +338,7 @@ async fn a_thread_that_is_archived_and_locked_is_closed() {
 }
 
 #[tokio::test]
-async fn the_last_edit_of_a_card_is_not_dropped_when_its_body_is_refused() {
+async fn refused_final_edit_still_shows_reason() {
     let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
     let ended = CardState::Ended {
         outcome: Outcome::Failed { reason: "no quota".to_owned() },
@@ -353,7 +353,7 @@ async fn the_last_edit_of_a_card_is_not_dropped_when_its_body_is_refused() {
 }
 
 #[tokio::test]
-async fn what_the_message_filter_refuses_is_said_instead() {
+async fn filtered_message_is_replaced_by_notice() {
     for code in [200_000, 240_000] {
         let (server, discord) = Server::start([error(400, code), message("41")]).await;
         assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
@@ -364,7 +364,7 @@ async fn what_the_message_filter_refuses_is_said_instead() {
 }
 
 #[tokio::test]
-async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
+async fn server_limits_and_outages_are_retryable() {
     for (status, code, is_outage) in [
         (429, 20_028, false),
         (429, 20_029, false),
@@ -386,7 +386,7 @@ async fn limits_of_a_server_and_trouble_of_discords_are_waited_out() {
 }
 
 #[tokio::test]
-async fn calls_to_one_bucket_wait_for_each_other_and_a_final_edit_gets_through() {
+async fn final_edit_waits_for_its_bucket() {
     let with = |mut answer: Scripted, left: &str, seconds: &str| {
         answer.headers.extend([
             ("x-ratelimit-bucket", "abcd".to_owned()),
@@ -414,7 +414,7 @@ async fn calls_to_one_bucket_wait_for_each_other_and_a_final_edit_gets_through()
 }
 
 #[tokio::test]
-async fn a_card_with_too_much_text_is_sent_smaller_once() {
+async fn oversized_card_is_resent_smaller() {
     let (server, discord) = Server::start([error(500, 0), message("41")]).await;
     let steps = vec![CardStep { text: "word ".repeat(30), state: StepState::Done }; 12];
     let card = Card {
@@ -436,7 +436,7 @@ async fn a_card_with_too_much_text_is_sent_smaller_once() {
 }
 
 #[tokio::test]
-async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
+async fn invalid_body_is_resent_as_text() {
     let (server, discord) = Server::start([error(400, 50_035), message("41")]).await;
     let card = Card {
         turn: "t1".into(),
@@ -456,7 +456,7 @@ async fn a_body_that_discord_calls_invalid_is_sent_as_plain_text() {
 }
 
 #[tokio::test]
-async fn a_short_rate_limit_is_waited_for_and_a_long_one_told() {
+async fn only_short_rate_limit_is_awaited() {
     let (server, discord) = Server::start([limited(0.05), message("41"), limited(7.5)]).await;
     assert_eq!(post(&discord, None, &notice()).await, Ok(at("41")));
     assert_eq!(server.lines().len(), 2);
@@ -469,7 +469,7 @@ async fn a_short_rate_limit_is_waited_for_and_a_long_one_told() {
 }
 
 #[tokio::test]
-async fn a_used_up_limit_is_respected_before_discord_refuses() {
+async fn exhausted_limit_stops_further_calls() {
     let mut last = message("41");
     last.headers.extend([
         ("x-ratelimit-remaining", "0".to_owned()),
@@ -487,7 +487,7 @@ async fn a_used_up_limit_is_respected_before_discord_refuses() {
 }
 
 #[tokio::test]
-async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_told() {
+async fn rejected_bot_token_is_retried_later() {
     let (server, discord) = Server::start([error(401, 0), message("41")]).await;
     let refused = post(&discord, None, &notice()).await.unwrap_err();
     assert!(
@@ -504,7 +504,7 @@ async fn after_a_401_the_bot_token_is_left_alone_for_a_while_waited_for_and_not_
 }
 
 #[tokio::test]
-async fn a_thread_that_is_closed_is_told_apart_from_one_that_is_deleted() {
+async fn closed_thread_differs_from_deleted() {
     for (status, code, class, word) in [
         (404, 10_003, "thread_gone", "deleted"),
         (404, 10_004, "thread_gone", "deleted"),
@@ -532,7 +532,7 @@ async fn the_closing_notice_archives_its_thread() {
 }
 
 #[tokio::test]
-async fn who_asked_is_told_in_the_channel_of_a_thread_that_is_closed() {
+async fn closed_thread_notifies_requester_in_channel() {
     let found = json!({"id": "30", "type": 11, "parent_id": "7"});
     let (server, discord) = Server::start([says(200, found), message("41")]).await;
     let word = "Your task has ended.";
@@ -549,7 +549,7 @@ async fn who_asked_is_told_in_the_channel_of_a_thread_that_is_closed() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_no_json_is_no_success() {
+async fn non_json_response_is_an_outage() {
     let html = || Scripted {
         status: 200,
         headers: vec![("content-type", "text/html".to_owned())],
@@ -564,7 +564,7 @@ async fn an_answer_that_is_no_json_is_no_success() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_an_outage() {
+async fn unreachable_server_is_an_outage() {
     let http = Http::new("http://127.0.0.1:1", Hosts::Named(Vec::new())).unwrap();
     let discord = Discord::new(http, "http://127.0.0.1:1", "10", "t");
     let failed = discord.get_message(&at("41")).await.unwrap_err();
@@ -574,7 +574,7 @@ async fn a_server_that_is_not_there_is_an_outage() {
 }
 
 #[tokio::test]
-async fn a_task_gets_its_anchor_by_token_and_its_thread_by_the_bot() {
+async fn token_edits_anchor_bot_opens_thread() {
     let (server, discord) = Server::start([message("30"), says(201, json!({"id": "30"}))]).await;
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
     assert_eq!(
@@ -592,7 +592,7 @@ async fn a_task_gets_its_anchor_by_token_and_its_thread_by_the_bot() {
 }
 
 #[tokio::test]
-async fn a_task_whose_person_was_told_that_it_was_not_accepted_is_not_started() {
+async fn refused_prompt_is_not_started() {
     let refusal = says(200, json!({"id": "30", "channel_id": "20", "flags": 64}));
     let (server, discord) = Server::start([refusal]).await;
     let unheard = discord.open(&open(), 2_000).await.unwrap_err();
@@ -606,13 +606,13 @@ async fn a_task_whose_person_was_told_that_it_was_not_accepted_is_not_started() 
 }
 
 #[tokio::test]
-async fn a_thread_that_exists_is_adopted() {
+async fn existing_thread_is_adopted() {
     let (_server, discord) = Server::start([message("30"), error(400, 160_004)]).await;
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
 }
 
 #[tokio::test]
-async fn an_answer_that_discord_has_not_processed_yet_is_asked_for_again() {
+async fn unprocessed_answer_is_polled_again() {
     let (server, discord) = Server::start([
         error(404, 10_015),
         error(404, 10_008),
@@ -625,7 +625,7 @@ async fn an_answer_that_discord_has_not_processed_yet_is_asked_for_again() {
 }
 
 #[tokio::test]
-async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
+async fn bot_posts_anchor_without_live_token() {
     let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
     // What is not its own, or never became its line, is left alone.
     let others = json!([
@@ -649,7 +649,7 @@ async fn an_old_or_dead_token_makes_the_bot_post_the_anchor() {
 }
 
 #[tokio::test]
-async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
+async fn terminal_prompt_anchor_bears_its_id() {
     let mut task = open();
     task.id = "send-1790000000250-00000001".into();
     task.accepted_at_ms = 1_790_000_000_250;
@@ -691,7 +691,7 @@ async fn a_task_from_a_terminal_hangs_on_a_line_of_the_bot_that_bears_its_id() {
 }
 
 #[tokio::test]
-async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_line_that_stands() {
+async fn late_thread_uses_existing_anchor() {
     let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
     let line = json!([
         {"id": "31", "interaction_metadata": {"id": "1"}},
@@ -707,7 +707,7 @@ async fn a_thread_that_can_be_started_only_after_the_tokens_life_hangs_on_the_li
 }
 
 #[tokio::test]
-async fn a_line_that_the_bot_posted_and_nobody_heard_of_is_not_posted_again() {
+async fn unacknowledged_anchor_is_not_posted_twice() {
     let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
     let said = render::anchor(&open())["content"].clone();
     let listed = json!([
@@ -726,7 +726,7 @@ async fn a_line_that_the_bot_posted_and_nobody_heard_of_is_not_posted_again() {
 }
 
 #[tokio::test]
-async fn a_refused_thread_is_told_in_the_channel() {
+async fn refused_thread_is_reported_in_channel() {
     let (server, discord) =
         Server::start([message("30"), error(400, 160_006), message("30")]).await;
     let refused = discord.open(&open(), 2_000).await.unwrap_err();
@@ -738,7 +738,7 @@ async fn a_refused_thread_is_told_in_the_channel() {
 }
 
 #[tokio::test]
-async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
+async fn dead_token_notice_goes_to_channel() {
     let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
     let (server, discord) = Server::start(dead.chain([message("33")])).await;
     let (open, words) = (open(), "No thread could be started: 503.");
@@ -753,7 +753,7 @@ async fn who_cannot_be_told_by_a_dead_token_is_told_in_the_channel() {
 }
 
 #[tokio::test]
-async fn a_command_is_answered_in_place_and_a_click_beside_what_was_clicked() {
+async fn command_edits_answer_click_posts_followup() {
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 192})), message("1")]).await;
     discord.tell(&reply(), Say::Words("It runs.")).await.unwrap();
@@ -767,7 +767,7 @@ async fn a_command_is_answered_in_place_and_a_click_beside_what_was_clicked() {
 }
 
 #[tokio::test]
-async fn commands_are_written_only_when_they_changed() {
+async fn commands_are_written_only_when_changed() {
     let (server, discord) =
         Server::start([says(200, commands()), says(200, json!([])), says(200, json!([]))]).await;
     assert_eq!(discord.register_commands(None).await, Ok(Vec::new()));
@@ -784,7 +784,7 @@ async fn commands_are_written_only_when_they_changed() {
 }
 
 #[tokio::test]
-async fn a_deleted_message_can_be_deleted_again() {
+async fn message_deletion_is_idempotent() {
     let (_server, discord) = Server::start([
         Scripted { status: 204, headers: Vec::new(), body: String::new() },
         error(404, 10_008),

@@ -141,7 +141,7 @@ fn kind_of(inbound: &Inbound) -> (u64, u64) {
 }
 
 #[test]
-fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
+fn signed_ping_gets_pong_without_parsing() {
     for raw in [
         event("ping").to_string().as_str(),
         r#"{"type":1}"#,
@@ -162,7 +162,7 @@ fn a_signed_ping_gets_a_pong_and_nothing_else_of_it_is_read() {
 }
 
 #[test]
-fn an_unsigned_or_badly_signed_request_gets_401_and_nothing_is_enqueued() {
+fn bad_signature_gets_401_enqueues_nothing() {
     let raw = event("sandbox-in-channel").to_string();
     let timestamp = (NOW_MS / 1000).to_string();
     let good =
@@ -181,7 +181,7 @@ fn an_unsigned_or_badly_signed_request_gets_401_and_nothing_is_enqueued() {
 }
 
 #[test]
-fn what_is_no_interaction_gets_400_with_a_clear_word() {
+fn malformed_interactions_get_400_with_reason() {
     let large = format!(r#"{{"type":2,"x":"{}"}}"#, "x".repeat(BODY_BYTES_MAX));
     for (raw, word) in [
         ("", "not an interaction"),
@@ -210,7 +210,7 @@ fn what_is_no_interaction_gets_400_with_a_clear_word() {
 }
 
 #[test]
-fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
+fn channel_prompt_publicly_opens_thread() {
     let inbound = send(&event("sandbox-in-channel"));
     assert_eq!(body(&inbound.answer), json!({"type": 5}));
     let (how, prompt) = prompt_of(&inbound);
@@ -222,7 +222,7 @@ fn a_task_in_a_channel_is_deferred_for_all_to_see_and_opens_a_thread() {
 }
 
 #[test]
-fn a_file_comes_along_with_its_prompt() {
+fn prompt_carries_its_file() {
     for name in ["sandbox-with-file", "reply-form"] {
         let inbound = send(&event(name));
         let file = &prompt_of(&inbound).1.attachments[0];
@@ -232,7 +232,7 @@ fn a_file_comes_along_with_its_prompt() {
 }
 
 #[test]
-fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
+fn thread_prompt_continues_and_is_echoed() {
     for (name, text) in [
         ("sandbox-in-thread", "Now add a test for it"),
         ("say-in-thread", "Rename it to readiness check"),
@@ -254,7 +254,7 @@ fn a_task_or_word_in_a_thread_goes_on_there_and_is_quoted_for_its_readers() {
 }
 
 #[test]
-fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
+fn sending_anothers_message_quotes_it() {
     for (name, expected) in [("send-to-sandbox", "open"), ("send-to-sandbox-in-thread", "thread")] {
         let inbound = send(&event(name));
         let (how, prompt) = prompt_of(&inbound);
@@ -272,7 +272,7 @@ fn somebody_elses_message_is_quoted_by_whoever_sends_it() {
 }
 
 #[test]
-fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
+fn own_message_is_prompt_references_quoted() {
     let inbound = send(&event("send-reply-to-sandbox"));
     let (how, prompt) = prompt_of(&inbound);
     assert_eq!((how, prompt.text.as_str()), ("thread", "Please fix what Kim saw"));
@@ -293,7 +293,7 @@ fn ones_own_message_is_the_request_and_what_it_refers_to_travels_as_a_quote() {
 }
 
 #[test]
-fn what_was_chosen_travels_with_the_task_in_a_usable_form() {
+fn chosen_options_are_validated_and_sent() {
     let inbound = send(&event("sandbox-with-choices"));
     let wants = &prompt_of(&inbound).1.wants;
     assert_eq!(
@@ -315,7 +315,7 @@ fn what_was_chosen_travels_with_the_task_in_a_usable_form() {
 }
 
 #[test]
-fn a_prompt_waits_unless_it_is_said_that_it_shall_not() {
+fn prompt_waits_unless_sent_as_now() {
     assert!(!prompt_of(&send(&event("say-in-thread"))).1.now);
     assert!(prompt_of(&send(&event("say-now"))).1.now);
     assert!(!prompt_of(&send(&event("reply-form"))).1.now);
@@ -334,7 +334,7 @@ fn a_prompt_waits_unless_it_is_said_that_it_shall_not() {
 }
 
 #[test]
-fn settings_are_for_the_control_lane_with_the_membership_of_who_asks() {
+fn settings_become_control_messages_with_membership() {
     let inbound = send(&event("config-default"));
     assert_eq!(kind_of(&inbound), (5, 64));
     let Some(Body::Control(control)) = &inbound.enqueue else {
@@ -357,7 +357,7 @@ fn settings_are_for_the_control_lane_with_the_membership_of_who_asks() {
 }
 
 #[test]
-fn control_words_go_to_the_control_lane_with_a_way_to_answer() {
+fn control_commands_become_control_messages() {
     let status = send(&event("status"));
     assert_eq!(
         (want_of(&status), kind_of(&status)),
@@ -398,7 +398,7 @@ fn answered_form(fields: Value) -> Value {
 }
 
 #[test]
-fn an_answer_button_opens_its_form_at_once_with_the_words_of_its_message() {
+fn answer_button_opens_form_with_question() {
     let shown = json!([{"type": 17, "components": [{"type": 10, "id": 100, "content": "**1. DB**\n> Which\\_one?\n1. Postgres — relational\n2. SQLite"}]}]);
     let inbound = send(&clicked("v1:form:que_01jd2m4q8y:s0.2-w0.0", shown));
     assert_eq!((kind_of(&inbound).0, &inbound.enqueue), (9, &None));
@@ -415,7 +415,7 @@ fn an_answer_button_opens_its_form_at_once_with_the_words_of_its_message() {
 }
 
 #[test]
-fn a_filled_form_settles_its_ask() {
+fn filled_form_settles_its_ask() {
     let fields = json!([
         {"type": 18, "component": {"type": 3, "custom_id": "s0", "values": ["o1", "o2"]}},
         {"type": 18, "component": {"type": 4, "custom_id": "w0", "value": "and more"}},
@@ -442,7 +442,7 @@ fn a_filled_form_settles_its_ask() {
 }
 
 #[test]
-fn who_may_not_use_it_is_refused_at_each_click_and_each_form() {
+fn clicks_and_forms_are_access_checked() {
     let forms = answered_form(json!([]));
     let presses = [
         event("ask-button"),
@@ -464,7 +464,7 @@ fn who_may_not_use_it_is_refused_at_each_click_and_each_form() {
 }
 
 #[test]
-fn a_pressed_stop_button_says_so_in_the_answer_itself() {
+fn stop_button_answer_shows_stopping() {
     let inbound = send(&event("stop-button"));
     assert_eq!(want_of(&inbound), Want::Stop { turn: Some("1240000000000000501".into()) });
     let answer = body(&inbound.answer);
@@ -489,7 +489,7 @@ fn a_pressed_stop_button_says_so_in_the_answer_itself() {
 }
 
 #[test]
-fn a_reset_is_work_for_the_thread_and_seen_by_all() {
+fn reset_is_public_thread_work() {
     let inbound = send(&event("reset"));
     assert!(
         matches!(&inbound.enqueue, Some(Body::Message(Message { work: Work::Reset { by, keeps_files: false, .. }, .. })) if by.name == "Robin")
@@ -505,7 +505,7 @@ fn a_reset_is_work_for_the_thread_and_seen_by_all() {
 }
 
 #[test]
-fn the_reply_button_opens_a_form_at_once() {
+fn reply_button_opens_form() {
     let inbound = send(&event("reply-button"));
     assert_eq!((kind_of(&inbound).0, &inbound.enqueue), (9, &None));
     assert!(
@@ -516,7 +516,7 @@ fn the_reply_button_opens_a_form_at_once() {
 }
 
 #[test]
-fn words_that_need_a_thread_say_so_elsewhere() {
+fn thread_commands_are_refused_elsewhere() {
     for name in ["say-in-channel", "status", "stop", "reset", "diff"] {
         let mut event = event(name);
         event["channel"]["type"] = json!(0);
@@ -528,7 +528,7 @@ fn words_that_need_a_thread_say_so_elsewhere() {
 }
 
 #[test]
-fn what_is_not_known_or_missing_gets_a_word_what_to_do() {
+fn unknown_or_incomplete_input_gets_advice() {
     for (name, word) in [
         ("unknown-command", "/help"),
         ("unknown-button", "/help"),
@@ -556,7 +556,7 @@ fn what_is_not_known_or_missing_gets_a_word_what_to_do() {
 }
 
 #[test]
-fn a_prompt_beyond_the_bounds_is_refused_with_the_bound() {
+fn oversized_prompt_refusal_names_limit() {
     let with = |prompt_chars, attachments, attachment_bytes| App {
         limits: Limits {
             chat: ChatLimits { prompt_chars, ..ChatLimits::DEFAULT },
@@ -590,7 +590,7 @@ fn named(name: &str) -> bobbin_core::base::ids::SandboxName {
 }
 
 #[test]
-fn the_sandbox_of_a_task_is_chosen_with_it_and_a_bad_name_is_refused_at_once() {
+fn prompt_selects_sandbox_bad_names_refused() {
     let inbound = send(&slash(
         "sandbox",
         &[
@@ -618,7 +618,7 @@ fn the_sandbox_of_a_task_is_chosen_with_it_and_a_bad_name_is_refused_at_once() {
 }
 
 #[test]
-fn a_name_travels_in_the_threads_group_and_is_seen_by_its_readers() {
+fn sandbox_name_goes_to_thread_publicly() {
     let inbound = send(&slash("sandbox-name", &[("name", "frontend")]));
     let Some(Body::Message(message)) = &inbound.enqueue else {
         panic!("no message: {inbound:?}");
@@ -629,7 +629,7 @@ fn a_name_travels_in_the_threads_group_and_is_seen_by_its_readers() {
 }
 
 #[test]
-fn commands_about_sandboxes_go_to_the_control_lane_and_only_who_asks_sees_what_comes_of_them() {
+fn sandbox_commands_are_ephemeral_control_messages() {
     let want = |name: &str, options: &[(&str, &str)]| {
         let inbound = send(&slash(name, options));
         assert_eq!(kind_of(&inbound), (5, EPHEMERAL), "{name}");
@@ -648,7 +648,7 @@ fn commands_about_sandboxes_go_to_the_control_lane_and_only_who_asks_sees_what_c
 }
 
 #[test]
-fn what_is_pressed_in_the_list_is_wanted_of_exactly_that_sandbox() {
+fn list_button_targets_its_sandbox() {
     let pressed = |id: &str| {
         let inbound = send(&clicked(id, json!([])));
         (kind_of(&inbound).0, want_of(&inbound))
@@ -673,7 +673,7 @@ fn what_is_pressed_in_the_list_is_wanted_of_exactly_that_sandbox() {
 }
 
 #[test]
-fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
+fn completion_returns_lookup_without_choices() {
     let none = json!({"type": 8, "data": {"choices": []}});
     let inbound = send(&event("autocomplete"));
     assert_eq!((body(&inbound.answer), &inbound.enqueue), (none.clone(), &None));
@@ -700,7 +700,7 @@ fn completion_says_what_to_look_up_and_suggests_nothing_without_it() {
 }
 
 #[test]
-fn every_kind_of_interaction_is_checked_against_the_policy() {
+fn every_interaction_is_checked_against_policy() {
     for name in [
         "sandbox-in-channel",
         "say-in-thread",
@@ -727,7 +727,7 @@ fn every_kind_of_interaction_is_checked_against_the_policy() {
 }
 
 #[test]
-fn the_category_of_a_channel_admits_nothing() {
+fn channel_category_grants_no_access() {
     let raw = event("sandbox-in-channel").to_string();
     assert!(
         refusal(&given(raw.as_bytes(), &app(GUILD, "1240000000000000150", "")))
@@ -736,7 +736,7 @@ fn the_category_of_a_channel_admits_nothing() {
 }
 
 #[test]
-fn missing_permissions_are_named_before_anything_is_started() {
+fn missing_permissions_are_named_up_front() {
     let mut event = event("sandbox-in-channel");
     event["app_permissions"] = json!("3072");
     assert!(
@@ -748,7 +748,7 @@ fn missing_permissions_are_named_before_anything_is_started() {
 }
 
 #[test]
-fn a_prompt_cannot_ping_or_break_the_quote() {
+fn prompt_cannot_ping_or_escape_quote() {
     let mut event = event("say-in-thread");
     event["data"]["options"][0]["value"] = json!(format!("@everyone <@1> {}", "漢".repeat(5000)));
     event["member"]["nick"] = json!("**x** @here");
@@ -760,7 +760,7 @@ fn a_prompt_cannot_ping_or_break_the_quote() {
 }
 
 #[test]
-fn recorded_payloads_are_answered_as_a_right_bot_would() {
+fn recorded_payloads_get_expected_answers() {
     let Some(folder) = outside("payloads/discord") else {
         return;
     };

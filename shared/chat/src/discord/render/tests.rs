@@ -46,7 +46,7 @@ fn a_card(state: CardState) -> Card {
 }
 
 #[test]
-fn the_card_says_until_when_a_sandbox_is_there_that_cannot_be_kept() {
+fn card_shows_when_sandbox_is_deleted() {
     let soon = Card { ends_ms: Some(1_795_300_600_000), ..a_card(CardState::Working) };
     let body = card(&soon);
     assert_postable(&body);
@@ -105,7 +105,7 @@ fn labels(body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn every_state_of_a_card_has_words_and_a_way_on() {
+fn every_card_state_has_its_buttons() {
     for state in states() {
         let body = card(&a_card(state.clone()));
         assert_postable(&body);
@@ -131,7 +131,7 @@ fn every_state_of_a_card_has_words_and_a_way_on() {
 }
 
 #[test]
-fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
+fn only_named_people_are_mentioned() {
     let people = |ids: &[&str]| ids.iter().map(|id| (*id).to_owned()).collect::<Vec<_>>();
     let calling = |ids: &[&str], inner: Post| {
         post(&Post::Calling { people: people(ids), post: Box::new(inner) }).body
@@ -173,7 +173,7 @@ fn only_who_is_named_can_be_called_and_only_by_a_line_of_our_own() {
 }
 
 #[test]
-fn what_is_tried_again_is_said_while_it_is() {
+fn card_names_what_is_retried() {
     let mut shown = a_card(CardState::Creating);
     shown.trouble = Some("Daytona **does not** answer".to_owned());
     let body = card(&shown);
@@ -185,7 +185,7 @@ fn what_is_tried_again_is_said_while_it_is() {
 }
 
 #[test]
-fn a_command_in_a_step_stays_a_code_span_and_nothing_in_it_has_an_effect() {
+fn step_command_stays_inert_code_span() {
     let mut shown = a_card(CardState::Working);
     shown.steps =
         vec![CardStep { text: "Running `echo **x** && ls`".to_owned(), state: StepState::Running }];
@@ -194,7 +194,7 @@ fn a_command_in_a_step_stays_a_code_span_and_nothing_in_it_has_an_effect() {
 }
 
 #[test]
-fn a_card_shows_the_plan_and_how_many_steps_came_before() {
+fn card_shows_plan_and_earlier_steps() {
     let item = |text: &str, state| PlanItem { text: text.to_owned(), state };
     let shown = Card {
         plan: vec![
@@ -220,7 +220,7 @@ fn a_card_shows_the_plan_and_how_many_steps_came_before() {
 }
 
 #[test]
-fn a_card_whose_turn_changed_files_offers_to_show_them() {
+fn changed_files_add_diff_button() {
     let usage = Usage { files: 1, ..Usage::default() };
     let labels_of = |outcome| {
         let body = card(&a_card(CardState::Ended { outcome, usage }));
@@ -232,7 +232,7 @@ fn a_card_whose_turn_changed_files_offers_to_show_them() {
 }
 
 #[test]
-fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_a_file_below_its_summary() {
+fn long_patch_becomes_a_file() {
     let patch = "1 file changed, +1 -0\n  a.txt (new, +1 -0)\n\ndiff --git a/a.txt b/a.txt\n+one\n";
     let short = diff(patch);
     assert_eq!(
@@ -252,7 +252,7 @@ fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_a_file_below_its_summary(
 }
 
 #[test]
-fn a_file_of_the_agent_is_named_and_goes_with_its_message() {
+fn agent_file_is_named_and_attached() {
     let rendered = post(&Post::File(ShownFile { name: "chart.png".to_owned(), bytes: vec![1, 2] }));
     assert_postable(&rendered.body);
     assert_eq!(rendered.body["content"], "`chart.png`");
@@ -267,7 +267,7 @@ fn a_file_of_the_agent_is_named_and_goes_with_its_message() {
 }
 
 #[test]
-fn an_ended_card_says_what_it_took() {
+fn ended_card_shows_usage() {
     let usage = Usage {
         tokens: 1_234_567,
         cost_micro_usd: 12_000,
@@ -289,7 +289,7 @@ fn an_ended_card_says_what_it_took() {
 }
 
 #[test]
-fn a_card_with_too_many_steps_shows_the_newest_and_counts_the_rest() {
+fn card_shows_newest_steps_counts_rest() {
     let mut shown = a_card(CardState::Working);
     shown.steps = (0..200)
         .map(|n| CardStep { text: format!("Step {n} {}", "x".repeat(60)), state: StepState::Done })
@@ -304,7 +304,7 @@ fn a_card_with_too_many_steps_shows_the_newest_and_counts_the_rest() {
 }
 
 #[test]
-fn only_the_last_part_of_an_answer_can_be_replied_to() {
+fn only_last_answer_part_has_reply() {
     let first = chunk("One.", false, None);
     let last = chunk("Two.", true, None);
     assert_postable(&first.body);
@@ -314,7 +314,7 @@ fn only_the_last_part_of_an_answer_can_be_replied_to() {
 }
 
 #[test]
-fn an_answer_as_a_file_goes_with_its_message() {
+fn answer_file_is_attached_to_message() {
     let rendered = chunk("", true, Some("the whole answer"));
     assert_postable(&rendered.body);
     assert_eq!(rendered.body["attachments"][0]["filename"], ANSWER_FILE);
@@ -336,7 +336,7 @@ fn an_answer_as_a_file_goes_with_its_message() {
 }
 
 #[test]
-fn a_table_is_drawn_in_every_part_of_an_answer() {
+fn every_answer_part_draws_its_table() {
     let contents = |answer: &str| -> Vec<String> {
         let parts = super::split(answer);
         let bodies = parts.iter().map(|part| chunk(part, false, None).body);
@@ -354,7 +354,7 @@ fn a_table_is_drawn_in_every_part_of_an_answer() {
 }
 
 #[test]
-fn a_permission_shows_the_exact_command_and_three_answers() {
+fn permission_shows_command_and_three_answers() {
     let body = ask(
         &an_ask(About::Permission {
             action: "bash".to_owned(),
@@ -376,7 +376,7 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
 }
 
 #[test]
-fn a_command_cannot_hide_its_end_or_its_direction() {
+fn command_cannot_hide_end_or_direction() {
     let subject = format!("echo safe \u{202e}```\n{}", "x".repeat(5000));
     let body = ask(
         &an_ask(About::Permission {
@@ -407,7 +407,7 @@ fn a_command_cannot_hide_its_end_or_its_direction() {
 }
 
 #[test]
-fn a_settled_ask_says_who_decided_and_has_no_buttons() {
+fn settled_ask_shows_decision_without_buttons() {
     let body = ask(
         &an_ask(About::Question {
             questions: vec![a_question(vec!["A".to_owned()]), a_question(vec!["B".to_owned()])],
@@ -444,7 +444,7 @@ fn a_question(labels: Vec<String>) -> Question {
 }
 
 #[test]
-fn a_question_has_buttons_for_few_options_and_a_list_for_many_or_long_ones() {
+fn many_or_long_options_become_list() {
     let shown = |question: Question| {
         let body = ask(&an_ask(About::Question { questions: vec![question] }), None);
         assert_postable(&body);
@@ -468,7 +468,7 @@ fn a_question_has_buttons_for_few_options_and_a_list_for_many_or_long_ones() {
 }
 
 #[test]
-fn several_questions_are_listed_with_their_options_and_answered_in_a_form() {
+fn several_questions_are_answered_by_form() {
     let questions =
         vec![a_question(vec!["Red_1".to_owned(), "Blue".to_owned()]), a_question(Vec::new())];
     let body = ask(&an_ask(About::Question { questions }), None);
@@ -487,7 +487,7 @@ fn several_questions_are_listed_with_their_options_and_answered_in_a_form() {
 }
 
 #[test]
-fn the_anchor_names_task_and_requester_and_pings_nobody() {
+fn anchor_names_requester_without_pinging() {
     let open = an_open("Fix the\n**login** page for <@123> @everyone", "S_a_m");
     let body = anchor(&open);
     assert_fits(ORIGINAL, "patch", &body);
@@ -501,7 +501,7 @@ fn the_anchor_names_task_and_requester_and_pings_nobody() {
 }
 
 #[test]
-fn a_thread_is_named_after_its_task_on_one_line() {
+fn thread_is_named_after_its_prompt() {
     assert_eq!(thread_name("Fix\nthe   login"), "Fix the login");
     assert_eq!(thread_name(" \n\u{200b}"), "Sandbox task");
     assert_eq!(thread_name("\u{202e}txt.exe"), "\\u{202e}txt.exe");
@@ -511,14 +511,14 @@ fn a_thread_is_named_after_its_task_on_one_line() {
 }
 
 #[test]
-fn a_word_for_one_person_fits_an_edit_and_a_message_of_its_own() {
+fn ephemeral_text_fits_edit_and_followup() {
     assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
     assert_fits(FOLLOW_UP, "post", &for_one(told("Nothing is running here.")));
     assert_eq!(for_one(told("x"))["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]
-fn a_refused_message_has_something_less_to_show() {
+fn refused_message_has_smaller_fallbacks() {
     let long = CardStep { text: "x".repeat(400), state: StepState::Done };
     let shown = card(&Card { steps: vec![long; 5], ..a_card(CardState::Working) });
     let half = smaller(&shown).expect("a long text display");
@@ -541,7 +541,7 @@ fn a_refused_message_has_something_less_to_show() {
 }
 
 #[test]
-fn numbers_read_like_a_person_wrote_them() {
+fn numbers_are_formatted_for_people() {
     assert_eq!([0, 999, 1_000, 1_234_567].map(thousands), ["0", "999", "1,000", "1,234,567"]);
     assert_eq!(
         [4_999, 5_000, 1_000_000, 1_234_567_890].map(|n| cost(n).expect("a cost")),
@@ -571,7 +571,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(24))]
 
     #[test]
-    fn no_hostile_text_breaks_a_bound_of_discord(text in hostile(), other in hostile(), options in prop::collection::vec(hostile(), 0..30), count in 0usize..60) {
+    fn hostile_text_stays_within_discord_limits(text in hostile(), other in hostile(), options in prop::collection::vec(hostile(), 0..30), count in 0usize..60) {
         let rules = |path: &str, body: &Value| {
             let wrong = super::super::check::own_rules(path, body);
             assert!(wrong.is_empty(), "{wrong:?}\n{body:#}");
@@ -626,7 +626,7 @@ proptest! {
     }
 
     #[test]
-    fn a_part_of_an_answer_reaches_its_reader_whole(text in hostile()) {
+    fn answer_part_is_posted_uncut(text in hostile()) {
         for part in bobbin_core::text::split(&text, super::super::CHUNK_UNITS) {
             let body = chunk(&part, false, None).body;
             let content = body["content"].as_str().expect("text");
@@ -669,7 +669,7 @@ fn words(body: &Value) -> Vec<String> {
 }
 
 #[test]
-fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
+fn list_shows_sandboxes_with_their_actions() {
     let page = a_page(vec![a_listed("frontend", Phase::Active)], 0, true);
     let body = sandboxes(&page);
     assert_fits(ORIGINAL, "patch", &body);
@@ -687,7 +687,7 @@ fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
 }
 
 #[test]
-fn a_full_page_of_the_list_fits_discord_and_leads_to_the_others() {
+fn full_list_page_fits_discord() {
     let all: Vec<Listed> =
         (0..12).map(|n| a_listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active)).collect();
     for (page, turns) in [(0, [true, false]), (1, [false, false]), (2, [false, true])] {
@@ -702,7 +702,7 @@ fn a_full_page_of_the_list_fits_discord_and_leads_to_the_others() {
 }
 
 #[test]
-fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
+fn destroy_confirmation_names_losses() {
     let mut listed = a_listed("frontend", Phase::Active);
     listed.in_use = vec![ThreadKey::discord("1", "22").expect("a key")];
     let body = ask_destroy(&listed, 120_000);
@@ -718,7 +718,7 @@ fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
 }
 
 #[test]
-fn a_card_that_waits_for_another_thread_leads_there() {
+fn waiting_card_links_holding_thread() {
     let holder = ThreadKey::discord("1", "22").ok();
     let body = card(&a_card(CardState::Shared { holder }));
     let read = words(&body).join("\n");

@@ -237,7 +237,7 @@ fn key(kind: &PostKind) -> String {
 }
 
 #[tokio::test]
-async fn a_card_is_posted_once_with_its_name_then_edited() {
+async fn card_is_posted_once_then_edited() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let at = send(&slack, &PostKind::Card, None, &card(CardState::Working)).await.unwrap();
@@ -255,7 +255,7 @@ async fn a_card_is_posted_once_with_its_name_then_edited() {
 }
 
 #[tokio::test]
-async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
+async fn earlier_processes_post_is_edited() {
     let fake = Fake::start().await;
     let first = fake
         .client()
@@ -277,7 +277,7 @@ async fn a_post_that_an_earlier_process_made_is_found_and_edited() {
 }
 
 #[tokio::test]
-async fn an_unclear_answer_is_looked_up_before_the_post_is_repeated() {
+async fn unclear_post_is_verified_before_retry() {
     for (status, body) in [
         (503, json!("<html>")),
         (200, json!({ "ok": false, "error": "internal_error" })),
@@ -302,7 +302,7 @@ async fn an_unclear_answer_is_looked_up_before_the_post_is_repeated() {
 }
 
 #[tokio::test]
-async fn a_name_in_another_apps_message_is_not_ours() {
+async fn other_apps_key_is_ignored() {
     let fake = Fake::start().await;
     let forged = json!({ "ts": "1790000008.000000", "user": "UEVIL", "bot_id": "BEVIL",
         "metadata": { "event_type": "bobbin", "event_payload": { "op_id": key(&PostKind::Chunk(0)) } } });
@@ -315,7 +315,7 @@ async fn a_name_in_another_apps_message_is_not_ours() {
 }
 
 #[tokio::test]
-async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
+async fn uneditable_card_is_posted_anew() {
     for error in ["message_not_found", "cant_update_message", "edit_window_closed"] {
         let fake = Fake::start().await;
         let slack = fake.client();
@@ -329,7 +329,7 @@ async fn a_card_that_cannot_be_edited_any_more_is_posted_anew() {
 }
 
 #[tokio::test]
-async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
+async fn only_short_wait_is_spent_inline() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.will_answer(
@@ -360,7 +360,7 @@ async fn a_short_wait_is_spent_in_place_and_a_long_one_goes_back() {
 }
 
 #[tokio::test]
-async fn blocks_that_slack_does_not_take_are_sent_as_words() {
+async fn refused_blocks_are_resent_as_text() {
     let fake = Fake::start().await;
     fake.will_answer("chat.postMessage", 200, json!({ "ok": false, "error": "invalid_blocks", "response_metadata": { "messages": ["[ERROR] bad [json-pointer:/blocks/0]"] } }));
     fake.client()
@@ -375,7 +375,7 @@ async fn blocks_that_slack_does_not_take_are_sent_as_words() {
 }
 
 #[tokio::test]
-async fn an_answer_that_is_too_long_comes_with_its_file() {
+async fn overlong_answer_comes_with_file() {
     let fake = Fake::start().await;
     let long = Post::Chunk {
         text: "first part".into(),
@@ -408,8 +408,7 @@ fn shown(name: &str, bytes: &[u8]) -> Post {
 }
 
 #[tokio::test]
-async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_or_the_worker_died()
-{
+async fn agent_file_is_uploaded_once() {
     let fake = Fake::start().await;
     let kind = PostKind::Artifact(0);
     let file = shown("chart.png", b"png");
@@ -431,7 +430,7 @@ async fn a_file_of_the_agent_is_uploaded_once_also_when_the_outcome_was_unclear_
 }
 
 #[tokio::test]
-async fn a_short_diff_is_told_to_the_person_and_a_long_one_is_a_file_once() {
+async fn long_diff_is_uploaded_once() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let summary = "1 file changed, +1 -0\n  a (new, +1 -0)";
@@ -446,7 +445,7 @@ async fn a_short_diff_is_told_to_the_person_and_a_long_one_is_a_file_once() {
 }
 
 #[tokio::test]
-async fn a_diff_that_another_worker_brought_is_not_brought_again() {
+async fn other_workers_diff_is_not_repeated() {
     let fake = Fake::start().await;
     let (one, other) = (fake.client(), fake.client());
     // The first knows what stands in the thread before the other brings the file.
@@ -461,7 +460,7 @@ async fn a_diff_that_another_worker_brought_is_not_brought_again() {
 }
 
 #[tokio::test]
-async fn posts_of_a_turn_that_another_worker_had_meanwhile_are_not_doubled() {
+async fn other_workers_posts_are_not_doubled() {
     let fake = Fake::start().await;
     let (one, other) = (fake.client(), fake.client());
     let card = card(CardState::Working);
@@ -483,7 +482,7 @@ async fn posts_of_a_turn_that_another_worker_had_meanwhile_are_not_doubled() {
 }
 
 #[tokio::test]
-async fn an_answer_whose_file_is_refused_still_arrives_and_says_so() {
+async fn answer_arrives_despite_refused_file() {
     let fake = Fake::start().await;
     fake.will_answer(
         "files.getUploadURLExternal",
@@ -498,7 +497,7 @@ async fn an_answer_whose_file_is_refused_still_arrives_and_says_so() {
 }
 
 #[tokio::test]
-async fn one_person_is_told_by_an_ephemeral_message_and_in_a_direct_message_by_an_ordinary_one() {
+async fn private_reply_is_ephemeral_in_channels() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let to = |channel: &str| Reply::Slack {
@@ -517,7 +516,7 @@ async fn one_person_is_told_by_an_ephemeral_message_and_in_a_direct_message_by_a
 }
 
 #[tokio::test]
-async fn where_the_app_is_not_in_the_channel_the_person_is_told_in_a_direct_message() {
+async fn uninvited_app_replies_by_direct_message() {
     let fake = Fake::start().await;
     fake.refuses("chat.postEphemeral", "not_in_channel");
     let reply = Reply::Slack { channel: "C1".into(), thread_ts: None, user: "U1".into() };
@@ -527,7 +526,7 @@ async fn where_the_app_is_not_in_the_channel_the_person_is_told_in_a_direct_mess
 }
 
 #[tokio::test]
-async fn every_refusal_is_classified_by_what_is_to_be_done() {
+async fn slack_errors_map_to_failure_classes() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let table = [
@@ -557,7 +556,7 @@ async fn every_refusal_is_classified_by_what_is_to_be_done() {
 }
 
 #[tokio::test]
-async fn who_is_no_full_member_is_known_as_such_and_a_look_that_fails_admits_nobody() {
+async fn failed_member_lookup_admits_nobody() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let user = |flags: Value| json!({"ok": true, "user": {"id": "U1", "profile": flags["p"], "is_restricted": flags["guest"] == true}});
@@ -586,7 +585,7 @@ async fn who_is_no_full_member_is_known_as_such_and_a_look_that_fails_admits_nob
 }
 
 #[tokio::test]
-async fn the_token_shows_up_in_no_error_and_no_debug_text() {
+async fn errors_and_debug_hide_the_token() {
     let fake = Fake::start().await;
     let slack = fake.client();
     assert!(!format!("{slack:?}").contains(TOKEN));

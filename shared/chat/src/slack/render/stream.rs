@@ -67,7 +67,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pieces_are_the_whole_and_few() {
+    fn stream_pieces_are_few_and_complete() {
         let long = "word and\nword ".repeat(800);
         let pieces = stream_pieces(&long);
         assert_eq!(pieces.concat(), long);

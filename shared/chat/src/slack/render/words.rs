@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn amounts_read_like_a_person_would_write_them() {
+    fn amounts_are_formatted_for_people() {
         assert_eq!(
             [45_999, 120_000, 192_000, 3_600_000, 3_845_000].map(duration),
             ["45 s", "2 min", "3 min 12 s", "1 h", "1 h 4 min"]

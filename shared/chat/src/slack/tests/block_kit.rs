@@ -208,7 +208,7 @@ fn blocks_problems(blocks: &[Value], most: usize) -> Vec<String> {
 }
 
 #[test]
-fn the_check_finds_what_slack_refuses() {
+fn block_check_finds_invalid_blocks() {
     use serde_json::json;
     let bad = [
         json!({"type": "section", "text": {"type": "mrkdwn", "text": ""}}),

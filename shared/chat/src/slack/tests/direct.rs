@@ -74,7 +74,7 @@ fn of_anna() -> String {
 }
 
 #[test]
-fn a_direct_message_goes_where_the_settings_put_what_was_sent_then() {
+fn direct_message_follows_settings_when_sent() {
     let inbound = said("1790000100.000100", None);
     let own = of_message("1790000100.000100");
     assert_eq!(threads(&inbound, Some(&Settings::default())), std::slice::from_ref(&own));
@@ -86,7 +86,7 @@ fn a_direct_message_goes_where_the_settings_put_what_was_sent_then() {
 }
 
 #[test]
-fn without_settings_a_copy_goes_to_either_thread_and_exactly_one_counts() {
+fn without_settings_exactly_one_copy_counts() {
     let inbound = said("1790000100.000100", None);
     let copies = |inbound: &Inbound| {
         let own = inbound.enqueue.clone().unwrap();
@@ -112,7 +112,7 @@ fn without_settings_a_copy_goes_to_either_thread_and_exactly_one_counts() {
 }
 
 #[test]
-fn an_answer_in_a_thread_stays_with_what_its_first_message_began() {
+fn thread_reply_follows_its_first_message() {
     let reply = said("1790000900.000100", Some("1790000100.000100"));
     let own = of_message("1790000100.000100");
     assert_eq!(threads(&reply, Some(&since(1_790_000_500_000))), [own]);
@@ -125,7 +125,7 @@ fn an_answer_in_a_thread_stays_with_what_its_first_message_began() {
 }
 
 #[test]
-fn words_stops_and_deletions_go_where_their_message_went() {
+fn control_messages_follow_their_prompt() {
     let settings = since(1_790_000_000_000);
     let word = event(json!({"type": "message", "text": "stop", "ts": "1790000100.000100"}));
     let stop = event(json!({"type": "agent_session_stopped", "channel_type": null,
@@ -147,7 +147,7 @@ fn words_stops_and_deletions_go_where_their_message_went() {
 }
 
 #[test]
-fn a_button_belongs_to_the_one_thread_where_its_post_stands_under_no_message() {
+fn unthreaded_button_targets_direct_thread() {
     let plain = clicked(json!({"ts": "1790000150.000100"}));
     let begun = clicked(json!({"ts": "1790000150.000100", "thread_ts": "1790000150.000100"}));
     let within = clicked(json!({"ts": "1790000150.000100", "thread_ts": "1790000100.000100"}));
@@ -157,7 +157,7 @@ fn a_button_belongs_to_the_one_thread_where_its_post_stands_under_no_message() {
 }
 
 #[test]
-fn what_is_said_in_a_channel_has_one_place() {
+fn non_direct_events_have_one_destination() {
     let inbound =
         event(json!({"type": "app_mention", "text": "<@UBOT> fix it", "ts": "1790000100.000100",
         "channel": "C0BUILD0001", "channel_type": null}));
@@ -168,7 +168,7 @@ fn what_is_said_in_a_channel_has_one_place() {
 }
 
 #[test]
-fn a_home_stops_what_runs_in_the_direct_messages_of_its_own_person_alone() {
+fn home_stop_is_limited_to_owner() {
     let pressed = |whose: &str| {
         sent(&json!({"endpoint": "interactivity", "payload": {
             "type": "block_actions", "user": {"id": ANNA, "team_id": TEAM}, "team": {"id": TEAM},

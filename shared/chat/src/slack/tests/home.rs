@@ -74,7 +74,7 @@ fn read(view: &Value) -> String {
 }
 
 #[test]
-fn a_member_sees_their_runs_what_waits_for_them_and_the_defaults() {
+fn home_shows_runs_asks_and_defaults() {
     let view = render::home(&picture());
     assert_eq!(home_problems(&view), Vec::<String>::new());
     assert_eq!(
@@ -96,7 +96,7 @@ fn a_member_sees_their_runs_what_waits_for_them_and_the_defaults() {
 }
 
 #[test]
-fn who_manages_the_workspace_chooses_and_an_empty_home_teaches() {
+fn manager_home_offers_choices_and_hints() {
     let view = render::home(&Picture {
         manages: true,
         notice: Some("The default repository is now `acme/api`.".to_owned()),
@@ -121,7 +121,7 @@ fn who_manages_the_workspace_chooses_and_an_empty_home_teaches() {
 }
 
 #[test]
-fn a_home_with_everything_that_there_can_be_is_within_the_limits() {
+fn fullest_home_fits_slack_limits() {
     let mut full = picture();
     full.manages = true;
     full.notice = Some("n<".repeat(4_000));
@@ -134,7 +134,7 @@ fn a_home_with_everything_that_there_can_be_is_within_the_limits() {
 }
 
 #[test]
-fn the_same_in_words_answers_a_command() {
+fn overview_command_answers_in_words() {
     assert_eq!(
         render::overview_words(&picture()),
         "- Waiting for a decision, for 2 min 0 s.\n  - It asks in its thread: May it bash: rm -rf <x>\n- Stopping, for 30 s.\n\
@@ -163,7 +163,7 @@ fn overview(inbound: Inbound) -> Overview {
 }
 
 #[test]
-fn every_element_of_a_home_is_understood_when_it_is_pressed() {
+fn every_home_element_handles_presses() {
     let view = render::home(&Picture { manages: true, ..picture() });
     let mut understood = Vec::new();
     for block in view["blocks"].as_array().unwrap() {
@@ -183,7 +183,7 @@ fn every_element_of_a_home_is_understood_when_it_is_pressed() {
 }
 
 #[test]
-fn a_run_is_stopped_from_the_home_in_its_own_thread() {
+fn home_stop_targets_the_runs_thread() {
     let view = render::home(&picture());
     let button = view["blocks"][1]["accessory"].clone();
     let Some(Body::Control(control)) =
@@ -204,7 +204,7 @@ fn a_run_is_stopped_from_the_home_in_its_own_thread() {
 }
 
 #[test]
-fn a_choice_is_a_change_and_who_may_not_use_it_changes_nothing() {
+fn home_choice_needs_access() {
     let choice = json!({"type": "external_select", "action_id": "v1:default:agent", "action_ts": "1.1", "selected_option": {"value": "plan"}});
     let chosen = overview(pressed(&interaction("block_actions", choice.clone(), "U1", "T1"), ""));
     assert_eq!(
@@ -227,7 +227,7 @@ fn a_choice_is_a_change_and_who_may_not_use_it_changes_nothing() {
 }
 
 #[test]
-fn the_home_is_drawn_when_it_is_opened_and_for_the_tab_of_messages_nothing_is() {
+fn only_opened_home_tab_is_drawn() {
     let event = |tab: &str, team: &str| {
         let body = json!({"type": "event_callback", "team_id": team,
             "event": {"type": "app_home_opened", "user": "U1", "channel": "D1", "tab": tab, "event_ts": "1.1"},
@@ -241,7 +241,7 @@ fn the_home_is_drawn_when_it_is_opened_and_for_the_tab_of_messages_nothing_is() 
 }
 
 #[test]
-fn suggestions_are_the_value_as_typed_and_what_is_known_to_who_may_use_it() {
+fn suggestions_are_typed_or_known_values() {
     let payload =
         interaction("block_suggestion", json!({"action_id": "v1:default:repo"}), "U1", "T1");
     let inbound = pressed(&payload, "");

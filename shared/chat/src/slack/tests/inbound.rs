@@ -80,7 +80,7 @@ fn thread(root: &str) -> ThreadKey {
 }
 
 #[test]
-fn every_stored_payload_has_the_outcome_stated_here() {
+fn stored_payloads_have_expected_outcomes() {
     let table = [
         ("url_verification", "url verification"),
         ("app_mention", "prompt"),
@@ -128,7 +128,7 @@ fn every_stored_payload_has_the_outcome_stated_here() {
 }
 
 #[test]
-fn url_verification_echoes_its_challenge_and_only_when_signed() {
+fn only_signed_url_verification_is_echoed() {
     let inbound = sent("url_verification", "");
     assert_eq!(
         serde_json::from_str::<Value>(&inbound.answer.body).unwrap(),
@@ -140,7 +140,7 @@ fn url_verification_echoes_its_challenge_and_only_when_signed() {
 }
 
 #[test]
-fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
+fn mention_and_retry_are_one_message() {
     let [mention, twin, retry] = ["app_mention", "message_twin", "retry"].map(admitted);
     assert_eq!(mention.enqueue, twin.enqueue);
     assert_eq!(mention.enqueue, retry.enqueue);
@@ -153,7 +153,7 @@ fn the_two_events_of_a_mention_and_its_retry_are_one_message() {
 }
 
 #[test]
-fn a_reply_goes_on_in_the_thread_of_its_root() {
+fn reply_continues_its_root_thread() {
     let reply = admitted("thread_reply_mention");
     assert_eq!(message(&reply).thread, thread("1790000000.000100"));
     assert_eq!(message(&reply).id, "slack_T0BOBBIN01_C0BUILD0001_1790000060.000200");
@@ -163,7 +163,7 @@ fn a_reply_goes_on_in_the_thread_of_its_root() {
 }
 
 #[test]
-fn a_direct_message_needs_no_mention_and_names_its_author() {
+fn direct_message_needs_no_mention() {
     let direct = admitted("message_im");
     assert_eq!(
         message(&direct).thread.to_string(),
@@ -181,7 +181,7 @@ fn a_direct_message_needs_no_mention_and_names_its_author() {
 }
 
 #[test]
-fn files_come_along_and_deleted_ones_do_not() {
+fn only_existing_files_are_attached() {
     let shared = admitted("file_share");
     let sketch = Attachment {
         name: "sketch.png".into(),
@@ -194,7 +194,7 @@ fn files_come_along_and_deleted_ones_do_not() {
 }
 
 #[test]
-fn a_file_without_words_is_a_prompt() {
+fn file_without_text_is_a_prompt() {
     let mut stored = stored("file_share");
     stored["json"]["event"]["text"] = "<@U0BOBBINBOT>".into();
     let (_, raw) = request(&stored);
@@ -211,7 +211,7 @@ fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
 }
 
 #[test]
-fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
+fn only_whole_text_is_a_command() {
     let allowed = app(TEAM, "", "");
     assert_eq!(control(&mention("stop", &allowed)).want, Want::Stop { turn: None });
     assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Command { want: Command::Status });
@@ -227,7 +227,7 @@ fn words_alone_are_commands_and_within_a_sentence_they_are_not() {
 }
 
 #[test]
-fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
+fn unknown_team_ignored_refusals_stay_private() {
     for name in [
         "app_mention",
         "message_im",
@@ -254,7 +254,7 @@ fn an_unknown_team_gets_nothing_and_a_refusal_is_told_only_to_its_person() {
 }
 
 #[test]
-fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant() {
+fn foreign_people_refused_under_own_tenant() {
     let foreign = admitted("connect_foreign_user");
     assert!(
         matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
@@ -269,13 +269,13 @@ fn people_and_channels_of_other_organisations_are_refused_under_our_own_tenant()
 }
 
 #[test]
-fn an_organisation_wide_installation_is_its_enterprise() {
+fn organisation_install_uses_enterprise_tenant() {
     assert_eq!(control(&admitted("org_install")).thread.tenant(), Tenant::slack("E0BOBBIN01"));
     assert_eq!(sent("org_install", TEAM).enqueue, None);
 }
 
 #[test]
-fn the_stop_button_names_its_turn_and_each_press_is_its_own_control() {
+fn stop_button_names_its_turn() {
     let inbound = admitted("block_actions_stop");
     let stop = control(&inbound);
     assert_eq!(
@@ -325,7 +325,7 @@ fn words(question: usize, text: &str) -> Field {
 }
 
 #[test]
-fn inputs_that_are_not_ours_are_not_read_and_a_form_can_be_empty() {
+fn foreign_inputs_leave_form_empty() {
     for odd in [
         serde_json::json!(null),
         serde_json::json!({"values": {"b": {"v1:field:q1": {"value": "x"}, "other": {"value": "y"}}}}),
@@ -345,7 +345,7 @@ fn inputs_that_are_not_ours_are_not_read_and_a_form_can_be_empty() {
 }
 
 #[test]
-fn a_form_of_somebody_who_may_not_is_refused_with_a_word() {
+fn form_without_access_is_refused() {
     let stored = stored("block_actions_form");
     let (_, raw) = request(&stored);
     let others = app(TEAM, "", "U0OTHER0001");
@@ -357,7 +357,7 @@ fn a_form_of_somebody_who_may_not_is_refused_with_a_word() {
 }
 
 #[test]
-fn a_click_with_a_value_that_is_not_ours_does_nothing() {
+fn click_with_foreign_value_is_ignored() {
     for value in [
         "",
         ":",
@@ -378,7 +378,7 @@ fn a_click_with_a_value_that_is_not_ours_does_nothing() {
 }
 
 #[test]
-fn a_click_of_another_organisations_member_is_refused() {
+fn foreign_members_click_is_refused() {
     let mut stored = stored("block_actions_stop");
     stored["payload"]["user"]["team_id"] = "T0FOREIGN01".into();
     let (_, raw) = request(&stored);
@@ -387,7 +387,7 @@ fn a_click_of_another_organisations_member_is_refused() {
 }
 
 #[test]
-fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
+fn shortcut_starts_turn_in_messages_thread() {
     let inbound = admitted("message_shortcut");
     assert_eq!(message(&inbound).thread, thread("1789999000.000300"));
     let quote =
@@ -402,7 +402,7 @@ fn the_shortcut_starts_a_turn_in_the_thread_of_its_message() {
 }
 
 #[test]
-fn ones_own_message_is_the_task_itself() {
+fn own_message_becomes_the_prompt() {
     let mut own = stored("message_shortcut");
     own["payload"]["message"]["user"] = ANNA.into();
     let (endpoint, raw) = request(&own);
@@ -412,7 +412,7 @@ fn ones_own_message_is_the_task_itself() {
 }
 
 #[test]
-fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
+fn mention_options_are_validated() {
     let chosen = mention("repo:acme/api model:openai/gpt agent:plan fix it", &app(TEAM, "", ""));
     let wants = Selection {
         repo: Some("acme/api".to_owned()),
@@ -429,7 +429,7 @@ fn leading_words_of_a_mention_choose_and_a_value_that_cannot_be_one_is_told() {
 }
 
 #[test]
-fn a_deleted_prompt_is_withdrawn_under_the_id_of_its_turn_and_nothing_else_is() {
+fn only_deleted_prompt_is_withdrawn() {
     let inbound = admitted("message_deleted");
     let expected =
         Want::Withdraw { turn: message_id(TEAM, CHANNEL, "1790000000.000100", &[]).into() };
@@ -453,7 +453,7 @@ fn an_edited_message_changes_nothing() {
 }
 
 #[test]
-fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
+fn slash_commands_show_overview_and_configure() {
     let Some(Body::Overview(overview)) = admitted("slash_status").enqueue else {
         panic!("no overview")
     };
@@ -477,7 +477,7 @@ fn a_slash_command_shows_what_runs_and_sets_a_default_of_its_channel() {
 }
 
 #[test]
-fn slash_commands_answer_the_person_alone() {
+fn slash_command_answers_are_ephemeral() {
     for (name, words) in [
         ("slash_stop", "@Bobbin stop"),
         ("slash_help", "Mention me"),
@@ -493,7 +493,7 @@ fn slash_commands_answer_the_person_alone() {
 }
 
 #[test]
-fn a_body_that_is_not_what_slack_sends_gets_a_clear_400() {
+fn malformed_body_gets_explained_400() {
     let bad: [(&str, &[u8]); 14] = [
         ("events", b""),
         ("events", b"{"),
@@ -525,13 +525,13 @@ fn a_body_that_is_not_what_slack_sends_gets_a_clear_400() {
 }
 
 #[test]
-fn an_oversized_body_is_refused_before_it_is_hashed() {
+fn oversized_body_gets_413() {
     let raw = vec![b' '; super::super::limits::BODY_BYTES_MAX + 1];
     assert_eq!(signed("events", &raw, &app(TEAM, "", "")).answer.status, 413);
 }
 
 #[test]
-fn every_endpoint_refuses_what_is_not_signed_and_reads_nothing_of_it() {
+fn every_endpoint_refuses_bad_signatures() {
     for name in ["app_mention", "block_actions_stop", "slash_status", "ssl_check"] {
         let (endpoint, raw) = request(&stored(name));
         let endpoint = match endpoint.as_str() {
@@ -556,7 +556,7 @@ fn every_endpoint_refuses_what_is_not_signed_and_reads_nothing_of_it() {
 }
 
 #[test]
-fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
+fn unknown_kinds_are_acknowledged_without_effect() {
     let odd = [
         json!({"type": "from_the_future"}),
         json!({"type": "event_callback", "event": {"type": "pin_added"}, "authorizations": "x"}),
@@ -573,13 +573,13 @@ fn unknown_kinds_and_odd_fields_are_acknowledged_without_effect() {
 }
 
 #[test]
-fn a_prompt_beyond_the_bound_is_told_how_to_be_sent() {
+fn oversized_prompt_is_advised_to_attach() {
     let inbound = mention(&"x".repeat(100_001), &app(TEAM, "", ""));
     assert!(matches!(&control(&inbound).want, Want::Say { text } if text.contains("attach")));
 }
 
 #[test]
-fn ids_fit_the_queue_and_never_collide_over_their_parts() {
+fn message_ids_fit_queue_without_collisions() {
     let long = "9".repeat(64);
     let id = message_id(&long, &long, &long, &["1", "U1"]);
     assert!(id.len() <= 128 && id.is_ascii() && message_ts(&id).is_none());
@@ -598,7 +598,7 @@ fn mentioned(text: &str) -> Inbound {
 }
 
 #[test]
-fn words_about_sandboxes_are_wanted_in_the_thread_and_a_bad_name_is_refused_at_once() {
+fn sandbox_commands_work_in_thread_mentions() {
     let name = || "frontend".parse().unwrap();
     let named = mentioned("sandbox name frontend");
     assert!(matches!(&message(&named).work, Work::Name { name: n, .. } if *n == name()));
@@ -635,7 +635,7 @@ fn whispered(action_id: &str, value: &str, people: &str) -> Inbound {
 }
 
 #[test]
-fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
+fn list_button_acts_in_its_thread() {
     let thread = format!("slack:{TEAM}:{CHANNEL}:1790000100.000100");
     let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
     let both = format!("{thread} {key}");
@@ -667,8 +667,7 @@ fn what_is_pressed_in_the_list_is_wanted_in_the_thread_that_it_was_shown_in() {
 }
 
 #[test]
-fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_checked_with_each_click()
- {
+fn list_button_checks_place_and_access() {
     let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
     for elsewhere in
         ["slack:T2:C0BUILD0001:1.1", "slack:T0BOBBIN01:C2:1.1", "slack:T0BOBBIN01:dm:U2"]
@@ -682,7 +681,7 @@ fn a_button_of_the_list_that_names_another_place_does_nothing_and_access_is_chec
 }
 
 #[test]
-fn the_list_of_a_command_belongs_to_no_thread() {
+fn slash_sandbox_list_has_no_thread() {
     let mut form = stored("slash_status");
     let list = |form: &Value| {
         let (endpoint, raw) = request(form);

@@ -16,7 +16,7 @@ fn schema() -> Option<jsonschema::Validator> {
 }
 
 #[test]
-fn the_manifest_is_valid_by_slacks_schema() {
+fn manifest_fits_slack_schema() {
     let Some(validator) = schema() else { return };
     let manifest = manifest(ADDRESS).unwrap();
     let errors: Vec<String> =
@@ -28,7 +28,7 @@ fn the_manifest_is_valid_by_slacks_schema() {
 }
 
 #[test]
-fn the_file_in_the_repository_is_the_manifest_with_the_host_to_fill_in() {
+fn committed_manifest_matches_generated_one() {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../infra/slack-manifest.json");
     let text = std::fs::read_to_string(path).unwrap();
     let made = manifest("https://HOST").unwrap();
@@ -40,7 +40,7 @@ fn the_file_in_the_repository_is_the_manifest_with_the_host_to_fill_in() {
 
 /// Every subscription is answered to: an event of that name is not laid aside as unknown.
 #[test]
-fn every_event_of_the_manifest_is_in_use_and_others_are_not() {
+fn only_manifest_events_are_handled() {
     let note = |event: Value| {
         let body = json!({
             "type": "event_callback", "team_id": "T1", "event": event,
@@ -58,7 +58,7 @@ fn every_event_of_the_manifest_is_in_use_and_others_are_not() {
 }
 
 #[test]
-fn the_endpoints_are_named_with_the_command_and_the_shortcut_that_are_served() {
+fn manifest_names_the_served_endpoints() {
     let manifest = manifest("https://bobbin.example/").unwrap();
     let settings = &manifest["settings"];
     let endpoints = [
@@ -81,7 +81,7 @@ fn the_endpoints_are_named_with_the_command_and_the_shortcut_that_are_served() {
 }
 
 #[test]
-fn the_scopes_are_those_of_the_methods_and_events_and_no_others() {
+fn manifest_requests_only_needed_scopes() {
     let manifest = manifest(ADDRESS).unwrap();
     let scopes: BTreeSet<&str> = manifest["oauth_config"]["scopes"]["bot"]
         .as_array()
@@ -113,7 +113,7 @@ fn the_scopes_are_those_of_the_methods_and_events_and_no_others() {
 }
 
 #[test]
-fn the_link_carries_the_whole_manifest_and_a_wrong_address_is_refused() {
+fn manifest_link_complete_bad_address_refused() {
     let manifest_ = manifest(ADDRESS).unwrap();
     let link = link(&manifest_);
     let query = link.strip_prefix("https://api.slack.com/apps?").expect("Slack's page of apps");

@@ -84,7 +84,7 @@ fn check(id: &str, case: &Value) {
 }
 
 #[test]
-fn recorded_requests_have_the_outcome_that_they_state() {
+fn recorded_requests_have_stated_outcomes() {
     let Some(folder) = folder() else { return };
     let index = read(folder.join("index.json"));
     let mut checked = 0;
@@ -97,7 +97,7 @@ fn recorded_requests_have_the_outcome_that_they_state() {
 }
 
 #[test]
-fn the_retries_of_one_event_are_one_message() {
+fn event_retries_are_one_message() {
     let Some(folder) = folder() else { return };
     let names = [
         "08-app-mention-full-envelope",

@@ -72,7 +72,7 @@ fn elements(rendered: &Rendered) -> Vec<Value> {
 }
 
 #[test]
-fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
+fn working_card_shows_steps_and_stop() {
     let shown = render::post(&Post::Card(card(CardState::Working)));
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     let plan = &shown.blocks[0];
@@ -94,7 +94,7 @@ fn a_working_card_shows_state_steps_facts_and_a_stop_button() {
 }
 
 #[test]
-fn where_plans_are_not_taken_the_same_card_is_lines() {
+fn card_renders_as_lines() {
     let shown = render::post_as(&Post::Card(card(CardState::Working)), CardStyle::Lines);
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     assert_eq!(
@@ -104,7 +104,7 @@ fn where_plans_are_not_taken_the_same_card_is_lines() {
 }
 
 #[test]
-fn a_long_plan_counts_its_earlier_steps_and_an_ended_one_leaves_nothing_spinning() {
+fn ended_plan_counts_and_completes_steps() {
     let step = |n: usize| CardStep { text: format!("Step {n}"), state: StepState::Running };
     let long = Card { steps: (0..60).map(step).collect(), ..card(ended(Outcome::Answered)) };
     let shown = render::post(&Post::Card(long));
@@ -119,7 +119,7 @@ fn a_long_plan_counts_its_earlier_steps_and_an_ended_one_leaves_nothing_spinning
 }
 
 #[test]
-fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
+fn ended_card_shows_usage_hides_stop() {
     let shown = render::post(&Post::Card(card(ended(Outcome::Answered))));
     assert!(
         read(&shown).contains("anthropic/claude · took 3 min 12 s · 12,345 tokens · $0.04"),
@@ -134,7 +134,7 @@ fn an_ended_card_says_what_it_took_and_has_no_stop_button() {
 }
 
 #[test]
-fn a_failed_card_tells_the_reason_and_what_to_do_next() {
+fn failed_card_shows_reason_and_advice() {
     let shown = render::post(&Post::Card(card(ended(Outcome::Failed {
         reason: "The model's key is <invalid>.".into(),
     }))));
@@ -155,7 +155,7 @@ fn a_failed_card_tells_the_reason_and_what_to_do_next() {
 }
 
 #[test]
-fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
+fn queued_card_counts_ahead_offers_withdraw() {
     let shown = render::post(&Post::Card(card(CardState::Queued { ahead: 2, now: false })));
     assert_eq!(shown.text, "Queued. 2 tasks come before it.");
     let labels = |shown: &Rendered| -> Vec<String> {
@@ -173,7 +173,7 @@ fn a_waiting_card_counts_what_comes_before_it_and_can_be_withdrawn() {
 }
 
 #[test]
-fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
+fn only_named_users_are_mentioned() {
     let calling = |ids: &[&str]| {
         render::post(&Post::Calling {
             people: ids.iter().map(|id| (*id).to_owned()).collect(),
@@ -207,7 +207,7 @@ fn only_who_is_named_is_called_and_only_by_a_line_of_our_own() {
 }
 
 #[test]
-fn who_stopped_is_shown_by_name() {
+fn stopped_card_names_the_person() {
     let by = |by: &str| {
         read(&render::post(&Post::Card(card(ended(Outcome::Cancelled { by: by.into() })))))
     };
@@ -217,7 +217,7 @@ fn who_stopped_is_shown_by_name() {
 }
 
 #[test]
-fn a_permission_shows_the_exact_command_and_three_answers() {
+fn permission_shows_command_and_three_answers() {
     let about = About::Permission {
         action: "bash".into(),
         subject: "rm -rf ```<tmp>".into(),
@@ -255,7 +255,7 @@ fn a_permission_shows_the_exact_command_and_three_answers() {
 }
 
 #[test]
-fn a_command_too_long_to_show_says_how_much_is_missing() {
+fn long_command_counts_hidden_characters() {
     let about = About::Permission {
         action: "bash".into(),
         subject: "x".repeat(20_000),
@@ -306,7 +306,7 @@ fn pressed(shown: &Rendered) -> Vec<String> {
 }
 
 #[test]
-fn one_question_has_buttons_for_few_options_and_inputs_for_more() {
+fn many_options_become_inputs() {
     let labels = |n: usize| (0..n).map(|i| format!("Option {i}")).collect::<Vec<_>>();
     let few = asked(vec![question(&labels(2), false, false)]);
     assert_eq!(pressed(&few), ["per_1:o0", "per_1:o1", "per_1:reject"]);
@@ -358,7 +358,7 @@ fn several_questions_are_one_form() {
 }
 
 #[test]
-fn an_answer_stays_markdown_and_cannot_ping() {
+fn answer_is_markdown_without_pings() {
     let text = "# Done\n\n```rust\nif a < b && c > d {}\n```\n<!channel> <@U123> @here";
     let shown =
         render::post(&Post::Chunk { text: text.into(), last: true, file: None, card: None });
@@ -371,7 +371,7 @@ fn an_answer_stays_markdown_and_cannot_ping() {
 }
 
 #[test]
-fn a_message_carries_its_name_and_unfurls_nothing() {
+fn message_carries_key_without_unfurling() {
     let shown = render::post(&Post::Notice("Paused.".into()));
     let new = render::message("C1", Some("1.2"), "abc", &shown);
     assert_eq!(
@@ -387,7 +387,7 @@ fn a_message_carries_its_name_and_unfurls_nothing() {
 }
 
 #[test]
-fn the_session_status_follows_the_card() {
+fn session_status_follows_the_card() {
     let of = |state: CardState| Status::of(&state).map(Status::word);
     assert_eq!(of(CardState::Creating), Some("processing"));
     assert_eq!(of(CardState::Waiting), Some("suspended"));
@@ -570,7 +570,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 96, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn any_post_is_within_every_limit_and_cannot_ping(post in any_post()) {
+    fn posts_fit_limits_and_never_ping(post in any_post()) {
         for style in [CardStyle::Plan, CardStyle::Lines] {
             let shown = render::post_as(&post, style);
             prop_assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
@@ -591,7 +591,7 @@ proptest! {
     }
 
     #[test]
-    fn any_words_for_one_person_are_within_every_limit_and_cannot_ping(text in hostile()) {
+    fn private_words_fit_limits_never_ping(text in hostile()) {
         let words = render::free(&text);
         for arguments in [render::ephemeral("C1", Some("1.2"), "U1", &words), render::direct_message("D1", None, &words)] {
             let blocks = arguments["blocks"].as_array().unwrap();
@@ -603,7 +603,7 @@ proptest! {
 }
 
 #[test]
-fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
+fn ended_card_shows_changes_and_diff() {
     let usage = Usage { files: 3, added: 12, removed: 4, ..Usage::default() };
     let state = |outcome| CardState::Ended { outcome, usage };
     let shown = render::post(&Post::Card(card(state(Outcome::Answered))));
@@ -620,7 +620,7 @@ fn an_ended_card_says_what_it_changed_and_offers_to_show_it() {
 }
 
 #[test]
-fn a_card_shows_the_plan_and_how_many_steps_came_before() {
+fn card_shows_plan_and_earlier_steps() {
     let item = |text: &str, state| PlanItem { text: text.to_owned(), state };
     let shown = render::post(&Post::Card(Card {
         plan: vec![
@@ -640,7 +640,7 @@ fn a_card_shows_the_plan_and_how_many_steps_came_before() {
 }
 
 #[test]
-fn a_short_patch_is_shown_in_a_block_and_a_long_one_is_not() {
+fn only_short_patch_is_shown_inline() {
     let patch = "1 file changed, +1 -0\n  a.txt (new, +1 -0)\n\ndiff --git a/a.txt b/a.txt\n+one\n";
     assert_eq!(
         render::diff(patch).as_deref(),
@@ -680,7 +680,7 @@ fn labels(rendered: &Rendered) -> Vec<String> {
 }
 
 #[test]
-fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
+fn list_shows_sandboxes_with_their_actions() {
     let shown = page(vec![listed("frontend", Phase::Active)], 0, true);
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     assert!(
@@ -697,7 +697,7 @@ fn the_list_shows_each_sandbox_with_what_can_be_done_about_it() {
 }
 
 #[test]
-fn a_full_page_of_the_list_fits_slack_and_leads_to_the_others() {
+fn full_list_page_fits_slack() {
     let all: Vec<Listed> =
         (0..12).map(|n| listed(&format!("{}-{n:02}", "x".repeat(37)), Phase::Active)).collect();
     for (number, turns) in [(0, vec!["Next"]), (1, vec!["Previous", "Next"]), (2, vec!["Previous"])]
@@ -711,7 +711,7 @@ fn a_full_page_of_the_list_fits_slack_and_leads_to_the_others() {
 }
 
 #[test]
-fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
+fn destroy_confirmation_names_losses() {
     let mut sandbox = listed("frontend", Phase::Active);
     sandbox.in_use = vec![in_channel("1.1")];
     let asked = render::ask_destroy(&in_channel("9.9"), &sandbox, 120_000);
@@ -724,7 +724,7 @@ fn whether_to_destroy_is_asked_with_what_is_lost_and_a_way_out() {
 }
 
 #[test]
-fn a_card_that_waits_for_another_thread_says_where_and_leads_there_if_that_is_known() {
+fn waiting_card_links_known_holder() {
     let holder = Some(in_channel("1.1"));
     let waits = card(CardState::Shared { holder });
     let shown = render::post(&Post::Card(waits.clone()));
@@ -744,7 +744,7 @@ fn a_card_that_waits_for_another_thread_says_where_and_leads_there_if_that_is_kn
 }
 
 #[test]
-fn the_card_says_until_when_a_sandbox_is_there_that_cannot_be_kept() {
+fn card_shows_when_sandbox_is_deleted() {
     let soon = Card { ends_ms: Some(1_795_300_600_000), ..card(CardState::Working) };
     let shown = render::post(&Post::Card(soon));
     let text = Value::from(shown.blocks.clone()).to_string();

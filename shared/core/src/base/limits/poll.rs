@@ -123,7 +123,7 @@ mod tests {
     use crate::base::limits::TurnLimits;
 
     #[test]
-    fn looks_grow_apart_with_the_age_of_a_turn_and_never_take_more_deliveries_than_are_counted() {
+    fn poll_interval_grows_within_delivery_limit() {
         let (limits, turn_ms) = (PollLimits::DEFAULT, TurnLimits::DEFAULT.turn_ms);
         let at = |seconds: u64| limits.look_after(seconds * 1_000, 1);
         assert_eq!([0, 60, 120, 240, 5_000].map(at), [5_000, 5_000, 10_000, 20_000, 20_000]);

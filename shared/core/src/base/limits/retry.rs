@@ -148,8 +148,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_lease_of_somebody_else_is_waited_for_by_deliveries_and_by_what_it_has_lasted_and_never_longer_than_the_bound()
-     {
+    fn lease_wait_grows_up_to_bound() {
         let limits = RetryLimits::DEFAULT;
         let delay = |(receive, lasted_ms)| limits.lease_delay(receive, lasted_ms);
         assert_eq!(
@@ -161,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_of_a_weekend_takes_fewer_deliveries_than_the_queue_allows_wherever_it_begins() {
+    fn weekend_outage_fits_delivery_limit() {
         let limits = RetryLimits::DEFAULT;
         for before in [0, 7, 15, 40, 100] {
             let (mut waited_ms, mut receive) = (0, before);
@@ -174,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn who_waits_out_an_outage_waits_little_longer_than_it_lasts() {
+    fn outage_backoff_tracks_outage_length() {
         let limits = RetryLimits::DEFAULT;
         let minutes = |n| limits.outage_backoff(n) / MINUTE_MS;
         assert_eq!(limits.outage_backoff(1), 2_000);
@@ -188,7 +187,7 @@ mod tests {
     }
 
     #[test]
-    fn a_turn_that_has_been_looked_at_often_is_tried_again_soon_and_outlasts_a_weekend() {
+    fn polled_turn_retries_soon_outlasts_weekend() {
         let limits = RetryLimits::DEFAULT;
         let delay = |receive, age_ms| limits.outage_backoff(receive).min(limits.within_age(age_ms));
         let ten_minutes_old = delay(60, 10 * MINUTE_MS);
@@ -205,7 +204,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_whose_beginning_is_known_is_waited_out_by_that() {
+    fn outage_delay_follows_known_start() {
         let limits = RetryLimits::DEFAULT;
         let (mut lasted_ms, mut tries) = (0, 0);
         while lasted_ms < limits.telling_ms {

@@ -108,7 +108,7 @@ mod tests {
     }
 
     #[test]
-    fn most_of_a_listing_is_not_believed_to_be_orphaned() {
+    fn mostly_orphaned_listing_is_not_believed() {
         for (orphans, listed, unbelievable) in [
             (0, 0, false),
             (1, 1, false),

@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_is_counted_behind_those_before_it_and_once() {
+    fn prompt_is_queued_once_in_order() {
         let limits = RecordLimits::DEFAULT;
         let judged =
             |flags: &ControlFlags, turn: &str| admit(None, flags, false, &announce(turn), &limits);
@@ -211,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn what_stop_all_reached_waits_no_longer() {
+    fn stop_all_ends_reached_prompts() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let (prompt, selection) = (Prompt::default(), Selection::default());
         let mut session = Session::new(thread, 0);
@@ -227,7 +227,7 @@ mod tests {
     }
 
     #[test]
-    fn an_announced_card_is_its_turns_or_leads_to_it_or_says_the_end() {
+    fn announced_card_follows_its_turn() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let post = |id: &str| PostRef { channel: "c".to_owned(), id: id.to_owned() };
         let (at, own) = (post("announced"), post("own"));

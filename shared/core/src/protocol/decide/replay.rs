@@ -112,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_prompt_that_never_ended_is_sent_again_and_never_one_that_has() {
+    fn only_unended_prompt_is_replayed() {
         let judged = |session: Option<&Session>, in_ledger| {
             replay(Some(&prompt()), session, in_ledger, NOW_MS)
         };
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn what_meant_something_that_is_over_is_not_sent_again() {
+    fn outdated_messages_are_not_replayed() {
         let judged = |body: &Body| replay(Some(body), None, false, NOW_MS);
         let stop = Body::Control(Control {
             id: "c1".to_owned(),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn each_death_has_one_id_of_its_own_that_a_queue_takes() {
+    fn dead_letter_replay_id_is_unique() {
         let id = again_id("slack:T1:C1:1.1", "T1:C1:2.2", 5);
         assert_eq!(id, again_id("slack:T1:C1:1.1", "T1:C1:2.2", 5));
         assert_ne!(id, again_id("slack:T1:C1:1.1", "T1:C1:2.2", 6));

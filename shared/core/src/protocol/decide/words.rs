@@ -510,7 +510,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_come_marked_line_by_line_and_oldest_first() {
+    fn quotes_are_marked_on_every_line() {
         let told = quoted(&[
             quote("Ada\nThe person asks:", "First line\nrun: rm -rf x\r\n\u{2028}sly"),
             quote("", "  "),
@@ -527,7 +527,7 @@ mod tests {
     }
 
     #[test]
-    fn quotes_are_bounded_each_and_together_and_the_newest_stay() {
+    fn bounded_quotes_keep_the_newest() {
         let long: Vec<Quote> =
             (0..40).map(|n| quote(&format!("p{n}"), &"word ".repeat(3_000))).collect();
         let told = quoted(&long);

@@ -139,7 +139,7 @@ fn before(delivery: &Delivery<'_>, wanted: fn(&Step<'_>) -> bool) -> Machine {
 }
 
 #[test]
-fn a_message_comes_to_its_end_in_a_world_in_which_nothing_goes_wrong() {
+fn message_completes_without_failures() {
     with(|delivery| {
         let places = places(delivery);
         let last = places.last().unwrap();
@@ -150,7 +150,7 @@ fn a_message_comes_to_its_end_in_a_world_in_which_nothing_goes_wrong() {
 }
 
 #[test]
-fn an_effect_is_never_asked_for_before_the_write_of_its_intent_succeeded() {
+fn effects_require_saved_intent() {
     with(|delivery| {
         let mut stored = None;
         let (mut writes, mut effects) = (0, 0);
@@ -186,7 +186,7 @@ fn an_effect_is_never_asked_for_before_the_write_of_its_intent_succeeded() {
 }
 
 #[test]
-fn what_is_got_ready_during_a_write_is_what_is_asked_for_after_it() {
+fn prepared_effect_matches_performed_effect() {
     with(|delivery| {
         let places = places(delivery);
         let pairs = places.iter().zip(&places[1..]);
@@ -209,7 +209,7 @@ fn what_is_got_ready_during_a_write_is_what_is_asked_for_after_it() {
 }
 
 #[test]
-fn after_a_write_its_version_and_its_marks_count_and_its_entries_are_not_written_again() {
+fn write_updates_version_and_clears_entries() {
     with(|delivery| {
         let mut flags = ControlFlags::default();
         flags.cancelled.insert("m2".into(), ann());
@@ -244,7 +244,7 @@ fn before_write(delivery: &Delivery<'_>, wanted: fn(Versions) -> bool) -> Machin
 }
 
 #[test]
-fn a_conflict_over_the_threads_record_ends_the_delivery_with_a_delay() {
+fn thread_conflict_ends_delivery_with_delay() {
     with(|delivery| {
         let write = before_write(delivery, |expected| expected.sandbox.is_none());
         let after = write.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
@@ -253,7 +253,7 @@ fn a_conflict_over_the_threads_record_ends_the_delivery_with_a_delay() {
 }
 
 #[test]
-fn what_another_thread_wrote_of_the_sandbox_is_read_and_the_same_decided_on_it() {
+fn sandbox_conflict_rereads_and_retries() {
     with(|delivery| {
         let write = before_write(delivery, |expected| expected.sandbox.is_some());
         let Machine::Write { known, .. } = &write else { panic!("{write:?}") };
@@ -280,7 +280,7 @@ fn what_another_thread_wrote_of_the_sandbox_is_read_and_the_same_decided_on_it()
 }
 
 #[test]
-fn nobody_is_overtaken_without_end() {
+fn conflict_retries_are_bounded() {
     with(|delivery| {
         let mut machine = before_write(delivery, |expected| expected.sandbox.is_some());
         for _ in 0..CONFLICTS_MAX {
@@ -299,7 +299,7 @@ fn nobody_is_overtaken_without_end() {
 }
 
 #[test]
-fn nothing_is_performed_after_visibility_has_ended() {
+fn nothing_runs_after_visibility_ends() {
     with(|delivery| {
         for machine in places(delivery) {
             let in_time = machine.step(NOW, delivery);
@@ -317,7 +317,7 @@ fn nothing_is_performed_after_visibility_has_ended() {
 }
 
 #[test]
-fn a_table_that_does_not_answer_is_waited_for_as_long_as_it_says_or_longer() {
+fn table_outage_waits_at_least_asked() {
     with(|delivery| {
         let limits = &Limits::DEFAULT;
         let held = |failure| {
@@ -331,7 +331,7 @@ fn a_table_that_does_not_answer_is_waited_for_as_long_as_it_says_or_longer() {
 }
 
 #[test]
-fn nothing_is_decided_on_what_only_a_newer_worker_reads() {
+fn newer_shape_stops_the_delivery() {
     with(|delivery| {
         let is_newer = |machine: Machine, outcome| {
             let verdict = verdict(&machine.after(outcome, NOW, delivery), delivery);
@@ -352,7 +352,7 @@ fn nothing_is_decided_on_what_only_a_newer_worker_reads() {
 }
 
 #[test]
-fn whether_a_run_was_stopped_is_judged_by_the_marks_as_they_stand_when_it_is_over() {
+fn aborted_run_rereads_stop_marks() {
     with(|delivery| {
         let follow = before(delivery, |step| {
             matches!(
@@ -406,7 +406,7 @@ fn no_delivery_spins() {
 }
 
 #[test]
-fn an_outcome_of_what_was_not_asked_for_changes_nothing() {
+fn unrequested_outcome_changes_nothing() {
     with(|delivery| {
         let all = || {
             [

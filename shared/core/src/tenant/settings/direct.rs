@@ -86,8 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn each_direct_message_is_a_thread_of_its_own_until_somebody_who_manages_the_place_says_otherwise()
-     {
+    fn direct_threads_are_separate_by_default() {
         let fresh = Settings::default();
         assert!(!fresh.is_one_thread(0) && !fresh.is_one_thread(u64::MAX));
         let change = Change::Direct { one_thread: true };
@@ -100,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_is_where_it_was_whatever_is_switched_after_it_was_sent() {
+    fn later_switch_never_moves_messages() {
         let mut settings = Settings::default();
         let mut seen: Vec<(Ms, bool)> = Vec::new();
         let mut one_thread = false;
@@ -126,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_switch_that_comes_twice_or_changes_nothing_is_made_once() {
+    fn redundant_switch_is_ignored() {
         let once = switch(&Settings::default(), "a", true, 100);
         assert_eq!(switch(&once, "a", true, 900), once);
         assert_eq!(switch(&once, "b", true, 900), once);

@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn settings_that_nobody_has_changed_say_what_holds_then() {
+    fn unchanged_settings_list_defaults() {
         assert_eq!(
             listing(&Settings::default(), "10", 0, plain),
             "Channels: all that the operator allows\nPeople: all whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn where_new_sandboxes_are_made_is_told_with_whose_default_that_is() {
+    fn listing_names_provider_default_source() {
         let mut settings = Settings::default();
         let told = |settings: &Settings| {
             let lacks = |name: &str| (name == "ssh").then(|| "ssh: no snapshots".to_owned());
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn how_direct_messages_are_taken_is_told_once_somebody_has_said_it() {
+    fn direct_setting_is_listed_once_set() {
         let manager = Membership { manages: true, ..Membership::default() };
         let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
         let change = Change::Direct { one_thread: true };
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_defaults_and_the_last_changes_are_told_with_who_and_when() {
+    fn listing_shows_defaults_and_recent_changes() {
         let manager = Membership { manages: true, ..Membership::default() };
         let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
         let mut settings = Settings::default();

@@ -9,7 +9,7 @@ fn entities(markdown: &str) -> String {
 }
 
 #[test]
-fn fences_are_three_backticks_with_a_language() {
+fn fences_become_three_backticks() {
     let apart = "`\u{2060}`\u{2060}`";
     for (written, sent) in [
         ("````md\n# A\n```js\nx\n```\n````", format!("```md\n# A\n{apart}js\nx\n{apart}\n```")),
@@ -30,7 +30,7 @@ fn fences_are_three_backticks_with_a_language() {
 }
 
 #[test]
-fn tables_are_drawn_wherever_they_stand() {
+fn tables_are_drawn_everywhere() {
     let drawn = |quote: &str| {
         format!("{quote}```\n{quote}Name | n\n{quote}-----|--\n{quote}a    | 1\n{quote}```")
     };
@@ -54,7 +54,7 @@ fn tables_are_drawn_wherever_they_stand() {
 }
 
 #[test]
-fn what_the_reader_has_no_mark_for_is_written_out() {
+fn unsupported_markup_is_written_out() {
     for (written, small, full) in [
         ("#### Deep\n##### a #####", "**Deep**\n**a**", "#### Deep\n##### a #####"),
         ("### Third\n\nTitle\n===", "### Third\n\n# Title", "### Third\n\nTitle\n==="),
@@ -97,7 +97,7 @@ fn what_the_reader_has_no_mark_for_is_written_out() {
 }
 
 #[test]
-fn code_that_holds_entities_keeps_them() {
+fn code_keeps_its_entities() {
     let text = "```html\n<a href=\"?b&c\">&lt;</a> &amp\n```\n`&lt;`";
     let sent = "```html\n&lt;a href=\"?b&c\">&amp;lt;&lt;/a> &amp\n```\n`&amp;lt;`";
     assert_eq!(entities(text), sent);
@@ -105,14 +105,14 @@ fn code_that_holds_entities_keeps_them() {
 }
 
 #[test]
-fn html_in_an_item_ends_no_list() {
+fn item_html_does_not_end_list() {
     let item = "1. a\n\n   <T>\n   # c\n   \n   ~~~\n2. b";
     assert_eq!(entities(item), "1. a\n\n   &lt;T>\n\\# c\n\n   \n   ~~~\n2. b");
     assert_eq!(written(&entities(item)), written(item));
 }
 
 #[test]
-fn what_fits_to_nothing_is_sent_as_it_is() {
+fn vanishing_text_is_sent_unchanged() {
     assert_eq!(parts("<!-- x -->", Dialect::Backticks, 100), ["<!-- x -->"]);
     assert!(parts(" \n", Dialect::Backticks, 100).is_empty());
 }
@@ -334,7 +334,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(500))]
 
     #[test]
-    fn a_reader_sees_the_code_that_was_written(text in document(), max in 200usize..2_000) {
+    fn rendered_code_matches_written_code(text in document(), max in 200usize..2_000) {
         // What fits to nothing is sent as it is.
         prop_assume!(!backticks(&text).trim().is_empty());
         let code = written(&text);

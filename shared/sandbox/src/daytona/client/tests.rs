@@ -40,7 +40,7 @@ fn said(status: u16, message: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn every_status_says_what_to_do() {
+async fn daytona_answers_are_classified() {
     let html = |status| Reply::new(status, "text/html", "<html>Bad gateway</html>");
     let waiting = reply(429, json!({})).with("retry-after-sandbox-lifecycle", "7");
     let table: Vec<(Reply, &str)> = vec![
@@ -71,7 +71,7 @@ async fn every_status_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
+async fn unreachable_toolbox_is_no_outage() {
     let (server, client) = answering(vec![reply(200, json!({}))]).await;
     let sandbox = sandbox_at(&server);
     drop(server);
@@ -82,7 +82,7 @@ async fn silence_is_an_outage_at_the_control_api_and_observed_at_the_toolbox() {
 }
 
 #[tokio::test]
-async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
+async fn proxy_answer_never_means_sandbox_gone() {
     let (server, client) =
         answering(vec![said(404, "not found: sandbox container not found x")]).await;
     let run =
@@ -91,7 +91,7 @@ async fn a_toolbox_answer_of_the_proxy_is_never_taken_for_gone() {
 }
 
 #[tokio::test]
-async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
+async fn calls_carry_key_and_protocol_version() {
     let sandbox = json!({"id": "id-1", "name": "n", "state": "started"});
     let (server, client) = answering(vec![reply(200, sandbox)]).await;
     client.observe("a/b").await.unwrap();
@@ -117,7 +117,7 @@ async fn calls_carry_the_key_and_the_pinned_protocol_and_follow_the_paths() {
 }
 
 #[tokio::test]
-async fn a_listing_walks_its_pages() {
+async fn listing_reads_every_page() {
     let page = |name: &str, next: Value| {
         reply(200, json!({"items": [{"id": name, "name": name}], "nextCursor": next}))
     };
@@ -133,7 +133,7 @@ async fn a_listing_walks_its_pages() {
 }
 
 #[tokio::test]
-async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way_out() {
+async fn tenant_count_skips_destroyed_sandboxes() {
     let item = |state: &str, tenant: &str| {
         let labels = json!({"bobbin": "dev", "tenant": tenant, "thread": "t"});
         json!({"id": "i", "name": "n", "state": state, "labels": labels})
@@ -158,7 +158,7 @@ async fn a_tenants_sandboxes_are_counted_across_pages_without_those_on_their_way
 }
 
 #[tokio::test]
-async fn a_count_of_a_list_without_end_is_bounded() {
+async fn endless_listing_count_is_bounded() {
     let item = json!({"id": "i", "name": "n", "state": "started", "labels": {"bobbin": "dev", "tenant": "slack:T1"}});
     let page = json!({"items": [item], "nextCursor": "more"});
     let (server, client) = answering(vec![reply(200, page)]).await;
@@ -173,7 +173,7 @@ async fn a_count_of_a_list_without_end_is_bounded() {
 }
 
 #[tokio::test]
-async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
+async fn toolbox_is_called_by_sandbox_id() {
     let (server, client) = answering(vec![reply(200, json!({"exitCode": 3, "result": "x"}))]).await;
     let env = [("A".to_owned(), "1".to_owned())].into();
     let ran =
@@ -193,7 +193,7 @@ async fn the_toolbox_is_reached_by_id_at_the_address_that_daytona_names() {
 }
 
 #[tokio::test]
-async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
+async fn private_toolbox_address_is_refused() {
     let (server, client) =
         answering(vec![reply(200, json!({"url": "http://10.0.0.1/toolbox"}))]).await;
     let mut sandbox = sandbox_at(&server);
@@ -205,7 +205,7 @@ async fn a_missing_toolbox_address_is_asked_for_and_a_foreign_one_refused() {
 }
 
 #[test]
-fn request_bodies_fit_daytonas_own_description() {
+fn request_bodies_match_daytonas_openapi() {
     let Some(spec) = bobbin_rules::description("daytona-api.strict.json") else {
         return;
     };
@@ -231,7 +231,7 @@ fn request_bodies_fit_daytonas_own_description() {
 }
 
 #[tokio::test]
-async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
+async fn refused_deletion_is_reported() {
     let (server, sandboxes) = sandboxes(vec![said(409, "it is being started")]).await;
     let refused = sandboxes.delete(Deletion::Found(&sandbox_at(&server))).await;
     let refused = refused.expect_err("it is still there");
@@ -241,7 +241,7 @@ async fn a_deletion_that_is_refused_is_told_and_nothing_is_looked_at() {
 }
 
 #[tokio::test]
-async fn a_delete_goes_out_whatever_one_look_says() {
+async fn destroy_deletes_despite_not_found() {
     let there = reply(200, json!({"id": "id-1", "name": "n", "state": "destroying"}));
     let not_found = said(404, "not found");
     let (server, provider) = sandboxes(vec![not_found.clone(), there.clone(), there]).await;
@@ -286,7 +286,7 @@ fn sandbox(state: &str) -> Reply {
 }
 
 #[tokio::test]
-async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refused() {
+async fn refused_stop_is_judged_by_state() {
     let refused = || said(400, "Sandbox is not in a stoppable state");
     for (then, wanted) in [("stopped", Some(State::Stopped)), ("started", None)] {
         let (_server, sandboxes) =
@@ -306,7 +306,7 @@ async fn what_stood_still_before_its_stop_has_stopped_and_what_runs_on_was_refus
 /// A server that keeps a record from the beginning and refuses a taken name, as newer ones may (Daytona's issue 4990 and what
 /// was made of it), and one that does neither, as its last public source.
 #[tokio::test]
-async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox() {
+async fn snapshot_state_falls_back_to_sandbox() {
     let none = || said(404, "not found");
     let underway = SnapshotState::Underway;
     let failed = SnapshotState::Failed { reason: "the disk".to_owned() };
@@ -333,7 +333,7 @@ async fn a_snapshot_is_known_by_its_record_or_while_there_is_none_by_its_sandbox
 }
 
 #[tokio::test]
-async fn what_keeps_daytona_from_a_snapshot_says_what_to_do() {
+async fn snapshot_refusals_have_kind_and_advice() {
     let none = || said(404, "not found");
     let absent = || vec![none(), sandbox("started"), none()];
     let after = |more: Vec<Reply>| absent().into_iter().chain(more).collect::<Vec<_>>();
@@ -379,7 +379,7 @@ async fn what_keeps_daytona_from_a_snapshot_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn what_a_provider_lacks_is_told_in_words() {
+async fn missing_provider_capabilities_are_worded() {
     let (_server, sandboxes) = sandboxes(Vec::new()).await;
     let able = Facts { life_ms_max: None, ..sandboxes.facts() };
     assert_eq!(able.lacking(), Vec::<String>::new());

@@ -13,7 +13,7 @@ fn sandbox(state: &str, desired: &str) -> Sandbox {
 }
 
 #[test]
-fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
+fn unknown_daytona_state_means_busy() {
     let table = [
         (
             SandboxState::Provisioning,
@@ -37,7 +37,7 @@ fn every_state_has_its_meaning_and_an_unknown_one_means_busy() {
 }
 
 #[test]
-fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
+fn create_body_has_snapshot_or_build() {
     let key = bobbin_core::base::ids::ThreadKey::discord("1", "2").unwrap().sandbox();
     let body = |image| {
         serde_json::to_value(CreateSandbox::new(
@@ -58,7 +58,7 @@ fn a_body_names_either_a_snapshot_or_a_build_with_its_size() {
 }
 
 #[test]
-fn a_token_in_the_address_is_moved_to_the_header() {
+fn preview_token_leaves_the_url() {
     let link =
         |url: &str, token: &str| PreviewLink { url: url.into(), token: token.into() }.normalised();
     assert_eq!(link("https://4096-x.test/?tkn=abc", ""), link("https://4096-x.test", "abc"));
@@ -68,7 +68,7 @@ fn a_token_in_the_address_is_moved_to_the_header() {
 }
 
 #[test]
-fn an_error_body_may_be_anything() {
+fn any_error_body_is_readable() {
     assert_eq!(ErrorBody::parse(br#"{"statusCode":400,"message":["a","b"]}"#).message(), "a, b");
     assert_eq!(ErrorBody::parse(b"<html>").message(), "");
     assert!(

@@ -67,7 +67,7 @@ fn running() -> Found {
 }
 
 #[tokio::test]
-async fn every_answer_says_what_to_do() {
+async fn vercel_answers_are_classified() {
     let table = [
         (refused(401, "unauthorized", "Not authorized"), "non_recoverable"),
         (refused(403, "forbidden", "No"), "non_recoverable"),
@@ -111,7 +111,7 @@ async fn every_answer_says_what_to_do() {
 }
 
 #[tokio::test]
-async fn calls_name_team_and_project_and_go_where_vercels_own_go() {
+async fn calls_name_team_and_project() {
     let (server, client) = answering(vec![Reply::json(200, &told("running"))]).await;
     client.observe("a/b").await.unwrap();
     client.start("n").await.unwrap();
@@ -135,7 +135,7 @@ async fn calls_name_team_and_project_and_go_where_vercels_own_go() {
 }
 
 #[tokio::test]
-async fn a_sandbox_is_asked_for_as_vercel_takes_it() {
+async fn create_request_has_vercels_shape() {
     let (server, _) = answering(vec![Reply::json(200, &told("pending"))]).await;
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
     let none = BTreeMap::new();
@@ -156,7 +156,7 @@ async fn a_sandbox_is_asked_for_as_vercel_takes_it() {
 }
 
 #[tokio::test]
-async fn a_listing_walks_its_pages_by_the_order_that_a_prefix_needs() {
+async fn prefix_listing_reads_bounded_pages() {
     let page = |name: &str, created: u64, next: Value| {
         let one = json!({"name": name, "status": "stopped", "createdAt": created});
         let body = json!({"sandboxes": [one], "pagination": {"count": 1, "next": next}});
@@ -183,7 +183,7 @@ async fn a_listing_walks_its_pages_by_the_order_that_a_prefix_needs() {
 }
 
 #[tokio::test]
-async fn a_commands_lines_become_its_output_and_what_breaks_off_is_said() {
+async fn command_stream_becomes_output_or_error() {
     let began = json!({"command": {"id": "cmd_1", "exitCode": null}});
     let ended = json!({"command": {"id": "cmd_1", "exitCode": 3}});
     let said = |stream: &str, data: Value| json!({"stream": stream, "data": data});
@@ -232,7 +232,7 @@ async fn a_commands_lines_become_its_output_and_what_breaks_off_is_said() {
 }
 
 #[tokio::test]
-async fn files_go_as_one_packed_archive_relative_to_the_sessions_directory() {
+async fn files_are_sent_as_one_archive() {
     let (server, _) = answering(vec![Reply::json(200, &json!({}))]).await;
     let long = format!("{}/file.txt", "folder/".repeat(30));
     let files = vec![("a/b.txt".to_owned(), b"one".to_vec()), (long.clone(), Vec::new())];
@@ -262,7 +262,7 @@ async fn files_go_as_one_packed_archive_relative_to_the_sessions_directory() {
 }
 
 #[tokio::test]
-async fn a_token_is_in_no_error_and_goes_to_the_apis_own_host_alone() {
+async fn token_is_sent_only_to_vercel() {
     let (server, client) = answering(vec![refused(403, "forbidden", "No")]).await;
     let error = client.observe("n").await.unwrap_err();
     assert!(!format!("{error} {error:?} {client:?}").contains("vcp_secret"));

@@ -174,13 +174,13 @@ const NONE: Budget = Budget {
 
 const ROWS: [Row; 20] = [
     Row {
-        name: "looks_that_lie",
+        name: "lying_provider_answers",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { lies: 2, sweeps: 1, losses: 1, hunts: 1, ..NONE },
         reaches: &["answered", "lost", "converged"],
     },
     Row {
-        name: "messages_that_die_and_notices_that_are_lost",
+        name: "dead_letter_notices",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { crashes: 1, sweeps: 1, deaths: 3, ..NONE },
         reaches: &[
@@ -192,13 +192,13 @@ const ROWS: [Row; 20] = [
         ],
     },
     Row {
-        name: "two_stacks_of_one_name_at_one_provider",
+        name: "two_namesake_stacks",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { crashes: 1, sweeps: 1, hunts: 1, namesakes: 2, ..NONE },
         reaches: &["answered", "paused", "a hunt of a namesake", "converged"],
     },
     Row {
-        name: "paths_that_break_under_a_run",
+        name: "broken_connections",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { crashes: 1, cuts: 3, ..NONE },
         reaches: &[
@@ -210,19 +210,19 @@ const ROWS: [Row; 20] = [
         ],
     },
     Row {
-        name: "paths_that_break_under_two_prompts",
+        name: "broken_steered_runs",
         kinds: &[Kind::Prompt, Kind::Prompt, Kind::Prompt],
         budget: Budget { nows: 1, cuts: 2, ..NONE },
         reaches: &["joined", "failed", "a run that was left", "converged"],
     },
     Row {
-        name: "aborts_that_come_late",
+        name: "delayed_aborts",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { crashes: 1, stops: 2, late_aborts: true, ..NONE },
         reaches: &["answered", "cancelled", "an abort on its way to the next run", "converged"],
     },
     Row {
-        name: "runs_that_kill_whoever_follows_them",
+        name: "runs_killing_workers",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { kills: 6, ..NONE },
         reaches: &["failed", "answered after a failure", "a run that was left", "converged"],
@@ -290,31 +290,31 @@ const ROWS: [Row; 20] = [
         reaches: &["joined", "lost together", "cancelled", "converged"],
     },
     Row {
-        name: "an_operator_who_pauses_and_resumes",
+        name: "operator_pause_resume",
         kinds: &[Kind::Prompt, Kind::Operate(Operation::Pause), Kind::Operate(Operation::Resume)],
         budget: Budget { crashes: 1, duplicates: 1, sweeps: 1, late: true, ..NONE },
         reaches: &["paused", "resumed", "operated", "arrived late", "converged"],
     },
     Row {
-        name: "an_operator_who_pauses_what_is_being_resumed",
+        name: "pauses_during_resume",
         kinds: &[Kind::Prompt, Kind::Prompt, Kind::Operate(Operation::Pause)],
         budget: Budget { stops: 1, sweeps: 1, ..NONE },
         reaches: &["cancelled", "paused", "operated", "converged"],
     },
     Row {
-        name: "runs_that_are_left_and_swept",
+        name: "swept_stray_runs",
         kinds: &[Kind::Prompt],
         budget: Budget { stops: 1, cuts: 6, sweeps: 2, ..NONE },
         reaches: &["cancelled", "a run that was left", "paused", "converged"],
     },
     Row {
-        name: "an_operator_who_destroys",
+        name: "operator_destroys",
         kinds: &[Kind::Prompt, Kind::Operate(Operation::Destroy), Kind::Prompt],
         budget: Budget { crashes: 1, lapses: 1, late: true, ..NONE },
         reaches: &["destroyed", "made anew", "operated", "two at work", "converged"],
     },
     Row {
-        name: "sendings_that_nobody_hears_of",
+        name: "unheard_sendings",
         kinds: &[Kind::Prompt, Kind::Prompt],
         budget: Budget { crashes: 1, losses: 1, doubts: 1, ..NONE },
         reaches: &["answered", "lost", "made anew", "resumed", "converged"],
@@ -332,49 +332,49 @@ type Planted = (&'static str, Fault, &'static [Kind], Budget, &'static str);
 
 const PLANTED: [Planted; 19] = [
     (
-        "one_look_that_is_believed",
+        "believing_one_absence",
         Fault::OneLookIsBelieved,
         &[Kind::Prompt, Kind::Prompt],
         Budget { lies: 1, ..NONE },
         CONVERGENCE,
     ),
     (
-        "a_letter_that_goes_before_its_notice_is_on_record",
+        "letter_deleted_before_notice",
         Fault::LettersGoUnread,
         &[Kind::Prompt],
         Budget { deaths: 2, ..NONE },
         CONVERGENCE,
     ),
     (
-        "a_stack_that_is_known_by_its_name_alone",
+        "stack_matched_by_name",
         Fault::StacksByName,
         &[Kind::Prompt],
         Budget { namesakes: 1, ..NONE },
         "promise 6",
     ),
     (
-        "a_prompt_that_is_sent_again_unseen",
+        "blind_prompt_resending",
         Fault::SentAgainUnseen,
         &[Kind::Prompt],
         Budget { cuts: 1, ..NONE },
         ANSWERED,
     ),
     (
-        "a_run_that_is_left_to_itself",
+        "abandoned_stray_run",
         Fault::RunsAreLeft,
         &[Kind::Prompt, Kind::Prompt],
         Budget { cuts: 2, ..NONE },
         "promise 10",
     ),
     (
-        "an_abort_that_hits_anything",
+        "untargeted_abort",
         Fault::AbortsHitAnything,
         &[Kind::Prompt, Kind::Prompt],
         Budget { stops: 1, late_aborts: true, ..NONE },
         "promise 6",
     ),
     (
-        "a_crash_that_is_not_counted",
+        "uncounted_crash",
         Fault::CrashesUncounted,
         &[Kind::Prompt],
         Budget { kills: 6, ..NONE },
@@ -417,7 +417,7 @@ const PLANTED: [Planted; 19] = [
         "promise 6",
     ),
     (
-        "reaper_reads_before_it_lists",
+        "reaper_reading_before_listing",
         Fault::ReadBeforeList,
         &[Kind::Prompt],
         Budget { hunts: 1, ..NONE },
@@ -445,7 +445,7 @@ const PLANTED: [Planted; 19] = [
         "promise 5",
     ),
     (
-        "a_doubt_that_is_taken_for_a_no",
+        "doubt_taken_for_no",
         Fault::DoubtIsNo,
         &[Kind::Prompt, Kind::Prompt],
         Budget { losses: 1, doubts: 1, ..NONE },
@@ -462,12 +462,12 @@ pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Trans
 
 /// Rows that are explored with the daemon's agents too: those in which a prompt is sent more than once, or ended.
 const BY_THE_DAEMON: [&str; 6] = [
-    "paths_that_break_under_a_run",
-    "paths_that_break_under_two_prompts",
+    "broken_connections",
+    "broken_steered_runs",
     "prompts_sent_now",
     "runs_of_two_prompts",
-    "runs_that_are_left_and_swept",
-    "sendings_that_nobody_hears_of",
+    "swept_stray_runs",
+    "unheard_sendings",
 ];
 
 fn hold(row: &Row, runtime: RuntimeMode) -> Result<BTreeSet<Transition>, String> {
@@ -510,7 +510,7 @@ fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
 
 /// Rows of half a million states and more.
 const LARGE: [&str; 5] = [
-    "an_operator_who_destroys",
+    "operator_destroys",
     "late_stops_and_prompts",
     "lost_sandboxes",
     "stops_and_slices",

@@ -20,7 +20,7 @@ async fn post(slack: &super::Slack, turn: &str, kind: PostKind, post: &Post) -> 
 }
 
 #[tokio::test]
-async fn a_post_stands_under_no_message_and_an_earlier_processs_one_is_found_in_the_history() {
+async fn direct_post_is_found_in_history() {
     let fake = Fake::start().await;
     let whole = chunk("the answer");
     // Streams need a message to stand under.
@@ -45,7 +45,7 @@ async fn a_post_stands_under_no_message_and_an_earlier_processs_one_is_found_in_
 }
 
 #[tokio::test]
-async fn where_no_message_says_the_channel_the_record_does_and_else_the_person_stands_for_it() {
+async fn direct_channel_falls_back_to_person() {
     let fake = Fake::start().await;
     let notice = Post::Notice("The sandbox was deleted.".to_owned());
     let unknowing = fake.client();
@@ -70,7 +70,7 @@ async fn where_no_message_says_the_channel_the_record_does_and_else_the_person_s
 }
 
 #[tokio::test]
-async fn files_stand_there_too_and_are_shown_once() {
+async fn direct_files_are_shown_once() {
     let fake = Fake::start().await;
     let file = Post::File(ShownFile { name: "plot.png".to_owned(), bytes: b"png".to_vec() });
     for _ in 0..2 {
@@ -82,8 +82,7 @@ async fn files_stand_there_too_and_are_shown_once() {
 }
 
 #[tokio::test]
-async fn the_status_stands_at_the_message_that_is_worked_on_and_a_refusal_is_of_that_message_alone()
-{
+async fn direct_status_is_set_per_message() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let turn: TurnId = OF_MESSAGE.into();
@@ -102,7 +101,7 @@ async fn the_status_stands_at_the_message_that_is_worked_on_and_a_refusal_is_of_
 }
 
 #[tokio::test]
-async fn a_card_that_goes_on_elsewhere_names_the_newer_one_by_its_own_address() {
+async fn moved_card_links_its_successor() {
     let fake = Fake::start().await;
     fake.will_answer("auth.test", 200, json!({"ok": true, "team_id": "T1", "user_id": "UBOT", "bot_id": "BBOT", "url": "https://a.slack.com/"}));
     let slack = fake.client();

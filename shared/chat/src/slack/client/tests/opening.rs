@@ -20,7 +20,7 @@ fn prompt() -> Prompt {
 }
 
 #[tokio::test]
-async fn a_task_from_a_terminal_is_posted_once_and_a_repeat_finds_it() {
+async fn terminal_prompt_is_posted_once() {
     let fake = Fake::start().await;
     let id = TurnId::from("send-1790000000250-00000001");
     let opened = fake.client().open_thread(&id, "C1", AT_MS, &prompt()).await;
@@ -51,7 +51,7 @@ async fn a_task_from_a_terminal_is_posted_once_and_a_repeat_finds_it() {
 }
 
 #[tokio::test]
-async fn where_the_app_is_not_nothing_is_posted() {
+async fn uninvited_app_posts_nothing() {
     let fake = Fake::start().await;
     let refused = json!({ "ok": false, "error": "not_in_channel" });
     let refused = [(200, refused)].into_iter().collect();

@@ -12,7 +12,7 @@ fn said(fake: &Fake) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn within_a_turn_a_status_is_not_repeated_and_its_end_always_is() {
+async fn only_final_status_is_repeated() {
     let fake = Fake::start().await;
     let slack = fake.client();
     for status in [
@@ -31,7 +31,7 @@ async fn within_a_turn_a_status_is_not_repeated_and_its_end_always_is() {
 }
 
 #[tokio::test]
-async fn a_turn_whose_status_another_process_ended_is_shown_again_for_the_next_turn() {
+async fn next_turn_shows_status_anew() {
     let fake = Fake::start().await;
     let (here, there) = (fake.client(), fake.client());
     here.show_status(&thread(), &"one".into(), Status::Processing).await;
@@ -42,7 +42,7 @@ async fn a_turn_whose_status_another_process_ended_is_shown_again_for_the_next_t
 }
 
 #[tokio::test]
-async fn a_refused_status_falls_back_and_then_stays_silent_for_that_tenant_alone() {
+async fn refused_status_silences_only_its_tenant() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("agents.sessions.setStatus", "unknown_method");
@@ -60,7 +60,7 @@ async fn a_refused_status_falls_back_and_then_stays_silent_for_that_tenant_alone
 }
 
 #[tokio::test]
-async fn a_fallback_clears_its_line_at_the_end() {
+async fn fallback_status_is_cleared_at_end() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("agents.sessions.setStatus", "missing_scope");

@@ -32,7 +32,7 @@ fn shown(fake: &Fake) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn an_answer_is_begun_continued_ended_and_named() {
+async fn streamed_answer_is_complete_and_keyed() {
     let fake = asked().await;
     let text = "one two\nthree ".repeat(100);
     let at = answer(&client(&fake), &text).await.unwrap();
@@ -60,7 +60,7 @@ async fn an_answer_is_begun_continued_ended_and_named() {
 }
 
 #[tokio::test]
-async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_streamed() {
+async fn only_enabled_whole_answers_are_streamed() {
     let fake = asked().await;
     answer(&fake.client(), "plain").await.unwrap();
     let part = bobbin_core::records::card::Post::Chunk {
@@ -79,7 +79,7 @@ async fn without_the_setting_and_for_an_answer_of_several_parts_nothing_is_strea
 }
 
 #[tokio::test]
-async fn a_workspace_that_refuses_streams_gets_a_post_and_is_asked_once() {
+async fn stream_refusal_falls_back_to_post() {
     let fake = asked().await;
     let slack = client(&fake);
     fake.refuses("chat.startStream", "unknown_method");
@@ -91,7 +91,7 @@ async fn a_workspace_that_refuses_streams_gets_a_post_and_is_asked_once() {
 }
 
 #[tokio::test]
-async fn a_stream_that_ends_too_early_is_completed_by_an_edit() {
+async fn early_ended_stream_is_completed() {
     for (method, error) in [
         ("chat.appendStream", "message_not_in_streaming_state"),
         ("chat.appendStream", "stopped_by_user"),
@@ -112,7 +112,7 @@ async fn a_stream_that_ends_too_early_is_completed_by_an_edit() {
 }
 
 #[tokio::test]
-async fn after_a_crash_in_a_stream_the_message_is_found_and_completed_by_another_process() {
+async fn crashed_stream_is_completed_by_successor() {
     let fake = asked().await;
     // The stream began although the answer says otherwise, and the process ended there.
     fake.will_answer(
@@ -131,7 +131,7 @@ async fn after_a_crash_in_a_stream_the_message_is_found_and_completed_by_another
 }
 
 #[tokio::test]
-async fn who_is_not_known_is_answered_by_a_post() {
+async fn unknown_recipient_gets_a_post() {
     let fake = asked().await;
     let kind = PostKind::Chunk(0);
     client(&fake).post(&thread(), &"again-0123".into(), &kind, None, &chunk("one")).await.unwrap();

@@ -21,7 +21,7 @@ fn first_blocks(calls: &[Value]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
+async fn plan_refusal_switches_to_lines() {
     let fake = Fake::start().await;
     let slack = fake.client();
     fake.refuses("chat.postMessage", "invalid_blocks");
@@ -39,7 +39,7 @@ async fn a_workspace_that_takes_no_plan_gets_lines_and_is_asked_once() {
 }
 
 #[tokio::test]
-async fn an_edit_that_is_refused_twice_still_shows_the_words() {
+async fn twice_refused_edit_shows_text() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let at = send(&slack, &PostKind::Card, None, &with_steps()).await.unwrap();

@@ -120,28 +120,28 @@ const NONE: Budget = Budget { crashes: 0, lapses: 0, sweeps: 0, ages: 0 };
 
 const ROWS: [Row; 5] = [
     Row {
-        name: "a_private_sandbox_swept_beside_its_threads_prompts",
+        name: "private_sandbox_sweeps",
         share: Share::Private,
         kinds: &[Kind::Prompt(0)],
         budget: Budget { crashes: 1, sweeps: 1, ..NONE },
         reaches: &["paused", "resumed", "two at work on it", "converged"],
     },
     Row {
-        name: "a_pause_beside_a_turn_of_another_thread",
+        name: "pauses_beside_turns",
         share: Share::Common,
         kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Pause)],
         budget: Budget { crashes: 1, ages: 1, ..NONE },
         reaches: &["paused", "resumed", "two at work on it", "converged"],
     },
     Row {
-        name: "two_threads_that_take_turns",
+        name: "threads_taking_turns",
         share: Share::Common,
         kinds: &[Kind::Prompt(0), Kind::Prompt(1)],
         budget: NONE,
         reaches: &["one in line", "converged"],
     },
     Row {
-        name: "two_threads_side_by_side_and_a_destroy_in_the_middle",
+        name: "destroyed_parallel_threads",
         share: Share::Worktrees,
         kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Destroy), Kind::Prompt(0)],
         budget: NONE,
@@ -155,7 +155,7 @@ const ROWS: [Row; 5] = [
         ],
     },
     Row {
-        name: "a_destroy_under_a_turn",
+        name: "destroys_under_turns",
         share: Share::Common,
         kinds: &[Kind::Prompt(1), Kind::Operate(Operation::Destroy)],
         budget: Budget { ages: 1, ..NONE },
@@ -174,7 +174,7 @@ type Planted = (&'static str, Fault, Share, &'static [Kind], Budget, &'static st
 
 const PLANTED: [Planted; 5] = [
     (
-        "a_lease_that_never_ends",
+        "endless_lease",
         Fault::EndlessLease,
         Share::Common,
         &[Kind::Operate(Operation::Pause), Kind::Prompt(1)],
@@ -182,7 +182,7 @@ const PLANTED: [Planted; 5] = [
         CONVERGENCE,
     ),
     (
-        "a_lease_that_nobody_looks_at",
+        "ignored_lease",
         Fault::UnseenLease,
         Share::Common,
         &[Kind::Operate(Operation::Pause), Kind::Prompt(1)],
@@ -190,7 +190,7 @@ const PLANTED: [Planted; 5] = [
         "promise 6",
     ),
     (
-        "a_workspace_that_is_not_checked",
+        "unchecked_workspace",
         Fault::UncheckedWorkspace,
         Share::Common,
         &[Kind::Prompt(0), Kind::Prompt(1)],
@@ -198,7 +198,7 @@ const PLANTED: [Planted; 5] = [
         "promise 10",
     ),
     (
-        "a_pause_that_does_not_look_who_works_there",
+        "pause_ignoring_users",
         Fault::UnseenUse,
         Share::Worktrees,
         &[Kind::Prompt(1), Kind::Operate(Operation::Pause)],
@@ -206,7 +206,7 @@ const PLANTED: [Planted; 5] = [
         "promise 6",
     ),
     (
-        "a_link_that_changes_under_a_running_turn",
+        "link_changed_mid_turn",
         Fault::LinkAtOnce,
         Share::Common,
         &[Kind::Prompt(1)],
@@ -260,7 +260,7 @@ fn caught((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Faile
 }
 
 /// Half a million states.
-const LARGE: &str = "two_threads_side_by_side_and_a_destroy_in_the_middle";
+const LARGE: &str = "destroyed_parallel_threads";
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
