@@ -1,5 +1,5 @@
 //! What each command and button does: one file a use case, with its words and their tests. The table of commands is
-//! [`bobbin_core::shown::commands`].
+//! [`bobbin_core::tenant::commands`].
 
 mod again;
 mod config;
@@ -19,8 +19,8 @@ mod withdraw;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::{Control, Want};
-use bobbin_core::shown::commands::{Command, WhoMay};
 use bobbin_core::tenant::access::Refusal;
+use bobbin_core::tenant::commands::{Command, WhoMay};
 use bobbin_core::tenant::settings::{Change, NotChanged, Settings};
 
 use crate::arrival::Arrival;
@@ -65,7 +65,7 @@ impl Lane<'_> {
             Want::Operate { sandbox, operation } => {
                 self.operate(control, (sandbox, *operation), &found, now_ms).await
             }
-            Want::Command { want } => self.command(control, *want, &found, arrival).await,
+            Want::Command { command } => self.command(control, *command, &found, arrival).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
             Want::Settle { ask, choice } => {

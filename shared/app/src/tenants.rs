@@ -18,7 +18,7 @@ use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
-use bobbin_core::shown::commands::Command;
+use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, link_token, sealed_for};
 use bobbin_core::tenant::settings::Settings;

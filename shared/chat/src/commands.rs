@@ -5,8 +5,8 @@
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Want, Which, Work};
-use bobbin_core::shown::commands::argument::{ALL, KEEP_FILES, NAME};
-use bobbin_core::shown::commands::{Argument, Command, Reach, TABLE, Takes};
+use bobbin_core::tenant::commands::argument::{ALL, KEEP_FILES, NAME};
+use bobbin_core::tenant::commands::{Argument, Command, Reach, TABLE, Takes};
 use bobbin_core::tenant::settings::Kind;
 
 use crate::Sought;
@@ -72,7 +72,7 @@ impl Intent {
                 let sandbox = sandbox(filled_in, NAME)?.map_or(Which::Here, Which::Named);
                 Want::AskDestroy { sandbox }
             }
-            want => Want::Command { want },
+            command => Want::Command { command },
         }))
     }
 
@@ -113,7 +113,7 @@ pub(crate) fn sought(name: &str, of: impl Fn() -> Option<Kind>) -> Option<Sought
 mod tests {
     use std::path::PathBuf;
 
-    use bobbin_core::shown::commands::Spoken;
+    use bobbin_core::tenant::commands::Spoken;
 
     use super::*;
 

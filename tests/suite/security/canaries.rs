@@ -12,7 +12,7 @@ use bobbin_core::base::ids::{ThreadKey, sandbox_name, sandbox_password};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Control, Reply, Want};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::shown::commands::Command;
+use bobbin_core::tenant::commands::Command;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::processes;
@@ -345,7 +345,7 @@ async fn buried(world: &World, platform: Platform) {
         by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
         reply,
         membership: Membership::default(),
-        want: Want::Command { want: Command::Status },
+        want: Want::Command { command: Command::Status },
     };
     let body = Body::Control(control);
     let queue_url = world.deployment.control_queue_url.replace("Control.", "ControlDead.");

@@ -170,7 +170,7 @@ fn kind(body: &Body) -> String {
             Want::Diff { .. } => "diff",
             Want::Configure { .. } => "configure",
             Want::OwnKey { .. } => "own key",
-            Want::Command { want } => want.row().name,
+            Want::Command { command } => command.row().name,
             Want::Again { .. } => "run again",
             Want::Help { .. } => "help",
             Want::Say { .. } => "say",

@@ -1,6 +1,6 @@
 //! The command `discord commands`: what is registered, shown and taken back at Discord.
 
-use bobbin_core::shown::commands::TABLE;
+use bobbin_core::tenant::commands::TABLE;
 use reqwest::Method;
 use serde_json::json;
 

@@ -11,7 +11,7 @@ use bobbin_core::records::message::{Control, Which};
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
-use bobbin_core::shown::commands::Command;
+use bobbin_core::tenant::commands::Command;
 
 use crate::control::Lane;
 

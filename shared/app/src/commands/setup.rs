@@ -13,7 +13,7 @@ use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Control;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_core::shown::commands::Command;
+use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{
     KeyState as Stored, KeyWish, OwnKey, SetupLink, StoredLink, line, link_id,

@@ -1,6 +1,6 @@
 //! The commands as Discord registers them and its help tells of them.
 
-use bobbin_core::shown::commands::{
+use bobbin_core::tenant::commands::{
     Argument, CommandRow, TABLE, Takes, Topic, WhoMay, Writing, help as told,
 };
 use bobbin_core::tenant::keys::Key;

@@ -1,7 +1,7 @@
 //! `/sandbox-config`: from what was filled in to a change of the settings. Whether somebody may make it is decided where
 //! the settings are written.
 
-use bobbin_core::shown::commands::argument::{
+use bobbin_core::tenant::commands::argument::{
     ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
 };
 use bobbin_core::tenant::settings::{Change, Kind, List};

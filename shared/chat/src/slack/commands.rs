@@ -3,8 +3,8 @@
 use bobbin_core::base::ids::{BadSandboxName, Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want};
-use bobbin_core::shown::commands::Reach;
 use bobbin_core::tenant::access::Refusal;
+use bobbin_core::tenant::commands::Reach;
 
 use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
 use super::escape::quoted;

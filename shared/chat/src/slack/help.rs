@@ -1,6 +1,6 @@
 //! What Slack's help says. Plain words with backticks: they go through the same rendering as everything else.
 
-use bobbin_core::shown::commands::{
+use bobbin_core::tenant::commands::{
     CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as told,
 };
 
@@ -55,7 +55,7 @@ the mention: {in_thread}`sandbox destroy`."
 
 #[cfg(test)]
 mod tests {
-    use bobbin_core::shown::commands::Command;
+    use bobbin_core::tenant::commands::Command;
 
     use super::*;
 

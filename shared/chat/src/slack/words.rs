@@ -1,8 +1,8 @@
 //! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
 
 use bobbin_core::base::ids::BadSandboxName;
-use bobbin_core::shown::commands::{Command, CommandRow, Reach, Spoken, TABLE, Takes};
 use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
+use bobbin_core::tenant::commands::{Command, CommandRow, Reach, Spoken, TABLE, Takes};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KeyWish;
 use bobbin_core::tenant::selection::Selection;

@@ -7,7 +7,7 @@ use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
 use crate::records::ask::Choice;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
-use crate::shown::commands::Command;
+use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
 use crate::tenant::selection::Selection;
 use crate::tenant::settings::{Change, Settings};
@@ -597,11 +597,10 @@ pub enum Want {
         /// What the person chose.
         choice: Choice,
     },
-    /// Answer a command that is about nothing but where it was typed. Queued under the command's own name.
-    #[serde(untagged)]
+    /// Answer a command that is about nothing but where it was typed.
     Command {
         /// Which one.
-        want: Command,
+        command: Command,
     },
 }
 
@@ -900,7 +899,7 @@ mod tests {
             prompt: None,
         });
         let others = [
-            control("status", Want::Command { want: Command::Status }),
+            control("status", Want::Command { command: Command::Status }),
             control("show", show()),
             control("connect", Want::Connect { to: None }),
             announce,

@@ -1,7 +1,6 @@
-//! What people are shown of it: status, lists, asks, commands.
+//! What people are shown of it: status, lists, asks.
 
 pub mod asks;
-pub mod commands;
 pub mod overview;
 pub mod sandboxes;
 pub mod status;

@@ -9,7 +9,7 @@ use crate::base::credentials::redact;
 use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey};
 use crate::records::message::Operation;
 use crate::records::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
-use crate::shown::commands::Command;
+use crate::tenant::commands::Command;
 use crate::tenant::glance::{Glance, used};
 use crate::tenant::settings::Kind;
 use crate::text::{one_line, shorten, span};

@@ -1,6 +1,7 @@
-//! What a tenant chooses: settings, access, keys, ways to run agents.
+//! What a tenant may and chooses: commands, settings, access, keys, ways to run agents.
 
 pub mod access;
+pub mod commands;
 pub mod glance;
 pub mod keys;
 pub mod overrides;

@@ -28,7 +28,7 @@ use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, 
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::schema::{self, Shape, UnknownFields};
-use bobbin_core::shown::commands::Command;
+use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{
@@ -801,7 +801,7 @@ fn bodies() -> Vec<(&'static str, String)> {
         control("control-own-key-check", Want::OwnKey { key: KeyWish::Check { link: text() } }),
         control("control-configure-provider", Want::Configure { change: provider_change() }),
         control("control-configure-runtime", Want::Configure { change: runtime_change() }),
-        control("control-status", Want::Command { want: Command::Status }),
+        control("control-status", Want::Command { command: Command::Status }),
         control("control-again", Want::Again { turn: turn().into() }),
         control("control-help", Want::Help { text: text() }),
         control("control-say", Want::Say { text: text() }),

@@ -239,7 +239,7 @@ fn every_stored_variant_has_an_example() {
             "diff",
             "configure",
             "own_key",
-            "status",
+            "command",
             "again",
             "help",
             "say",
@@ -250,6 +250,7 @@ fn every_stored_variant_has_an_example() {
             "operate",
         ],
     );
+    said(body, "command", &["status"]);
     said(body, "wish", &["show", "enter", "remove", "check"]);
     said(body, "place", &["home", "answer"]);
     said(body, "platform", &["discord", "slack", "nobody"]);

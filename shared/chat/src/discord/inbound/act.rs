@@ -3,8 +3,8 @@
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
 use bobbin_core::records::message::{Body, Open, Prompt, Want, Work};
-use bobbin_core::shown::commands::argument::NOW;
-use bobbin_core::shown::commands::{Command, Reach};
+use bobbin_core::tenant::commands::argument::NOW;
+use bobbin_core::tenant::commands::{Command, Reach};
 
 use super::prompt::resolved;
 use super::request::{Outcome, Request, refuse};

@@ -2,7 +2,7 @@
 
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Want;
-use bobbin_core::shown::commands::argument::{PROVIDER, REMOVE};
+use bobbin_core::tenant::commands::argument::{PROVIDER, REMOVE};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, link_id, usable};
 use bobbin_core::tenant::settings::NotChanged;

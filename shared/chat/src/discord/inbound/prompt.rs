@@ -1,7 +1,7 @@
 //! The prompt that a command, a form or a message brings, within the product's bounds.
 
 use bobbin_core::records::message::{Attachment, Prompt};
-use bobbin_core::shown::commands::argument::{FILE, PROMPT};
+use bobbin_core::tenant::commands::argument::{FILE, PROMPT};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::Kind;
 

@@ -2,8 +2,10 @@
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
 use bobbin_core::records::message::{Operation, Want, Which};
-use bobbin_core::shown::commands::argument::{IN, IN_SHARED, PROVIDER, RUNTIME, SANDBOX, SNAPSHOT};
 use bobbin_core::shown::sandboxes::{Action, SandboxOption};
+use bobbin_core::tenant::commands::argument::{
+    IN, IN_SHARED, PROVIDER, RUNTIME, SANDBOX, SNAPSHOT,
+};
 use bobbin_core::tenant::selection::Selection;
 
 use super::request::{Outcome, Refused, Request, refuse};

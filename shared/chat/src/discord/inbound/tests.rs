@@ -361,7 +361,7 @@ fn control_commands_become_control_messages() {
     let status = send(&event("status"));
     assert_eq!(
         (want_of(&status), kind_of(&status)),
-        (Want::Command { want: bobbin_core::shown::commands::Command::Status }, (5, 64))
+        (Want::Command { command: bobbin_core::tenant::commands::Command::Status }, (5, 64))
     );
     let stop = send(&event("stop"));
     assert_eq!((want_of(&stop), kind_of(&stop)), (Want::Stop { turn: None }, (5, 64)));

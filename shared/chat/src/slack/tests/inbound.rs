@@ -10,8 +10,8 @@ use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{
     Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want, Which, Work,
 };
-use bobbin_core::shown::commands::Command;
 use bobbin_core::tenant::access::Refusal;
+use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{Change, Kind};
 use serde_json::{Value, json};
@@ -171,7 +171,7 @@ fn direct_message_needs_no_mention() {
     );
     assert_eq!(prompt(&direct).by.name, "anna");
     let status = admitted("message_im_status");
-    assert_eq!(control(&status).want, Want::Command { want: Command::Status });
+    assert_eq!(control(&status).want, Want::Command { command: Command::Status });
     let reply = Reply::Slack {
         channel: "D0DIRECT001".into(),
         thread_ts: Some("1790000100.000100".into()),
@@ -214,7 +214,10 @@ fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
 fn only_whole_text_is_a_command() {
     let allowed = app(TEAM, "", "");
     assert_eq!(control(&mention("stop", &allowed)).want, Want::Stop { turn: None });
-    assert_eq!(control(&mention("STATUS", &allowed)).want, Want::Command { want: Command::Status });
+    assert_eq!(
+        control(&mention("STATUS", &allowed)).want,
+        Want::Command { command: Command::Status }
+    );
     assert_eq!(control(&mention("help", &allowed)).want, Want::Help { text: help() });
     assert_eq!(control(&mention(" ", &allowed)).want, Want::Help { text: help() });
     let reset = mention("Reset", &allowed);

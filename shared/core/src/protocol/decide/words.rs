@@ -4,7 +4,7 @@ use crate::base::ids::{SandboxName, ThreadKey};
 use crate::protocol::event::{LeftOut, NotCloned};
 use crate::records::ask::About;
 use crate::records::message::Quote;
-use crate::shown::commands::Command;
+use crate::tenant::commands::Command;
 use crate::text::{one_line, shorten, units};
 
 /// Names that a list of what there is shows.
