@@ -1,4 +1,4 @@
-//! What people are shown of it: status, lists, asks, commands.
+//! Presentation: status, lists, asks, commands.
 
 pub mod asks;
 pub mod commands;

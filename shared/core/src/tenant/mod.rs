@@ -1,4 +1,4 @@
-//! What a tenant chooses: settings, access, keys, ways to run agents.
+//! A tenant's choices: settings, access, keys, runtime modes.
 
 pub mod access;
 pub mod glance;
