@@ -1,9 +1,9 @@
 //! Ingress: verifies, parses, accepts and answers within three seconds.
 //!
-//! What a request means is decided in `bobbin_chat`; here is only the HTTP around it. Nothing is answered before
-//! the queue has accepted. All that is read is what a tenant's people are suggested while they type, its settings where they say
-//! in which thread something was said, the link by which a key is entered, and what is left for the next look at a run (`nudges`).
-//! All that is written is that link, with a key that was sealed before (`setup`).
+//! `bobbin_chat` decides what a request means; here is only the HTTP around it. Nothing is answered before the queue
+//! has accepted. Ingress reads only suggestions for a tenant's people while they type, the tenant's settings where they
+//! decide the thread, the link for entering a key, and the state left for the next poll of a run (`nudges`). It writes
+//! only that link, with a key that was sealed before (`setup`).
 
 mod nudges;
 mod page;

@@ -1,7 +1,7 @@
-//! The word of a daemon in a sandbox that its turn has ended or asks something: the next look comes now.
+//! Nudges: the daemon in a sandbox says that its turn has ended or asks something, and the next poll comes now.
 //!
-//! Promised: nothing but the time of that turn's next look can be changed with it. Who takes it has no key: of the table only what
-//! is left beside a record for the next look is read, and a token is known by the digest that lies there. No token is in a log.
+//! Promised: a nudge changes nothing but the time of that turn's next poll. Ingress has no key: it reads only the state
+//! left beside a record for the next poll, and recognises a token by the digest stored there. No token is logged.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use bobbin_cloud::store::Store;
 use bobbin_core::records::parked::Forward;
 use bobbin_core::tokens::nudge::{NudgeToken, mark_of};
 
-/// How long a look may take to be brought forward: who asks waits three seconds.
+/// Longest time to bring a poll forward: the sender waits three seconds.
 const FORWARD_MS_MAX: u64 = 1_200;
 
-/// Everything that it takes.
+/// Everything that a nudge needs.
 #[derive(Debug)]
 pub struct Nudges {
     store: Store,
@@ -30,8 +30,8 @@ impl Nudges {
         Self { store: Store::new(aws, &config.table) }
     }
 
-    /// What becomes of a request with this `Authorization`. A 409 says that nothing waits just now for who has this token: somebody
-    /// may be about it, and asking again in a moment is right.
+    /// Answers a request with this `Authorization`. A 409 says that no turn waits for this token just now: a delivery
+    /// may be polling, and the sender should try again in a moment.
     pub async fn take(&self, authorization: Option<&str>, queues: &Queues) -> HttpAnswer {
         let text = authorization.and_then(|said| said.strip_prefix("Bearer "));
         let said = text.and_then(|text| Some((NudgeToken::said(text)?, mark_of(text))));

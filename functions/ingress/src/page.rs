@@ -1,7 +1,7 @@
-//! The page on which a key is entered, in full: constant HTML around a few words, no script, nothing from elsewhere.
+//! The complete page on which a key is entered: constant HTML around a few words, no script, nothing from elsewhere.
 //!
-//! Its headers keep it so: no source but the style that is named by its hash (W3C, Content Security Policy Level 3), nothing sends
-//! a form elsewhere, nobody puts it into a frame, nobody keeps it, and where somebody goes from it the address is not told.
+//! Its headers enforce that: the only source is the style named by its hash (W3C, Content Security Policy Level 3), no
+//! form is sent elsewhere, no frame, no caching, and links do not reveal the address.
 
 use bobbin_chat::HttpAnswer;
 use bobbin_core::base::ids::Ms;
@@ -9,9 +9,9 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KEY_BYTES_MAX, SetupLink};
 use bobbin_core::text::{one_line, shorten, span};
 
-/// Name of the form's one input.
+/// Name of the form's only input.
 pub const FIELD: &str = "key";
-/// Characters of a name that the page shows.
+/// Maximum number of a name's characters on the page.
 const NAME_CHARS_MAX: usize = 80;
 const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color:light-dark(#1c1c1e,#ececf0);background:light-dark(#f6f6f8,#17171a)}\
 main{padding:1.5em 2em;border:1px solid light-dark(#dcdce2,#35353c);border-radius:10px;background:light-dark(#fff,#202024)}\
@@ -31,7 +31,7 @@ const HEADERS: &[(&str, &str)] = &[
     ("x-robots-tag", "noindex, nofollow"),
 ];
 
-/// The form of a link, with what was wrong with what was sent before.
+/// The form of a link, with what was wrong with the previous entry.
 pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> HttpAnswer {
     let brand = key.brand();
     let tenant = link.thread.tenant();
@@ -60,7 +60,7 @@ pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> Http
     html(if wrong.is_some() { 422 } else { 200 }, &body)
 }
 
-/// The key was taken, and is being looked at.
+/// The key was accepted and is being checked.
 pub fn taken(key: Key) -> HttpAnswer {
     let brand = key.brand();
     html(
@@ -72,7 +72,7 @@ You can close this page.</p>"
     )
 }
 
-/// Whatever the link was, nothing can be entered with it.
+/// Nothing can be entered with this link, whatever it was.
 pub fn spent() -> HttpAnswer {
     html(
         410,
@@ -81,7 +81,7 @@ Ask for a new one in the chat: <code>/sandbox-setup</code> on Discord, <code>/bo
     )
 }
 
-/// Something that it takes does not answer.
+/// A service that the page needs does not answer.
 pub fn later() -> HttpAnswer {
     html(
         503,

@@ -1,4 +1,4 @@
-//! Which request is which, and the order in which things happen: verify, parse, enqueue, answer.
+//! Routes requests, and fixes the order of steps: verify, parse, enqueue, answer.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::setup::{self, Setup};
 use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
 use crate::suggestions::Suggestions;
 
-/// What is left of the platform's three seconds when the prompt has taken as long as it may.
+/// Time for the announcement: what is left of the platform's three seconds when the prompt has taken as long as it may.
 const ANNOUNCE_MS_MAX: u64 = 500;
 
 /// Everything that ingress needs to answer.
@@ -75,7 +75,7 @@ impl Router {
         })
     }
 
-    /// Always an answer: what cannot be read, routed or queued gets its own status, and is logged.
+    /// Always answers: a request that cannot be read, routed or queued gets its own status and a log line.
     pub async fn answer(&self, request: &Request) -> Response<Body> {
         let answer = match (request.method().as_str(), request.raw_http_path()) {
             (_, UNREADABLE) => {
@@ -117,7 +117,7 @@ impl Router {
         answered(answer)
     }
 
-    /// The page for a key. Its path holds the secret part of a link, so it is in no line of the log.
+    /// The page for a key. Its path holds the secret part of a link, so no log line contains it.
     async fn page(&self, request: &Request, token: &str) -> HttpAnswer {
         let (answer, note) = match request.method().as_str() {
             "POST" => {
@@ -139,7 +139,8 @@ impl Router {
         answer
     }
 
-    /// A daemon's word. Whatever runs in a sandbox may send a thousand of them: what changes nothing is in no usual log.
+    /// A nudge. Any program in a sandbox may send a thousand of them: one that changes nothing is not logged at the
+    /// usual level.
     async fn nudge(&self, request: &Request) -> HttpAnswer {
         let answer = self.nudges.take(header(request, "authorization"), &self.queues).await;
         tracing::debug!(
@@ -184,7 +185,7 @@ impl Router {
     }
 
     async fn accept(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
-        // The id by which the worker's lines, and the sandbox, name the same prompt.
+        // The id under which the worker's log lines and the sandbox name the same prompt.
         let body = inbound.enqueue.as_ref();
         let around = match body {
             Some(body) => {
@@ -196,7 +197,7 @@ impl Router {
         self.carry_out(request, inbound).instrument(around).await
     }
 
-    /// Enqueues what is to be enqueued, then answers; each outcome has its line in the log.
+    /// Enqueues, then answers; each outcome has its log line.
     async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
         told_again(request);
         if let Some(entered) = &inbound.entered
@@ -210,7 +211,7 @@ impl Router {
             Some(body) => self.queues.send(body).await,
             None => Ok(()),
         };
-        // Accepted is what is in both groups: a retry of what is in one alone brings it into the other.
+        // A message is accepted once it is in both groups: if it is only in one, a retry adds it to the other.
         if let Err(error) = tokio::try_join!(send(bodies.first()), send(bodies.get(1))) {
             self.count_failure();
             tracing::error!(event = INGRESS_FAILED, request = inbound.note, %error, "a request was verified but could not be accepted");
@@ -257,7 +258,7 @@ impl Router {
         suggested.unwrap_or(inbound.answer)
     }
 
-    /// What goes on the queue: one body, or two copies where the settings that decide cannot be read in time.
+    /// Bodies for the queue: one, or two copies if the settings that decide cannot be read in time.
     async fn bodies(&self, inbound: &Inbound) -> Vec<WorkBody> {
         match (&inbound.enqueue, &inbound.direct) {
             (Some(own), Some(direct)) => {
@@ -272,8 +273,8 @@ impl Router {
         self.metrics.count(Alarm::WorkDropped, now_ms());
     }
 
-    /// The prompt is accepted; that it waits behind others is shown if this gets through too. Not side by side with the
-    /// prompt: what was never accepted must not be shown as waiting.
+    /// The prompt is accepted; that it waits behind others is shown only if this gets through too. It is not sent in
+    /// parallel with the prompt: a prompt that was never accepted must not be shown as waiting.
     async fn announce(&self, announce: Announce) {
         let body = WorkBody::Announce(announce);
         let sent = self.queues.send(&body);
@@ -289,13 +290,13 @@ impl Router {
     }
 }
 
-/// The value of a header, which may be several values that Lambda has joined by commas.
+/// The value of a header; Lambda joins several values with commas.
 fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.headers().get(name)?.to_str().ok()
 }
 
-/// Slack says that it sends an event again, and why. It is taken like a first one, which may have been lost: the message's
-/// id makes the second harmless.
+/// Logs that Slack redelivers an event, and why. It is handled like the first delivery, which may have been lost: the
+/// message's id makes a repeat harmless.
 fn told_again(request: &Request) {
     let header = |name: &str| {
         let value = header(request, name)?;

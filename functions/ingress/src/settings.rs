@@ -1,5 +1,5 @@
-//! The settings of a tenant, where they say in which thread something was said: read within the time that the platform
-//! gives, or not at all, and then the worker decides.
+//! The tenant's settings, read where they decide the thread of a message: within the platform's time limit, or not at
+//! all, and then the worker decides.
 
 use std::time::Duration;
 
@@ -8,11 +8,11 @@ use bobbin_cloud::store::Store;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::tenant::settings::Settings;
 
-/// How long the read may take: reading the signing secret, sending to the queue and announcing have their own parts of the
-/// three seconds.
+/// Longest time for the read: reading the signing secret, sending to the queue and announcing have their own shares of
+/// the three seconds.
 const READ_MS_MAX: u64 = 400;
 
-/// The settings of tenants, of which ingress may read those items alone that belong to no thread.
+/// Tenant settings. Ingress may read only items that belong to no thread.
 #[derive(Debug)]
 pub struct TenantSettings(Store);
 
@@ -22,7 +22,7 @@ impl TenantSettings {
         Self(Store::new(aws, table))
     }
 
-    /// The settings as they are now; none when the table did not answer in time, or not with something that can be read.
+    /// The current settings; `None` if the table did not answer in time or the item cannot be read.
     pub async fn of(&self, tenant: &Tenant) -> Option<Settings> {
         let read = self.0.settings(tenant);
         let why = match tokio::time::timeout(Duration::from_millis(READ_MS_MAX), read).await {

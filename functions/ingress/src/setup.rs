@@ -1,10 +1,10 @@
-//! The page on which a key of a tenant's own is entered, and the sealing of what comes in.
+//! The page on which a tenant enters a key of its own, and the sealing of that key.
 //!
-//! Promised: a link is looked up by the hash of its secret part; opening it, however often and by whomever, changes
-//! nothing; the first who sends a key with it is the only one; a key is sealed within the request that it comes in, and is in no
-//! log, queue, answer or item as it was. What could not be handed to the worker is taken back, so that the link works again.
-//! The key counts only when the worker has asked its provider. Deliberately absent: any way to open what is sealed, for which
-//! the role has no right.
+//! Promised: a link is looked up by the hash of its secret part; opening it changes nothing, however often and by
+//! whomever; only the first person to submit a key with it succeeds; a key is sealed within the request that brings it,
+//! and is in no log, queue, answer or item in the clear. A submission that could not be handed to the worker is undone,
+//! so that the link works again. The key counts only when the worker has checked it with its provider. Deliberately
+//! absent: any way to open a sealed key, for which the role has no permission.
 
 use std::time::Duration;
 
@@ -25,23 +25,23 @@ use crate::page;
 
 /// Path of the page, before the secret part of a link.
 pub const PATH: &str = "/setup/";
-/// Characters of that part.
+/// Length of the secret part, in characters.
 const TOKEN_CHARS: usize = 64;
-/// Bytes of a filled-in form.
+/// Maximum size of a submitted form, in bytes.
 const FORM_BYTES_MAX: usize = 8 * 1024;
-/// Sealing and storing a key of a platform's form take no longer: what is left of its three seconds is for the queue.
+/// Longest time for sealing and storing a key from a platform's form: the rest of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
 
-/// Stores a tenant's own key: the table it goes into, and KMS, which seals it first.
+/// Stores a tenant's own key: KMS seals it, then it goes into the table.
 #[derive(Debug)]
 pub struct Setup {
     stack: String,
     store: Store,
-    /// None where tenants have no keys of their own.
+    /// `None` if tenants have no keys of their own.
     seal: Option<Seal>,
 }
 
-/// What became of a request for the page: the answer, and a few fixed words for the log.
+/// Result of a request for the page: the answer, and a few fixed words for the log.
 pub type Told = (HttpAnswer, &'static str);
 
 impl Setup {
@@ -64,7 +64,7 @@ impl Setup {
         }
     }
 
-    /// Takes what was sent from the page of a link.
+    /// Takes a form submitted from the page of a link.
     pub async fn take(&self, token: &str, body: &[u8], queues: &Queues) -> Told {
         let now_ms = now_ms();
         let (id, key, link, seal) = match self.open_link(token, now_ms).await {
@@ -88,14 +88,14 @@ impl Setup {
         let Err(error) = queues.send(&Body::Control(check(&id, &link))).await else {
             return (page::taken(key), "setup: key taken");
         };
-        // Nobody will be told of it, so it must not look used.
+        // The worker will not hear of it, so the link must not look used.
         if let Err(error) = self.store.reopen(&id, &sealed).await {
             tracing::warn!(event = "setup.unopened", %error, "a link whose key nobody will look at could not be opened again");
         }
         later(&error.to_string())
     }
 
-    /// Seals and stores a key that came in a platform's form; what is enqueued next names it. False: nothing was stored.
+    /// Seals and stores a key from a platform's form; the message enqueued next names it. False: nothing was stored.
     pub async fn store(&self, entered: &Entered) -> bool {
         let stored = tokio::time::timeout(Duration::from_millis(FORM_MS_MAX), async {
             let Some(seal) = &self.seal else {
@@ -152,7 +152,7 @@ impl Setup {
     }
 }
 
-/// What was typed into the form, if it can be a key.
+/// The form's input, if it can be a key.
 fn typed(body: &[u8]) -> Option<Secret> {
     if body.len() > FORM_BYTES_MAX {
         return None;
@@ -162,7 +162,7 @@ fn typed(body: &[u8]) -> Option<Secret> {
     Some(Secret::from(usable(&value)?.to_owned()))
 }
 
-/// Has the worker ask the provider about what was entered.
+/// The control message that has the worker check the key with its provider.
 fn check(id: &str, link: &SetupLink) -> Control {
     Control {
         id: format!("key-{}", &id[..32]),
@@ -174,7 +174,7 @@ fn check(id: &str, link: &SetupLink) -> Control {
     }
 }
 
-/// A link that never was, that has been used, or whose time is over: which of these is not told.
+/// A link that never existed, is used, or has expired: the answer does not say which.
 fn spent() -> Told {
     (page::spent(), "setup: link not open")
 }

@@ -1,6 +1,6 @@
-//! The Slack app as this process knows it: its signing secret is read by the first request that looks signed by Slack,
-//! so that nothing else waits for it, and read again when a signature does not match, because Slack gives an old secret
-//! up at once when a new one is made.
+//! The Slack app and its signing secret. The first request that looks signed by Slack reads the secret, so that nothing
+//! else waits for it. It is read again when a signature does not match, because Slack drops the old secret as soon as a
+//! new one is made.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -11,40 +11,40 @@ use bobbin_core::tenant::access::Policy;
 
 /// Longest time for reading the secret: Slack waits three seconds in all.
 pub const READ_MS_MAX: u64 = 1_500;
-/// For the log: which key is missing where, and what stores it.
+/// For the log: the missing key, its secret, and the command that stores it.
 const MISSING: &str = "slack: the key slack_signing_secret is missing in the secret IngressSecret, `bobbin secrets` stores it";
 
-/// One request as Slack signs it.
+/// A request as signed by Slack.
 #[derive(Debug, Clone, Copy)]
 pub struct Signed<'a> {
-    /// The body, as it came.
+    /// The body, unparsed.
     pub raw: &'a [u8],
-    /// `X-Slack-Signature`; empty where the request has no such header.
+    /// `X-Slack-Signature`; empty if the header is missing.
     pub signature: &'a str,
-    /// `X-Slack-Request-Timestamp`, in Unix seconds; empty where the request has no such header.
+    /// `X-Slack-Request-Timestamp`, in Unix seconds; empty if the header is missing.
     pub timestamp: &'a str,
 }
 
-/// Which of Slack's endpoints reads a request.
+/// The Slack endpoint that reads a request.
 pub type SlackEndpoint = fn(&[u8], &str, &str, &slack::App, Ms) -> Inbound;
 
-/// The app, with the secret behind it.
+/// The app and its secret.
 #[derive(Debug)]
 pub struct Signing {
     secret: CachedSecret<IngressSecret>,
     policy: Policy,
-    /// The app as it was last made, and of what.
+    /// The last app built, and the secret it was built from.
     made: Mutex<Option<(Arc<IngressSecret>, Arc<slack::App>)>>,
 }
 
 impl Signing {
-    /// With the secret of this stack, not read yet.
+    /// With this stack's secret, not read yet.
     #[must_use]
     pub const fn new(secret: CachedSecret<IngressSecret>, policy: Policy) -> Self {
         Self { secret, policy, made: Mutex::new(None) }
     }
 
-    /// What becomes of a request. One that cannot be signed is judged without the secret.
+    /// Handles a request. One that cannot have been signed is judged without the secret.
     pub async fn receive(
         &self,
         endpoint: SlackEndpoint,
@@ -63,7 +63,7 @@ impl Signing {
         let known = (!secret.slack_signing_secret.is_empty()).then(|| read(&self.app(secret)));
         match known {
             Some(inbound) if inbound.note != slack::BAD_SIGNATURE => inbound,
-            // None, or the one before: perhaps it has been stored since.
+            // No secret, or the previous one: a new one may have been stored since.
             known => match self.secret.newer(now_ms).await {
                 Some(newer) if !newer.slack_signing_secret.is_empty() => read(&self.app(newer)),
                 _ => known.unwrap_or_else(|| later(MISSING)),
@@ -87,7 +87,7 @@ impl Signing {
     }
 }
 
-/// Nothing can be verified just now. Slack sends events again, so it may come to something yet.
+/// Nothing can be verified just now. Slack sends events again, so the event is not lost yet.
 fn later(note: &'static str) -> Inbound {
     let answer = HttpAnswer::text(
         503,

@@ -1,4 +1,4 @@
-//! What is suggested while somebody types: read from the table within the time that the platform gives, or not at all.
+//! Suggestions while somebody types: read from the table within the platform's time limit, or not at all.
 
 use std::time::Duration;
 
@@ -9,11 +9,11 @@ use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::records::outside;
 use bobbin_core::tenant::settings::Settings;
 
-/// How long the reads may take together: the platform waits three seconds, and a process that has just been started
-/// has spent some of them.
+/// Longest time for all reads together: the platform waits three seconds, and a process that has just started has spent
+/// some of them.
 const READ_MS_MAX: u64 = 1_500;
 
-/// Reads settings, catalogues and the names of sandboxes.
+/// Reads settings, catalogues and sandbox names.
 #[derive(Debug)]
 pub struct Suggestions(Store);
 
@@ -23,7 +23,7 @@ impl Suggestions {
         Self(Store::new(aws, table))
     }
 
-    /// The suggestions; none when the table did not answer in time, or not with something that can be read.
+    /// The suggestions; `None` if the table did not answer in time or an item cannot be read.
     pub async fn read(&self, lookup: &Lookup) -> Option<HttpAnswer> {
         let within = Duration::from_millis(READ_MS_MAX);
         let why = match tokio::time::timeout(within, self.known(lookup)).await {
@@ -41,8 +41,7 @@ impl Suggestions {
         None
     }
 
-    /// Settings, catalogue, and the names of sandboxes where those are asked for: all of it is the tenant's, and nothing a
-    /// thread's.
+    /// Settings, catalogue, and sandbox names if they are asked for: all items of the tenant, none of a thread.
     async fn known(&self, lookup: &Lookup) -> Result<(Settings, Known), StoreError> {
         let tenant = &lookup.tenant;
         let names = async {

@@ -1,5 +1,5 @@
-//! What ended among the dead letters: whether there is anything is asked once a tick, because a mapping that reads an empty
-//! queue polls it all month.
+//! Dead letters: each tick asks once whether there are any, because an event source mapping polls an empty queue all
+//! month.
 
 use bobbin_cloud::config::{Config, required};
 use bobbin_cloud::queue::Queues;
@@ -7,7 +7,7 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::records::message::{Body, DeadLetters};
 use serde_json::{Value, json};
 
-/// The queues that a tick looks at.
+/// The queues that a tick checks.
 pub struct Dead {
     letters: [String; 2],
     wakes: String,
@@ -17,7 +17,7 @@ impl Dead {
     /// From the function's environment.
     ///
     /// # Errors
-    /// A sentence that names the variable that is missing.
+    /// A sentence that names the missing variable.
     pub fn new(config: &Config) -> Result<Self, String> {
         Ok(Self {
             letters: config.dead_queue_urls.clone(),
@@ -25,10 +25,10 @@ impl Dead {
         })
     }
 
-    /// Has the worker tell about dead letters where there are some.
+    /// Has the worker tell about dead letters, if there are any.
     ///
     /// # Errors
-    /// A queue did not answer, or there are wake-ups that could not be delivered: those want a person.
+    /// A queue did not answer, or some wake-ups could not be delivered: those need a person.
     pub async fn look(&self, queues: &Queues, now_ms: Ms) -> Result<Value, String> {
         let [messages, control] = &self.letters;
         let (messages, control, wakes) = tokio::join!(
@@ -36,7 +36,7 @@ impl Dead {
             queues.waiting(control),
             queues.waiting(&self.wakes)
         );
-        // One queue that does not answer hides nothing of the other.
+        // A queue that does not answer must not hide the other's letters.
         let waiting = [&messages, &control].into_iter().flatten().sum::<u64>();
         if waiting > 0 {
             let id = format!("dead-letters-{now_ms}");

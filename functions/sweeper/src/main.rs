@@ -1,5 +1,5 @@
-//! The sweeper: turns what is due into messages, every minute, and deletes sandboxes that belong to nobody. It decides
-//! nothing, and it touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
+//! The sweeper: every minute it turns due work into messages and deletes sandboxes that belong to nobody. It decides
+//! nothing and touches no sandbox of a live generation: those are stopped and deleted in their thread's own group.
 
 mod dead;
 mod orphans;
@@ -28,8 +28,8 @@ use serde_json::{Value, json};
 use crate::dead::Dead;
 use crate::orphans::Reaped;
 
-/// So many times as old as the worker's copy of a secret may ours be: nobody waits for a sweep, and a refused key is read anew
-/// at once.
+/// Maximum age of our copy of a secret, as a multiple of the worker's: nobody waits for a sweep, and a refused key is
+/// read again at once.
 const AGES: u64 = 10;
 
 #[tokio::main(flavor = "current_thread")]
@@ -39,7 +39,7 @@ async fn main() -> ExitCode {
         Ok(sweeper) => Rc::new(sweeper),
         Err(why) => return startup::refuse(&why).await,
     };
-    // What is in the event says nothing: the schedule has come round.
+    // The event's content does not matter: the schedule fired.
     let sweep = service_fn(move |_: LambdaEvent<Raw>| {
         let sweeper = Rc::clone(&sweeper);
         async move {
@@ -53,7 +53,7 @@ async fn main() -> ExitCode {
     startup::work(sweep).await
 }
 
-/// Everything that the sweeper needs, made once a process.
+/// Everything the sweeper needs, created once per process.
 struct Sweeper {
     config: Config,
     store: Store,
@@ -62,12 +62,12 @@ struct Sweeper {
     dead: Dead,
 }
 
-/// What the providers list.
+/// The providers' lists.
 struct Listings {
     lists: Vec<(Arc<dyn Provider>, Vec<Sandbox>)>,
-    /// Why one of them could not be asked.
+    /// Why a provider could not be listed.
     trouble: Option<String>,
-    /// None of them has more than can be listed.
+    /// No provider has more sandboxes than can be listed.
     is_whole: bool,
 }
 
@@ -90,7 +90,7 @@ impl Sweeper {
         })
     }
 
-    /// One tick. Each of its parts is done, whatever becomes of the others; an error of any is one of the tick's.
+    /// One tick. Every part runs even if another fails; an error of any part is an error of the tick.
     async fn sweep(&self) -> Result<Value, String> {
         let (due, dead, around) = tokio::join!(
             tick::tick(&self.store, &self.queues),
@@ -107,12 +107,13 @@ impl Sweeper {
         Ok(told)
     }
 
-    /// What the providers have, beside what the records say. One that does not answer keeps nobody from looking at the others;
-    /// but whether a record's sandbox has vanished can be told by all lists together alone.
+    /// Compares the providers' lists with the records. A provider that does not answer does not stop the others; but
+    /// only all lists together can tell that a record's sandbox has vanished.
     async fn around(&self) -> Result<Value, String> {
         let Self { config, store, queues, .. } = self;
         let mut listings = self.list(self.providers.get(now_ms()).await?).await;
-        // A key that was replaced is not waited for: as soon as the old one is refused, the secret is read.
+        // Does not wait for a replaced key's copy to expire: as soon as the old key is refused, the secret is read
+        // again.
         if (listings.lists.is_empty() || listings.trouble.is_some())
             && let Some(newer) = self.providers.newer(now_ms()).await?
         {
@@ -120,7 +121,7 @@ impl Sweeper {
         }
         let Listings { lists, trouble, is_whole } = listings;
         if lists.is_empty() && trouble.is_none() {
-            // Not set up yet: nothing can be there, and nobody is to be woken.
+            // Not set up yet: there can be no sandboxes, and nobody should be alerted.
             let missing = self.providers.key()?.missing();
             tracing::warn!(event = "provider.key.missing", "{missing} No sandbox is looked for.");
             return Ok(json!({"orphans": missing}));
@@ -136,7 +137,7 @@ impl Sweeper {
             trouble.map_or(Ok(reaped), Err)
         };
         let look = async {
-            // Of what is not listed it cannot be told what is missing.
+            // Without a complete list nothing can be called missing.
             match trouble {
                 None => {
                     let all = lists.iter().flat_map(|(_, listed)| listed);
@@ -147,7 +148,7 @@ impl Sweeper {
         };
         let (reaped, vanished) = tokio::join!(reap, look);
         let (reaped, vanished) = (reaped?, vanished?);
-        // That wants a person, so the tick ends in these words.
+        // This needs a person, so the tick fails with this message.
         reaped.is_believable()?;
         Ok(json!({"orphans": reaped.told(), "vanished": vanished}))
     }
@@ -162,7 +163,7 @@ impl Sweeper {
             match listed {
                 Ok(mut listed) => {
                     is_whole &= listed.len() < provider.facts().listed_max;
-                    // Another stack of this name may share the organisation: its sandboxes are none of ours.
+                    // Another stack with this name may share the organisation: its sandboxes are not ours.
                     listed.retain(|sandbox| !sandbox.is_foreign(&self.config.stack_id));
                     lists.push((provider, listed));
                 }
@@ -175,7 +176,7 @@ impl Sweeper {
         Listings { lists, trouble, is_whole }
     }
 
-    /// What another account lists says nothing of what is on record.
+    /// A list from another account says nothing about our records.
     async fn is_same_account(&self, name: &str, provider: &dyn Provider) -> Result<(), String> {
         match accounts::is_same(&self.store, name, provider).await {
             Ok(true) => Ok(()),

@@ -1,4 +1,5 @@
-//! Sandboxes of our stack that belong to no live generation: list the provider first, then read the records.
+//! Orphans: sandboxes of our stack that belong to no live generation. The provider is listed first, then the records
+//! are read.
 
 use bobbin_app::orphans::{Judged, judge_all};
 use bobbin_cloud::clock::now_ms;
@@ -13,20 +14,20 @@ use serde_json::{Value, json};
 
 use crate::vanished::ask_to_reconcile;
 
-/// Sandboxes deleted in one tick; the next tick finds the rest.
+/// Maximum number of sandboxes deleted in one tick; the next tick finds the rest.
 const REAPED_MAX: usize = 20;
 
-/// What became of what is listed, in numbers.
+/// Counts of what happened to the listed sandboxes.
 #[derive(Default)]
 pub struct Reaped {
     listed: usize,
     deleted: usize,
-    /// Not deleted, because they were most of what is listed.
+    /// Orphans not deleted, because they were most of the list.
     held: usize,
 }
 
 impl Reaped {
-    /// Those of another provider too.
+    /// Adds another provider's counts.
     pub fn and(self, other: Self) -> Self {
         Self {
             listed: self.listed + other.listed,
@@ -35,15 +36,15 @@ impl Reaped {
         }
     }
 
-    /// As it is told to whoever invokes the function by hand.
+    /// The counts as JSON, for an operator who invokes the function by hand.
     pub fn told(&self) -> Value {
         json!({"listed": self.listed, "deleted": self.deleted})
     }
 
-    /// Whether what is listed is not for the most part nobody's.
+    /// Fails if most of the listed sandboxes are orphans.
     ///
     /// # Errors
-    /// How many were kept for that.
+    /// How many were kept for that reason.
     pub fn is_believable(&self) -> Result<(), String> {
         match (self.held, self.listed) {
             (0, _) => Ok(()),
@@ -54,11 +55,11 @@ impl Reaped {
     }
 }
 
-/// Deletes what is orphaned, unless that is most of what is listed. Asks the records of what they gave up as vanished to look
-/// again.
+/// Deletes orphans, unless they are most of the list. A record that gave its listed sandbox up as vanished is asked to
+/// reconcile.
 ///
 /// # Errors
-/// The last thing that went wrong, after everything else was tried.
+/// The last error, after everything else was tried.
 pub async fn reap(
     config: &Config,
     (store, queues): (&Store, &Queues),
@@ -122,7 +123,7 @@ pub async fn reap(
     }
 }
 
-/// Deletes it, if it still says of itself what it was judged by: labels can be changed after a listing.
+/// Deletes the sandbox if its labels are still those it was judged by: labels can change after a listing.
 async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, String> {
     let now = match provider.observe(&listed.id).await {
         Ok(now) => now,
@@ -140,7 +141,7 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
     }
 }
 
-/// What carries our stack's label but names no thread or time is left for a person: it is not ours to judge.
+/// A sandbox with our stack's label but no thread or time is left for a person: it is not ours to judge.
 fn orphaned(sandbox: &Sandbox, judged: Result<Judged, StoreError>) -> Result<bool, String> {
     match judged {
         Ok(Judged::Orphan) => Ok(true),
@@ -149,7 +150,7 @@ fn orphaned(sandbox: &Sandbox, judged: Result<Judged, StoreError>) -> Result<boo
             tracing::warn!(event = "sandbox.orphan.unnamed", sandbox.name = %sandbox.name, "a sandbox carries our stack's name but not its thread, generation or time of creation, or neither the stack's id nor a record");
             Ok(false)
         }
-        // Only a newer worker can say whose it is: what it keeps is not ours to delete, and that is no trouble.
+        // Only a newer worker can read its owner's record: the sandbox is not ours to delete, and this is not an error.
         Err(StoreError::Newer(seen)) => {
             tracing::warn!(event = NEWER, sandbox.name = %sandbox.name, "{seen}");
             Ok(false)

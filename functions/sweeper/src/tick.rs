@@ -1,10 +1,10 @@
-//! One tick: ask the shards of the due index, and send each thread found a sweep.
+//! One tick: queries the shards of the due index and sends a sweep to each thread found.
 //!
-//! What it takes grows with what is due: a shard answers with what is due alone. It is bounded all the same
-//! ([`DUE_PAGE`] threads a shard, [`TICK_MS_MAX`] for sending): what it leaves is still due at the next tick.
+//! The cost grows with the number of due threads: a shard returns due threads only. It is still bounded ([`DUE_PAGE`]
+//! threads per shard, [`TICK_MS_MAX`] for sending): the rest is still due at the next tick.
 //!
-//! Before a sweep is sent its record is marked, and the mark stays until the sweep is done: behind a head that does not move,
-//! or while no worker works, a group has one sweep and no second. What cannot be marked is not sent.
+//! A record is marked before its sweep is sent, and the mark stays until the sweep is done: behind a blocked head, or
+//! while no worker runs, a group has one sweep and no second. A sweep whose record cannot be marked is not sent.
 
 use std::fmt::Display;
 use std::time::{Duration, Instant};
@@ -20,17 +20,17 @@ use bobbin_core::records::message::Message;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-/// Shards that are asked at once: each needs a connection, whose handshake costs more than the wait that it saves.
+/// Shards queried at once: each needs a connection, and more handshakes would cost more than the wait that they save.
 pub const SHARDS_AT_ONCE: usize = 4;
-/// Batches that are sent at once, over the same connections.
+/// Batches sent at once, over the same connections.
 pub const BATCHES_AT_ONCE: usize = 4;
-/// After this no further batch is sent: the function has 60 s (template), and ends its tick in words.
+/// No further batch is sent after this: the function has 60 s (template), and must end its tick with a message.
 const TICK_MS_MAX: u64 = 40_000;
 
-/// One tick. The numbers are for whoever invokes it by hand.
+/// One tick. The counts are for an operator who invokes it by hand.
 ///
 /// # Errors
-/// The last thing that went wrong, after everything else was tried: what was missed is found at the next tick.
+/// The last error, after everything else was tried: the next tick finds what was missed.
 pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
     let (began, now_ms) = (Instant::now(), now_ms());
     let mut trouble = None;
@@ -47,10 +47,10 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
             }
         }
     }
-    // What has waited longest is first, should there be no time for all.
+    // Longest waiting first, in case there is not enough time for all.
     due.sort_by_key(|(_, due_at_ms)| *due_at_ms);
     let mut sent = 0_usize;
-    // Batches are made as they are sent, so that this is asked before each.
+    // Batches are created as they are sent, so this is checked before each.
     let in_time = |_: &&[(ThreadKey, Ms)]| began.elapsed() < Duration::from_millis(TICK_MS_MAX);
     let mut batches = stream::iter(due.chunks(BATCH_MAX).take_while(in_time))
         .map(|batch| send((store, queues), batch, now_ms))
@@ -66,7 +66,7 @@ pub async fn tick(store: &Store, queues: &Queues) -> Result<Value, String> {
     }
 }
 
-/// Marks and sends a batch of sweeps; how many were taken, and what went wrong last.
+/// Marks and sends a batch of sweeps; returns how many were accepted, and the last error.
 async fn send(
     (store, queues): (&Store, &Queues),
     due: &[(ThreadKey, Ms)],

@@ -1,7 +1,8 @@
-//! Records whose sandbox the provider does not list: each is asked to reconcile ([`Work::Reconcile`]).
+//! Vanished sandboxes: each record whose sandbox the provider does not list is asked to reconcile
+//! ([`Work::Reconcile`]).
 //!
-//! The sweeper itself decides nothing about them: between listing and reading a sandbox may have come or gone, so each
-//! record is compared with the provider in its sandbox's own group.
+//! The sweeper decides nothing about them: a sandbox may have come or gone between listing and reading, so each record
+//! is compared with the provider in its sandbox's own group.
 
 use std::collections::BTreeSet;
 
@@ -19,20 +20,20 @@ use serde_json::{Value, json};
 
 use crate::tick::{BATCHES_AT_ONCE, SHARDS_AT_ONCE};
 
-/// The sweeper's tick: once in every `reconcile_ms` there is one that compares.
+/// Interval of the sweeper's ticks: one tick in every `reconcile_ms` compares.
 const TICK_MS: u64 = 60_000;
-/// Sandboxes that are asked in one tick; the next tick that compares asks the rest.
+/// Maximum number of sandboxes asked in one tick; the next comparing tick asks the rest.
 const ASKED_MAX: usize = 200;
 
-/// What a person gave up with an account is asked about for so long, however much it is.
+/// How long sandboxes that a person gave up with an account are asked, however many they are.
 const GIVEN_UP_MS: u64 = 24 * 60 * 60_000;
 
-/// Asks the sandboxes whose records say that they are there and that are not `listed` to reconcile, when it is time
-/// for that. Where that is most of them nobody is asked: so it looks when a provider has lost what it lists. What a person gave
-/// up at a provider, whose account is another one now, is asked all the same.
+/// If it is time: asks sandboxes that exist by their records but are not `listed` to reconcile. If most sandboxes are
+/// missing none is asked: that looks like a provider that lost its list. Sandboxes that a person gave up, because the
+/// provider's account changed, are asked all the same.
 ///
 /// # Errors
-/// That it is most of them; the last thing that went wrong, after everything else was tried.
+/// Most sandboxes are missing; or the last error, after everything else was tried.
 pub async fn reconcile<'a>(
     config: &Config,
     (store, queues): (&Store, &Queues),
@@ -42,7 +43,7 @@ pub async fn reconcile<'a>(
     if now_ms % config.limits.sandbox.reconcile_ms.max(TICK_MS) >= TICK_MS {
         return Ok(json!({"looked": false}));
     }
-    // Of a list that is not whole it cannot be told what is missing from it.
+    // An incomplete list cannot tell what is missing.
     if !is_whole {
         tracing::warn!(
             event = "sweep.looked",
@@ -89,8 +90,8 @@ pub async fn reconcile<'a>(
     }
 }
 
-/// Those of them that say nothing of the others: an account of a tenant's own is not listed, so its sandboxes are always
-/// missing; and those that a person gave up are.
+/// The missing sandboxes that say nothing about the others: sandboxes in a tenant's own account, which is not listed,
+/// and those that a person gave up.
 async fn missing_for_a_reason(
     config: &Config,
     store: &Store,
@@ -109,7 +110,7 @@ async fn missing_for_a_reason(
     for some in keys.chunks(RECORDS_MAX) {
         let read = store.sandboxes(&some.iter().cloned().collect()).await;
         for (key, record) in read.map_err(|e| e.to_string())? {
-            // One that cannot be read says nothing.
+            // An unreadable record says nothing.
             let Ok(Some(record)) = record else { continue };
             let name = record.provider.as_deref().unwrap_or(&config.provider);
             if record.credentials.is_some() || given_up.contains(name) {
@@ -120,8 +121,8 @@ async fn missing_for_a_reason(
     Ok(known)
 }
 
-/// How many sandboxes there are by the records, those of them that are not `there`, and the last thing that went wrong in
-/// reading them. What is in use is not among them: whoever works in it would notice.
+/// The number of sandboxes on record, those that are not `there`, and the last read error. Sandboxes in use are not
+/// counted: the turn that works in one would notice.
 async fn missing(
     store: &Store,
     there: &BTreeSet<SandboxKey>,
@@ -142,7 +143,7 @@ async fn missing(
     (all, missing, trouble)
 }
 
-/// Asks each of these sandboxes, in its own group, to compare its record with the provider. The last thing that went wrong.
+/// Asks each of these sandboxes, in its own group, to compare its record with the provider. Returns the last error.
 pub async fn ask_to_reconcile(
     queues: &Queues,
     sandboxes: Vec<SandboxKey>,

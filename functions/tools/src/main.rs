@@ -1,7 +1,8 @@
-//! Tools: the tools of a sandbox for an agent that runs elsewhere, as a server of the Model Context Protocol.
+//! Tools: the tools of a sandbox for an agent that runs elsewhere, as a Model Context Protocol server.
 //!
-//! What the tools do is `bobbin_mcp`'s; here is only the HTTP around it, who may call, and whether the sandbox runs. A sandbox is
-//! never started, stopped, made or deleted from here: what it takes is asked for in the sandbox's own group.
+//! `bobbin_mcp` implements the tools; here is only the HTTP around them, the authentication, and the check that the
+//! sandbox runs. A sandbox is never started, stopped, created or deleted from here: that is requested in the sandbox's
+//! own group.
 
 mod place;
 mod router;

@@ -1,5 +1,5 @@
-//! Whether the sandbox runs, by its record; where it does not, that it is to be brought back, or made, is asked for in its own
-//! group, as who runs the stack would ask.
+//! Whether the sandbox runs, by its record. If not, its own group is asked to resume or create it, as the operator
+//! would ask.
 
 use std::sync::Arc;
 
@@ -18,17 +18,17 @@ use bobbin_mcp::{Opened, Place};
 use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
 const AGAIN: &str = "Wait 20 s and call this again";
-/// A stack of the same name may share the account.
+/// A stack with the same name may share the account.
 const FOREIGN: &str = "A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.";
 
-/// A sandbox, as its record stood when the request came.
+/// A sandbox and its record when the request arrived.
 pub struct Recorded<'a> {
     pub config: &'a Config,
     pub queues: &'a Queues,
     pub providers: &'a KeyedProviders,
     pub key: SandboxKey,
     pub record: SandboxRecord,
-    /// The sandbox whose agent it was made for, where there is one: then it is made, and made anew, by itself.
+    /// The agent's sandbox that this tool sandbox was made for, if any: then it is created and recreated automatically.
     pub agent: Option<(SandboxKey, SandboxRecord)>,
 }
 
@@ -50,7 +50,7 @@ impl Place for Recorded<'_> {
                 self.used(&name, &*provider).await;
                 Ok(Opened { provider, sandbox, left_out: self.record.left_out.clone() })
             }
-            // The provider has stopped it, or lost it: whoever brings it back finds that out.
+            // The provider has stopped or lost it: the resume finds out.
             Ok(_) => Err(self.brought_back("The sandbox does not run").await),
             Err(error) if error.kind == ErrorKind::NotFound => {
                 Err(self.brought_back("The sandbox was not found").await)
@@ -108,7 +108,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// Who runs a sandbox, and its name there.
+    /// The provider of a sandbox, and the sandbox's name there.
     async fn provider_of(
         &self,
         key: &SandboxKey,
@@ -127,14 +127,14 @@ impl Recorded<'_> {
         Ok((provider, own))
     }
 
-    /// What came of the last try, where that was a moment ago and it came to nothing.
+    /// The error of the last try, if it failed a moment ago.
     fn failed(&self, want: Operation, now_ms: u64) -> Option<&str> {
         let last = self.record.operated.iter().rfind(|one| one.want == want)?;
         let is_recent = now_ms.saturating_sub(last.at_ms) < 2 * WISH_MS;
         last.trouble.as_deref().filter(|_| is_recent)
     }
 
-    /// Has it brought back, and says so.
+    /// Requests a resume, and says so.
     async fn brought_back(&self, why: &str) -> String {
         let now_ms = now_ms();
         let failed = self.failed(Operation::Resume, now_ms);
@@ -149,7 +149,7 @@ impl Recorded<'_> {
         }
     }
 
-    /// It is made anew where it was made for an agent; else the person is told how to.
+    /// Recreates the sandbox if it was made for an agent; otherwise tells the person how to.
     async fn gone(&self, how: &str) -> String {
         match &self.agent {
             Some(agent) => self.made_anew(how, agent).await,
@@ -197,7 +197,7 @@ impl Recorded<'_> {
         format!("The sandbox {how}, and another one is being made, {with}. {AGAIN}.")
     }
 
-    /// Its idle time begins anew, now and then: else it would be stopped under whoever uses its tools.
+    /// Resets the idle time now and then: otherwise the sandbox would be stopped while its tools are in use.
     async fn used(&self, name: &str, provider: &dyn Provider) {
         let idle_pause_ms = self.config.limits.sandbox.idle_pause_ms;
         let Some(message) = self.site().used(now_ms(), idle_pause_ms) else {
@@ -220,7 +220,7 @@ impl Recorded<'_> {
     }
 }
 
-/// The provider did not answer as it should: nothing was done.
+/// The provider failed: nothing was done.
 fn away(error: &ProviderError) -> String {
     if error.kind == ErrorKind::Foreign {
         return FOREIGN.to_owned();

@@ -1,4 +1,4 @@
-//! Which request is which, and who may call.
+//! Routes requests, and authenticates callers.
 
 use bobbin_app::keyed::KeyedProviders;
 use bobbin_cloud::aws::Aws;
@@ -20,7 +20,7 @@ use crate::place::Recorded;
 
 /// Longest time for reading the stack's key.
 const READ_MS_MAX: u64 = 5_000;
-/// Where the protocol is spoken.
+/// Path of the protocol's endpoint.
 const PATH: &str = "/mcp";
 
 /// Everything that an answer needs.
@@ -32,7 +32,7 @@ pub struct Router {
     key: CachedSecret<StackKey>,
 }
 
-/// A request that is not answered by the protocol.
+/// A request refused before it reaches the protocol.
 struct Refused {
     status: u16,
     why: String,
@@ -53,9 +53,9 @@ impl Router {
         })
     }
 
-    /// Always an answer.
+    /// Always returns an answer.
     pub async fn answer(&self, request: &Request) -> Response<Body> {
-        // A page of a browser has no business here (Model Context Protocol, "Streamable HTTP", security warning).
+        // A browser page has no business here (Model Context Protocol, "Streamable HTTP", security warning).
         if request.headers().contains_key("origin") {
             return self.refuse(&Refused {
                 status: 403,
@@ -71,7 +71,7 @@ impl Router {
                 Ok(answer) => responded(answer.status, answer.body, answer.session.as_deref()),
                 Err(refused) => self.refuse(&refused),
             },
-            // No stream is opened from here, and there is nothing to end.
+            // No stream is opened from here, and there is no session to end.
             (_, PATH) => {
                 self.refuse(&Refused { status: 405, why: "Only POST is answered here.".to_owned() })
             }
@@ -117,7 +117,7 @@ impl Router {
         Ok(bobbin_mcp::answer(&asked, &place).await)
     }
 
-    /// Where the tools work: in the bearer's sandbox, or in the one that was made for its agent.
+    /// The sandbox in which the tools work: the bearer's, or the one made for its agent.
     async fn place(&self, key: SandboxKey, record: SandboxRecord) -> Result<Recorded<'_>, Refused> {
         let (key, record, agent) = if record.works_elsewhere() {
             let tools = outside::tools_of(&key);
@@ -141,7 +141,7 @@ impl Router {
         read.map_err(|error| later(error.to_string()))
     }
 
-    /// Whose tools may be used, and that sandbox's record.
+    /// The bearer whose tools may be used, and that sandbox's record.
     async fn admitted(&self, request: &Request) -> Result<(Bearer, SandboxRecord), Refused> {
         let refused = |why: &str| Refused { status: 401, why: why.to_owned() };
         let said = header(request, "authorization").unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Dead letters, when the sweeper has seen some: taken out of their queues, told, and taken away. What cannot be told yet
-//! stays among them until it can, and is seen again.
+//! Dead letters: when the sweeper has seen some, they are received, told about and deleted. A letter that cannot be
+//! told about yet stays in its queue and is tried again later.
 
 use bobbin_app::arrival::Arrival;
 use bobbin_app::dead;
@@ -15,11 +15,12 @@ use tracing::Instrument as _;
 
 use crate::lane::{Worker, within};
 
-/// Batches, of at most ten letters each, that are taken out of a queue at one look; the next look takes more.
+/// Batches of at most ten letters that one run receives from a queue; the next run takes more.
 const BATCHES_MAX: usize = 10;
-/// Time of one look: people's Stops need the slot of the control lane that it has.
+/// Longest time for one run: it occupies a slot of the control lane, which people's Stops need.
 const LOOK_MS_MAX: u64 = 30_000;
-/// A batch is begun with so much left of the look's time and the function's. What it does not come to comes back by itself.
+/// A batch starts only with this much of the run's and the function's time left. Letters that are not reached come back
+/// by themselves.
 const BATCH_MS_MAX: u64 = 15_000;
 
 impl Worker {
@@ -51,7 +52,7 @@ impl Worker {
         Verdict::Done
     }
 
-    /// Tells about one, and takes it away or leaves it for later.
+    /// Tells about one letter, then deletes it or leaves it for later.
     async fn conclude(&self, parts: &Parts, letter: &DeadLetter) {
         if letter.receive == 1 {
             tracing::error!(
@@ -91,14 +92,14 @@ impl Worker {
             Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.retry.attempts => {
                 Verdict::newer(newer.to_string(), letter.receive, &limits.retry)
             }
-            // Its group still says whose it was, and that thread is told. What its own id was nobody knows any more: among
-            // the dead letters its deduplication id is SQS's.
+            // The group still names the thread, which is told. The message's own id is lost: a dead letter's
+            // deduplication id is set by SQS.
             Err(_) => match thread_of_group(&letter.group) {
                 Some(thread) => {
                     let id = letter.sqs_id.as_str().into();
                     dead::tell_in_thread(&lane, thread, &id, None, arrival).await
                 }
-                // Not a thread's: nobody waits for it.
+                // Not a thread's group: nobody waits for the message.
                 None => Verdict::Done,
             },
         }

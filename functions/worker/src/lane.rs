@@ -1,4 +1,4 @@
-//! From a queue record to a verdict: which lane it belongs to, its heartbeat, and what happens to it afterwards.
+//! From a queue record to a verdict: the lane of the message, its heartbeat, and whether it is acknowledged or retried.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -38,13 +38,14 @@ use tracing::{Instrument as _, Span};
 
 use crate::receipt::{Receipt, delivery_id};
 
-/// The function's time that is left for saving and giving back after a slice.
+/// Time of the function that is kept for saving and retrying after a slice.
 const WIND_UP_MS: u64 = 60_000;
 
 /// Longest time for reading one secret.
 const SECRET_READ_MS_MAX: u64 = 5_000;
 
-/// Everything that the worker needs, made once a process; what holds keys is made again when a key has been replaced.
+/// Everything the worker needs, created once per process. Clients that hold keys are rebuilt when a key has been
+/// replaced.
 pub struct Worker {
     pub(crate) config: Config,
     aws: Aws,
@@ -55,19 +56,19 @@ pub struct Worker {
     spans: Spans,
     pub(crate) dead_letters: DeadLetters,
     secrets: WorkerSecrets,
-    /// How agents are run where nobody chose.
+    /// Runtime mode when nobody chose one.
     runtime: RuntimeMode,
     pub(crate) metrics: Metrics,
-    /// The keys that are in use, and the clients that hold them; none until the keys could be read.
+    /// The keys in use and the clients that hold them; `None` until keys have been read.
     present: Mutex<Option<(Keys, Parts)>>,
 }
 
-/// What every line about a message bears: the id of its turn, and its group.
+/// Fields on every log line about a message: the turn's id and the group.
 pub(crate) fn within(correlation_id: &str, group: &str) -> Span {
     tracing::error_span!("message", correlation_id, group)
 }
 
-/// That a message has come, and how long it has waited.
+/// Logs that a message has arrived and how long it waited.
 fn tell_age(receipt: &Receipt<'_>) {
     let sent_ms = receipt.sent_ms;
     let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
@@ -79,7 +80,7 @@ impl Worker {
     /// From the function's environment and the secrets that it names.
     ///
     /// # Errors
-    /// A sentence that names what is missing or wrong.
+    /// A sentence that names the missing or wrong setting.
     pub async fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let config = Config::from_environment()?;
@@ -103,8 +104,8 @@ impl Worker {
             present: Mutex::new(None),
             config,
         };
-        // A process that ended here would leave its message hidden for the queue's own visibility: one that has claimed it can
-        // give it back for seconds.
+        // A process that exits here would leave its message hidden for the queue's own visibility timeout. One that has
+        // claimed it can retry it within seconds.
         let keys = match worker.secrets.aged(now_ms(), 1).await {
             Ok(keys) => keys,
             Err(why) => {
@@ -119,11 +120,10 @@ impl Worker {
         Ok(Self { present: Mutex::new(Some((keys, parts))), ..worker })
     }
 
-    /// The clients, with the keys as they are in the secrets within the bound. A delivery that has begun goes on with
-    /// those that it began with.
+    /// The clients, with keys no older than the bound. A delivery keeps the clients that it started with.
     ///
     /// # Errors
-    /// What to look at, where there are none yet.
+    /// What to check, when no keys have been read yet.
     async fn parts(&self, receipt: &Receipt<'_>) -> Result<Parts, String> {
         let ages = if receipt.receive == 1 { 1 } else { SECRETS_AGES };
         let keys = self.secrets.aged(now_ms(), ages).await;
@@ -134,7 +134,7 @@ impl Worker {
         Ok(parts)
     }
 
-    /// The clients, and whether these are their first moments with these keys in the place of others.
+    /// The clients, and whether they have just replaced clients with other keys.
     fn with(&self, keys: Result<Keys, String>) -> Result<(Parts, bool), String> {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((known, parts)) = &*present else {
@@ -161,7 +161,7 @@ impl Worker {
         }
     }
 
-    /// The clients with these keys.
+    /// Builds the clients with these keys.
     fn made_of(&self, keys: &Keys) -> Result<Parts, String> {
         let (aws, config) = (&self.aws, &self.config);
         let tenants = Arc::new(Tenants::new(aws, config, keys)?);
@@ -170,7 +170,7 @@ impl Worker {
             queues: self.queues.clone(),
             wakes: self.wakes.clone(),
             breakers: self.breakers.clone(),
-            // Another key may open another account.
+            // Another key may belong to another account.
             accounts: Accounts::default(),
             chat: Arc::new(clients::chat(config, keys)?),
             sandboxes: tenants.of_stack(),
@@ -182,14 +182,14 @@ impl Worker {
         })
     }
 
-    /// The clients, as they are now; none until the keys could be read.
+    /// The current clients; `None` until keys have been read.
     fn present(&self) -> Option<Parts> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.as_ref().map(|(_, parts)| parts.clone())
     }
 
-    /// Where no keys could be read at the start: claims the message and reads them. Some: they cannot be read now either, and
-    /// the message comes again in seconds.
+    /// If no keys could be read at the start: claims the message and reads them. `Some`: they still cannot be read, and
+    /// the message is retried in seconds.
     async fn without_keys(&self, receipt: &Receipt<'_>) -> Option<Verdict> {
         if self.present().is_some() {
             return None;
@@ -227,7 +227,7 @@ impl Worker {
                     Verdict::newer(newer.to_string(), receipt.receive, &self.config.limits.retry);
                 return receipt.conclude(verdict).instrument(within(id, "")).await;
             }
-            // A repeat cannot make it readable: it goes to the dead letters by its count.
+            // A retry cannot make it readable: its receive count moves it to the dead letters.
             Err(error) => {
                 tracing::error!(event = "message.unreadable", message.id = record.message_id.as_deref().unwrap_or_default(), %error, "a queue body cannot be read");
                 receipt.hasten().await;
@@ -247,7 +247,8 @@ impl Worker {
         work.instrument(around).await
     }
 
-    /// What a body says to do; of two copies nothing for the one that is not in the right thread.
+    /// Resolves the body. A candidate is sent in two copies; the copy in the wrong thread is acknowledged without
+    /// effect.
     async fn counting(&self, body: Body, receipt: &Receipt<'_>) -> Result<Body, Verdict> {
         let Body::Candidate(candidate) = body else {
             return Ok(body);
@@ -261,7 +262,7 @@ impl Worker {
                 world::count_failure(&self.metrics, &error);
                 let (arrival, limits) = (receipt.arrival(), &self.config.limits);
                 let given_back = arrival.given_back(&error.failure(), &limits.retry);
-                // Its deliveries may have been looks at a run.
+                // Earlier deliveries may have been polls of a run.
                 Err(given_back.within(limits.retry.within_age(arrival.age_ms())))
             }
         }
@@ -271,7 +272,7 @@ impl Worker {
         Receipt::of(record, &self.queues, &self.config.limits)
     }
 
-    /// Claims the message, reads what its work begins with meanwhile, and works on it.
+    /// Claims the message, reads its first step's data meanwhile, and works on it.
     async fn work_on(&self, body: &Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
         tell_age(receipt);
         let visibility = Visibility::default();
@@ -279,8 +280,8 @@ impl Worker {
             Body::Message(message) => receipt.hidden_ms(message.accepted_at_ms),
             _ => self.config.limits.poll.visibility_ms,
         };
-        // A read has no effect: it need not wait for the claim. If that fails it is dropped, and if somebody else writes
-        // meanwhile, what is decided on it cannot be written.
+        // A read has no effect, so it need not wait for the claim. If the claim fails, the read is dropped. If somebody
+        // else writes meanwhile, a decision based on this read cannot be written.
         let (claimed, parts, (found, outside)) = tokio::join!(
             receipt.claim(&visibility, hidden_ms),
             self.parts(receipt),
@@ -308,7 +309,7 @@ impl Worker {
                     membership.outside = outside;
                 }
             }
-            // Nobody is let in because they could not be asked about.
+            // Nobody is let in because their membership could not be checked.
             Err(failure) => {
                 let limits = &self.config.limits;
                 if let Some(held) =
@@ -329,8 +330,9 @@ impl Worker {
         receipt.conclude(verdict).await
     }
 
-    /// What the first step reads, and whether who asks is a full member: at the first delivery both are asked for at the same
-    /// time, later only of a turn that has not begun. One that has was let in then, and is looked at many times.
+    /// Reads the first step's data and whether the requester is a full member. The first delivery does both at the same
+    /// time; later deliveries check membership only for a turn that has not begun. A turn that has begun was admitted
+    /// then, and is polled many times.
     async fn read_and_asked(
         &self,
         body: &Body,
@@ -347,7 +349,7 @@ impl Worker {
         (found, outside)
     }
 
-    /// Whether the message is that of a run which is only looked at.
+    /// Whether the message belongs to a run that is only polled.
     fn is_looked_at(&self, body: &Body, found: Option<&Result<Loaded, Failure>>) -> bool {
         let (Body::Message(message), Some(Ok(found))) = (body, found) else {
             return false;
@@ -358,7 +360,7 @@ impl Worker {
         })
     }
 
-    /// Whether who asks is not known as a full member of the place.
+    /// Why the requester does not count as a full member; `None` if they do.
     async fn outside(&self, body: &Body) -> Result<Option<Outside>, Failure> {
         let Some((thread, by)) = body.asker() else {
             return Ok(None);
@@ -368,13 +370,13 @@ impl Worker {
         let Parts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.outside(&by.id).await };
         match asked.await {
-            // Slack is not set up: whoever works on the message meets that, and says so.
+            // Slack is not set up: the work on the message runs into that and reports it.
             Err(Failure::NonRecoverable { .. }) => Ok(None),
             found => found,
         }
     }
 
-    /// What the first step of a message of a thread reads.
+    /// Reads the first step's data for a message of a thread.
     async fn read_ahead(
         &self,
         body: &Body,
@@ -421,7 +423,7 @@ impl Worker {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
             Body::DeadLetters(_) => self.bury(parts, deadline_ms).await,
-            // One that counts has become what it says before.
+            // A candidate that counts was resolved to its inner body before this.
             Body::Candidate(_) => Verdict::Done,
         }
     }
@@ -438,7 +440,8 @@ impl Worker {
         }
     }
 
-    /// Those whose models the thread can choose. A tenant's key that does not open is met by what needs it.
+    /// The clients for the vendors whose models the thread can choose. A tenant key that does not open is reported by
+    /// the effect that needs it.
     async fn sandboxes_of(
         &self,
         parts: &Parts,

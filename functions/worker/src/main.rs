@@ -1,6 +1,6 @@
 //! The worker: takes one message of a thread and drives its session.
 //!
-//! One record at a time (batch size 1): a batch would hold other threads behind one long turn.
+//! One record at a time (batch size 1): a larger batch would hold other threads up behind one long turn.
 
 mod dead_letters;
 mod lane;
@@ -36,7 +36,7 @@ async fn main() -> ExitCode {
         let (worker, unfit) = (Rc::clone(&worker), Rc::clone(&unfit));
         async move {
             let batch: SqsEvent = event.payload.read()?;
-            // What was wrong with a secret may be right by now.
+            // A secret that was wrong may have been corrected since.
             let worker = match worker.get_or_try_init(Worker::from_environment).await {
                 Ok(worker) => worker,
                 Err(why) => {
@@ -61,7 +61,7 @@ async fn main() -> ExitCode {
     startup::work(work).await
 }
 
-/// This message, by the queue's own id, comes again.
+/// Retries the message with this queue message id.
 fn given_back(message_id: String) -> BatchItemFailure {
     let mut failure = BatchItemFailure::default();
     failure.item_identifier = message_id;

@@ -1,4 +1,4 @@
-//! One delivery of a message: how it is kept from other workers while it is worked on, and deleted or given back after that.
+//! One delivery of a message: hidden from other workers while it is worked on, then deleted or retried.
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher as _, RandomState};
@@ -15,22 +15,22 @@ use bobbin_core::base::limits::{HOLD_MS_MAX, Limits, PollLimits};
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::schema::NEWER;
 
-/// Tries to shorten the visibility of a message that has just come.
+/// Attempts to shorten the visibility of a message that has just arrived.
 const CLAIMS_MAX: u32 = 4;
-/// Between two of them.
+/// Pause between two attempts.
 const CLAIM_PAUSE_MS: u64 = 250;
 
-/// A look hides its message for as long as until the next one, where that is no shorter than this: so much time for a look, and
-/// half of it until the first heartbeat.
+/// A poll hides its message until the next poll only if that is at least this far away: the poll then has this much
+/// time, and half of it before the first heartbeat.
 const LOOK_HIDDEN_MS_MIN: u64 = 5_000;
-/// A message that comes so much later than it should, or so much sooner, is not hidden anew for that.
+/// A message that becomes visible up to this much later or sooner than wanted is not hidden again.
 const LATER_MS_MAX: u64 = 500;
 const SOONER_MS_MAX: u64 = 1_500;
-/// It is not known when the message comes by itself.
+/// The time at which the message becomes visible is not known.
 const UNKNOWN: u64 = 0;
 
-/// The name in which one delivery takes leases. Lambda may work on one receipt twice, at the same time: the random part makes
-/// those two deliveries, of which one has the lease.
+/// The name under which one delivery takes leases. Lambda may work on one receipt twice at the same time: the random
+/// part makes these two deliveries, and only one of them gets the lease.
 pub(crate) fn delivery_id(message: &str, receive: u32) -> String {
     let by_chance = RandomState::new().hash_one(receive);
     format!("{message}#{receive}-{by_chance:016x}")
@@ -42,16 +42,16 @@ pub(crate) struct Receipt<'w> {
     limits: &'w Limits,
     pub(crate) queue_url: String,
     pub(crate) handle: String,
-    /// Counts the deliveries of this message, from 1.
+    /// Delivery count of this message, from 1.
     pub(crate) receive: u32,
-    /// When the queue took it, where that says so.
+    /// When the queue accepted it, if the record says so.
     pub(crate) sent_ms: Option<Ms>,
-    /// When the message comes again by what it was claimed for, if nothing has changed that.
+    /// When the claim lets the message become visible again; unknown once something changed that.
     comes_ms: AtomicU64,
 }
 
 impl<'w> Receipt<'w> {
-    /// None for a record without a receipt, or from a queue that is not the stack's.
+    /// `None` for a record without a receipt, or from a queue that is not the stack's.
     pub(crate) fn of(record: &SqsMessage, queues: &'w Queues, limits: &'w Limits) -> Option<Self> {
         let queue_url = queues.url_of(record.event_source_arn.as_deref()?)?.to_owned();
         let receive = record
@@ -75,7 +75,7 @@ impl<'w> Receipt<'w> {
         Arrival { receive: self.receive, sent_ms: self.sent_ms.unwrap_or(now_ms), now_ms }
     }
 
-    /// Does with the message what was found. True: it may be deleted.
+    /// Acts on the verdict. True: the message may be deleted.
     pub(crate) async fn conclude(&self, verdict: Verdict) -> bool {
         let receive = self.receive;
         let delay_ms = match verdict {
@@ -104,13 +104,13 @@ impl<'w> Receipt<'w> {
         false
     }
 
-    /// Lets what nobody can read come back at once, because it holds its group until the queue gives it up: with the
-    /// queue's own visibility that takes days.
+    /// Makes an unreadable message visible at once. It blocks its group until the queue gives up on it, which takes
+    /// days with the queue's own visibility timeout.
     pub(crate) async fn hasten(&self) {
         self.give_back(0).await;
     }
 
-    /// Whether the message comes by itself about then: it was claimed for no longer than that.
+    /// Whether the claim already lets the message become visible at about that time.
     fn comes_after(&self, delay_ms: u64) -> bool {
         let comes_ms = self.comes_ms.load(Ordering::Relaxed);
         let at_ms = now_ms() + delay_ms;
@@ -118,7 +118,7 @@ impl<'w> Receipt<'w> {
         comes_ms != UNKNOWN && delay_ms >= LOOK_HIDDEN_MS_MIN && is_about_then
     }
 
-    /// Lets the queue hand the message out again after a delay.
+    /// Makes the message visible again after a delay.
     async fn give_back(&self, delay_ms: u64) {
         let given_back = self.queues.set_visibility(&self.queue_url, &self.handle, delay_ms);
         if let Err(error) = given_back.await {
@@ -126,9 +126,9 @@ impl<'w> Receipt<'w> {
         }
     }
 
-    /// For how long this delivery hides a message that was accepted then, before it has read what is to be done: what is
-    /// probably looked at only, until about the next look. Then it is given back with the claim, and a look that dies costs
-    /// the thread no more than its interval.
+    /// How long this delivery hides a message accepted at that time, before it has read what to do. A message that is
+    /// probably only polled is hidden until about the next poll. The claim then also schedules the retry, and a poll
+    /// that dies costs the thread no more than its interval.
     pub(crate) fn hidden_ms(&self, accepted_at_ms: Ms) -> u64 {
         let PollLimits { hold_ms, visibility_ms, .. } = self.limits.poll;
         let age_ms = now_ms().saturating_sub(accepted_at_ms);
@@ -140,8 +140,8 @@ impl<'w> Receipt<'w> {
         if (LOOK_HIDDEN_MS_MIN..visibility_ms).contains(&next_ms) { next_ms } else { visibility_ms }
     }
 
-    /// The first shortening of the visibility, tried more than once: without it a crash costs the thread the queue's
-    /// own visibility, which is as long as six functions.
+    /// First shortening of the visibility, tried several times: without it a crash costs the thread the queue's own
+    /// visibility timeout, which is six times a function's.
     pub(crate) async fn claim(&self, visibility: &Visibility, hidden_ms: u64) -> bool {
         for _ in 0..CLAIMS_MAX {
             if self.hide(visibility, hidden_ms).await {
@@ -155,7 +155,7 @@ impl<'w> Receipt<'w> {
         false
     }
 
-    /// Keeps the message invisible for as long as it is worked on. Ends never.
+    /// Keeps the message invisible while it is worked on. Never returns.
     pub(crate) async fn heartbeat(&self, visibility: &Visibility) -> Infallible {
         let beat_ms = self.limits.poll.heartbeat_ms;
         let left_ms = visibility.get().saturating_sub(now_ms());
@@ -167,10 +167,10 @@ impl<'w> Receipt<'w> {
         }
     }
 
-    /// Keeps the message invisible for as long as any work on it may take until the next heartbeat. False: the receipt is no
+    /// Keeps the message invisible for as long as any work may take until the next heartbeat. False: the receipt is no
     /// longer valid, somebody else has the message.
     pub(crate) async fn renew(&self, visibility: &Visibility) -> bool {
-        // It may be heard by the queue alone.
+        // The queue may apply the change without its answer arriving here.
         self.comes_ms.store(UNKNOWN, Ordering::Relaxed);
         self.hide(visibility, self.limits.poll.visibility_ms).await
     }

@@ -1,7 +1,7 @@
-//! A worker that cannot begin to work: its configuration is wrong, or what its keys are for cannot be used.
+//! A worker that cannot start: its configuration is wrong, or its keys cannot be used.
 //!
-//! Promised: what comes to it is given back for seconds, longer each time. A process that ended instead would leave each message
-//! hidden for the queue's own visibility, a Stop too, long after the configuration is right again.
+//! Promised: messages are retried after seconds, longer each time. A process that exited instead would leave each
+//! message, even a Stop, hidden for the queue's own visibility timeout, long after the configuration is right again.
 
 use aws_lambda_events::sqs::SqsMessage;
 use bobbin_cloud::aws::Aws;
@@ -13,17 +13,17 @@ use bobbin_core::base::limits::Limits;
 
 use crate::receipt::Receipt;
 
-/// What giving back takes.
+/// Everything a retry needs.
 pub(crate) struct Unfit {
     queues: Queues,
     limits: Limits,
 }
 
 impl Unfit {
-    /// From the little of the environment that this takes.
+    /// From the few environment variables that a retry needs.
     ///
     /// # Errors
-    /// A sentence that names what is missing or wrong: nothing can be given back either.
+    /// A sentence that names the missing or wrong variable: nothing can be retried either.
     pub(crate) fn from_environment() -> Result<Self, String> {
         startup::in_lambda()?;
         let messages = required("MESSAGES_QUEUE_URL")?;
@@ -34,7 +34,7 @@ impl Unfit {
         })
     }
 
-    /// Has a message come again in seconds, and says nothing to anybody: a chat cannot be reached without a configuration.
+    /// Retries a message after seconds and tells nobody: a chat cannot be reached without configuration.
     pub(crate) async fn give_back(&self, record: &SqsMessage, why: &str) {
         let Some(receipt) = Receipt::of(record, &self.queues, &self.limits) else {
             return;

@@ -1,4 +1,4 @@
-//! What an agent asks, in universal events, as the record keeps it: bounded.
+//! An agent's asks, converted from universal events for the record: bounded.
 
 use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
 use bobbin_core::records::ask::{
@@ -9,10 +9,10 @@ use bobbin_core::records::ask::{
 use bobbin_core::text::{one_line, shorten};
 use serde_json::{Map, Value, json};
 
-/// What a person is asked to allow. `call` is the input of the tool call behind it, where it is known: OpenCode names only
-/// the directory when a command reaches outside the project, and nobody can judge a command by that.
+/// The permission that a person is asked for. `call` is the input of its tool call, if known: OpenCode names only the
+/// directory when a command reaches outside the project, and nobody can judge a command by that.
 ///
-/// What is approved is the whole call: its command or path comes first, then every other argument.
+/// The person approves the whole call: its command or path comes first, then every other argument.
 #[must_use]
 pub fn permission(asked: &PermissionRequest, call: Option<&Value>) -> About {
     let (metadata, call) = told(asked, call);
@@ -23,7 +23,7 @@ pub fn permission(asked: &PermissionRequest, call: Option<&Value>) -> About {
     let command = named(Some(&metadata), "command").or_else(|| named(call, "command"));
     let path = named(Some(&metadata), "filepath").or_else(|| named(call, "filePath"));
     let path = path.or_else(|| named(call, "file_path"));
-    // What the tools of a sandbox call them.
+    // Name of the command in a sandbox's tools.
     let command = command.or_else(|| named(call, "cmd"));
     let path = path.or_else(|| named(call, "path"));
     let subject = command.or(path);
@@ -33,7 +33,7 @@ pub fn permission(asked: &PermissionRequest, call: Option<&Value>) -> About {
         None => (asked.patterns.join(", "), None),
     };
     let rest = arguments(call.unwrap_or(&metadata), shown.as_deref());
-    // A pattern that stands for everything says less than the arguments do.
+    // A catch-all pattern says less than the arguments do.
     let head = Some(head).filter(|head| shown.is_some() || rest.is_empty() || head != "*");
     let subject = head.into_iter().chain(rest).collect::<Vec<_>>().join("\n");
     let length = subject.chars().count();
@@ -46,12 +46,12 @@ pub fn permission(asked: &PermissionRequest, call: Option<&Value>) -> About {
     }
 }
 
-/// What an ask says of its call, and the call, with what the ask alone knows of it.
+/// The ask's own description of its call, and the call, together with facts that only the ask has.
 fn told(asked: &PermissionRequest, call: Option<&Value>) -> (Value, Option<Value>) {
     let mut metadata = asked.metadata.clone();
     let whole = metadata.remove("input").filter(Value::is_object);
     let mut input = whole.or_else(|| call.cloned());
-    // An ask over JSON-RPC names beside it what the answer needs, and what the call does not say.
+    // An ask over JSON-RPC also holds the data for the answer, and facts that the call lacks.
     if metadata.contains_key("method") {
         let told = ["cwd", "permissions", "reason"].into_iter();
         let told: Map<_, _> =
@@ -62,20 +62,20 @@ fn told(asked: &PermissionRequest, call: Option<&Value>) -> (Value, Option<Value
             }
         }
     }
-    // What is left of it goes back with the answer, unless it is all that is known.
+    // The rest goes back with the answer, unless nothing else is known.
     if input.is_some() {
         metadata.retain(|name, _| matches!(name.as_str(), "command" | "filepath"));
     }
     (Value::Object(metadata), input)
 }
 
-/// The folder that a command runs in, as agents call it.
+/// The folder that a command runs in, by the agents' names for it.
 const FOLDERS: [&str; 2] = ["cwd", "workdir"];
 /// The variables of a command's environment.
 const VARIABLES: &str = "env";
 
-/// The arguments of a call as lines, without the one that is `shown` already: where it runs, with which variables, then
-/// the others.
+/// The arguments of a call as lines, without the one that is already `shown`: the folder first, then the variables,
+/// then the others.
 fn arguments(call: &Value, shown: Option<&str>) -> Vec<String> {
     let Some(fields) = call.as_object() else {
         return Vec::new();
@@ -103,7 +103,7 @@ fn arguments(call: &Value, shown: Option<&str>) -> Vec<String> {
     lines.into_iter().map(|(_, line)| line).collect()
 }
 
-/// One argument. Further lines of a value are indented, so that none of them looks like an argument of its own.
+/// One argument. Further lines of a value are indented, so that none of them looks like a separate argument.
 fn argument(name: &str, value: &str) -> String {
     format!("{}: {}", one_line(name), value.replace('\n', "\n  "))
 }
@@ -118,12 +118,12 @@ fn patterns(all: &[String]) -> Box<[String]> {
     kept.into()
 }
 
-/// What a person is asked to answer.
+/// The questions that a person is asked.
 #[must_use]
 pub fn question(asked: &QuestionRequest) -> About {
     let mut room = ASK_CHARS_MAX;
     let items = asked.questions.iter().take(QUESTIONS_MAX);
-    // Every question's words first: options are what may be left out.
+    // Every question's text first: options may be left out.
     let mut questions: Vec<Asked> = items
         .clone()
         .map(|item| Asked {
@@ -143,7 +143,7 @@ pub fn question(asked: &QuestionRequest) -> About {
     About::Question { questions }
 }
 
-/// The options that there is room for.
+/// The options that fit.
 fn options(item: &QuestionInfo, room: &mut usize) -> Vec<Opt> {
     let mut kept = Vec::new();
     for option in item.options.iter().take(OPTIONS_MAX) {
@@ -151,7 +151,7 @@ fn options(item: &QuestionInfo, room: &mut usize) -> Vec<Opt> {
         if label.chars().count().min(LABEL_CHARS_MAX) > *room {
             break;
         }
-        // A description that says the same again helps nobody.
+        // A description that repeats the label is left out.
         let description =
             option.description.as_deref().map(str::trim).filter(|text| *text != label);
         kept.push(Opt {
@@ -251,7 +251,7 @@ mod tests {
 
     #[test]
     fn tool_sandbox_ask_shows_call() {
-        // What OpenCode 1.18.33 says of a tool over MCP: neither pattern nor metadata.
+        // OpenCode 1.18.33's ask for a tool over MCP: neither pattern nor metadata.
         let asked: PermissionRequest = serde_json::from_value(json!({
             "id": "per_1", "sessionId": "s", "permission": "sandbox_run_command", "patterns": ["*"], "metadata": {},
             "always": ["*"],
@@ -297,7 +297,7 @@ mod tests {
             .prop_map(|fields| Value::from(serde_json::Map::from_iter(fields)))
     }
 
-    /// Every value within, and every name of a variable.
+    /// Every nested value, and every name of a variable.
     fn leaves(value: &Value, into: &mut Vec<String>) {
         match value {
             Value::Array(items) => items.iter().for_each(|item| leaves(item, into)),
@@ -325,12 +325,12 @@ mod tests {
             for value in call.as_object().unwrap().values() {
                 leaves(value, &mut all);
             }
-            // One value may stand as the head and once more under another name: it is shown once.
+            // A value may be the head and occur again under another name: it is shown once.
             let apart: BTreeSet<&String> = all.iter().collect();
             let whole: usize = apart.iter().map(|leaf| leaf.chars().count()).sum();
             prop_assert!(subject.chars().count() + left_out >= whole, "{left_out} of {subject:?}");
             if left_out == 0 {
-                // White space and the writing of line breaks aside.
+                // Ignores white space and the escaping of line breaks.
                 let plain = |text: &str| text.replace("\\n", "").split_whitespace().collect::<String>();
                 for leaf in all {
                     prop_assert!(plain(&subject).contains(&plain(&leaf)), "{leaf:?} is not in {subject:?}");

@@ -1,4 +1,4 @@
-//! A sandbox without an agent: it is worked in by tools, and has neither server nor key.
+//! A sandbox without an agent: it is used through tools, and has neither server nor key.
 
 use std::sync::Arc;
 
@@ -9,15 +9,15 @@ use bobbin_http::Http;
 use crate::opencode::OpenCodeRuntime;
 use crate::runtime::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts};
 
-/// Makes the project's folder fit for work, with a repository of its own where none was cloned.
+/// Prepares the project's folder, with a new repository if none was cloned.
 pub(crate) const PREPARE: &str = include_str!("prepare.sh");
 
-/// What runs no agent. Whoever asks one all the same meets a server that does not answer.
+/// A runtime without an agent. A caller that asks one anyway meets a server that does not answer.
 #[derive(Debug)]
 pub struct Bare(OpenCodeRuntime);
 
 impl Bare {
-    /// Where `server` would be is nothing.
+    /// Replaces `server` with nothing.
     #[must_use]
     pub const fn instead_of(server: OpenCodeRuntime) -> Self {
         Self(server)

@@ -1,9 +1,8 @@
-//! What a run has come to, from universal events.
+//! State of a run, folded from universal events.
 //!
-//! Promised: what is told again, whole or in part, changes nothing. The plan is what the agent last wrote down in this very
-//! run: what an earlier one had planned is not this one's.
-//! Promised: bounded, whatever an agent says; of what tools are called with only what a card shows is kept, and of what they
-//! answer nothing.
+//! Promised: repeated events, whole or in part, change nothing. The plan is the last one that the agent wrote in this
+//! run, not in an earlier one. Everything is bounded, whatever an agent sends: of a tool's input only what a card shows
+//! is kept, of its output nothing.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,21 +22,21 @@ use crate::reason::reason_of;
 use crate::retrying::Retrying;
 use crate::steps::{self, PLAN_CHARS_MAX, PLAN_MAX, ToolCall, first_line, last_of};
 
-/// Bytes of words that are kept of one run.
+/// Most bytes of text that are kept of one run.
 const WORDS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Messages that are kept of one run: one that makes more is ended long before.
+/// Most messages that are kept of one run: a longer run is ended long before.
 const MESSAGES_MAX: usize = 5_000;
-/// Tool calls, likewise: the oldest fall away.
+/// Most tool calls that are kept; the oldest are dropped.
 const STEPS_KEPT_MAX: usize = 2_000;
-/// Characters of an agent's word for how a message ended.
+/// Longest finish reason of a message, in characters.
 const FINISH_CHARS_MAX: usize = 40;
-/// A count beyond this is not shown as it is.
+/// A larger count is not shown.
 const ATTEMPTS_SHOWN_MAX: u64 = 999;
 
-/// One run, as it is known so far: the turns that belong to it.
+/// State of one run so far: the turns that belong to it.
 #[derive(Debug, Default)]
 pub struct Fold {
-    /// Where the agent works.
+    /// Working directory of the agent.
     directory: String,
     turns: Vec<String>,
     messages: Vec<Message>,
@@ -47,12 +46,12 @@ pub struct Fold {
     plan: Vec<PlanItem>,
     asks: BTreeMap<String, OpenAsk>,
     used: Used,
-    /// The model's provider failed and is asked again.
+    /// Set while the model's vendor fails and is asked again.
     retrying: Option<Retrying>,
     trouble: Option<String>,
-    /// The id of the last event that was taken in.
+    /// Id of the last event that was processed.
     pub last_id: u64,
-    /// Events that suggest an end, since that was last asked.
+    /// Whether an event has suggested an end since this was last read.
     pub suggests_end: bool,
 }
 
@@ -62,9 +61,9 @@ struct Message {
     turn: String,
     is_hidden: bool,
     is_over: bool,
-    /// How it ended, where the agent tells.
+    /// Why it ended, if the agent reports it.
     finish: Option<String>,
-    /// The agent went on by itself after it, because it had summed the conversation up.
+    /// The agent continued by itself after it, because it had summarised the conversation.
     is_continued: bool,
     parts: Vec<Part>,
 }
@@ -72,14 +71,14 @@ struct Message {
 #[derive(Debug)]
 struct Part {
     name: Option<String>,
-    /// None where it is not for people.
+    /// `None` if it is not meant for people.
     text: Option<String>,
 }
 
-/// What the agent does beside writing.
+/// One action of the agent other than writing.
 #[derive(Debug)]
 struct Step {
-    /// The message in which it does that.
+    /// The message to which it belongs.
     message: Option<String>,
     is_over: bool,
     has_failed: bool,
@@ -89,28 +88,28 @@ struct Step {
 #[derive(Debug)]
 enum StepKind {
     Call(Call),
-    /// It sums the conversation up.
+    /// A summary of the conversation.
     Summary,
 }
 
 #[derive(Debug)]
 struct Call {
     id: Option<String>,
-    /// The part of the message that it stands in.
+    /// The part of the message to which it belongs.
     part: Option<String>,
     tool: String,
     /// Its arguments are still being written.
     is_pending: bool,
-    /// As far as a card shows it.
+    /// Only the fields that a card shows.
     input: Value,
-    /// All of it, until it is over: what a person approves is the whole call.
+    /// The whole input, until the call is over: a person approves the whole call.
     whole: Option<Value>,
     exit: Option<i64>,
 }
 
 #[derive(Debug)]
 struct OpenAsk {
-    /// Who asks, by the agent's own id: the run's session, or a subagent's.
+    /// The asking session by the agent's own id: the run's, or a subagent's.
     session: Option<String>,
     asked: Asked,
 }
@@ -121,10 +120,10 @@ enum Asked {
     Question(QuestionRequest),
 }
 
-/// What was told of tokens and money.
+/// Reported tokens and cost.
 #[derive(Debug, Default)]
 struct Used {
-    /// By message, or by turn where an agent counts so: the last one told counts.
+    /// By message, or by turn if the agent counts so: the last report counts.
     of: BTreeMap<String, (u64, f64)>,
     /// Of the session, before this run and since.
     before: (u64, f64),
@@ -132,20 +131,20 @@ struct Used {
 }
 
 impl Fold {
-    /// A run of which nothing is known yet, of an agent that works in this directory.
+    /// An empty run of an agent that works in this directory.
     #[must_use]
     pub fn new(directory: &str) -> Self {
         Self { directory: directory.to_owned(), ..Self::default() }
     }
 
-    /// The agent works in this directory; an empty one says nothing.
+    /// Sets the agent's working directory; an empty one is ignored.
     pub fn works_in(&mut self, directory: &str) {
         if !directory.is_empty() && self.directory != directory {
             self.directory = directory.to_owned();
         }
     }
 
-    /// These turns, in this order, are the run.
+    /// Sets the turns of the run, in order.
     pub fn of(&mut self, turns: &[String]) {
         self.turns = turns.to_vec();
     }
@@ -156,9 +155,9 @@ impl Fold {
         self.turns.iter().any(|one| one == turn)
     }
 
-    /// Takes in the next event of a log.
+    /// Processes the next event of a log.
     pub fn take(&mut self, event: &UniversalEvent) {
-        // A stream may tell once more what was read beside it.
+        // A stream may repeat events that were also read separately.
         if event.id <= self.last_id {
             return;
         }
@@ -166,8 +165,7 @@ impl Fold {
         self.hear(event.turn.as_deref(), event.agent_session_id.as_deref(), &event.data);
     }
 
-    /// Takes in what was told of this turn, by this session of the agent's. What belongs to no turn of the run is only
-    /// counted.
+    /// Processes data of this turn from this session of the agent. Data of other turns is only counted.
     pub fn hear(&mut self, turn: Option<&str>, session: Option<&str>, data: &UniversalEventData) {
         let Some(turn) = turn.filter(|turn| self.is_of(turn)) else {
             if let UniversalEventData::Usage { usage, .. } = data
@@ -206,7 +204,7 @@ impl Fold {
                 let status = status.and_then(|status| u16::try_from(status).ok());
                 let kind = error.kind.as_deref().unwrap_or_default();
                 self.suggests_end = true;
-                // The second error of a pair of OpenCode's is often the same one with a stack instead of words.
+                // The second error of an OpenCode pair is often the same one with a stack trace as its message.
                 let is_told = kind == "UnknownError" && error.message.contains("\n    at ");
                 if !is_told || self.trouble.is_none() {
                     self.trouble = Some(reason_of(kind, status, &error.message));
@@ -239,7 +237,7 @@ impl Fold {
         self.asks.insert(id.to_owned(), OpenAsk { session, asked });
     }
 
-    /// A session of the agent's that does nothing waits for no answer.
+    /// An idle session of the agent waits for no answer.
     pub fn close_asks_of(&mut self, session: Option<&str>) {
         self.asks.retain(|_, ask| session.is_none() || ask.session.as_deref() != session);
     }
@@ -302,7 +300,7 @@ impl Fold {
             self.summed_up(said);
         }
         if said.metadata.contains_key("completed") && said.id.is_some() {
-            // A message that ended took its calls with it, whatever their last update said.
+            // When a message ends, its calls are over, whatever their last update said.
             self.messages[at].is_over = true;
             let own = self.steps.iter_mut().filter(|step| step.message == said.id);
             own.for_each(Step::end);
@@ -343,13 +341,13 @@ impl Fold {
             }
             (None, _) if said.parts.is_empty() && name.is_some() => self.call_is_gone(said, name),
             (Some(known), text) => message.parts[known].text = text,
-            // What only a tool says has no place among the words.
+            // A tool's own output does not belong to the text.
             (None, None) => {}
             (None, text) => message.parts.push(Part { name: name.map(str::to_owned), text }),
         }
     }
 
-    /// A summary is no tool's, and stands among the steps like one.
+    /// A summary is not a tool call, but is listed among the steps.
     fn summed_up(&mut self, said: &UniversalMessageParsed) {
         let is_over = said.metadata.contains_key("completed");
         let has_failed = said.metadata.contains_key("error");
@@ -446,12 +444,12 @@ impl Fold {
         }
     }
 
-    /// Only these asks are still open.
+    /// Keeps only these asks open.
     pub fn keep_asks(&mut self, open: &BTreeSet<String>) {
         self.asks.retain(|id, _| open.contains(id));
     }
 
-    /// Whether any ask waits.
+    /// Whether any ask is open.
     #[must_use]
     pub fn has_asks(&self) -> bool {
         !self.asks.is_empty()
@@ -464,7 +462,7 @@ impl Fold {
             let about = match &ask.asked {
                 Asked::Permission(asked) => {
                     let call = asked.tool.as_ref().and_then(|tool| self.call(&tool.call_id));
-                    // OpenCode asks before it has written down what for (measured on 1.18.33), and a person approves the
+                    // OpenCode asks before it has written the input (measured on 1.18.33), and a person approves the
                     // whole call.
                     if call.is_some_and(|call| call.is_pending) {
                         return None;
@@ -484,7 +482,7 @@ impl Fold {
         calls.into_iter().find(|call| call.id.as_deref() == Some(id))
     }
 
-    /// The last steps, for the card, and how many came before them.
+    /// The last steps, for the card, and the number of earlier ones.
     #[must_use]
     pub fn steps(&self, is_over: bool) -> (Vec<CardStep>, usize) {
         let shown = |step: &Step| step.shown(&self.directory, is_over);
@@ -495,7 +493,7 @@ impl Fold {
         (steps, earlier + self.steps_before)
     }
 
-    /// The model that did not answer and is asked again, while that is so.
+    /// The failed model call, while it is being retried.
     #[must_use]
     pub fn retrying(&self) -> Option<Retrying> {
         self.retrying.clone()
@@ -507,7 +505,7 @@ impl Fold {
         self.plan.clone()
     }
 
-    /// What the agent has written, in pieces.
+    /// The agent's text, in pieces.
     #[must_use]
     pub fn words(&self) -> Vec<String> {
         let shown = self.messages.iter().filter(|message| !message.is_hidden);
@@ -515,19 +513,19 @@ impl Fold {
         texts.filter(|text| !text.trim().is_empty()).cloned().collect()
     }
 
-    /// What the agent has said, counted by messages.
+    /// Number of messages from the agent.
     #[must_use]
     pub fn messages(&self) -> usize {
         self.messages.len()
     }
 
-    /// The last thing that failed, for people; not by itself the end.
+    /// The last error, for people; not necessarily the end.
     #[must_use]
     pub fn trouble(&self) -> Option<&str> {
         self.trouble.as_deref()
     }
 
-    /// The last words of its last turn, and before them what was answered in full to each one before.
+    /// The last text of the last turn, preceded by the full answers of earlier turns.
     #[must_use]
     pub fn text(&self) -> String {
         let tells_ends = self.messages.iter().any(|message| message.finish.is_some());
@@ -542,7 +540,7 @@ impl Fold {
         texts.join("\n\n")
     }
 
-    /// What it took so far.
+    /// Usage so far.
     #[must_use]
     pub fn usage(&self) -> Usage {
         let (mut tokens, mut dollars) = (0_u64, 0.0);
@@ -550,7 +548,7 @@ impl Fold {
             tokens = tokens.saturating_add(*more);
             dollars += cost;
         }
-        // Who counts by session counts by nothing smaller.
+        // An agent that counts by session counts nothing smaller.
         if let (true, Some((all, cost))) = (self.used.of.is_empty(), self.used.session) {
             tokens = all.saturating_sub(self.used.before.0);
             dollars = (cost - self.used.before.1).max(0.0);
@@ -564,7 +562,8 @@ impl Fold {
     }
 }
 
-/// The last words of a turn; before an automatic "continue" after a summary, if the agent had finished there.
+/// The last text of a turn. If the agent had finished before an automatic "continue" after a summary, the text from
+/// before it.
 fn last_words(turn: &[&Message]) -> String {
     let words = |messages: &[&Message], only_finished: bool| {
         let shown = messages.iter().rev().filter(|message| !message.is_hidden);
@@ -583,7 +582,7 @@ impl Message {
         texts.collect::<Vec<_>>().join("\n\n")
     }
 
-    /// The agent had nothing more to say, in its own words.
+    /// The agent reports that it had nothing more to say.
     fn is_finished(&self) -> bool {
         self.finish.as_deref() == Some("stop")
     }
@@ -628,7 +627,7 @@ fn words_of(part: &UniversalMessagePart) -> Option<&str> {
     }
 }
 
-/// Of what a tool is called with, what a card shows.
+/// The fields of a tool's input that a card shows.
 fn small(input: &Value) -> Value {
     const SHOWN: [&str; 9] = [
         "command",
@@ -648,7 +647,7 @@ fn small(input: &Value) -> Value {
             kept.insert(name.to_owned(), json!(cut(text)));
         }
     }
-    // Amp's word for it, and that of a sandbox's tools.
+    // Name of the command in Amp and in a sandbox's tools.
     if let Some(command) = input.get("cmd").and_then(Value::as_str) {
         kept.insert("command".to_owned(), json!(cut(command)));
     }

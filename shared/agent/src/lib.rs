@@ -1,5 +1,5 @@
-//! What runs an agent in a sandbox: the trait [`Runtime`], what a run has come to by what an agent tells ([`Fold`], over
-//! universal events, whichever agent it is), and a folder a runtime with its types and its client, which is an [`Agent`].
+//! Agents in sandboxes: the trait [`Runtime`], the state of a run folded from universal events ([`Fold`], the same for
+//! every agent), and a folder per runtime with its types and its client, which is an [`Agent`].
 
 pub mod asks;
 mod bare;

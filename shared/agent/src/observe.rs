@@ -1,7 +1,7 @@
-//! Following a run: what a caller asks for with each look, and what it is told.
+//! Observing a run: the caller's request for each poll, and the result.
 //!
-//! How a runtime hears of its run (a stream, lists, pages of events) is its own business: it keeps that in the
-//! [`RunCursor`], which the caller only holds.
+//! How a runtime learns about its run (a stream, lists, pages of events) is its own business: it keeps that state in
+//! the [`RunCursor`], which the caller only holds.
 
 use std::any::Any;
 use std::time::Duration;
@@ -14,10 +14,10 @@ use tokio::time::Instant;
 use crate::fold::Fold;
 use crate::runtime::{AgentError, AgentResult};
 
-/// An agent says something at least every 10 s; longer silence than this is a dead connection.
+/// An agent sends something at least every 10 s; a longer silence than this means a dead connection.
 const SILENCE_MS_MAX: u64 = 30_000;
 
-/// The run of a prompt, into which others may have been sent after it.
+/// The run of a prompt, into which other prompts may have been sent later.
 #[derive(Debug, Clone, Copy)]
 pub struct RunRef<'a> {
     /// The agent's session.
@@ -28,54 +28,55 @@ pub struct RunRef<'a> {
     pub further: &'a [String],
 }
 
-/// How a run is looked at.
+/// How to observe a run.
 #[derive(Debug, Clone, Copy)]
 pub enum Observe {
-    /// Reads all that there is to know now, the record too, and listens to nothing.
+    /// Reads everything that is available now, including the record, without listening.
     Once,
-    /// Listens for news for so long at most, and leaves the record alone.
+    /// Listens for news for a limited time, without reading the record.
     Listen {
-        /// The time.
+        /// Longest time to listen.
         within: Duration,
     },
-    /// Listens as well, then reads the record if something suggests that the run is over, or if the last such look is long ago.
+    /// Listens too, then reads the record if an event suggests that the run is over, or if the last read is long ago.
     Follow {
-        /// How long it listens at most.
+        /// Longest time to listen.
         within: Duration,
-        /// How long ago is long.
+        /// Age after which the record is read again.
         record_after: Duration,
     },
 }
 
-/// How a run stands.
+/// State of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum RunState {
     /// The agent works, or waits for an ask.
     Busy,
-    /// It was broken off: its server went away. Believe it only when observed twice, some seconds apart.
+    /// Broken off: its server went away. Believe it only when observed twice, some seconds apart.
     Stopped,
-    /// It was broken off, as what runs the agent says itself: certain at once.
+    /// Broken off, as reported by the program that runs the agent: certain at once.
     Lost,
-    /// The agent has not begun with the prompt, or does not have it. Believe it only when observed twice, some seconds apart.
+    /// The agent has not begun the prompt, or does not have it. Believe it only when observed twice, some seconds
+    /// apart.
     Pending,
     /// It has ended, with this answer.
     Done(Answer),
 }
 
-/// What a look at a run has found.
+/// Result of observing a run.
 #[derive(Debug)]
 pub struct Observation<'a> {
-    /// How the run stands, by what the agent has on record and never by what it told; none: the record was not read.
+    /// State by the agent's record, never by its events; `None`: the record was not read.
     pub state: Option<RunState>,
     /// The asks that wait for a person.
     pub asks: Vec<(AskId, About)>,
-    /// What the agent has told of the run.
+    /// State folded from the agent's events.
     pub told: &'a Fold,
-    /// Nothing is missing of what it told: false while a new connection has not caught up.
+    /// Whether the events are complete: false while a new connection has not caught up.
     pub is_whole: bool,
 }
 
-/// What a runtime keeps from one look at a run to the next. After a look that failed the next one connects anew.
+/// State that a runtime keeps between two observations of a run. After a failed one the next one reconnects.
 #[derive(Default)]
 pub struct RunCursor {
     kept: Option<Box<dyn Any + Send>>,
@@ -89,13 +90,13 @@ impl std::fmt::Debug for RunCursor {
 }
 
 impl RunCursor {
-    /// Whether the last connection had caught up, also where the look failed after that.
+    /// Whether the last connection had caught up, even if the observation failed after that.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.is_whole
     }
 
-    /// For a runtime: what it keeps, which this begins, and where it notes whether that has caught up.
+    /// For a runtime: its state, created by `begin` if missing, and the flag whether that has caught up.
     pub fn kept<T: Send + 'static>(&mut self, begin: impl FnOnce() -> T) -> (&mut T, &mut bool) {
         if !self.kept.as_ref().is_some_and(|kept| kept.is::<T>()) {
             self.kept = Some(Box::new(begin()));
@@ -105,7 +106,7 @@ impl RunCursor {
     }
 }
 
-/// For a runtime: when its connection counts as dead, and when the record of its run is due.
+/// For a runtime: decides when its connection counts as dead, and when its run's record has to be read.
 #[derive(Debug)]
 pub struct Pulse {
     heard: Instant,
@@ -120,15 +121,15 @@ impl Default for Pulse {
 }
 
 impl Pulse {
-    /// A connection has been made.
+    /// Records that a connection was made.
     pub fn connected(&mut self) {
         self.heard = Instant::now();
     }
 
-    /// It was listened to, and something came or not.
+    /// Records that the connection was read, and whether it sent anything.
     ///
     /// # Errors
-    /// Nothing has come for too long.
+    /// It has been silent for too long.
     pub fn listened(&mut self, something_came: bool) -> AgentResult<()> {
         if something_came {
             self.heard = Instant::now();
@@ -142,7 +143,7 @@ impl Pulse {
         Ok(())
     }
 
-    /// Whether the record is to be read now; then it is taken to have been.
+    /// Whether the record has to be read now; if so, it counts as read.
     pub fn is_due(&mut self, end_is_suggested: bool, after: Duration) -> bool {
         let is_due = end_is_suggested || self.looked.elapsed() >= after;
         if is_due {

@@ -1,13 +1,13 @@
-//! What failed, in words for a person, with what to do.
+//! Error descriptions for a person, with advice.
 
 use bobbin_core::base::credentials::redact;
 
 use crate::steps::first_line;
 
-/// Characters of an error that are passed on.
+/// Longest part of an error that is passed on, in characters.
 const REASON_CHARS_MAX: usize = 300;
 
-/// What failed, of an error's name, the HTTP status of the model's provider, and what was said.
+/// Describes an error from its name, the vendor's HTTP status, and its message.
 #[must_use]
 pub fn reason_of(name: &str, status: Option<u16>, said: &str) -> String {
     let said = redact(&first_line(said, REASON_CHARS_MAX));

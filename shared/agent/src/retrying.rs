@@ -1,4 +1,4 @@
-//! A model that did not answer and is asked again, in words for people.
+//! A failed model call that will be retried, described for people.
 
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::ids::Ms;
@@ -7,26 +7,26 @@ use chrono::DateTime;
 
 use crate::steps::first_line;
 
-/// Characters of what the model's provider said.
+/// Longest part of the vendor's message, in characters.
 const SAID_CHARS_MAX: usize = 200;
 
-/// A model that did not answer and is asked again.
+/// A failed model call that will be retried.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Retrying {
-    /// What its provider said: one line, shortened, without credentials. Empty: nothing.
+    /// The vendor's message: one line, shortened, without credentials; may be empty.
     said: String,
     /// The attempt number, from 1; `None` if the agent does not count them.
     attempt: Option<u32>,
-    /// When it is asked again, where the agent says.
+    /// Time of the next attempt, if the agent reports it.
     next_ms: Option<Ms>,
 }
 
 impl Retrying {
-    /// As the agent says it.
+    /// From the agent's own message.
     #[must_use]
     pub fn new(said: &str, attempt: Option<u32>, next_ms: Option<Ms>) -> Self {
         let said = redact(&first_line(said, SAID_CHARS_MAX));
-        // A sentence of ours goes on after it; what is left of a cut says so.
+        // A sentence of ours follows it; a cut is still marked.
         let whole = said.strip_suffix(".…").or_else(|| said.strip_suffix('.'));
         Self {
             said: whole.unwrap_or(&said).to_owned(),
@@ -35,7 +35,7 @@ impl Retrying {
         }
     }
 
-    /// As the card shows it.
+    /// The step for the card.
     #[must_use]
     pub fn step(&self) -> CardStep {
         let at = self.next_ms.and_then(clock);
@@ -48,7 +48,7 @@ impl Retrying {
         }
     }
 
-    /// Why nobody waits for it, where it is asked again only after that time.
+    /// If the next attempt comes only after that time: why nobody waits for it.
     #[must_use]
     pub fn later_than(&self, ends_ms: Ms) -> Option<String> {
         let next_ms = self.next_ms.filter(|at| *at >= ends_ms)?;
@@ -67,7 +67,7 @@ impl Retrying {
     }
 }
 
-/// A time as everybody reads it; none for one that no calendar has.
+/// A time in readable form; `None` if it is beyond the calendar's range.
 fn clock(at_ms: Ms) -> Option<String> {
     let at = DateTime::from_timestamp_millis(i64::try_from(at_ms).ok()?)?;
     Some(at.format("%b %-d, %H:%M UTC").to_string())

@@ -1,52 +1,52 @@
-//! What the agent does, in the words of a person: present tense while it runs, past tense after.
+//! The agent's steps in words for people: present tense while they run, past tense after.
 //!
-//! Promised: bounded in number and length; nothing that a tool answered; nothing that looks like a secret.
+//! Promised: bounded in number and length; no output of a tool; nothing that looks like a secret.
 
 use bobbin_core::base::credentials::redact;
 use bobbin_core::records::card::{CardStep, StepState};
 use serde_json::Value;
 
-/// Lines of a plan; those after them fall away.
+/// Most lines of a plan; later ones are dropped.
 pub const PLAN_MAX: usize = 12;
-/// Characters of a line of a plan.
+/// Longest line of a plan, in characters.
 pub const PLAN_CHARS_MAX: usize = 120;
-/// Steps on a card; earlier ones fall away.
+/// Most steps on a card; earlier ones are dropped.
 pub const STEPS_MAX: usize = 12;
-/// Characters of a command, path or pattern within a step.
+/// Longest command, path or pattern within a step, in characters.
 const SUBJECT_CHARS_MAX: usize = 80;
 
-/// The last steps, and how many came before them.
+/// The last steps, and the number of earlier ones.
 #[must_use]
 pub fn last_of(mut steps: Vec<CardStep>) -> (Vec<CardStep>, usize) {
     let earlier = steps.len().saturating_sub(STEPS_MAX);
     (steps.split_off(earlier), earlier)
 }
 
-/// The agent sums up its conversation.
+/// The step in which the agent summarises its conversation.
 #[must_use]
 pub fn summary(is_over: bool, has_failed: bool) -> CardStep {
     step("Summarising the conversation", "Summarised the conversation", is_over, has_failed)
 }
 
-/// A tool that an agent calls, whichever agent it is: their tools have much the same names.
+/// A tool call of any agent: their tools have much the same names.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolCall<'a> {
-    /// The agent's name of it.
+    /// The agent's name for the tool.
     pub tool: &'a str,
-    /// What it is called with.
+    /// The tool's input.
     pub input: &'a Value,
-    /// Where the agent works: paths below it are shown without it.
+    /// Working directory of the agent: paths below it are shown relative to it.
     pub cwd: &'a str,
-    /// Exit status of a command, where it is told.
+    /// Exit status of a command, if reported.
     pub exit: Option<i64>,
-    /// It has come to its end.
+    /// Whether it has ended.
     pub is_over: bool,
-    /// With an error.
+    /// Whether it ended with an error.
     pub has_failed: bool,
 }
 
 impl ToolCall<'_> {
-    /// What it does, as a card has it.
+    /// The step for a card.
     #[must_use]
     pub fn step(&self) -> CardStep {
         let (present, past) = words(&self.tool.to_ascii_lowercase(), self.input, self.cwd);
@@ -66,10 +66,10 @@ fn step(present: &str, past: &str, done: bool, failed: bool) -> CardStep {
     CardStep { text: text.to_owned(), state }
 }
 
-/// Before the names of the tools of a sandbox.
+/// Prefix of the sandbox tools' names.
 const OF_SANDBOX: &str = "sandbox_";
 
-/// What a tool was called with, as far as a card may show it.
+/// The part of a tool's input that a card may show.
 struct Subject<'a> {
     input: &'a Value,
     cwd: &'a str,
@@ -97,7 +97,7 @@ impl Subject<'_> {
         Some(format!("`{}`", plain.replace('`', "'")))
     }
 
-    /// Only the host: the rest of an address can hold anything.
+    /// Only the host: the rest of an address can contain anything.
     fn host(&self) -> Option<String> {
         self.text("url").and_then(host_of)
     }
@@ -109,10 +109,10 @@ impl Subject<'_> {
     }
 }
 
-/// Present and past of a tool call.
+/// A tool call in present and past tense.
 fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
     let call = Subject { input, cwd };
-    // Over MCP the server's name is before that of its tool.
+    // Over MCP the tool's name is prefixed with its server's.
     let tool = tool.strip_prefix(OF_SANDBOX).unwrap_or(tool);
     let (present, past, subject, otherwise) = match tool {
         "bash" | "shell" | "commandexecution" | "execute" => {
@@ -165,7 +165,7 @@ fn shorten(text: &str) -> String {
     first_line(text, SUBJECT_CHARS_MAX)
 }
 
-/// The first line that says something, cut to so many characters, with an ellipsis where something was cut.
+/// The first line that is not empty, cut to `chars_max` characters, with an ellipsis if cut.
 #[must_use]
 pub fn first_line(text: &str, chars_max: usize) -> String {
     let text = text.trim();

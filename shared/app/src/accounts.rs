@@ -1,8 +1,8 @@
-//! The account behind the stack's key for a provider, compared with the one in which its sandboxes are by the records.
+//! The account behind the stack's key for a provider, compared with the account that the records name.
 //!
-//! Promised: a stack that has none on record remembers the first that answers; from another one nothing is concluded and in
-//! it nothing is made, until a person says that the sandboxes elsewhere are given up. Deliberately absent: accounts of tenants'
-//! own, whose keys are compared when they are stored (`commands::setup`).
+//! Promised: a stack with no account on record remembers the first that answers. From another account nothing is
+//! concluded, and nothing is created in it, until a person confirms that the sandboxes in the old one are given up.
+//! Deliberately absent: tenants' own accounts, whose keys are compared when they are stored (`commands::setup`).
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,22 +14,22 @@ use bobbin_core::records::account::{Account, AccountRecord, Standing};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_sandbox::{Provider, ProviderError};
 
-/// Writes that may be lost to others who remember an account at the same time.
+/// Attempts lost to others who record an account at the same time.
 const RACES_MAX: usize = 3;
 
-/// Why it is not known how an account stands.
+/// Why the account could not be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum NotCompared {
-    /// The provider did not say which it is.
+    /// The provider did not name the account.
     #[error("{0}")]
     Provider(#[from] ProviderError),
-    /// What is on record could not be read or written.
+    /// The account on record could not be read or written.
     #[error("{0}")]
     Store(#[from] StoreError),
 }
 
 impl NotCompared {
-    /// What to do about it.
+    /// The failure class of the error.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match self {
@@ -39,15 +39,15 @@ impl NotCompared {
     }
 }
 
-/// What was compared lately, in one process with the same keys. Clones share it.
+/// Recent comparisons of one process with the same keys. Clones share them.
 #[derive(Clone, Default)]
 pub struct Accounts {
-    /// Until when a provider's account is believed to be the one on record.
+    /// Until when each provider's account is trusted to be the one on record.
     same: Arc<Mutex<HashMap<String, Ms>>>,
 }
 
 impl Accounts {
-    /// Whether the account is the one on record; what was found so is believed for so many milliseconds.
+    /// Whether the account is the one on record; a match is trusted for `age_ms`.
     ///
     /// # Errors
     /// [`NotCompared`].
@@ -58,7 +58,7 @@ impl Accounts {
         (now_ms, age_ms): (Ms, u64),
     ) -> Result<bool, NotCompared> {
         let until_ms = self.lock().get(name).copied();
-        // A clock that went back makes it stale.
+        // A clock that went back makes the match stale.
         if until_ms.is_some_and(|until_ms| now_ms < until_ms && until_ms <= now_ms + age_ms) {
             return Ok(true);
         }
@@ -74,8 +74,8 @@ impl Accounts {
     }
 }
 
-/// Whether the account behind the provider's key is the one on record. The first is put on record, and so is one that has
-/// grown. One that the provider does not tell is not compared.
+/// Whether the account behind the provider's key is the one on record. The first account is recorded, and so is one
+/// that has grown. If the provider does not name its account, nothing is compared.
 ///
 /// # Errors
 /// [`NotCompared`].
@@ -109,7 +109,7 @@ pub async fn is_same(
     Err(StoreError::Contended("an account was put on record by others each time".to_owned()).into())
 }
 
-/// Puts an account on record in the place of another: what is elsewhere is given up. False: it is that one already.
+/// Replaces the account on record: sandboxes elsewhere are given up. False: it is already on record.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -132,8 +132,8 @@ pub async fn confirm(
     Err(StoreError::Contended("an account was put on record by others each time".to_owned()))
 }
 
-/// The sandboxes that the stack's own key has at a provider, by the records. `configured` is the provider of those that name
-/// none.
+/// The sandboxes on record that use the stack's own key at a provider. `configured` is the provider of records that
+/// name none.
 ///
 /// # Errors
 /// [`StoreError`].
@@ -144,7 +144,7 @@ pub async fn sandboxes_at(
 ) -> Result<BTreeSet<SandboxKey>, StoreError> {
     let is_there = |record: &SandboxRecord| {
         let at = record.provider.as_deref().unwrap_or(configured);
-        // What is just being made may not be anywhere yet.
+        // A sandbox that is still being created may not exist anywhere yet.
         let is_made = record.is_alive() && record.phase != Phase::Creating;
         is_made && record.credentials.is_none() && at == name
     };
@@ -159,7 +159,7 @@ pub async fn sandboxes_at(
             found.extend(there.map(|(key, _)| key));
         }
     }
-    // Those that a turn works in.
+    // Sandboxes in which a turn works.
     for some in store.all_armed().await?.chunks(RECORDS_MAX) {
         for (session, _) in store.records(some).await? {
             if is_there(&session.sandbox) {

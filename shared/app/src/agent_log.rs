@@ -1,9 +1,9 @@
-//! The logs of the OpenCode server in a sandbox, read as its toolbox runs a script.
+//! The logs of the OpenCode server in a sandbox, read with a script that the provider's toolbox runs.
 //!
-//! There are two: what the program wrote to its terminal (`.bobbin/opencode.log`, made by `agent/opencode/start.sh` and begun anew
-//! with each start), and OpenCode's own, a file a start below `$XDG_DATA_HOME/opencode/log`. Promised: at most
-//! [`CHUNK_BYTES_MAX`] a read, whole lines, and what looks like a credential hidden. A sandbox that does not run is never
-//! started for it.
+//! There are two: the program's terminal output (`.bobbin/opencode.log`, created by `agent/opencode/start.sh` and
+//! truncated at each start), and OpenCode's own, one file per start in `$XDG_DATA_HOME/opencode/log`. Promised: at most
+//! [`CHUNK_BYTES_MAX`] per read, whole lines, and anything that looks like a credential is hidden. A paused sandbox is
+//! never started for this.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,59 +11,59 @@ use std::time::Duration;
 use bobbin_core::base::credentials::redact;
 use bobbin_sandbox::{Provider, ProviderError, Sandbox};
 
-/// Bytes of one read.
+/// Maximum bytes per read.
 pub const CHUNK_BYTES_MAX: usize = 256 * 1024;
-/// A read may take so long.
+/// Longest time for one read.
 const READ: Duration = Duration::from_secs(20);
 const SCRIPT: &str = include_str!("sandboxes/log.sh");
-/// What the script ends with where there is no such log.
+/// Exit status of the script when the log does not exist.
 const NO_LOG: i64 = 66;
 
-/// Which of the two.
+/// One of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Which {
-    /// What the agent's server writes about itself.
+    /// The agent server's own log.
     Agent,
-    /// What the program wrote to its terminal.
+    /// The program's terminal output.
     Server,
 }
 
-/// Where a reader stands: in which file, after how many bytes.
+/// A reader's position: a file and an offset in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Position {
     /// Path in the sandbox.
     pub file: String,
-    /// Bytes that were read from the sandbox so far.
+    /// Bytes read from the sandbox so far.
     pub bytes: u64,
 }
 
-/// From where to read.
+/// Start of a read.
 #[derive(Debug, Clone, Copy)]
 pub enum From<'a> {
-    /// Only the newest lines.
+    /// The newest lines only.
     End {
-        /// Lines from the end of the newest file.
+        /// Number of lines from the end of the newest file.
         lines: u32,
     },
-    /// What has come since; of another file everything.
+    /// Everything after this position; if the newest file is another one, all of it.
     Position(&'a Position),
 }
 
-/// Why the log could not be read on.
+/// Why the log could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// There is no such log in the sandbox.
+    /// The log does not exist in the sandbox.
     #[error("the sandbox has no such log yet")]
     None,
     /// The sandbox or the provider did not answer.
     #[error(transparent)]
     Provider(#[from] ProviderError),
-    /// The answer is not the script's.
+    /// The answer does not come from the script.
     #[error("the log could not be read: {0}")]
     Unreadable(String),
 }
 
-/// Reads lines, and says where the reader stands then.
+/// Reads lines, and returns the reader's new position.
 ///
 /// # Errors
 /// [`LogError`].
@@ -101,7 +101,7 @@ pub async fn read(
     let (head, text) = done.text.split_once('\n').ok_or_else(unreadable)?;
     let (bytes, file) = head.split_once(' ').ok_or_else(unreadable)?;
     let end: u64 = bytes.parse().map_err(|_| unreadable())?;
-    // Half a line is read again with its other half.
+    // A partial line is read again together with its other half.
     let whole = text.rfind('\n').map_or("", |at| &text[..=at]);
     let half = u64::try_from(text.len() - whole.len()).unwrap_or(0);
     let position = Position { file: file.to_owned(), bytes: end.saturating_sub(half) };

@@ -1,4 +1,5 @@
-//! The agents of sandboxes, reached through the provider: by the worker that drives a run, and by who only listens to one.
+//! The agents of sandboxes, reached through the provider: by the worker that drives a run, and by clients that only
+//! listen to one.
 
 use std::sync::Arc;
 
@@ -13,11 +14,11 @@ use bobbin_sandbox::Provider;
 
 use crate::runtimes;
 
-/// A runtime for who starts no server: it has no model key. It is that of a sandbox whose record says this, in a stack that is
-/// configured so.
+/// A runtime for clients that start no server: it has no model key. It is the runtime that the sandbox's record names,
+/// in a stack configured like this one.
 ///
 /// # Errors
-/// What is wrong with the mode's or the model's name.
+/// What is wrong with the mode or the model's name.
 pub fn listening(
     configured: &str,
     recorded: Option<&str>,
@@ -29,13 +30,13 @@ pub fn listening(
         model_base_url: None,
         keys: ModelKeys::default(),
     };
-    // Who only listens needs none of them.
+    // Listening needs none of them.
     let tools = ToolServer { url: String::new(), ask: Vec::new() };
     let limits = &FileLimits::DEFAULT;
     runtimes::runtime(configured, recorded, &models, limits, Some(&tools))
 }
 
-/// The agent of the sandbox with this name. Nothing is asked of it yet.
+/// The agent of the sandbox with this name. No request is sent yet.
 ///
 /// # Errors
 /// The class of the failure.
@@ -50,7 +51,7 @@ pub async fn connect(
     connect_over(http, provider, runtime, sandbox, stack_key).await
 }
 
-/// The same, over connections that are at hand.
+/// Like [`connect`], over existing connections.
 pub(crate) async fn connect_over(
     http: Http,
     provider: &Arc<dyn Provider>,

@@ -1,9 +1,9 @@
-//! A prompt that has been put behind others is shown as waiting, or refused where too many wait.
+//! Shows a queued prompt as waiting, or refuses it if too many wait.
 //!
-//! Runs in the control lane, because the thread's own group is held by the run that it waits for. Writes one flag, on
-//! the condition that the record has not moved since it was read: so a prompt that has begun is never marked as
-//! waiting. Its card is noted in that flag once it stands: where the turn has begun meanwhile and made a card of its own, this
-//! one leads there. Repeatable as a whole.
+//! Runs in the control lane, because the run that the prompt waits for holds the thread's own group. Writes one flag,
+//! on condition that the record has not moved since it was read: so a prompt that has begun is never marked as waiting.
+//! The flag notes the card once it is posted; if the turn has begun meanwhile and posted its own card, this card links
+//! to that one. Every step can be repeated.
 
 use std::time::Duration;
 
@@ -24,9 +24,9 @@ use bobbin_core::records::usage::Usage;
 use crate::arrival::Arrival;
 use crate::control::Lane;
 
-/// Times that the record may move between reading it and marking, within one delivery.
+/// Attempts within one delivery if the record moves between the read and the mark.
 const TRIES_MAX: u32 = 5;
-/// Between two of them, where what is needed does not answer.
+/// Pause between two attempts when a service does not answer.
 const AGAIN: Duration = Duration::from_secs(1);
 
 /// Shows a prompt as waiting, or has it sent into the run that it waits for.
@@ -39,13 +39,13 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
         },
         Err(failure) => failure,
     };
-    // A picture is tried a few times only: behind it, in the same group, a Stop may wait.
+    // Only a few attempts for a card: a Stop in the same group may wait behind it.
     let is_newer = matches!(failure, Failure::Newer { .. });
     let tried = is_newer || arrival.receive <= lane.limits.retry.attempts;
     let held = arrival.held(&failure, lane.limits.retry.control_ms, &lane.limits.retry);
     match held.filter(|_| tried) {
         Some(held) => held,
-        // The prompt itself is in its group and is worked on all the same.
+        // The prompt itself is in its own group and is worked on all the same.
         None => {
             tracing::warn!(event = "prompt.unshown", thread = %announce.thread, turn = %announce.turn, ?failure, "a waiting prompt could not be shown");
             Verdict::Done
@@ -53,13 +53,13 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
     }
 }
 
-/// False: the record moved each time.
+/// False: the record moved at every attempt.
 async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, Failure> {
     for _ in 0..TRIES_MAX {
         let found =
             lane.store.load(&announce.thread, &announce.turn).await.map_err(|e| e.failure())?;
         let version = found.session.as_ref().map_or(0, |session| session.version);
-        // Its card stands, and is noted: whether its turn has it is to be seen.
+        // The card is posted and noted: check whether its turn has taken it over.
         if let Some(queued) = found.flags.queued.get(&announce.turn)
             && let Some(at) = &queued.card
         {
@@ -78,7 +78,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         );
         let (refused, ahead) = match judged {
             Admission::Over => return Ok(true),
-            // A redelivery: the flag stands, its card may not.
+            // A redelivery: the flag is written, the card may not be posted.
             Admission::Known { queued, ahead } => (queued.refused, ahead),
             Admission::Waits { ahead } => (false, ahead),
             Admission::Full => (true, 0),
@@ -93,7 +93,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
         if !mark(lane, announce, &queued, version).await? {
             continue;
         }
-        // What waits behind nothing begins at once, and shows itself.
+        // A prompt that waits behind nothing begins at once, and posts its own card.
         if ahead == 0 && !refused {
             return Ok(true);
         }
@@ -121,7 +121,7 @@ async fn step(lane: &Lane<'_>, announce: &Announce, now_ms: Ms) -> Result<bool, 
     Ok(false)
 }
 
-/// The card stands: its turn takes it over, or has begun without it. False: that is to be looked at again.
+/// The card is posted: its turn takes it over, or has begun without it. False: check again.
 async fn settle(
     lane: &Lane<'_>,
     announce: &Announce,
@@ -131,7 +131,7 @@ async fn settle(
 ) -> Result<bool, Failure> {
     let mut failed = None;
     for _ in 0..TRIES_MAX {
-        // Where it stands is known here alone until it is noted: what passes is waited for in place.
+        // Only this delivery knows where the card is until it is noted, so transient failures are waited out here.
         if failed.is_some() {
             tokio::time::sleep(AGAIN).await;
         }
@@ -145,11 +145,11 @@ async fn settle(
     failed.map_or(Ok(false), Err)
 }
 
-/// What came of one try.
+/// Result of one attempt.
 enum Settled {
-    /// The card is its turn's, or says what is so.
+    /// The turn has the card, or the card shows the actual state.
     Done,
-    /// It is noted for a turn that has begun, and may be ending and not look at its flags any more.
+    /// Noted for a turn that has begun; it may be ending and not read its flags any more.
     Noted,
     /// The record moved.
     Overtaken,
@@ -197,7 +197,7 @@ async fn settle_once(
     Ok(Settled::Done)
 }
 
-/// Who asked did not want to wait: the flag that "Send now" sets, where something runs that it can be sent into.
+/// The requester did not want to wait: sets the flag of "Send now" if a run can take the prompt.
 async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
     let is_hasty = |prompt: &Prompt| prompt.now && prompt.membership.outside.is_none();
     if !announce.prompt.as_ref().is_some_and(is_hasty) {
@@ -209,7 +209,7 @@ async fn hasten(lane: &Lane<'_>, announce: &Announce) -> Result<(), Failure> {
         let (thread, turn, by) = (&announce.thread, &announce.turn, &announce.by);
         lane.store.mark_now(thread, turn, by).await.map_err(later)?;
         if let Some(running) = session.as_ref().and_then(|it| it.turn.as_ref()) {
-            // What does not come now comes by its time.
+            // If this fails, the poll comes at its own time.
             let _ = bring_forward(lane.store, lane.queues, thread, &running.id, None).await;
         }
     }

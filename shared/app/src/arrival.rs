@@ -1,46 +1,46 @@
-//! One delivery of what must not wait behind a run, and for how long what it met is waited out.
+//! One delivery of a control message and its retry policy.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::base::limits::RetryLimits;
 use bobbin_core::protocol::drive::Verdict;
 
-/// By how much the clocks of functions and queue may differ.
+/// Maximum difference between the clocks of functions and queue.
 const CLOCKS_MS: u64 = 10_000;
 
 /// One delivery of a message of the control queue.
 #[derive(Debug, Clone, Copy)]
 pub struct Arrival {
-    /// Counts the deliveries of the message, from 1.
+    /// Delivery count of the message, from 1.
     pub receive: u32,
-    /// When the queue took the message.
+    /// When the queue accepted the message.
     pub sent_ms: Ms,
     /// When it was delivered.
     pub now_ms: Ms,
 }
 
 impl Arrival {
-    /// How long ago the queue took it.
+    /// Time since the queue accepted it.
     #[must_use]
     pub const fn age_ms(&self) -> u64 {
         self.now_ms.saturating_sub(self.sent_ms)
     }
 
-    /// Whether the message has waited for so long.
+    /// Whether the message is at least this old.
     #[must_use]
     pub const fn is_older_than(&self, within_ms: u64) -> bool {
         self.age_ms() >= within_ms
     }
 
-    /// Whether something that was accepted then may have been there when the message was sent: a stop that waited out an
-    /// outage does not mean what was asked for after it.
+    /// Whether something accepted at that time may have existed when the message was sent: a stop that was retried
+    /// through an outage does not apply to later prompts.
     #[must_use]
     pub const fn may_mean(&self, accepted_at_ms: Ms) -> bool {
         accepted_at_ms <= self.sent_ms + CLOCKS_MS
     }
 
-    /// Gives the message back for what passes, by time and not by count: until it is older than `within_ms`. None: the
-    /// failure is for good, or has lasted too long.
+    /// Retries after a transient failure, limited by time and not by count: until the message is older than
+    /// `within_ms`. `None`: the failure is permanent, or has lasted too long.
     #[must_use]
     pub fn held(&self, failure: &Failure, within_ms: u64, limits: &RetryLimits) -> Option<Verdict> {
         let passes = match failure {
@@ -51,7 +51,7 @@ impl Arrival {
         passes.then(|| self.given_back(failure, limits))
     }
 
-    /// The same for what is tried until the queue gives it up.
+    /// Retries until the queue gives up.
     #[must_use]
     pub fn given_back(&self, failure: &Failure, limits: &RetryLimits) -> Verdict {
         Verdict::given_back(failure, failure.to_string(), self.receive, limits)

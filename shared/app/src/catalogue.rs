@@ -1,9 +1,9 @@
-//! The catalogue of a tenant: what its sandboxes' agents offer, what turns use and how sandboxes with a name stand, noted
-//! for suggestions.
+//! A tenant's catalogue, kept for suggestions: what the agents of its sandboxes offer, what turns use, and the status
+//! of named sandboxes.
 //!
-//! Promised: never fails a turn, and delays one by no more than [`NOTE_MS_MAX`]; writes only what is new. Written by the
-//! worker alone. Deliberately absent: a condition on the write, since two workers take nothing from each other that the
-//! next turn does not mend.
+//! Promised: never fails a turn, and delays one by at most [`NOTE_MS_MAX`]; writes only what is new. Only the worker
+//! writes it. Deliberately absent: a condition on the write, since the next turn repairs whatever two workers
+//! overwrite.
 
 use bobbin_core::base::ids::{SandboxName, Tenant};
 use bobbin_core::tenant::glance::Glance;
@@ -13,10 +13,10 @@ use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{AgentOptions, Catalogue};
 
-/// Noting takes no longer.
+/// Longest time for a write to the catalogue.
 pub const NOTE_MS_MAX: u64 = 2_000;
 
-/// Notes what an agent offers, what a turn uses, and the providers that are set up.
+/// Records what an agent offers, what a turn uses, and the configured providers.
 pub async fn note(
     store: &Store,
     tenant: &Tenant,
@@ -33,13 +33,13 @@ pub async fn note(
     skipped(tenant, noting).await;
 }
 
-/// Notes how a sandbox that has a name stands now.
+/// Records the status of a named sandbox.
 pub async fn note_sandbox(store: &Store, tenant: &Tenant, name: &SandboxName, glance: Glance) {
     let noting = write(store, tenant, |catalogue| catalogue.note_sandbox(name, glance));
     skipped(tenant, noting).await;
 }
 
-/// Says that nothing could be noted: the next one does.
+/// Logs that the write failed; the next one makes up for it.
 async fn skipped(tenant: &Tenant, noting: impl Future<Output = Result<(), StoreError>>) {
     let why = match tokio::time::timeout(Duration::from_millis(NOTE_MS_MAX), noting).await {
         Ok(Ok(())) => return,

@@ -1,4 +1,4 @@
-//! The clients of a process, from its configuration and keys.
+//! The clients of a process, built from its configuration and keys.
 
 use std::sync::Arc;
 
@@ -13,11 +13,10 @@ use bobbin_sandbox::Provider;
 use crate::runtimes;
 use crate::sandboxes::{SandboxSettings, Sandboxes};
 
-/// The sandbox side at this provider and with these model keys, which are those of a tenant where one is named, for sandboxes
-/// whose records name this runtime.
+/// The sandbox clients for this provider, these model keys (a tenant's, if one is named) and this runtime.
 ///
 /// # Errors
-/// A sentence that names the setting that cannot be used.
+/// A sentence that names the unusable setting.
 pub(crate) fn sandboxes_with(
     config: &Config,
     keys: &Keys,
@@ -57,7 +56,7 @@ pub(crate) fn sandboxes_with(
 /// The chats, from configuration and keys.
 ///
 /// # Errors
-/// A sentence that names the address that cannot be used.
+/// A sentence that names the unusable address.
 pub fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
     Chats::new(&bobbin_chat::ChatSettings {
         discord_api: &config.discord_api,

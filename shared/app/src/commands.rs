@@ -1,4 +1,4 @@
-//! What each command and button does: one file a use case, with its words and their tests. The table of commands is
+//! The commands and buttons: one file per use case, with its replies and their tests. The table of commands is
 //! [`bobbin_core::tenant::commands`].
 
 mod again;
@@ -27,10 +27,10 @@ use crate::arrival::Arrival;
 use crate::control::Lane;
 
 impl Lane<'_> {
-    /// Does what is wanted.
+    /// Carries out a control message.
     pub(crate) async fn carry(&self, control: &Control, arrival: Arrival) -> Result<(), Failure> {
         let Arrival { receive, now_ms, .. } = arrival;
-        // What ingress says itself needs nobody's leave.
+        // Requests made by ingress itself need no permission.
         match &control.want {
             Want::Say { text } => return self.chat.tell(&control.reply, text).await,
             Want::Help { text } => return self.answer(control, text).await,
@@ -38,7 +38,7 @@ impl Lane<'_> {
         }
         let found = self.store.record_with_settings(&control.thread).await;
         let found = found.map_err(|e| e.failure())?;
-        // Nor does what who runs the stack says.
+        // Nor do requests of the operator.
         if let Want::Halt { turn } = &control.want {
             return self.halt(control, turn, &found).await;
         }
@@ -74,7 +74,7 @@ impl Lane<'_> {
         }
     }
 
-    /// A command that is about nothing but where it was typed.
+    /// A command that concerns only the place where it was typed.
     async fn command(
         &self,
         control: &Control,
@@ -88,7 +88,7 @@ impl Lane<'_> {
         }
         match command {
             Command::Status => self.status(control, found, arrival.now_ms).await,
-            // Wanted by more than their names.
+            // These take more than the command's name.
             Command::Sandbox
             | Command::Say
             | Command::Diff
@@ -107,8 +107,8 @@ impl Lane<'_> {
     }
 }
 
-/// Whether the settings let somebody say a word; checked with each click. Who manages the place may always see and
-/// change the settings, or a list without them in it could never be mended.
+/// Whether the settings let somebody use a command; checked again on each click. Managers of the place can always see
+/// and change the settings: otherwise a list that leaves them out could never be corrected.
 fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
     let mends = match &control.want {
         Want::Configure { change: Change::Show } => control.membership.manages,

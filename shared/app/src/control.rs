@@ -1,4 +1,5 @@
-//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but control flags, by condition.
+//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but control flags,
+//! conditionally.
 
 use std::sync::Arc;
 
@@ -28,32 +29,32 @@ use crate::arrival::Arrival;
 use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
 
-/// What the control lane works with.
+/// The clients of the control lane.
 pub struct Lane<'a> {
-    /// Where the thread's record and its flags are.
+    /// Thread records and their flags.
     pub store: &'a Store,
-    /// Where a prompt that is run again goes.
+    /// Receives prompts that are run again.
     pub queues: &'a Queues,
-    /// Where people are answered.
+    /// Answers people.
     pub chat: &'a Chats,
-    /// Where a run is ended and an ask is answered.
+    /// Ends runs and answers asks.
     pub tenants: &'a Tenants,
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
-    /// Model of the agent, for cards.
+    /// The agent's model, shown on cards.
     pub model: &'a str,
-    /// Where it is counted that something was given up.
+    /// Counts control messages that were given up.
     pub metrics: &'a Metrics,
 }
 
-/// Counts something of the control lane that was given up.
+/// Counts a control message that was given up.
 pub(crate) fn dropped(metrics: &Metrics) {
     tracing::error!(event = CONTROL_DROPPED, "what somebody asked for was given up");
     metrics.count(Alarm::WorkDropped, now_ms());
 }
 
 impl Lane<'_> {
-    /// Does what is wanted. What does not pass, or not in time, is told in the thread.
+    /// Carries out a control message. A permanent failure, or one that lasts too long, is reported in the thread.
     pub async fn run(&self, control: &Control, arrival: Arrival) -> Verdict {
         let Err(failure) = self.carry(control, arrival).await else {
             return Verdict::Done;
@@ -70,7 +71,7 @@ impl Lane<'_> {
             Failure::NonRecoverable { advice } => {
                 self.tell_in_thread(control, &advice, arrival).await
             }
-            // What it was about is over.
+            // Its subject is over.
             _ => Verdict::Done,
         };
         if verdict == Verdict::Done {
@@ -79,7 +80,7 @@ impl Lane<'_> {
         verdict
     }
 
-    /// Tells in the thread that nothing came of what somebody said, where they wait for it to have an effect.
+    /// Reports in the thread that a control message failed, if its author expects an effect.
     pub(crate) async fn tell_in_thread(
         &self,
         control: &Control,
@@ -94,7 +95,7 @@ impl Lane<'_> {
         self.call(&control.thread, &id, &control.by, words, arrival).await
     }
 
-    /// Calls a person in the thread with these words about the message with this id.
+    /// Mentions a person in the thread with this text, about the message with this id.
     pub(crate) async fn call(
         &self,
         thread: &ThreadKey,
@@ -117,7 +118,7 @@ impl Lane<'_> {
         })
     }
 
-    /// The sandboxes, with the credentials of the thread's own.
+    /// The sandbox clients, with the thread's credentials.
     pub(crate) async fn sandboxes(
         &self,
         thread: &ThreadKey,
@@ -128,7 +129,7 @@ impl Lane<'_> {
         self.tenants.of_record(&tenant, session, settings).await
     }
 
-    /// The record, if there is one, and the control flags beside it.
+    /// The record, if it exists, and its control flags.
     pub(crate) async fn record(
         &self,
         thread: &ThreadKey,
@@ -145,16 +146,16 @@ impl Lane<'_> {
         found.map_err(|e| e.failure())
     }
 
-    /// Answers where the question stands: to who asked, or in the thread.
+    /// Answers where the question was asked: to its author, or in the thread.
     pub(crate) async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
         let (thread, id) = (&control.thread, &control.id.as_str().into());
         let chat = self.chat.of(thread)?;
         chat.tell(&control.reply, Say::Answer { thread, id, words }).await
     }
 
-    /// Who waits for what becomes of a word does not wait for the time of the next look.
+    /// Brings the next poll forward: the author of a control message does not have to wait for it.
     pub(crate) async fn look_now(&self, control: &Control, turn: &Turn) {
-        // What does not come now comes by its time.
+        // If this fails, the poll comes at its own time.
         let thread = &control.thread;
         let _ = bring_forward(self.store, self.queues, thread, &turn.id, None).await;
     }
@@ -182,7 +183,7 @@ impl Lane<'_> {
     }
 }
 
-/// Where the thread's turns work.
+/// The sandbox and workspace of the thread's turns.
 pub(crate) fn place(thread: &ThreadKey, found: &Loaded) -> (SandboxKey, Workspace) {
     match &found.session {
         Some(session) => (session.sandbox_key(), session.workspace().unwrap_or_default()),

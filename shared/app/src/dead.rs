@@ -1,8 +1,8 @@
-//! Dead letters: whoever waits for the message is told that nothing will come of it. The sweeper sees that there are some,
+//! Dead letters: people who wait for the message are told that it will not be carried out. The sweeper detects letters,
 //! the worker tells.
 //!
-//! What belongs to a session is told through the thread's own group, so that the record keeps its one writer; the letter is
-//! kept until the record or the ledger says so, and sends its notice again until then. What was a prompt can be run again.
+//! A session's letter is told through the thread's own group, so that the record keeps its one writer. The letter is
+//! kept, and sends its notice again, until the record or the ledger shows it. A prompt can be run again.
 
 use bobbin_core::base::ids::{ThreadKey, TurnId, digest};
 use bobbin_core::protocol::decide::words;
@@ -22,7 +22,8 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
                 Err(error) => arrival.given_back(&error.failure(), &lane.limits.retry),
             }
         }
-        // The letter of the message that it buries is still there, and sends it again. Who runs the stack reads the record.
+        // A notice that died: the letter that it is about is still there, and sends it again. For an operation of
+        // theirs the operator reads the record.
         Body::Message(Message {
             work: Work::Reconcile | Work::DeadLetter { .. } | Work::Operate { by: None, .. },
             ..
@@ -31,7 +32,7 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
             id, thread, work: Work::Operate { want, by: Some(by) }, ..
         }) => {
             let sandbox = thread.sandbox();
-            // One that has a name and no thread of its own: where the person asked is not known here.
+            // A named sandbox has no thread of its own: the place where the person asked is not known here.
             if !sandbox.has_thread() {
                 return Verdict::Done;
             }
@@ -52,18 +53,19 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
         }
         Body::Overview(overview) => match &overview.place {
             Surface::Answer { reply, .. } => answer(lane, reply, arrival).await,
-            // The Home still shows what it showed; opening it again asks again.
+            // The Home keeps its last view; opening it again asks again.
             Surface::Home => Verdict::Done,
         },
-        // The prompt that it was about is in its own group; which copy counts is known before anybody is told.
+        // The prompt behind an announcement is in its own group; which copy of a candidate counts is known before
+        // anybody is told.
         Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
-        // A sweep that finds those that are still there says so again.
+        // The next tick that still finds letters sends another.
         Body::DeadLetters(_) => Verdict::Done,
     }
 }
 
-/// Has a thread told, in its own group, that nothing will come of the message with this id; done once that is on record. A
-/// sandbox's group has no record of what has ended and nobody who reads it: its letters are done as they are.
+/// Has a thread told, in its own group, that the message with this id will not be carried out; done once that is
+/// recorded. A sandbox's group has no record of ended turns and no readers: its letters are done at once.
 pub async fn tell_in_thread(
     lane: &Lane<'_>,
     thread: ThreadKey,

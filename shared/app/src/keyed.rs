@@ -1,4 +1,4 @@
-//! The providers, with the keys as they stand in their secret: made again when a key has been replaced.
+//! Provider clients, rebuilt when their secret changes.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -12,25 +12,25 @@ use bobbin_sandbox::Provider;
 
 use crate::providers::{self, ProviderSettings, Providers};
 
-/// Longest time for reading the secret.
+/// Longest time to read the secret.
 const READ_MS_MAX: u64 = 5_000;
 
-/// Providers by their names.
+/// Providers by name.
 pub type Named = Vec<(&'static str, Arc<dyn Provider>)>;
 
-/// The providers that have keys, and the secret behind them, which the first use reads.
+/// The providers that have keys, and their secret, which the first use reads.
 pub struct KeyedProviders {
     secret: CachedSecret<ProviderSecret>,
     config: Config,
-    /// As they were last made, and of what.
+    /// The last clients built, and the secret they were built from.
     made: Mutex<Option<(Arc<ProviderSecret>, Named)>>,
 }
 
 impl KeyedProviders {
-    /// From the function's environment; a copy of the secret that is no older than so many milliseconds is used.
+    /// From the function's environment; a copy of the secret is used until it is `age_ms` old.
     ///
     /// # Errors
-    /// A sentence that names the variable that is missing.
+    /// A sentence that names the missing variable.
     pub fn new(aws: &Aws, config: &Config, age_ms: u64) -> Result<Self, String> {
         Ok(Self {
             secret: CachedSecret::new(aws, required("PROVIDER_SECRET_ID")?, age_ms, READ_MS_MAX),
@@ -39,23 +39,23 @@ impl KeyedProviders {
         })
     }
 
-    /// The key that the configured provider is called with.
+    /// The key for the configured provider.
     ///
     /// # Errors
-    /// A sentence that names the providers there are.
+    /// A sentence that names the available providers.
     pub fn key(&self) -> Result<Key, String> {
         providers::key_of(&self.config.provider)
     }
 
-    /// The providers that there are keys for; none before the first key is stored.
+    /// The providers that have keys; empty before the first key is stored.
     ///
     /// # Errors
-    /// When the secret was never read, or the configured provider's settings cannot be used.
+    /// The secret was never read, or the configured provider's settings are unusable.
     pub async fn get(&self, now_ms: Ms) -> Result<Named, String> {
         self.named(self.secret.fresh(now_ms).await?)
     }
 
-    /// The same with other keys, if others stand in the secret now.
+    /// Clients with new keys, if the secret has changed.
     ///
     /// # Errors
     /// As [`Self::get`].

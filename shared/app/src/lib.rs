@@ -1,4 +1,4 @@
-//! What the functions do with chats, sandboxes, agents and the cloud.
+//! Use cases of the functions: chats, sandboxes, agents and the cloud brought together.
 
 pub mod accounts;
 pub mod agent_log;

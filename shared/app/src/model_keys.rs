@@ -1,4 +1,4 @@
-//! The cheapest question that a model provider answers only to a valid key: nothing is generated, nothing is paid.
+//! The cheapest request that a vendor answers only with a valid key: nothing is generated, nothing is paid.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
-/// A company whose models the agent calls with the operator's key.
+/// A vendor whose models the agent calls with the operator's key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ModelProvider {
     /// Anthropic: models called `anthropic/…`.
@@ -21,10 +21,10 @@ pub enum ModelProvider {
 }
 
 impl ModelProvider {
-    /// All of them, in the order in which they are told.
+    /// All vendors, in the order in which they are listed.
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::OpenRouter];
 
-    /// The one whose key this is, if it is one's.
+    /// The vendor of this key; `None` if it is not a vendor's key.
     #[must_use]
     pub const fn of(key: Key) -> Option<Self> {
         match key {
@@ -35,7 +35,7 @@ impl ModelProvider {
         }
     }
 
-    /// What its models' names begin with, before the slash.
+    /// Prefix of its models' names, before the slash.
     #[must_use]
     pub const fn prefix(self) -> &'static str {
         match self {
@@ -45,7 +45,7 @@ impl ModelProvider {
         }
     }
 
-    /// Base of its API.
+    /// Base URL of its API.
     #[must_use]
     pub const fn base(self) -> &'static str {
         match self {
@@ -59,7 +59,7 @@ impl ModelProvider {
         match self {
             Self::Anthropic => "models?limit=1",
             Self::OpenAi => "models",
-            // Its list of models is open to everybody; this one is about the key.
+            // Its list of models is public; this endpoint describes the key.
             Self::OpenRouter => "key",
         }
     }
@@ -76,18 +76,18 @@ impl ModelProvider {
     }
 }
 
-/// The question about a key, as it can be asked from another place than here.
+/// A request that checks a key; it can also be sent from elsewhere.
 pub struct Question {
     provider: ModelProvider,
     base: String,
 }
 
 impl Question {
-    /// About this server's key; `None` if nobody is known who could be asked.
+    /// Asks this key's server; `None` if no server to ask is known.
     #[must_use]
     pub fn about(key: &ModelKey) -> Option<Self> {
         if let Some(base) = key.endpoint.clone() {
-            // Whoever speaks that protocol lists its models so.
+            // Every server with that protocol lists its models this way.
             let provider = ModelProvider::OpenAi;
             return Some(Self { provider, base });
         }
@@ -100,13 +100,13 @@ impl Question {
         Some(Self { provider, base })
     }
 
-    /// Where it is asked.
+    /// URL of the request.
     #[must_use]
     pub fn url(&self) -> String {
         format!("{}/{}", self.base.trim_end_matches('/'), self.provider.path())
     }
 
-    /// The header that holds the key, or what stands for it.
+    /// The header with the key or its placeholder.
     #[must_use]
     pub fn header(&self, key: &str) -> String {
         match self.provider {
@@ -117,13 +117,13 @@ impl Question {
         }
     }
 
-    /// Who is asked.
+    /// Host of the request.
     #[must_use]
     pub fn host(&self) -> &str {
         host_of(&self.base)
     }
 
-    /// Asks it from here.
+    /// Sends the request from here.
     pub async fn asked(&self, key: &Secret) -> KeyState {
         look(self.provider, &self.base, key).await
     }
@@ -144,20 +144,20 @@ impl fmt::Display for ModelProvider {
     }
 }
 
-/// What a provider says of a key.
+/// A vendor's verdict on a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum KeyState {
-    /// It counts; what else the provider said, in a few words.
+    /// Valid; with further details from the vendor, in a few words.
     Valid(String),
-    /// The provider refuses it: it was revoked, or belongs to somebody else.
+    /// Refused: revoked, or somebody else's.
     Refused,
-    /// It counts, but may not ask this; it may still be good for models.
+    /// Valid, but not permitted to ask this; it may still work for models.
     Restricted,
-    /// It could not be told: try again.
+    /// Unknown: try again.
     Unclear(String),
 }
 
-/// Asks a provider about a key.
+/// Checks a key with its vendor.
 pub async fn look(provider: ModelProvider, base: &str, key: &Secret) -> KeyState {
     let answer = match ask(provider, base, key).await {
         Ok(answer) => answer,
@@ -166,7 +166,7 @@ pub async fn look(provider: ModelProvider, base: &str, key: &Secret) -> KeyState
     judged(&answer, |said| told(provider, said))
 }
 
-/// Asks an OpenAI-compatible endpoint about a key, by the list of its models.
+/// Checks a key with an OpenAI-compatible endpoint, by listing its models.
 pub async fn look_at_endpoint(base: &str, key: &Secret) -> KeyState {
     match models(base, Some(key)).await {
         Ok(answer) => judged(&answer, |_| String::new()),
@@ -201,7 +201,7 @@ async fn ask(provider: ModelProvider, base: &str, key: &Secret) -> Result<Answer
     http.send(provider.asked(&http, base, key)?).await
 }
 
-/// Only numbers are told: OpenRouter names a key by a part of it.
+/// Only numbers are shown: OpenRouter labels a key with a part of it.
 fn told(provider: ModelProvider, said: &Value) -> String {
     match provider {
         ModelProvider::OpenRouter => match said["data"]["limit_remaining"].as_f64() {

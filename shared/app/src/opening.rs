@@ -1,8 +1,9 @@
-//! A Discord task that has no thread yet: make the thread, then pass the prompt on into its group.
+//! A Discord task that has no thread yet: creates the thread, then passes the prompt on into its group.
 //!
-//! Repeatable as a whole: the anchor is the deferred answer itself (or bears a nonce), the thread's id is the
-//! anchor's, and the prompt keeps its id, so that a crash in between costs nothing. What passes is waited out: once the
-//! interaction's token has ended the anchor, or the word that nothing came of it, is a message of the bot in the channel.
+//! Every step can be repeated: the anchor is the deferred answer itself (or bears a nonce), the thread's id is the
+//! anchor's, and the prompt keeps its id, so a crash in between costs nothing. Transient failures are waited out. Once
+//! the interaction's token has expired, the anchor, or the notice that the thread could not be created, is a message of
+//! the bot in the channel.
 
 use bobbin_chat::Say;
 use bobbin_cloud::store::Store;
@@ -48,7 +49,7 @@ async fn step(lane: &Lane<'_>, open: &Open, arrival: Arrival) -> Result<(), Fail
 }
 
 async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arrival) -> Verdict {
-    // Who may not start one is only told so.
+    // Somebody who may not start a task is only told so.
     let by_rule = matches!(failure, Failure::TurnFailed { .. });
     let words = match failure {
         Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
@@ -69,7 +70,7 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
     verdict
 }
 
-/// Tells who asked that no thread was made for their task.
+/// Tells the requester that no thread was created for their task.
 pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
     let told = lane.chat.tell(&open.reply, Say::Unopened { open, words });
     let Err(failure) = told.await else {
@@ -86,7 +87,7 @@ pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -
     })
 }
 
-/// Nobody gets a thread for a task that would only be refused in it.
+/// No thread is created for a task that would only be refused in it.
 async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
     let tenant = Tenant::discord(&open.guild);
     let settings = store.settings(&tenant).await.map_err(|e| e.failure())?;

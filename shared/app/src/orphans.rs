@@ -1,7 +1,7 @@
-//! Sandboxes that the provider lists, judged by the records: whose they are, and whether they belong to nobody.
+//! Sandboxes that the provider lists, judged by the records: who owns them, and whether they are orphans.
 //!
-//! The sweeper and the operator's command line judge by this one rule (`bobbin_core::protocol::decide::orphan`). The caller lists
-//! first; the records are read here, after it.
+//! The sweeper and the operator's command line share this rule (`bobbin_core::protocol::decide::orphan`). The caller
+//! lists first; the records are read here, afterwards.
 
 use std::collections::BTreeSet;
 
@@ -14,25 +14,25 @@ use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_sandbox::Sandbox;
 use bobbin_sandbox::labels::LABEL_STACK_ID;
 
-/// What a listed sandbox is.
+/// Verdict on a listed sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Judged {
-    /// It is the present generation of its thread, or too young to be judged.
+    /// The present generation of its thread, or too young to be judged.
     Spared,
-    /// Its record gave it up as vanished: it is kept for a while beside the next generation.
+    /// Its record gave it up as vanished: kept for a while beside the next generation.
     Kept,
-    /// Its record gave it up as vanished, and takes it back once it looks again.
+    /// Its record gave it up as vanished, and takes it back at the next reconcile.
     TakenBack,
-    /// It belongs to no live generation.
+    /// Belongs to no live generation.
     Orphan,
-    /// It carries our stack's name, but not its thread, generation or time of creation, or neither the stack's id nor a
-    /// record: left for a person.
+    /// Has our stack's name, but lacks thread, generation or creation time, or has neither the stack's id nor a record:
+    /// left for a person.
     Unknown,
-    /// Another stack of the same name made it.
+    /// Created by another stack of the same name.
     Foreign,
 }
 
-/// Whose it is by its labels, and when it was made.
+/// Its owner by its labels, its generation and its creation time.
 #[must_use]
 pub fn origin(sandbox: &Sandbox) -> Option<(SandboxKey, u32, Ms)> {
     let (key, generation) = sandbox.owner()?;
@@ -58,7 +58,7 @@ pub fn judged(
         Fate::Spared => Judged::Spared,
         Fate::Kept => Judged::Kept,
         Fate::TakenBack => Judged::TakenBack,
-        // It may be a namesake's: only a record of its thread says that it is ours.
+        // It may belong to another stack of this name: only a record of its thread says that it is ours.
         Fate::Orphan if record.is_none() && !sandbox.labels.contains_key(LABEL_STACK_ID) => {
             Judged::Unknown
         }
@@ -66,17 +66,17 @@ pub fn judged(
     }
 }
 
-/// Whose record has to be read to judge it: nobody's where it is spared, foreign or unreadable whatever that says.
+/// The owner whose record decides; `None` if the sandbox is spared, foreign or unreadable whatever the record says.
 fn suspected(sandbox: &Sandbox, stack_id: &str, now_ms: Ms, graces: Graces) -> Option<SandboxKey> {
     let (key, generation, created_ms) = origin(sandbox)?;
     let is_old = is_orphan(None, generation, created_ms, now_ms, graces.young_ms);
     (is_old && !sandbox.is_foreign(stack_id)).then_some(key)
 }
 
-/// Reads the records and judges each, in their order: at most [`RECORDS_MAX`] sandboxes.
+/// Reads the records and judges each sandbox, in the given order: at most [`RECORDS_MAX`] sandboxes.
 ///
 /// # Errors
-/// For each by itself, [`StoreError`]: without its record no sandbox is judged.
+/// [`StoreError`] for each sandbox whose record could not be read: it is not judged.
 pub async fn judge_all(
     store: &Store,
     stack_id: &str,
@@ -85,7 +85,7 @@ pub async fn judge_all(
     graces: Graces,
 ) -> Vec<Result<Judged, StoreError>> {
     let owner = |sandbox: &Sandbox| suspected(sandbox, stack_id, now_ms, graces);
-    // Two generations of one sandbox have one record, and a batch must not ask for it twice.
+    // Two generations of a sandbox share one record, and a batch must not ask for it twice.
     let owners: BTreeSet<SandboxKey> = sandboxes.iter().filter_map(owner).collect();
     let read = store.sandboxes(&owners).await;
     let judge = |sandbox: &Sandbox| {

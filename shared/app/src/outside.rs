@@ -1,4 +1,4 @@
-//! What an agent leaves that works in another sandbox than its own: it is read there, and that one ends with it.
+//! Results of an agent that works in a tool sandbox: they are read there, and the tool sandbox ends with the agent's.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ struct Code {
 }
 
 impl Performing<'_> {
-    /// What was left in the sandbox with the code; nothing where that does not run.
+    /// Results left in the sandbox with the code; none if it does not run.
     pub(crate) async fn left_outside(&self, target: Target<'_>, effect: &AgentEffect) -> Event {
         let code = match self.code(target).await {
             Ok(code) => code,
@@ -46,7 +46,7 @@ impl Performing<'_> {
         found.unwrap_or_else(Event::Failed)
     }
 
-    /// The bytes of a file that is to be shown, from the sandbox with the code.
+    /// The bytes of a file to be shown, from the sandbox with the code.
     pub(crate) async fn artifact_outside(
         &self,
         target: Target<'_>,
@@ -58,7 +58,7 @@ impl Performing<'_> {
         code.sandboxes.fetch_artifact(there, code.generation, file).await
     }
 
-    /// Asks that the sandbox with the code ends with that of its agent, in a group of its own, under a name that makes a repeat
+    /// Asks the sandbox with the code, in its own group, to end with its agent's. The message id makes a repeat
     /// harmless.
     pub(crate) async fn end_tools(
         &self,
@@ -88,7 +88,7 @@ impl Performing<'_> {
         }))
     }
 
-    /// The record of a sandbox, another one than the delivery's.
+    /// The record of a sandbox other than the delivery's.
     pub(crate) async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
         let read = self.parts.store.sandbox_record(key).await;
         read.map_err(|error| error.failure())
@@ -96,7 +96,7 @@ impl Performing<'_> {
 }
 
 impl Code {
-    /// The same turn, where the code is.
+    /// The same turn in the sandbox with the code.
     fn target<'a>(&'a self, target: Target<'a>) -> Target<'a> {
         Target {
             thread: target.thread,

@@ -1,7 +1,7 @@
-//! Shows somebody what runs for them: on their Home in Slack, or as the answer to a command.
+//! Shows a person's running tasks: on their Home in Slack, or as the answer to a command.
 //!
-//! Reads only, and only what the due index knows of their tenant: threads with a sandbox or a run. Repeatable as a whole;
-//! the overviews of one person are one group of the queue, so the newest is shown last.
+//! Read-only, and limited to what the due index knows of their tenant: threads with a sandbox or a run. Every step can
+//! be repeated; the overviews of one person are one group of the queue, so the newest is shown last.
 
 use bobbin_chat::Home;
 use bobbin_cloud::store::DUE_SHARDS;
@@ -18,12 +18,12 @@ use bobbin_core::tenant::access::Refusal;
 use crate::arrival::Arrival;
 use crate::control::{Lane, dropped};
 
-/// Ended turns of one thread that are looked up: others of the thread may have asked for some of them.
+/// Ended turns read per thread: some may have been asked for by others.
 const ENDED_OF_THREAD_MAX: usize = 5;
-/// Threads whose ended turns are looked up.
+/// Threads whose ended turns are read.
 const THREADS_WITH_ENDED_MAX: usize = 5;
 
-/// Shows a person what runs for them, and what has ended of late.
+/// Shows a person their running and recently ended tasks.
 pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Verdict {
     let Err(failure) = step(lane, overview, arrival.now_ms).await else {
         return Verdict::Done;
@@ -40,7 +40,7 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
     let own = own_thread(wanted)?;
     let chat = lane.chat.of(&own)?;
     let user = wanted.by.id.as_str();
-    // Slack's requests say nothing of who somebody is.
+    // Slack's requests do not say who somebody is.
     let member = chat.member(user, &Membership::default()).await?;
     let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
     if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
@@ -63,13 +63,13 @@ async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Fail
     chat.show_overview(wanted, Home::Open(&picture)).await
 }
 
-/// The direct messages of who asks, as a thread: nothing runs in it.
+/// The requester's direct messages as a thread: nothing runs in it.
 fn own_thread(wanted: &Overview) -> Result<ThreadKey, Failure> {
     ThreadKey::slack(&wanted.team, &wanted.by.id, "0")
         .map_err(|e| Failure::NonRecoverable { advice: e.to_string() })
 }
 
-/// Makes the change that was asked for there; what came of it, in words.
+/// Makes the change requested there; returns the result in words.
 async fn change(
     lane: &Lane<'_>,
     wanted: &Overview,
@@ -97,7 +97,7 @@ async fn change(
     lane.changed(&control, change, settings, now_ms).await.map(Some)
 }
 
-/// What runs for the person and what has ended of late, in all channels or in one.
+/// The person's running and recently ended tasks, in all channels or in one.
 async fn picture(
     lane: &Lane<'_>,
     wanted: &Overview,
@@ -123,7 +123,7 @@ async fn picture(
     Ok(picture)
 }
 
-/// The records of the tenant's threads that the due index knows, the most recently used first.
+/// Records of the tenant's threads in the due index, most recently used first.
 async fn records(
     lane: &Lane<'_>,
     wanted: &Overview,
@@ -139,11 +139,11 @@ async fn records(
         let found = lane.store.armed_of(shard, &prefix).await;
         threads.extend(found.map_err(|e| e.failure())?);
     }
-    // Their direct messages may be one thread, whose key does not name the channel.
+    // Direct messages may be one thread whose key does not name the channel.
     if channel.is_some_and(|channel| channel.starts_with('D')) {
         threads.extend(ThreadKey::slack_direct(team, &wanted.by.id));
     }
-    // Slack's times are in the keys: the newest conversations first, where there are too many.
+    // Slack's keys contain times: keep the newest conversations if there are too many.
     threads.sort_by(|a, b| root(b).cmp(root(a)));
     threads.truncate(THREADS_MAX);
     let mut records = lane.store.records(&threads).await.map_err(|e| e.failure())?;
@@ -154,7 +154,7 @@ async fn records(
 fn root(thread: &ThreadKey) -> &str {
     match thread {
         ThreadKey::Slack { root_ts, .. } => root_ts,
-        // Has no time: it comes first.
+        // Has no time: sorts first.
         ThreadKey::SlackDirect { .. } => "~",
         _ => "",
     }

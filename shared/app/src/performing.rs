@@ -1,4 +1,4 @@
-//! One effect, performed for real by the clients, on the target that it names.
+//! Performs one effect with the clients, on the target that it names.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -27,8 +27,8 @@ use crate::visibility::Visibility;
 use crate::world::{Parts, count_failure, counted};
 use crate::{catalogue, providers};
 
-/// The agent has this long to say what it offers. The first answer takes as long as its boot for the project (4 s,
-/// measured on 1.18.33, and more on a busy machine), which the prompt would wait for as well.
+/// Longest wait for the agent to say what it offers. The first answer takes as long as its boot for the project (4 s,
+/// measured on 1.18.33, more on a busy machine); the prompt would wait for that as well.
 const OFFER_MS_MAX: u64 = 20_000;
 
 /// An effect that is being performed.
@@ -36,7 +36,7 @@ pub(crate) struct Performing<'a> {
     pub(crate) parts: &'a Parts,
     pub(crate) asked: &'a Addressed<'a>,
     visibility: &'a Visibility,
-    /// The control flags, once they were read for this effect.
+    /// The control flags, once this effect has read them.
     read: Mutex<Option<ControlFlags>>,
 }
 
@@ -49,7 +49,7 @@ impl<'a> Performing<'a> {
         Self { parts, asked, visibility, read: Mutex::default() }
     }
 
-    /// The control flags, where they were read meanwhile.
+    /// The control flags, if this effect read them.
     pub(crate) fn read(self) -> Option<ControlFlags> {
         self.read.into_inner().unwrap_or_else(PoisonError::into_inner)
     }
@@ -78,7 +78,7 @@ impl<'a> Performing<'a> {
             Effect::Chat(ChatEffect::Tell { thread: told, turn, word, archive }) => {
                 let chat = &self.parts.chat;
                 match chat.tell_thread(told, turn, word, *archive).await {
-                    // Who cannot be told is not waited for.
+                    // Not retried if the chat cannot be reached at all.
                     Ok(()) | Err(Failure::NonRecoverable { .. }) => {
                         Event::Told { thread: told.clone() }
                     }
@@ -135,7 +135,7 @@ impl<'a> Performing<'a> {
         }
     }
 
-    /// Posts into the thread, or edits what stands at `at`. With a card its turn's status is shown.
+    /// Posts into the thread, or edits the post at `at`. A card also sets its turn's status.
     async fn post(
         &self,
         thread: &ThreadKey,
@@ -149,14 +149,14 @@ impl<'a> Performing<'a> {
             Err(failure) => return Event::Failed(failure),
         };
         let posted = chat.post(thread, turn, kind, at, post).await;
-        // Also when the card could not be shown: a status that stays behind would say that it still works.
+        // Also if the card could not be shown: a stale status would say that the turn still works.
         if let Post::Card(card) = post.bare() {
             chat.set_status(thread, turn, &card.state).await;
         }
         posted.map_or_else(Event::Failed, Event::Posted)
     }
 
-    /// The clients for another sandbox of the thread's tenant, as its record stands.
+    /// The clients for another sandbox of the thread's tenant, by its record.
     pub(crate) async fn sandboxes_of(
         &self,
         thread: &ThreadKey,
@@ -185,7 +185,7 @@ impl<'a> Performing<'a> {
         sandboxes.fetch_artifact(target, target.generation, file).await
     }
 
-    /// Performs an effect of the provider unless its breaker is open, and lets the breaker know how it went.
+    /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
     async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
         let named = &self.asked.at.provider;
         let tenants = &self.parts.tenants;
@@ -226,8 +226,8 @@ impl<'a> Performing<'a> {
         event
     }
 
-    /// Whether the stack's account at this provider is the one that the records speak of. One of a tenant's own is compared when
-    /// its key is stored.
+    /// Whether the stack's account at this provider is the one on record. A tenant's own account is compared when its
+    /// key is stored.
     async fn is_same_account(&self, named: Option<&str>) -> Result<bool, Failure> {
         let is_own = self.asked.at.own_credentials;
         if is_own && named.is_none_or(|name| name == providers::OF_TENANTS) {
@@ -246,7 +246,7 @@ impl<'a> Performing<'a> {
         })
     }
 
-    /// What the agent offers, noted in the tenant's catalogue with what the turn uses. Best effort throughout.
+    /// The agent's options, recorded in the tenant's catalogue with what the turn uses. Best effort throughout.
     async fn list_options(&self, target: Target<'_>, used: &Selection) -> AgentOptions {
         let thread = target.thread;
         let asked = async {

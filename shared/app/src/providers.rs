@@ -1,4 +1,4 @@
-//! The providers that there are: a further one is a folder of `bobbin-sandbox` and a line here.
+//! The providers: another one is a folder of `bobbin-sandbox` and a line here.
 
 use std::sync::Arc;
 
@@ -15,32 +15,31 @@ use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
 use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings, hosts_of};
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 
-/// What a sandbox is built from where no snapshot is configured, and what the snapshot is built from.
+/// Dockerfile of sandboxes if no snapshot is configured, and of the snapshot itself.
 pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
 
-/// The port of the agent's server, which gets a route where ports have to be named beforehand.
+/// The port of the agent's server; it gets a route if ports must be declared in advance.
 const AGENT_PORT: u16 = 4096;
-/// The variable that names another port to it, where several sandboxes share one loopback.
+/// The variable that sets another port, used if several sandboxes share one loopback.
 const AGENT_PORT_VARIABLE: &str = "OPENCODE_PORT";
 
-/// Makes a provider's client from the settings and the key.
+/// Builds a provider's client from the settings and the key.
 type Make = fn(&ProviderSettings<'_>, &str) -> Result<Arc<dyn Provider>, String>;
 
-/// A provider, as this crate knows it.
 struct Registered {
     name: &'static str,
     key: Key,
     make: Make,
 }
 
-/// Every provider. The first one runs the sandboxes of tenants with an account of their own.
+/// Every provider. The first one runs the sandboxes of tenants with their own account.
 const REGISTERED: [Registered; 3] = [
     Registered { name: "daytona", key: Key::DaytonaApiKey, make: daytona },
     Registered { name: "vercel", key: Key::VercelToken, make: vercel },
     Registered { name: "ssh", key: Key::SshKey, make: ssh },
 ];
 
-/// What the providers are called, the one of tenants' own accounts first.
+/// Names of the providers, first the one for tenants' own accounts.
 pub const PROVIDERS: [&str; REGISTERED.len()] = {
     let mut names = [""; REGISTERED.len()];
     let mut at = 0;
@@ -51,29 +50,29 @@ pub const PROVIDERS: [&str; REGISTERED.len()] = {
     names
 };
 
-/// The provider at which tenants have accounts of their own.
+/// The provider at which tenants have their own accounts.
 pub const OF_TENANTS: &str = REGISTERED[0].name;
 
-/// What the providers' sandboxes are made of.
+/// Settings of all providers.
 #[derive(Clone, Copy)]
 pub struct ProviderSettings<'a> {
-    /// Name of the one that a stack uses where nothing else is said.
+    /// Name of the stack's default provider.
     pub provider: &'a str,
     /// Name of the stack.
     pub stack: &'a str,
-    /// The stack's own id.
+    /// Id of the stack.
     pub stack_id: &'a str,
-    /// Base of Daytona's control API.
+    /// Base URL of Daytona's control API.
     pub daytona_api: &'a str,
-    /// Name of a prepared image at Daytona; empty builds one.
+    /// Name of a prepared image at Daytona; empty: one is built.
     pub daytona_snapshot: &'a str,
-    /// Base of Vercel's API.
+    /// Base URL of Vercel's API.
     pub vercel_api: &'a str,
-    /// The team at Vercel, by id.
+    /// Id of the team at Vercel.
     pub vercel_team_id: &'a str,
-    /// The project at Vercel, by id.
+    /// Id of the project at Vercel.
     pub vercel_project_id: &'a str,
-    /// Image in Vercel's registry; empty is Vercel's own.
+    /// Image in Vercel's registry; empty: Vercel's own image.
     pub vercel_image: &'a str,
     /// The hosts that run sandboxes over SSH.
     pub ssh_hosts: &'a [serde_json::Value],
@@ -100,7 +99,7 @@ impl<'a> From<&'a Config> for ProviderSettings<'a> {
 }
 
 impl<'a> ProviderSettings<'a> {
-    /// For the stack of this name and id, as its parameter says; without a prepared image.
+    /// Settings for the stack with this name and id, from its parameter; without a prepared image.
     #[must_use]
     pub fn of(stack: &'a str, stack_id: &'a str, overrides: &'a Overrides) -> Self {
         Self {
@@ -118,19 +117,19 @@ impl<'a> ProviderSettings<'a> {
         }
     }
 
-    /// The provider of this name, called with this key; without one every call says that it is missing.
+    /// The provider with this name and key; without a key every call reports that it is missing.
     ///
     /// # Errors
-    /// A sentence that names the setting that cannot be used.
+    /// A sentence that names the unusable setting.
     pub fn made(&self, name: &str, key: &str) -> Result<Arc<dyn Provider>, String> {
         (registered(name)?.make)(self, key)
     }
 }
 
-/// The key that the provider of this name is called with.
+/// The key for the provider with this name.
 ///
 /// # Errors
-/// A sentence that names those there are.
+/// A sentence that names the available providers.
 pub fn key_of(name: &str) -> Result<Key, String> {
     registered(name).map(|found| found.key)
 }
@@ -150,11 +149,11 @@ pub struct Providers {
 }
 
 impl Providers {
-    /// Those whose keys and settings are there, and the one that is configured. A further one whose settings cannot be used is
-    /// told in the log and left out: nobody's work at the configured one ends with it.
+    /// The providers that have keys and settings, and the configured one. Another one with unusable settings is logged
+    /// and left out: work at the configured one goes on.
     ///
     /// # Errors
-    /// A sentence that names the setting of the configured one that cannot be used.
+    /// A sentence that names the unusable setting of the configured provider.
     pub fn new(settings: &ProviderSettings<'_>, keys: &ProviderSecret) -> Result<Self, String> {
         let configured = registered(settings.provider)?.name;
         let mut all = Vec::new();
@@ -183,7 +182,7 @@ impl Providers {
         Ok(Self { all, default })
     }
 
-    /// The provider of this name; none where the stack has no key for it, or does not know it.
+    /// The provider with this name; `None` if the stack has no key for it or does not know it.
     #[must_use]
     pub fn of(&self, name: &str) -> Option<Arc<dyn Provider>> {
         let mut all = self.all.iter();
@@ -193,7 +192,7 @@ impl Providers {
     /// The provider that a sandbox's record names; without a name the configured one.
     ///
     /// # Errors
-    /// Words for people that say which there are.
+    /// Words for people that list the available providers.
     pub fn named(&self, name: Option<&str>) -> Result<Arc<dyn Provider>, Failure> {
         let Some(name) = name else {
             return Ok(self.configured());
@@ -206,34 +205,34 @@ impl Providers {
         })
     }
 
-    /// The one that sandboxes are made at where nothing else is said.
+    /// The default provider of new sandboxes.
     #[must_use]
     pub fn configured(&self) -> Arc<dyn Provider> {
         Arc::clone(&self.default)
     }
 
-    /// What the provider of this name lacks or does otherwise than others, in a line for people; none where it lacks nothing.
+    /// What the provider with this name lacks or does differently, in one line for people; `None` if nothing.
     #[must_use]
     pub fn lacking(&self, name: &str) -> Option<String> {
         let words = self.of(name)?.facts().lacking();
         (!words.is_empty()).then(|| format!("{name}: {}", words.join("; ")))
     }
 
-    /// The names of those that there are.
+    /// Names of the providers.
     pub fn names(&self) -> impl Iterator<Item = &'static str> {
         self.all.iter().map(|(name, _)| *name)
     }
 }
 
-/// The provider of an account of a tenant's own, with its key.
+/// The provider of a tenant's own account, with its key.
 ///
 /// # Errors
-/// A sentence that names the setting that cannot be used.
+/// A sentence that names the unusable setting.
 pub fn of_tenant(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String> {
     ProviderSettings::from(config).made(REGISTERED[0].name, key)
 }
 
-/// The address that is set there cannot be used.
+/// The address in this setting is unusable.
 fn unusable(setting: &str) -> impl FnOnce(HttpError) -> String {
     let setting = setting.to_owned();
     move |error| format!("{setting} of the parameter Overrides: {error}")

@@ -1,4 +1,4 @@
-//! What runs agents in the way that a sandbox has ([`RuntimeMode`]).
+//! Runtimes for the mode of a sandbox ([`RuntimeMode`]).
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use bobbin_core::base::limits::FileLimits;
 use bobbin_core::records::artifacts::told_to_agent;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
-/// Said where somebody wants an agent that works outside, and nothing serves the tools.
+/// Reply if somebody wants an agent outside its sandbox and no tools are served.
 const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here: the tools for that are not served. The operator switches them on with the parameter ServeTools of the template, and a Concurrency of 200 or more; until then choose another way to run agents.";
 
-/// The mode of a stack with this `SANDBOX_RUNTIME_MODE`: the first one where that is empty.
+/// The mode of a stack with this `SANDBOX_RUNTIME_MODE`: the first one if empty.
 ///
 /// # Errors
-/// A sentence that says which there are.
+/// A sentence that lists the modes.
 pub fn configured(name: &str) -> Result<RuntimeMode, String> {
     if name.is_empty() {
         return Ok(RuntimeMode::default());
@@ -24,10 +24,10 @@ pub fn configured(name: &str) -> Result<RuntimeMode, String> {
     RuntimeMode::named(name).map_err(|unknown| format!("SANDBOX_RUNTIME_MODE: {unknown}"))
 }
 
-/// What runs agents in the sandboxes whose records say this, in a stack that is configured so.
+/// The runtime for sandboxes whose records name this mode, in a stack with this configuration.
 ///
 /// # Errors
-/// What is wrong with the name of a mode or of a model.
+/// What is wrong with the name of a mode or a model.
 pub(crate) fn runtime(
     of_stack: &str,
     recorded: Option<&str>,

@@ -1,8 +1,8 @@
-//! The sandbox side of the `World`: every effect that a provider or an agent performs, and what happened.
+//! The sandbox side of the `World`: performs every effect of a provider or an agent, and returns its event.
 //!
-//! Promised: an effect that was done before is found and not done twice; every failure comes back as an event of a
-//! class; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms
-//! do them), the record and its control flags (see [`RunContext`]), and any decision.
+//! Promised: an effect that was done before is found and not done twice; every failure comes back as a classified
+//! event; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms do
+//! them), the record and its control flags (see [`RunContext`]), and any decision.
 
 mod attach;
 mod changes;
@@ -50,21 +50,21 @@ pub use workspace::{NoWorkspace, Workplace};
 
 use crate::agents;
 
-/// Getting ready for an effect holds up the write of its intent no longer than this.
+/// Longest time for which preparing an effect delays the write of its intent.
 const PREPARE_MS_MAX: u64 = 3_000;
-/// Between two looks for a Stop while a sandbox is waited for.
+/// Interval of checks for a Stop while waiting for a sandbox.
 const CANCEL_LOOK_MS: u64 = 1_000;
-/// Clients kept in memory; more are forgotten, and made again when needed.
+/// Clients kept in memory; more are dropped, and rebuilt when needed.
 const CLIENTS_MAX: usize = 1_000;
 
-/// What an effect is performed on: a thread's work, in the sandbox that the thread has or shares, in a workspace of it.
+/// Target of an effect: a thread's work, in its own or a shared sandbox, in a workspace of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Target<'a> {
-    /// Whose turn it is: whose agent session, control flags and card.
+    /// The thread of the turn: its agent session, control flags and card.
     pub thread: &'a ThreadKey,
     /// The sandbox: its name, labels, password and tenant follow from this.
     pub sandbox: &'a SandboxKey,
-    /// Its generation.
+    /// Sandbox generation.
     pub generation: u32,
     /// Where in the sandbox the thread's turns work.
     pub workspace: &'a Workspace,
@@ -81,21 +81,22 @@ impl<'a> From<&'a target::Target> for Target<'a> {
     }
 }
 
-/// What lies beside the sandbox while a run is followed: the record's control flags, the platform, the queue, the clock.
+/// What following a run needs besides the sandbox: the record's control flags, the platform, the queue, the clock.
 pub trait RunContext: Sync {
-    /// The time as the worker's clock has it, in milliseconds since 1970.
+    /// The worker's clock, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
     /// Until when the message in hand stays invisible to others.
     fn visible_until_ms(&self) -> Ms;
-    /// The control flags as the last read or write of the record told them, where that is at hand: a look that costs no call.
+    /// The control flags from the last read or write of the record, if at hand: this costs no call.
     fn known(&self) -> Option<ControlFlags> {
         None
     }
-    /// About how many messages of threads wait in the queue, those behind a running turn among them. A failed count is none.
+    /// Approximate number of thread messages that wait in the queue, including those behind a running turn. 0 if the
+    /// count failed.
     fn waiting(&self) -> impl Future<Output = u64> + Send;
-    /// The control flags beside the record. A failed read counts as none: they are asked for again soon.
+    /// The control flags beside the record. Empty if the read failed: they are read again soon.
     fn flags(&self, thread: &ThreadKey) -> impl Future<Output = ControlFlags> + Send;
-    /// Shows the living card. Best effort: the next picture replaces it. Where it stands now, if that is elsewhere.
+    /// Shows the live card. Best effort: the next update replaces it. Returns the new post if the card moved.
     fn show(
         &self,
         thread: &ThreadKey,
@@ -105,26 +106,26 @@ pub trait RunContext: Sync {
     ) -> impl Future<Output = Option<PostRef>> + Send;
 }
 
-/// What sandboxes are made of and served by.
+/// Settings of sandboxes.
 #[derive(Clone)]
 pub struct SandboxSettings {
     /// Name of the stack: part of every sandbox's name.
     pub stack: String,
-    /// The stack's own id: part of every snapshot's name.
+    /// Id of the stack: part of every snapshot's name.
     pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
-    /// Model keys go into the sandboxes, also where the provider could keep them.
+    /// Model keys go into the sandboxes, even if the provider could keep them outside.
     pub model_keys_inside: bool,
-    /// The tenant whose model keys these are; none: the stack's.
+    /// The tenant whose model keys these are; `None`: the stack's.
     pub keys_of: Option<Tenant>,
-    /// Where daemons say that something has happened; empty where they have nowhere to.
+    /// Where daemons send nudges; empty: nowhere.
     pub nudge_url: String,
-    /// Secret of the stack, from which each server's password is derived, and by which a daemon's word is signed.
+    /// Secret of the stack, from which each server's password is derived and with which nudges are signed.
     pub stack_key: String,
-    /// Base of Discord's API: its attachments may be loopback only if it is.
+    /// Base URL of Discord's API: its attachments may be on loopback only if this is.
     pub discord_api: String,
-    /// Base of Slack's API, likewise.
+    /// Base URL of Slack's API, likewise.
     pub slack_api: String,
     /// Bot token, sent only to Slack's hosts when a file is fetched. `None` without Slack.
     pub slack_bot_token: Option<String>,
@@ -141,7 +142,7 @@ pub struct Sandboxes {
     http: Http,
     files: FileSources,
     clients: Mutex<HashMap<String, Arc<dyn Agent>>>,
-    /// When those are deleted whose time could not be extended when that was last tried.
+    /// When each sandbox is deleted, if its time could not be extended at the last attempt.
     ends: Mutex<HashMap<String, Ms>>,
 }
 
@@ -152,10 +153,10 @@ impl std::fmt::Debug for Sandboxes {
 }
 
 impl Sandboxes {
-    /// Ready to perform.
+    /// Ready to perform effects.
     ///
     /// # Errors
-    /// [`HttpError::Refused`] when the provider's address may not be spoken to.
+    /// [`HttpError::Refused`] if the provider's address is not allowed.
     pub fn new(
         settings: SandboxSettings,
         provider: Arc<dyn Provider>,
@@ -173,7 +174,7 @@ impl Sandboxes {
         })
     }
 
-    /// Providers whose models can be chosen.
+    /// Vendors whose models can be chosen.
     #[must_use]
     pub fn providers(&self) -> &[String] {
         self.runtime.facts().providers
@@ -192,7 +193,7 @@ impl Sandboxes {
         agent.options().await.map_err(|e| e.failure)
     }
 
-    /// Gets the client of a sandbox's server ready, if it is not: what it cannot get, the next effect gets by itself.
+    /// Prepares the client of a sandbox's server if necessary; after a failure the next effect prepares it itself.
     pub async fn prepare(&self, sandbox: &SandboxKey, generation: u32) {
         let got = self.agent(sandbox, generation);
         let _ = timeout(Duration::from_millis(PREPARE_MS_MAX), got).await;
@@ -320,8 +321,8 @@ impl Sandboxes {
         stopped.map(|_| Event::Aborted).map_err(|e| e.failure)
     }
 
-    /// Ends a run for the control lane: only if the agent is answering a prompt of this turn (by its message ids) at this
-    /// moment. A later abort could hit the next prompt, and whoever follows the run aborts it too.
+    /// Ends a run for the control lane: only if the agent is answering a prompt of this turn (by its message ids) at
+    /// this moment. A later abort could hit the next prompt, and the worker that follows the run aborts it too.
     ///
     /// # Errors
     /// The class of the failure.
@@ -337,8 +338,8 @@ impl Sandboxes {
         stopped.map(drop).map_err(|e| e.failure)
     }
 
-    /// Ends a run that no turn follows any more, and waits until the agent has nothing to do. A server that goes on in spite
-    /// of that is ended, with whatever runs in the sandbox's other workspaces.
+    /// Ends a run that no turn follows any more, and waits until the agent is idle. A server that goes on regardless is
+    /// ended, together with everything in the sandbox's other workspaces.
     async fn end_run(&self, target: Target<'_>, run: &StrayRun) -> Result<(), Failure> {
         let agent = self.agent_in(target, run.generation).await?;
         let stray = RunStop::Stray { messages: &run.messages };
@@ -350,10 +351,10 @@ impl Sandboxes {
         self.ensure_server(target.sandbox, run.generation, (false, true), within_ms).await.map(drop)
     }
 
-    /// Tells the agent how a person settled its ask; an ask that is no longer open counts as told.
+    /// Sends a person's decision on an ask to the agent; an ask that is no longer open counts as answered.
     ///
     /// # Errors
-    /// The class of the failure; `TurnFailed` when the choice does not fit the ask.
+    /// The class of the failure; `TurnFailed` if the choice does not fit the ask.
     pub async fn settle(
         &self,
         target: Target<'_>,
@@ -366,7 +367,7 @@ impl Sandboxes {
         told.map_err(|e| e.failure)
     }
 
-    /// The time of an ask is over: it counts as no, unless somebody decided in time and the agent was not told yet.
+    /// The ask has expired: it counts as denied, unless somebody decided in time and the agent was not told yet.
     async fn expire<B: RunContext>(
         &self,
         context: &B,
@@ -388,7 +389,7 @@ impl Sandboxes {
         }
     }
 
-    /// By what a nudge for this turn is known; empty where no daemon is given one.
+    /// Digest that identifies this turn's nudge token; empty if daemons get none.
     pub(crate) fn nudge_mark(&self, thread: &ThreadKey, turn: &TurnId) -> String {
         let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
         let nudge = Nudge::of(url, key, thread, turn);
@@ -399,7 +400,7 @@ impl Sandboxes {
         sandbox_name(&self.settings.stack, sandbox, generation)
     }
 
-    /// The sandbox of this generation, read anew.
+    /// The sandbox of this generation, read again.
     async fn find(&self, sandbox: &SandboxKey, generation: u32) -> Result<Sandbox, Failure> {
         Ok(self.provider.observe(&self.name(sandbox, generation)).await?)
     }
@@ -408,7 +409,7 @@ impl Sandboxes {
         sandbox_password(&self.settings.stack_key, name)
     }
 
-    /// The client of this generation's server, for what happens in a workspace.
+    /// The client of this generation's server, for a workspace.
     async fn agent_in(
         &self,
         target: Target<'_>,
@@ -418,7 +419,7 @@ impl Sandboxes {
         Ok(agent.in_workspace(target.workspace))
     }
 
-    /// The client of this generation's server, for what it does anywhere.
+    /// The client of this generation's server, for any workspace.
     async fn agent(
         &self,
         sandbox: &SandboxKey,
@@ -445,13 +446,14 @@ impl Sandboxes {
         Ok(client)
     }
 
-    /// Forgets the client of a sandbox that was started, stopped or deleted: its preview is no longer true.
+    /// Drops the client of a sandbox that was started, stopped or deleted: its preview is no longer valid.
     fn forget(&self, name: &str) {
         self.clients.lock().unwrap_or_else(PoisonError::into_inner).remove(name);
     }
 }
 
-/// Waits, unless the turn is cancelled meanwhile: what was begun at the provider goes on, and the next look finds it.
+/// Waits, unless the turn is cancelled meanwhile: what was begun at the provider goes on, and the next observation
+/// finds it.
 async fn unless_cancelled<B: RunContext>(
     context: &B,
     thread: &ThreadKey,

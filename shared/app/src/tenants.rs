@@ -1,9 +1,9 @@
-//! With whose credentials sandboxes are made and models are called: the stack's, or those that a tenant has stored.
+//! The credentials with which sandboxes are created and models are called: the stack's, or a tenant's own.
 //!
-//! Promised: a tenant's key is opened for that very tenant, which is taken from the thread's key and never from what is stored; a
-//! sandbox is spoken to with the credentials that it was made with; in an account of a tenant's own no model key of the stack is
-//! ever used, because whoever holds the account could get hold of it. Opened keys are in memory alone, in clients that are
-//! dropped when another key is stored. Deliberately absent: storing and removing, which is `commands::setup`.
+//! Promised: a tenant's key is opened for that tenant only, which is taken from the thread's key and never from what is
+//! stored; a sandbox is called with the credentials that it was created with; no model key of the stack is ever used in
+//! a tenant's own account, because the account's owner could obtain it. Opened keys exist only in memory, in clients
+//! that are dropped when another key is stored. Deliberately absent: storing and removing keys (`commands::setup`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -29,7 +29,7 @@ use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
 use crate::{clients, providers};
 
-/// Tenants whose clients are kept in memory; beyond these they are made again when needed.
+/// Tenants whose clients are kept in memory; further ones are rebuilt when needed.
 const MADE_MAX: usize = 100;
 
 /// The sandboxes of every tenant.
@@ -39,32 +39,32 @@ pub struct Tenants {
     /// With the stack's own keys.
     providers: Providers,
     stack: Arc<Sandboxes>,
-    /// None where tenants have no keys of their own.
+    /// `None` if tenants have no keys of their own.
     seal: Option<Seal>,
-    /// Those beside the stack's first ones, with the sealed keys that they were made of.
+    /// All clients except the stack's first, with the sealed keys that they were built from.
     made: Mutex<HashMap<ClientsFor, Made>>,
 }
 
-/// Where sandboxes are, and with whose keys.
+/// Identifies a set of clients: whose account and keys, which provider and runtime.
 #[derive(Clone, PartialEq, Eq, Hash)]
 struct ClientsFor {
-    /// None: with the stack's keys alone.
+    /// `None`: the stack's keys alone.
     tenant: Option<Tenant>,
     /// In the tenant's own account.
     own: bool,
-    /// None: at the configured provider.
+    /// `None`: the configured provider.
     provider: Option<String>,
-    /// None: with the first runtime.
+    /// `None`: the first runtime.
     runtime: Option<String>,
 }
 
 type Made = (Vec<String>, Arc<Sandboxes>);
 
 impl Tenants {
-    /// With the stack's own keys, and what opens those of tenants.
+    /// With the stack's own keys, and the seal that opens tenants' keys.
     ///
     /// # Errors
-    /// A sentence that names the setting that cannot be used.
+    /// A sentence that names the unusable setting.
     pub fn new(aws: &Aws, config: &Config, keys: &Keys) -> Result<Self, String> {
         let arn = config.credentials_key.as_str();
         let providers = Providers::new(&config.into(), &keys.provider)?;
@@ -94,7 +94,7 @@ impl Tenants {
         self.seal.is_some()
     }
 
-    /// The address of the page for a key that somebody asks for; none where the page's address is not known.
+    /// The address of the page for a requested key; `None` if the page's address is not known.
     #[must_use]
     pub fn link(
         &self,
@@ -109,16 +109,16 @@ impl Tenants {
         Some((format!("{base}setup/{token}"), token))
     }
 
-    /// Tells a key from another.
+    /// Distinguishes one key from another.
     #[must_use]
     pub fn fingerprint(&self, key: Key, value: &Secret) -> String {
         fingerprint(self.keys.stack.stack_key.expose(), key, value.expose())
     }
 
-    /// Opens what a tenant has stored.
+    /// Opens a tenant's stored keys.
     ///
     /// # Errors
-    /// [`SealError`]; that keys are not switched on is [`SealError::Refused`].
+    /// [`SealError`]; [`SealError::Refused`] if keys are not switched on.
     pub async fn opened(
         &self,
         tenant: &Tenant,
@@ -132,7 +132,7 @@ impl Tenants {
         seal.open(sealed, &context).await
     }
 
-    /// Asks the provider of a key about it.
+    /// Checks a key with its provider.
     pub async fn tried(&self, tenant: &Tenant, key: Key, value: &Secret) -> KeyState {
         let own_endpoint = self.config.model_base_url.as_str();
         match ModelProvider::of(key) {
@@ -154,12 +154,12 @@ impl Tenants {
     /// The sandbox provider with a key.
     ///
     /// # Errors
-    /// A sentence that names the setting that cannot be used.
+    /// A sentence that names the unusable setting.
     pub fn account(&self, value: &Secret) -> Result<Arc<dyn Provider>, String> {
         providers::of_tenant(&self.config, value.expose())
     }
 
-    /// The sandboxes of a thread as it stands: with the credentials of the one that it has, or of the one that it would get.
+    /// The sandboxes for a thread: with the credentials of its sandbox, or those that a new one would get.
     ///
     /// # Errors
     /// As [`Tenants::of`].
@@ -181,24 +181,24 @@ impl Tenants {
         self.of(tenant, settings, own, (provider, runtime)).await
     }
 
-    /// Name of the provider that sandboxes are made at where nothing else is said.
+    /// Name of the default provider of new sandboxes.
     #[must_use]
     pub fn configured(&self) -> &str {
         &self.config.provider
     }
 
-    /// The providers that are set up with the stack's keys.
+    /// The providers set up with the stack's keys.
     #[must_use]
     pub fn set_up(&self) -> &Providers {
         &self.providers
     }
 
-    /// The sandboxes of a tenant: in its own account, or in the stack's at this provider, without a name at the configured one.
-    /// At a provider by name that knows no accounts of tenants' own it is the stack's. With the runtime of this name, or the
-    /// first one.
+    /// The sandboxes of a tenant: in its own account, or in the stack's at this provider (without a name, the
+    /// configured one). At a named provider without tenants' own accounts it is always the stack's. With the runtime of
+    /// this name, or the first one.
     ///
     /// # Errors
-    /// What to do when a key does not open or is not there, that KMS does not answer, or that there is no such provider.
+    /// What to do: a key does not open or is missing, KMS does not answer, or the provider does not exist.
     pub async fn of(
         &self,
         tenant: &Tenant,
@@ -251,7 +251,7 @@ impl Tenants {
     ) -> Result<Sandboxes, Failure> {
         let own = place.own;
         let of = |key: Key| opened.iter().find(|(of, _)| *of == key).map(|(_, value)| value);
-        // In an account of its own the tenant could read what is put into a sandbox, or send it elsewhere.
+        // In its own account the tenant could read what is put into a sandbox, or send it elsewhere.
         let model = |key: Key, stack: &Secret| match of(key) {
             Some(value) => value.expose().to_owned(),
             None if own => String::new(),
@@ -283,7 +283,7 @@ impl Tenants {
     }
 }
 
-/// The keys that models are called with, each as `of` says of the stack's own.
+/// The keys for calling models; `of` maps each of the stack's own keys.
 fn model_keys(keys: &Keys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
     let keys = &keys.worker;
     ModelKeys {
@@ -293,9 +293,9 @@ fn model_keys(keys: &Keys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
     }
 }
 
-/// What is said where tenants cannot store keys.
+/// Reply if tenants cannot store keys.
 pub const NOT_ON: &str = "Keys of a server's or workspace's own are not switched on here. The operator switches them on with the parameter TenantCredentials of the template.";
-/// What to do about a key that is not there or does not open.
+/// Advice for a key that is missing or does not open.
 fn again(tenant: &Tenant) -> String {
     let setup = tenant.command(Command::Setup);
     format!("Somebody who manages the server or workspace stores it again with `{setup}`.")

@@ -1,4 +1,4 @@
-//! The world for real: table, provider, agent and chats behind the core's ports.
+//! The real world: table, provider, agent and chats behind the core's ports.
 
 use std::sync::Arc;
 
@@ -30,47 +30,47 @@ use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
 use crate::visibility::Visibility;
 
-/// The world of one delivery. It keeps nothing of what it read or did.
+/// The world of one delivery. It keeps nothing that it read or did.
 pub struct Live {
     parts: Parts,
     visibility: Visibility,
-    /// What the queue knows the message in hand by; empty: it cannot be brought forward.
+    /// Receipt handle of the message in hand; empty: it cannot be brought forward.
     receipt: String,
-    /// The trace of the invocation that delivers.
+    /// Trace of the invocation.
     trace: Option<Trace>,
 }
 
-/// What a world is made of: the clients of one process, which every delivery shares.
+/// The clients of one process, shared by all deliveries.
 #[derive(Clone)]
 pub struct Parts {
-    /// Where records, flags and ledger are.
+    /// Records, flags and ledger.
     pub store: Store,
-    /// Where messages go that another group works on.
+    /// For messages to other groups.
     pub queues: Queues,
     /// Where turns are shown.
     pub chat: Arc<Chats>,
-    /// Where sandboxes and their agents are reached with the stack's own keys.
+    /// Sandboxes and their agents, with the stack's own keys.
     pub sandboxes: Arc<Sandboxes>,
-    /// The same of every tenant, with its own where it has stored some.
+    /// Sandboxes of every tenant, with its own keys if it has stored some.
     pub tenants: Arc<Tenants>,
-    /// Where a thread asks to be looked at later.
+    /// Wake-ups: a thread asks for a later poll.
     pub wakes: Wakes,
     /// Breakers of the providers.
     pub breakers: Breakers,
-    /// In which accounts the stack's own keys have been seen to be.
+    /// Accounts in which the stack's own keys have been seen.
     pub accounts: Accounts,
-    /// Where the counts of what happened go.
+    /// Counts for metrics.
     pub metrics: Metrics,
-    /// Where the parts of a turn's time go.
+    /// Spans of a turn's time.
     pub spans: Spans,
     /// How long the ledger keeps a turn.
     pub ledger_ms: u64,
-    /// How long an account is believed to be the one on record: as long as a key that may have been replaced.
+    /// How long an account is trusted to be the one on record: as long as a key that may have been replaced.
     pub account_ms: u64,
 }
 
 impl Parts {
-    /// Lets the chat know what was read, before the first post of a delivery.
+    /// Tells the chat what was read, before the first post of a delivery.
     pub fn learn(&self, thread: &ThreadKey, found: &Loaded) {
         if let (Ok(chat), Some(session)) = (self.chat.of(thread), &found.session) {
             chat.learn(session);
@@ -85,7 +85,7 @@ impl Live {
         Self { trace: parts.spans.present(), parts, visibility, receipt: String::new() }
     }
 
-    /// The same, for the message with this receipt.
+    /// For the message with this receipt.
     #[must_use]
     pub fn holding(self, receipt: &str) -> Self {
         Self { receipt: receipt.to_owned(), ..self }
@@ -95,14 +95,14 @@ impl Live {
         counted(&self.parts.metrics, error)
     }
 
-    /// Tells the operator what this write says has happened.
+    /// Logs for the operator what this write says has happened.
     fn tell(&self, Write { session, before, entries, .. }: Write<'_>) {
         let signals = signals(before, session, now_ms());
         for signal in &signals {
             let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
             let generation = session.sandbox.generation;
             match signal.turn.as_deref() {
-                // Also where it happened during another one's delivery.
+                // Also if it happened during another turn's delivery.
                 Some(turn) => {
                     tracing::info!(event, %thread, correlation_id = turn, turn, took_ms, generation, "{event}");
                 }
@@ -121,7 +121,7 @@ impl Live {
         }
     }
 
-    /// Notes for suggestions how the sandbox stands at the end of the delivery, as it was last written, where it has a name.
+    /// Records the status of a named sandbox for suggestions, as last written at the end of the delivery.
     pub async fn note_sandbox(&self, written: &Session) {
         let (key, sandbox) = (written.sandbox_key(), &written.sandbox);
         if let Some(name) = &sandbox.name {
@@ -169,7 +169,7 @@ impl World for Live {
         let mark = self.parts.sandboxes.nudge_mark(thread, &parked.turn);
         let left = self.parts.store.park(thread, parked, (&self.receipt, &mark)).await;
         match left {
-            // What there was to say was said before this delivery's own read.
+            // Anything wanted was already there for this delivery's own read.
             Ok(Left::Quiet | Left::Overtaken) => return None,
             Ok(Left::Wanted) => {}
             Err(error) => {
@@ -194,7 +194,7 @@ impl World for Live {
             | AgentEffect::FindAgentSession { .. },
         ) = asked.effect
         {
-            // What does not open now is met again by the effect.
+            // A key that does not open now fails again in the effect.
             let performing = Performing::new(&self.parts, asked, &self.visibility);
             if let Ok(sandboxes) = performing.sandboxes().await {
                 sandboxes.prepare(&asked.at.sandbox, asked.at.generation).await;
@@ -233,8 +233,8 @@ impl World for Live {
     }
 }
 
-/// Counts that the table did not do what a delivery needs, unless it is well and a newer worker's item or another write is in
-/// the way.
+/// Counts a failure of the table, unless the table is well and only a newer worker's item or another write is in the
+/// way.
 pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     if !matches!(error, StoreError::Newer(_) | StoreError::Contended(_)) {
         tracing::error!(event = TABLE_FAILED, %error, "the table did not do what a delivery needs");
@@ -242,7 +242,7 @@ pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     }
 }
 
-/// The same, as the class that it is.
+/// Counts the failure, and returns its class.
 pub(crate) fn counted(metrics: &Metrics, error: &StoreError) -> Failure {
     count_failure(metrics, error);
     error.failure()

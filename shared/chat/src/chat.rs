@@ -1,4 +1,4 @@
-//! The seam: what Bobbin wants of wherever people talk.
+//! The trait for chat platforms.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use bobbin_core::records::session::Session;
 use bobbin_core::shown::overview::Picture;
 use bobbin_core::shown::sandboxes::{Listed, Page};
 
-/// A person of a server or workspace, as far as it counts here.
+/// A person of a server or workspace: the properties that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Member {
     /// An administrator or owner of the workspace: may change its settings.
@@ -21,39 +21,41 @@ pub struct Member {
     pub outsider: bool,
 }
 
-/// What a person is told in answer to a request. Only they see it, where the platform allows that and nothing else is said.
+/// A reply to one person's request. Only they see it, if the platform allows that and the variant does not say
+/// otherwise.
 #[derive(Debug, Clone, Copy)]
 pub enum Say<'a> {
-    /// Words.
+    /// Plain text.
     Words(&'a str),
-    /// The answer to a question that they asked in a thread. It stands in the thread where the question does.
+    /// The answer to a question asked in a thread. It is posted in that thread.
     Answer {
-        /// Where they asked.
+        /// The thread of the question.
         thread: &'a ThreadKey,
-        /// Names the answer, so that it stands there once.
+        /// Id of the answer, so that it is posted once.
         id: &'a TurnId,
-        /// The answer.
+        /// Text of the answer.
         words: &'a str,
     },
-    /// That no thread was made for their task. Where the request cannot be answered any more, it is said in the channel.
+    /// Notice that no thread was created for their task. If the request cannot be answered any more, it is posted in
+    /// the channel.
     Unopened {
         /// The task.
         open: &'a Open,
         /// Why there is no thread.
         words: &'a str,
     },
-    /// A page of the sandboxes that have a name, with what can be done about each.
+    /// A page of the named sandboxes, with the possible actions for each.
     Sandboxes(&'a Page),
-    /// The question whether a sandbox is to be deleted, with what would be lost.
+    /// Asks whether to delete a sandbox, and says what would be lost.
     AskDestroy {
-        /// Where they asked for it.
+        /// The thread of the request.
         thread: &'a ThreadKey,
         /// The sandbox.
         sandbox: &'a Listed,
-        /// Now, for the ages of what would be lost.
+        /// Current time, for the ages of what would be lost.
         now_ms: Ms,
     },
-    /// What a turn changed. Too much for one person's words may come as a file in the thread, once however often somebody asks.
+    /// Changes of a turn. A long patch may come as a file in the thread, posted once however often it is requested.
     Diff {
         /// The turn's thread.
         thread: &'a ThreadKey,
@@ -76,19 +78,20 @@ impl<'a> From<&'a String> for Say<'a> {
     }
 }
 
-/// What an overview shows.
+/// Content of an overview.
 #[derive(Debug, Clone, Copy)]
 pub enum Home<'a> {
-    /// Why it shows nothing.
+    /// Why it is empty.
     Closed(&'a str),
-    /// What runs for them, and what has ended.
+    /// Running and recently ended tasks.
     Open(&'a Picture),
 }
 
-/// A chat platform. What a platform does not have is an answer, and no error, unless that is said.
+/// A chat platform. A feature that a platform lacks returns normally and not as an error, unless the method says
+/// otherwise.
 #[async_trait]
 pub trait Chat: fmt::Debug + Send + Sync {
-    /// Posts into a thread, or edits what stands at `at`. Made once, however often it is asked for.
+    /// Posts into a thread, or edits the post at `at`. Idempotent.
     async fn post(
         &self,
         thread: &ThreadKey,
@@ -98,18 +101,18 @@ pub trait Chat: fmt::Debug + Send + Sync {
         post: &Post,
     ) -> Result<PostRef, Failure>;
 
-    /// A record was read: other processes may have posted since this one last did, and the record may say where its thread's
-    /// posts stand. To be called before the first post of a delivery.
+    /// A record was read: other processes may have posted since, and the record may say where its thread's posts are.
+    /// Call before the first post of a delivery.
     fn learn(&self, _session: &Session) {}
 
-    /// Shows beside the thread the state of the turn that it works on, where the platform has a place for that. Only the
-    /// worker that holds the thread's group calls this: a turn that waits would hide the one that runs.
+    /// Shows the state of the thread's turn beside the thread, if the platform has a place for it. Only the worker that
+    /// holds the thread's group calls this: a waiting turn would hide the running one.
     async fn set_status(&self, _thread: &ThreadKey, _turn: &TurnId, _state: &CardState) {}
 
-    /// Answers a request of one person.
+    /// Answers one person's request.
     async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure>;
 
-    /// Tells people something beside a thread that cannot be written in, once however often it is asked for.
+    /// Tells people something outside a thread that cannot be written to. Idempotent.
     async fn tell_beside(
         &self,
         thread: &ThreadKey,
@@ -118,23 +121,24 @@ pub trait Chat: fmt::Debug + Send + Sync {
         words: &str,
     ) -> Result<(), Failure>;
 
-    /// Makes the thread of a task that was asked for where none is yet. Where every message has its thread this fails.
+    /// Creates the thread for a task that has none yet. Fails on platforms where every message has a thread.
     async fn open(&self, _open: &Open, _now_ms: Ms) -> Result<ThreadKey, Failure> {
         Err(without("threads that are made for a task"))
     }
 
-    /// Shows somebody what runs for them: on their own page, or as an answer. Where people have no such page this fails.
+    /// Shows a person their running tasks: on their own page, or as an answer. Fails on platforms without such a page.
     async fn show_overview(&self, _overview: &Overview, _home: Home<'_>) -> Result<(), Failure> {
         Err(without("pages of people's own"))
     }
 
-    /// Whether somebody is not known as a full member of where they ask; a full member is believed for a while. Nobody is
-    /// admitted by an error.
+    /// Why somebody does not count as a full member of the place; a full member is trusted for a while. An error admits
+    /// nobody.
     async fn outside(&self, _user: &str) -> Result<Option<Outside>, Failure> {
         Ok(None)
     }
 
-    /// Who somebody is there now. `said` is what their request says of them; a platform whose requests do not say it is asked.
+    /// A person's current status. `said` is the membership in their request; platforms whose requests do not include it
+    /// are asked.
     async fn member(&self, _user: &str, said: &Membership) -> Result<Member, Failure> {
         Ok(Member { manages: said.manages, outsider: said.outside.is_some() })
     }
@@ -147,19 +151,19 @@ fn without(what: &str) -> Failure {
     Failure::NonRecoverable { advice: format!("This chat has no {what}, so nothing was done.") }
 }
 
-/// What the platforms are reached with. A platform without application or token is off.
+/// Settings for reaching the platforms. A platform without application or token is off.
 #[derive(Clone, Copy)]
 pub struct ChatSettings<'a> {
-    /// Base of Discord's API, with its version.
+    /// Base URL of Discord's API, with its version.
     pub discord_api: &'a str,
     /// The application's id; empty without Discord.
     pub discord_application: &'a str,
     /// The bot's token. It may be empty: an interaction is answered without one.
     pub discord_bot_token: &'a str,
-    /// Base of Slack's Web API.
+    /// Base URL of Slack's Web API.
     pub slack_api: &'a str,
     /// The bot's token; empty without Slack.
     pub slack_bot_token: &'a str,
-    /// Short answers are shown on Slack while they are written.
+    /// Slack shows short answers while they are written.
     pub slack_stream_answers: bool,
 }

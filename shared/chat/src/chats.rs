@@ -1,4 +1,4 @@
-//! Which chats there are, and which one a thread is on.
+//! The available chats, and the chat of a thread.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId};
@@ -12,7 +12,7 @@ use crate::discord::Discord;
 use crate::inbound::{Known, Lookup};
 use crate::slack::Slack;
 
-/// The chats that there are: a further one is a folder, and a line in each of these functions.
+/// The available chats: another one is a folder, and a line in each of these functions.
 #[derive(Debug)]
 pub struct Chats {
     discord: Option<Discord>,
@@ -20,16 +20,16 @@ pub struct Chats {
 }
 
 impl Chats {
-    /// Those that the settings name. Discord needs no token to answer an interaction: so whoever asks there hears that the
-    /// token is missing.
+    /// The configured chats. Discord needs no token to answer an interaction: so its users hear that the token is
+    /// missing.
     ///
     /// # Errors
-    /// A sentence that names the address that cannot be used.
+    /// A sentence that names the unusable address.
     pub fn new(settings: &ChatSettings<'_>) -> Result<Self, String> {
         Ok(Self { discord: Discord::configured(settings)?, slack: Slack::configured(settings)? })
     }
 
-    /// The one that a thread is on.
+    /// The chat of a thread.
     ///
     /// # Errors
     /// A [`Failure`] with what to configure.
@@ -44,7 +44,7 @@ impl Chats {
         }
     }
 
-    /// The one that an answer goes to; none where nobody waits for one.
+    /// The chat for an answer; `None` if nobody waits for one.
     ///
     /// # Errors
     /// A [`Failure`] with what to configure.
@@ -56,10 +56,10 @@ impl Chats {
         }
     }
 
-    /// Answers a request of one person, if anybody waits for an answer.
+    /// Answers one person's request, if anybody waits for an answer.
     ///
     /// # Errors
-    /// What the failure means.
+    /// The class of the failure.
     pub async fn tell<'a>(
         &self,
         reply: &Reply,
@@ -71,11 +71,11 @@ impl Chats {
         }
     }
 
-    /// Tells another thread what became of the sandbox that it shares, once however often it is asked for, and archives the
-    /// thread where that is wanted and the platform can. A thread that is gone or closed counts as told.
+    /// Tells another thread what happened to the sandbox that it shares, and archives the thread if requested and
+    /// supported. Idempotent. A thread that is gone or closed counts as told.
     ///
     /// # Errors
-    /// What the failure means, of one that passes or that somebody has to do something about.
+    /// A transient failure, or one that somebody has to act on.
     pub async fn tell_thread(
         &self,
         thread: &ThreadKey,
@@ -95,7 +95,7 @@ impl Chats {
         }
     }
 
-    /// The values that are suggested to somebody who types, as the platform takes them.
+    /// Suggested values for a person who is typing, in the platform's format.
     #[must_use]
     pub fn suggestions(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
         if lookup.tenant.as_str().starts_with("slack:") {
@@ -105,13 +105,13 @@ impl Chats {
         }
     }
 
-    /// How an answer is cut for the platform of this thread.
+    /// The function that splits an answer for this thread's platform.
     #[must_use]
     pub fn split(thread: &ThreadKey) -> fn(&str) -> Vec<String> {
         match thread {
             ThreadKey::Discord { .. } => crate::discord::split,
             ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => crate::slack::split,
-            // Nothing is ever said there.
+            // Nothing is ever posted there.
             ThreadKey::Sandbox(_) => |text| vec![text.to_owned()],
         }
     }

@@ -1,6 +1,6 @@
-//! From what was filled in at a command to what is wanted, for both chats.
+//! Turns a command's arguments into an intent, for both chats.
 //!
-//! A command that is about nothing but where it was typed needs no line here.
+//! A command that concerns only the place where it was typed needs no line here.
 
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
@@ -11,12 +11,12 @@ use bobbin_core::tenant::settings::Kind;
 
 use crate::Sought;
 
-/// What somebody filled in at a command.
+/// The arguments of a command.
 pub(crate) trait FilledIn {
-    /// The text of an argument. The ids of files, channels, roles and people are texts.
+    /// The text of an argument. Ids of files, channels, roles and people are texts.
     fn text(&self, name: &str) -> Option<&str>;
 
-    /// The text of an argument that has to be there.
+    /// The text of a required argument.
     fn required(&self, name: &str) -> &str {
         self.text(name).unwrap_or_default()
     }
@@ -25,27 +25,27 @@ pub(crate) trait FilledIn {
     fn flag(&self, name: &str) -> bool;
 }
 
-/// Who typed it, and where.
+/// The person who typed the command, and where.
 pub(crate) struct Typist<'a> {
     pub(crate) by: &'a Person,
     pub(crate) membership: &'a Membership,
     pub(crate) in_thread: bool,
 }
 
-/// What a command asks for.
+/// Intent of a command.
 #[derive(Debug)]
 pub(crate) enum Intent {
-    /// Past what runs in the thread.
+    /// A control message, ahead of what runs in the thread.
     Control(Want),
-    /// In the thread's order.
+    /// Work in the thread's order.
     Work(Work),
 }
 
 impl Intent {
-    /// What a command asks for; a task, settings, keys and the help are read by each chat in its own way.
+    /// The intent of a command; each chat reads tasks, settings, keys and help itself.
     ///
     /// # Errors
-    /// The name of a sandbox that cannot be one, in words for the person.
+    /// An invalid sandbox name, in words for the person.
     pub(crate) fn of(
         command: Command,
         filled_in: &impl FilledIn,
@@ -76,14 +76,14 @@ impl Intent {
         }))
     }
 
-    /// Whether it is about the thread in which the command was typed.
+    /// Whether the command concerns the thread in which it was typed.
     pub(crate) fn needs_thread(&self, command: Command) -> bool {
         let is_here = matches!(self, Self::Control(Want::AskDestroy { sandbox: Which::Here }));
         is_here || command.row().reach == Reach::Thread
     }
 }
 
-/// The sandbox that an argument names.
+/// The sandbox named by an argument.
 pub(crate) fn sandbox(
     filled_in: &impl FilledIn,
     name: &str,
@@ -94,7 +94,7 @@ pub(crate) fn sandbox(
     }
 }
 
-/// What is suggested for the argument of this name; `of` says the kind of a default.
+/// Suggestions for the argument with this name; `of` returns the kind of a default.
 pub(crate) fn sought(name: &str, of: impl Fn() -> Option<Kind>) -> Option<Sought> {
     let of_command = |argument: &'static Argument| match argument.takes {
         Takes::Subcommand(arguments) => arguments,

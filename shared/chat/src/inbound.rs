@@ -1,4 +1,4 @@
-//! What became of a request of a chat platform, in one shape for all of them.
+//! The result of a chat platform's request, in one shape for all platforms.
 
 use bobbin_core::base::ids::{Ms, SandboxName, Tenant};
 use bobbin_core::base::person::Membership;
@@ -9,39 +9,39 @@ use bobbin_core::tenant::own_keys::SetupLink;
 use bobbin_core::tenant::settings::{Catalogue, Kind, Settings};
 use bobbin_http::HttpAnswer;
 
-/// What a request comes to: work for the queue, and the answer over HTTP.
+/// The result of a request: work for the queue, and the HTTP answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Inbound {
-    /// Goes on the queue before anything is answered.
+    /// Enqueued before anything is answered.
     pub enqueue: Option<Body>,
-    /// The answer, once the queue has accepted (or there is nothing to enqueue).
+    /// The answer once the queue has accepted (or nothing is enqueued).
     pub answer: HttpAnswer,
-    /// The answer when the queue does not accept.
+    /// The answer if the queue does not accept.
     pub on_queue_failure: HttpAnswer,
-    /// What happened, for the log: a few fixed words, never content.
+    /// The outcome for the log: a few fixed words, never content.
     pub note: &'static str,
-    /// The answer is better when this can be read in time.
+    /// Data that improves the answer if it can be read in time.
     pub lookup: Option<Lookup>,
-    /// What goes on the queue instead, if the settings say so.
+    /// Replacement for `enqueue`, if the settings say so.
     pub direct: Option<Box<Direct>>,
-    /// A key that came with the request: it is sealed and stored before anything goes on the queue.
+    /// A key in the request: sealed and stored before anything is enqueued.
     pub entered: Option<Entered>,
 }
 
-/// Something that was said in direct messages, as it is where all of a person's are one thread.
+/// A direct message, for tenants in which all of a person's direct messages are one thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Direct {
-    /// Whose settings say so.
+    /// The tenant whose settings decide.
     pub tenant: Tenant,
     /// When the first message of its thread was sent, by the platform's clock.
     pub sent_ms: Ms,
-    /// What goes on the queue then.
+    /// Body to enqueue in that case.
     pub body: Body,
 }
 
 impl Direct {
-    /// What goes on the queue, by the settings, read after the message was sent; `own` is what does where each direct message
-    /// is a thread of its own. Without settings both do, each in the group of its thread, and the worker decides.
+    /// Bodies to enqueue by the settings, read after the message was sent; `own` is for tenants in which each direct
+    /// message is a thread. Without settings both are enqueued, each in its thread's group, and the worker decides.
     #[must_use]
     pub fn bodies(&self, own: &Body, settings: Option<&Settings>) -> Vec<Body> {
         let copy = |one_thread: bool, said: &Body| {
@@ -59,23 +59,23 @@ impl Direct {
     }
 }
 
-/// A key that was entered in a form of the platform. What is enqueued names it by `link` and does not hold it.
+/// A key entered in a form of the platform. The enqueued body names it by `link` and does not hold it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entered {
-    /// Whose key it is.
+    /// The kind of key.
     pub key: Key,
-    /// The key as it was typed, not sealed yet.
+    /// The key as typed, not sealed yet.
     pub value: Secret,
-    /// Under which id it is stored.
+    /// The id under which it is stored.
     pub link: String,
-    /// Who entered it where.
+    /// Who entered it, and where.
     pub about: SetupLink,
-    /// The answer when it cannot be stored.
+    /// The answer if it cannot be stored.
     pub on_failure: HttpAnswer,
 }
 
 impl Inbound {
-    /// An answer with nothing behind it.
+    /// An answer without further work.
     #[must_use]
     pub fn only(answer: HttpAnswer, note: &'static str) -> Self {
         Self {
@@ -90,37 +90,37 @@ impl Inbound {
     }
 }
 
-/// Somebody types into a field that suggests values; `answer` of the inbound suggests none.
+/// A person is typing into a field with suggestions; the inbound's `answer` suggests nothing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Lookup {
-    /// Whose settings and catalogue are to be read.
+    /// The tenant whose settings and catalogue are read.
     pub tenant: Tenant,
-    /// Where they type, and as what they count there.
+    /// The person's channel, roles and permissions.
     pub membership: Membership,
-    /// Id of who types: only people who may use Bobbin are shown what others used.
+    /// Id of the person: only people who may use Bobbin are shown what others used.
     pub user: String,
-    /// What is to be suggested.
+    /// Kind of values to suggest.
     pub sought: Sought,
-    /// What they have typed so far.
+    /// Text typed so far.
     pub typed: String,
 }
 
-/// What somebody looks for who types.
+/// Kind of values that a person is looking for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sought {
     /// A repository, a model, an agent.
     Choice(Kind),
-    /// A sandbox that has a name.
+    /// A named sandbox.
     Sandbox,
 }
 
-/// What can be suggested: of these, what was asked for has been read.
+/// Values that can be suggested: only the requested ones have been read.
 #[derive(Debug, Clone, Default)]
 pub struct Known {
-    /// What there is and what was used of late.
+    /// Available and recently used values.
     pub catalogue: Catalogue,
-    /// The names of the tenant's sandboxes; how each stands is in the catalogue.
+    /// The names of the tenant's sandboxes; their status is in the catalogue.
     pub names: Vec<SandboxName>,
-    /// When that was read.
+    /// When the values were read.
     pub now_ms: Ms,
 }

@@ -1,4 +1,4 @@
-//! Where people talk: the trait [`Chat`], and a folder a platform with its types, endpoints, rendering and client.
+//! Where people talk: the trait [`Chat`], and one folder per platform with its types, endpoints, rendering and client.
 
 mod chat;
 mod chats;

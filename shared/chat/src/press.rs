@@ -1,28 +1,28 @@
-//! What the buttons and inputs of an ask are called, on every platform. Anybody can send any of these names, so they
-//! only say where to look: what they stand for is found beside the record of the ask.
+//! Names of an ask's buttons and inputs, on every platform. Anybody can send any of these names, so they only say where
+//! to look: their meaning is stored with the record of the ask.
 
 use bobbin_core::records::ask::{Choice, Field};
 
 /// A question with one choice of at most this many options has a button for each.
 pub const FEW_OPTIONS: usize = 5;
-/// A name is read only up to this length.
+/// Maximum length of a name that is parsed.
 const NAME_BYTES_MAX: usize = 4;
 
 /// A button that decides at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Press {
-    /// Permission for this one call.
+    /// Permits this one call.
     Once,
-    /// Permission for calls like this one.
+    /// Permits calls like this one.
     Always,
-    /// The agent is refused what it asks for.
+    /// Refuses the agent's request.
     Reject,
-    /// The option of the only question with this index.
+    /// Index of the option in the only question.
     Option(usize),
 }
 
 impl Press {
-    /// Its word: `once`, `always`, `reject`, or `o` and the option's index.
+    /// The button's name: `once`, `always`, `reject`, or `o` and the option's index.
     #[must_use]
     pub fn word(self) -> String {
         match self {
@@ -33,7 +33,7 @@ impl Press {
         }
     }
 
-    /// What a word stands for; none for a word that no button has.
+    /// Parses a name; `None` if no button has it.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         match word {
@@ -44,7 +44,7 @@ impl Press {
         }
     }
 
-    /// The choice that the press makes, as the record of the ask keeps it.
+    /// The choice, as stored in the record of the ask.
     #[must_use]
     pub fn choice(self) -> Choice {
         match self {
@@ -56,7 +56,7 @@ impl Press {
     }
 }
 
-/// Options of an ask's only question.
+/// A choice of options for an ask's only question.
 #[must_use]
 pub fn picked(options: Vec<usize>) -> Choice {
     Choice::Form(vec![Field::Picked { question: 0, options }])
@@ -67,16 +67,16 @@ pub fn picked(options: Vec<usize>) -> Choice {
 pub enum Input {
     /// Options of the question with this index.
     Select(usize),
-    /// Own words for it.
+    /// Free text for that question.
     Words(usize),
-    /// Numbers of its options, or own words.
+    /// Option numbers or free text for that question.
     Typed(usize),
-    /// A line a question.
+    /// One line per question.
     Lines,
 }
 
 impl Input {
-    /// Its word: `s`, `w` or `n` and the question's index, or `x`.
+    /// The input's name: `s`, `w` or `n` and the question's index, or `x`.
     #[must_use]
     pub fn word(self) -> String {
         match self {
@@ -87,7 +87,7 @@ impl Input {
         }
     }
 
-    /// What a word stands for; none for a word that no input has.
+    /// Parses a name; `None` if no input has it.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         if word == "x" {
@@ -104,7 +104,7 @@ impl Input {
         }
     }
 
-    /// What was filled into it: the values of a select, or a text.
+    /// The value entered: the values of a select, or a text.
     #[must_use]
     pub fn filled(self, values: &[String], text: &str) -> Option<Field> {
         let text = text.to_owned();

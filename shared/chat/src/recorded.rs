@@ -1,8 +1,8 @@
-//! What people find in the chats, as files to be read when a command comes or changes.
+//! Texts that people see in the chats, as recorded files to review when a command is added or changed.
 
 use std::path::PathBuf;
 
-/// Compares with the file of this name in `tests/fixtures/commands`; `BOBBIN_SNAPSHOTS=write` writes it.
+/// Compares with the file of this name in `tests/fixtures/commands`; `BOBBIN_SNAPSHOTS=write` updates it.
 pub(crate) fn assert_recorded(name: &str, now: &str) {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/fixtures/commands");
     let path = folder.join(name);

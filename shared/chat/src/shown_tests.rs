@@ -1,4 +1,4 @@
-//! What people see of the agent's work holds on every chat alike.
+//! Rules for the display of the agent's work that hold on every chat.
 
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use crate::{discord, slack};
 
-/// Every post in which something of the agent's is approved, chosen or told as a step, with this text in all places.
+/// Every post in which text of the agent is approved, chosen or shown as a step, with this text in all places.
 fn posts(text: &str) -> Vec<Post> {
     let ask = |about| Ask {
         id: "per_1".into(),
@@ -60,7 +60,7 @@ fn posts(text: &str) -> Vec<Post> {
     asks.chain([Post::Card(card)]).collect()
 }
 
-/// Every text of a body.
+/// All texts of a body.
 fn texts(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::String(text) => into.push(text.clone()),
@@ -70,7 +70,7 @@ fn texts(value: &Value, into: &mut Vec<String>) {
     }
 }
 
-/// How each chat shows a post.
+/// The rendering of a post on each chat.
 fn renderings(post: &Post) -> Vec<(&'static str, Value)> {
     use slack::render::CardStyle;
     let rendered = [CardStyle::Plan, CardStyle::Lines].map(|style| {
@@ -87,7 +87,7 @@ fn posts_contain_no_hidden_characters() {
     let characters = ('\u{0}'..='\u{e01ff}').filter(|c| {
         (is_hidden(*c) || c.is_control()) && !matches!(c, '\n' | '\t') && !c.is_whitespace()
     });
-    // A few at a time, so that nothing is cut; each lies behind a letter, where it shapes nothing.
+    // A few at a time, so that nothing is cut; each follows a letter, where it has no effect on other characters.
     let characters: Vec<char> = characters.collect();
     for some in characters.chunks(3) {
         let text: String = some.iter().flat_map(|c| ['x', *c]).collect();

@@ -1,14 +1,14 @@
-//! How AWS is reached: one configuration for every client of the SDK.
+//! AWS access: one configuration for every client of the SDK.
 //!
-//! Promised for each call: over TLS on ring with compiled-in roots, except to an endpoint that the environment names; over
-//! within the caller's bound, each attempt within less than half of it, so that a connection that died while the function
-//! was frozen costs one attempt and not the call; an answer of a bounded length; connections are shared, and dropped when
-//! they have idled. What may pass is repeated as the SDK's standard mode does. Deliberately absent: `aws-config` in a
-//! function, which reads files and asks for credentials that Lambda has already put into the environment.
+//! Promised for each call: TLS on ring with compiled-in roots, except to an endpoint that the environment names. The
+//! call ends within the caller's bound, and each attempt within less than half of it: a connection that died while the
+//! function was frozen costs one attempt, not the call. Answers have a bounded length. Connections are shared, and
+//! dropped when idle. Transient failures are retried as in the SDK's standard mode. Deliberately absent: `aws-config`
+//! in a function, which reads files and asks for credentials that Lambda has already put into the environment.
 //!
-//! A call whose answer is lost may have had its effect, and is repeated: every call that is made here is written for that.
-//! The queue knows a message by its deduplication id, a write of the table has a condition or a token, and the others read
-//! or set what stays the same.
+//! A call whose answer is lost may have had its effect, and is repeated; every call here allows for that. The queue
+//! deduplicates messages by id, a write to the table has a condition or a token, and the other calls read or set a
+//! value that stays the same.
 
 mod error;
 mod http;
@@ -38,24 +38,24 @@ pub use self::http::ANSWER_BYTES_MAX;
 pub(crate) use self::person::NO_CREDENTIALS;
 use bobbin_http::{in_sam_local, is_loopback_host};
 
-/// Requests of one call.
+/// Attempts of one call.
 pub const ATTEMPTS_MAX: u32 = 3;
-/// Before the second request of a call; twice that before the third. What is waited is a random part of it.
+/// Pause before the second attempt of a call, doubled before the third; the actual wait is a random part of it.
 const PAUSE: Duration = Duration::from_millis(200);
-/// Of a call's bound, what one of its attempts may take: two and the pause between them fit.
+/// Share of a call's bound that one attempt may take: two attempts and the pause between them fit.
 const ATTEMPT_PART: f64 = 0.45;
-/// How AWS is reached. Clones share connections.
+/// Shared AWS configuration. Clones share connections.
 #[derive(Debug, Clone)]
 pub struct Aws(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     config: SdkConfig,
-    /// Where its services are, for the words of an error.
+    /// Region or endpoint, for error messages.
     place: String,
 }
 
-/// A client of one service, and how long its calls may take.
+/// A client of one service, and the time bound of its calls.
 #[derive(Debug, Clone)]
 pub(crate) struct Bounded<C> {
     pub(crate) client: C,
@@ -64,12 +64,12 @@ pub(crate) struct Bounded<C> {
 }
 
 impl<C> Bounded<C> {
-    /// What a failed call comes to.
+    /// Converts an SDK error.
     pub(crate) fn failed<E: IntoCallError>(&self, error: E) -> CallError {
         error.told(&self.place, self.ms_max)
     }
 
-    /// An answer without what the service's protocol demands of it.
+    /// Error for an answer that lacks a field which the service's protocol requires.
     pub(crate) fn unreadable(&self, missing: &str) -> CallError {
         CallError::Unreadable {
             place: self.place.to_string(),
@@ -78,7 +78,7 @@ impl<C> Bounded<C> {
     }
 }
 
-/// A client that its first call makes: what most processes never call costs them nothing.
+/// A client created on first use: most processes never need it.
 #[derive(Debug, Clone)]
 pub(crate) struct Late<C> {
     aws: Aws,
@@ -98,12 +98,12 @@ impl<C> Late<C> {
 }
 
 impl Aws {
-    /// From the environment of a Lambda function: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
-    /// `AWS_SESSION_TOKEN`, and where something else than AWS answers `AWS_ENDPOINT_URL` and, with the certificates that
-    /// are trusted on loopback besides the compiled-in ones, `AWS_CA_BUNDLE`. An empty variable is as good as none.
+    /// Reads the environment of a Lambda function: `AWS_REGION`, `AWS_ACCESS_KEY_ID`, `AWS_SECRET_ACCESS_KEY`,
+    /// `AWS_SESSION_TOKEN`. If something other than AWS answers, also `AWS_ENDPOINT_URL` and `AWS_CA_BUNDLE`, the
+    /// certificates that are trusted on loopback besides the compiled-in ones. An empty variable counts as unset.
     ///
     /// # Errors
-    /// A sentence that names the variable that is missing or wrong.
+    /// Names the variable that is missing or wrong.
     pub fn from_environment() -> Result<Self, String> {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let var = |name: &str| {
@@ -125,10 +125,10 @@ impl Aws {
         Self::trusting(&var("AWS_REGION")?, credentials, endpoint.as_deref(), bundle.as_deref())
     }
 
-    /// With these credentials, at the services' own addresses or at one that stands for all of them.
+    /// Uses these credentials, at the services' own addresses or at one endpoint that replaces all of them.
     ///
     /// # Errors
-    /// A sentence, if the endpoint is not an address.
+    /// The endpoint is not an address.
     pub fn new(
         region: &str,
         credentials: Credentials,
@@ -137,11 +137,11 @@ impl Aws {
         Self::trusting(region, credentials, endpoint, None)
     }
 
-    /// Clients as [`Aws::new`] makes them; towards an endpoint on loopback, and nowhere else, the certificates in the file
-    /// `bundle` (PEM) are trusted too.
+    /// Like [`Aws::new`], but for an endpoint on loopback, and nowhere else, the certificates in the file `bundle`
+    /// (PEM) are trusted too.
     ///
     /// # Errors
-    /// A sentence, if the endpoint is not an address or there is no certificate in the file.
+    /// The endpoint is not an address, or the file contains no certificate.
     pub fn trusting(
         region: &str,
         credentials: Credentials,
@@ -159,7 +159,7 @@ impl Aws {
         Self::of(config, endpoint)
     }
 
-    /// With what was found of a person, or given to a function.
+    /// From a person's or a function's SDK configuration.
     fn of(config: SdkConfig, endpoint: Option<&str>) -> Result<Self, String> {
         let region = config.region().map_or("", Region::as_ref);
         let place = match endpoint {
@@ -181,13 +181,13 @@ impl Aws {
         Ok(Self(Arc::new(Inner { config, place })))
     }
 
-    /// Region of its services.
+    /// The region.
     #[must_use]
     pub fn region(&self) -> &str {
         self.0.config.region().map_or("", Region::as_ref)
     }
 
-    /// Calls of SQS, each over within `ms_max` milliseconds.
+    /// SQS client; each call ends within `ms_max` milliseconds.
     pub(crate) fn sqs(&self, ms_max: u64) -> Bounded<aws_sdk_sqs::Client> {
         self.bounded("SQS", ms_max, aws_sdk_sqs::Client::new)
     }
@@ -196,17 +196,17 @@ impl Aws {
         self.bounded("DynamoDB", ms_max, aws_sdk_dynamodb::Client::new)
     }
 
-    /// Calls of Secrets Manager.
+    /// Secrets Manager client; each call ends within `ms_max` milliseconds.
     pub(crate) fn secrets(&self, ms_max: u64) -> Bounded<aws_sdk_secretsmanager::Client> {
         self.bounded("Secrets Manager", ms_max, aws_sdk_secretsmanager::Client::new)
     }
 
-    /// A client of KMS whose calls are over within so many milliseconds.
+    /// KMS client; each call ends within `ms_max` milliseconds.
     pub(crate) fn kms(&self, ms_max: u64) -> Bounded<aws_sdk_kms::Client> {
         self.bounded("KMS", ms_max, aws_sdk_kms::Client::new)
     }
 
-    /// Calls of `EventBridge` Scheduler.
+    /// `EventBridge` Scheduler client; each call ends within `ms_max` milliseconds.
     pub(crate) fn scheduler(&self, ms_max: u64) -> Bounded<aws_sdk_scheduler::Client> {
         self.bounded("EventBridge Scheduler", ms_max, aws_sdk_scheduler::Client::new)
     }
@@ -241,8 +241,8 @@ impl Aws {
     }
 }
 
-/// What stands for the services' own addresses in a function: over TLS, but for the laptop stack, which is on loopback, or
-/// for a container of `sam local` on the host that runs it.
+/// Checks the endpoint that replaces the services' own addresses in a function: TLS only, except on loopback (the
+/// laptop stack), or in a container of `sam local`, which calls the host that runs it.
 fn function_endpoint(endpoint: &str, in_sam_local: bool) -> Result<(), String> {
     let url = address(endpoint)?;
     let plain = url.scheme() == "http";

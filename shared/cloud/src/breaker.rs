@@ -1,9 +1,9 @@
 //! The breakers of providers, shared by all workers through the table.
 //!
-//! One item a provider (`thread = "provider:<name>"`, `item = "breaker"`): `breaker` (JSON) and `version`, written by
-//! condition only. Promised: a process looks at most once every `breaker_cache_ms` while the provider is well, and writes
-//! nothing then; a table that does not answer counts as a closed breaker, within 2 s a call.
-//! Deliberately absent: what an outage is (the caller says) and when a breaker opens (`bobbin_core::base::breaker`).
+//! One item per provider (`thread = "provider:<name>"`, `item = "breaker"`): `breaker` (JSON) and `version`, written
+//! only by condition. Promised: while the provider is healthy, a process reads at most once every `breaker_cache_ms`
+//! and writes nothing. If the table does not answer, the breaker counts as closed, within 2 s per call. Deliberately
+//! absent: what an outage is (the caller decides) and when a breaker opens (`bobbin_core::base::breaker`).
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -17,14 +17,14 @@ use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::aws::Aws;
 use crate::aws::table::{Item, Table, Write, n, number, s, text};
 
-/// A look at the table, or a write, takes no longer than this.
+/// Bound of a read from the table, or a write.
 const TABLE_MS_MAX: u64 = 2_000;
-/// Writes of one change that may be lost to others. Each lost one is somebody else's won, so a change that is given up
-/// is one of many of its kind.
+/// Attempts of one change that may lose to other writers. Each lost attempt is another worker's successful write, so a
+/// change that is given up is one of many of its kind.
 const RACES_MAX: usize = 5;
 const ITEM: &str = "breaker";
 
-/// The breakers, as this process knows them. Clones share what they know.
+/// The breakers, with the copies that this process has cached. Clones share the cache.
 #[derive(Debug, Clone)]
 pub struct Breakers {
     table: Table,
@@ -32,13 +32,13 @@ pub struct Breakers {
     known: Arc<Mutex<HashMap<String, Known>>>,
 }
 
-/// A breaker as it was when it was read or written.
+/// A breaker as last read or written.
 #[derive(Debug, Clone, Default)]
 struct Known {
     breaker: Breaker,
-    /// What of the stored one this build does not know.
+    /// Stored fields that this build does not know.
     unknown: UnknownFields,
-    /// 0: there is no item.
+    /// 0: the item does not exist.
     version: u64,
     at_ms: Ms,
 }
@@ -54,8 +54,8 @@ impl Breakers {
         }
     }
 
-    /// Whether the provider may be called. Who is told [`Admission::Probe`] holds the claim already and owes a word on
-    /// how the call went.
+    /// Whether the provider may be called. [`Admission::Probe`] already holds the claim: the caller must report how the
+    /// call went.
     pub async fn admit(&self, provider: &str, now_ms: Ms) -> Admission {
         let mut known = match self.cached(provider) {
             Some(known) if self.is_fresh(&known, now_ms) => known,
@@ -79,7 +79,7 @@ impl Breakers {
                     );
                     return Admission::Probe;
                 }
-                // Nobody else can claim it either: whoever asks is let through.
+                // Nobody else can claim it either: every caller is admitted.
                 Written::NoAnswer => return Admission::Yes,
                 Written::Lost => match self.read(provider, now_ms).await {
                     Some(newer) => known = newer,
@@ -90,8 +90,8 @@ impl Breakers {
         Admission::No { retry_in_ms: self.limits.retry.backoff_ms.max(1) }
     }
 
-    /// A call found the provider out of order; `seen` goes into the log, and holds no secret. True: that has opened the
-    /// breaker.
+    /// Records that a call found the provider out of order; `seen` goes into the log, and holds no secret. True: this
+    /// opened the breaker.
     pub async fn failed(&self, provider: &str, seen: &str, now_ms: Ms) -> bool {
         let limits = &self.limits.breaker;
         let changed = self.change(provider, now_ms, |breaker| breaker.failed(now_ms, limits)).await;
@@ -112,7 +112,7 @@ impl Breakers {
         false
     }
 
-    /// A call was answered. Writes only where the breaker is not known to be closed.
+    /// Records that a call was answered. Writes only if the breaker is not known to be closed.
     pub async fn succeeded(&self, provider: &str, now_ms: Ms) {
         let is_closed = |known: Known| known.breaker.is_closed();
         if self.cached(provider).is_none_or(is_closed) {
@@ -131,8 +131,8 @@ impl Breakers {
         }
     }
 
-    /// Makes a change, again on what is newer where somebody was first. None: nothing was to be changed, or it could not
-    /// be.
+    /// Makes a change, and again on the newer state if another worker wrote first. `None`: nothing had to change, or
+    /// the write failed.
     async fn change(
         &self,
         provider: &str,
@@ -177,7 +177,8 @@ impl Breakers {
         known
     }
 
-    /// Reads a breaker consistently. None: the table did not answer, which counts as closed until the next look is due.
+    /// Reads a breaker consistently. `None`: the table did not answer; the breaker counts as closed until the next read
+    /// is due.
     async fn read(&self, provider: &str, now_ms: Ms) -> Option<Known> {
         let seen = match self.table.get(key(provider)).await {
             Ok(item) => match item.as_ref().map_or_else(|| Ok(Known::default()), decode) {
@@ -200,7 +201,7 @@ impl Breakers {
         None
     }
 
-    /// Writes a breaker in the place of the one that is known.
+    /// Writes a breaker over the known version.
     async fn write(&self, provider: &str, breaker: &Breaker, known: &Known, now_ms: Ms) -> Written {
         let expected = known.version;
         let text = match schema::write(Shape::Breaker, breaker, &known.unknown) {
@@ -238,10 +239,10 @@ impl Breakers {
     }
 }
 
-/// What a write came to.
+/// Result of a write.
 enum Written {
     Yes,
-    /// Somebody else wrote first.
+    /// Another worker wrote first.
     Lost,
     /// Whether it was written is unknown.
     NoAnswer,
@@ -254,10 +255,10 @@ fn key(provider: &str) -> Item {
     ])
 }
 
-/// What is stored. A breaker that is damaged counts as closed and is written anew.
+/// Decodes the stored breaker. A damaged one counts as closed and is written anew.
 ///
 /// # Errors
-/// It is of a newer shape: it counts as closed too, and is not written.
+/// It has a newer shape: it counts as closed too, and is not written.
 fn decode(item: &Item) -> Result<Known, Unreadable> {
     let version = number(item, "version").unwrap_or(0);
     let (breaker, unknown) = match text(item, ITEM).map(|text| schema::read(Shape::Breaker, text)) {

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_core::base::ids::Ms;
 
-/// Unix milliseconds by the machine's clock.
+/// Unix milliseconds of the machine's clock.
 #[must_use]
 pub fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();

@@ -8,25 +8,25 @@ use bobbin_core::tenant::overrides::Overrides;
 use bobbin_core::tokens::nudge;
 use reqwest::Url;
 
-/// Who sets the variables that refer to something of the stack.
+/// Advice: what sets the variables that refer to resources of the stack.
 const SET_BY: &str = "template.yaml sets it where it is deployed, and for `sam local invoke --env-vars env.json` bobbin env writes that file (docs/appendix/SAM.md)";
 
-/// Where wake-ups are set, and what they do.
+/// Where wake-ups are created, and what they do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct WakeTarget {
-    /// Name of the schedule group that holds the stack's wake-ups.
+    /// Name of the schedule group for the stack's wake-ups.
     pub group: String,
-    /// Role in which Scheduler sends.
+    /// Role that Scheduler assumes to send.
     pub role_arn: String,
-    /// Queue that they are sent to.
+    /// ARN of the queue that receives them.
     pub queue_arn: String,
-    /// Standard queue for those that could not be sent.
+    /// ARN of the standard queue for wake-ups that could not be sent.
     pub dead_queue_arn: String,
 }
 
 impl WakeTarget {
-    /// From `SCHEDULE_GROUP`, `SCHEDULE_ROLE_ARN`, `MESSAGES_QUEUE_ARN` and `SCHEDULE_DEAD_QUEUE_ARN`: the worker alone
-    /// has them, and without a group there are no wake-ups.
+    /// Reads `SCHEDULE_GROUP`, `SCHEDULE_ROLE_ARN`, `MESSAGES_QUEUE_ARN` and `SCHEDULE_DEAD_QUEUE_ARN`. Only the worker
+    /// has them; without a group there are no wake-ups.
     fn read(value: impl Fn(&str) -> String) -> Result<Option<Self>, String> {
         let group = value("SCHEDULE_GROUP");
         if group.is_empty() {
@@ -47,76 +47,76 @@ impl WakeTarget {
     }
 }
 
-/// What the template's parameters say.
+/// The template's parameters.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// Name of the stack: part of every sandbox's name and label.
     pub stack: String,
-    /// What no other stack has, of this name either: a label of every sandbox.
+    /// Unique id of the stack, even among stacks with this name: a label of every sandbox.
     pub stack_id: String,
     /// Tenants whose repositories may configure the agent that works in them.
     pub project_config_of: Vec<String>,
-    /// Model keys go into the sandboxes, also where the provider could keep them.
+    /// Puts model keys into the sandboxes even if the provider could keep them outside.
     pub model_keys_inside: bool,
-    /// Name of the table that holds every record of the stack.
+    /// Name of the table with every record of the stack.
     pub table: String,
-    /// Address of `messages.fifo`, whose messages are worked on in each thread's order.
+    /// Address of `messages.fifo`, whose messages are processed in order within each thread.
     pub messages_queue_url: String,
-    /// Queue of control words.
+    /// Address of the queue of control messages.
     pub control_queue_url: String,
-    /// Dead letters of the two.
+    /// Addresses of the dead letter queues of the two.
     pub dead_queue_urls: [String; 2],
-    /// Where wake-ups are set; none where the function sets none.
+    /// Where wake-ups are created; `None` if this function creates none.
     pub wakes: Option<WakeTarget>,
-    /// Base of Discord's API.
+    /// Base address of Discord's API.
     pub discord_api: String,
     /// Discord application id; empty switches Discord off.
     pub discord_application_id: String,
     /// Discord public key, hex.
     pub discord_public_key: String,
-    /// Base of Slack's API.
+    /// Base address of Slack's API.
     pub slack_api: String,
-    /// Slack answers are streamed where a workspace takes that.
+    /// Slack answers are streamed if the workspace supports it.
     pub slack_stream_answers: bool,
-    /// The key of KMS that seals the keys of tenants' own; empty: tenants have none here.
+    /// KMS key that seals tenants' own keys; empty: tenants have none in this stack.
     pub credentials_key: String,
-    /// Keys of tenants' own are entered in a form of Discord's.
+    /// Tenants' own keys are entered in a Discord form.
     pub keys_by_form: bool,
-    /// Where the page for keys is, with a slash at its end; empty where the function does not say it.
+    /// Address of the page for keys, with a trailing slash; empty if the function does not know it.
     pub page_url: String,
-    /// Where daemons in sandboxes say that something has happened; empty where nobody says where that is.
+    /// Address for the nudges of sandbox daemons; empty if unknown.
     pub nudge_url: String,
-    /// Base of Daytona's control API.
+    /// Base address of Daytona's control API.
     pub daytona_api: String,
-    /// Prepared snapshot; empty builds from the Dockerfile.
+    /// Prepared snapshot; if empty, sandboxes are built from the Dockerfile.
     pub daytona_snapshot: String,
-    /// The provider that runs the sandboxes, by its name.
+    /// Name of the sandbox provider.
     pub provider: String,
-    /// Base of Vercel's API.
+    /// Base address of Vercel's API.
     pub vercel_api: String,
-    /// The team at Vercel, by id.
+    /// Id of the Vercel team.
     pub vercel_team_id: String,
-    /// The project at Vercel that sandboxes are made in, by id.
+    /// Id of the Vercel project in which sandboxes are created.
     pub vercel_project_id: String,
-    /// Image in Vercel's registry; empty is Vercel's own.
+    /// Image in Vercel's registry; empty means Vercel's own.
     pub vercel_image: String,
-    /// The hosts that run sandboxes over SSH, as their provider reads them.
+    /// The SSH hosts that run sandboxes, as their provider parses them.
     pub ssh_hosts: Vec<serde_json::Value>,
-    /// The model of turns that choose none, as provider/model.
+    /// Default model, as provider/model.
     pub model: String,
-    /// How agents are run in the sandboxes, by the name of the mode; empty is the first one.
+    /// Name of the default runtime mode; empty means the first one.
     pub runtime_mode: String,
-    /// Where the tools of sandboxes are served, with a slash at its end; empty: nowhere.
+    /// Address of the sandbox tools, with a trailing slash; empty: not served.
     pub tools_url: String,
-    /// Tools of which each use needs a person's leave.
+    /// Tools that need a person's permission for each use.
     pub tools_ask: Vec<String>,
     /// Further models of the endpoint that can be chosen.
     pub models: Vec<String>,
-    /// OpenAI-compatible endpoint; empty uses the provider's own.
+    /// OpenAI-compatible endpoint; empty uses the vendor's own.
     pub model_base_url: String,
     /// Who may use Bobbin.
     pub policy: Policy,
-    /// The bounds: those of the code, with what `Overrides` changes.
+    /// The limits: the defaults, changed by `Overrides`.
     pub limits: Limits,
 }
 
@@ -124,7 +124,7 @@ impl Config {
     /// Reads the environment.
     ///
     /// # Errors
-    /// A sentence that names the variable and what is wrong with it.
+    /// Names the variable and says what is wrong with it.
     pub fn from_environment() -> Result<Self, String> {
         let optional = |name: &str| env::var(name).unwrap_or_default();
         let overrides = Overrides::parse(&optional("OVERRIDES"))?;
@@ -189,23 +189,23 @@ impl Config {
     }
 }
 
-/// A variable that the template sets for this function. What is called an address (`…_URL`) is one.
+/// A variable that the template sets for this function. If its name ends in `_URL`, it must be an address.
 ///
 /// # Errors
-/// A sentence that names it.
+/// Names the variable.
 pub fn required(name: &str) -> Result<String, String> {
     let value = env::var(name)
         .ok()
         .filter(|value| !value.is_empty())
         .ok_or_else(|| format!("{name} is not set: {SET_BY}"))?;
     if name.ends_with("_URL") {
-        // What SAM gives a container without --env-vars is the name of the resource.
+        // SAM gives a container without --env-vars the name of the resource.
         address(name, &value).map_err(|why| format!("{why}; {SET_BY}"))?;
     }
     Ok(value)
 }
 
-/// An address has a scheme that is spoken, and a host.
+/// An address needs a supported scheme and a host.
 fn address(name: &str, value: &str) -> Result<(), String> {
     let usable = Url::parse(value)
         .is_ok_and(|url| matches!(url.scheme(), "https" | "http") && url.has_host());
@@ -218,13 +218,14 @@ fn address(name: &str, value: &str) -> Result<(), String> {
     }
 }
 
-/// The end of `CloudFormation`'s id of a stack (`arn:…:stack/NAME/UUID`), which is unique by itself and holds no account.
+/// The end of `CloudFormation`'s stack id (`arn:…:stack/NAME/UUID`), which is unique by itself and does not contain the
+/// account.
 #[must_use]
 pub fn stack_id(arn: &str) -> &str {
     arn.rsplit('/').next().unwrap_or(arn)
 }
 
-/// Where the page is: what an operator says, else the function's own address.
+/// Address of the page: the operator's setting, else the function's own address.
 fn page_url(said: &str, own: &str) -> String {
     let base = if said.is_empty() { own } else { said };
     match base.trim_end_matches('/') {
@@ -233,7 +234,7 @@ fn page_url(said: &str, own: &str) -> String {
     }
 }
 
-/// Where daemons call: what an operator says, else at the function's own address.
+/// Address for nudges: the operator's setting, else the function's own address.
 fn nudge_url(said: &str, own: &str) -> String {
     match (said, own.trim_end_matches('/')) {
         ("", "") => String::new(),
@@ -242,7 +243,7 @@ fn nudge_url(said: &str, own: &str) -> String {
     }
 }
 
-/// Whether it is a level; empty stands for `info`.
+/// Checks a log level; empty means `info`.
 fn log_level(value: &str) -> Result<(), String> {
     match value {
         "" | "trace" | "debug" | "info" | "warn" | "error" => Ok(()),

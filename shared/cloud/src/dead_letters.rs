@@ -1,10 +1,9 @@
-//! Dead letters, as the worker and who runs the stack look at them: taken out for a moment, put back, taken away, or sent
-//! again.
+//! Dead letters, for the worker and the operator: receive them for a moment, put back, delete, or resend.
 //!
-//! Promised: what is taken out and neither put back nor taken away comes back by itself after [`HELD_SECONDS`]; a letter that
-//! is sent again keeps its body and group, and leaves the dead ones only after its queue has taken it.
-//! The queues hide a group while one of its letters is out, so of one thread at most ten are seen at once. Deliberately
-//! absent: a judgement of what a letter would do (`bobbin_core::protocol::decide::replay`).
+//! Promised: a letter that is received and neither put back nor deleted becomes visible again after [`HELD_SECONDS`]. A
+//! resent letter keeps its body and group, and leaves the dead letter queue only after its original queue has accepted
+//! it. The queues hide a group while one of its letters is in flight, so at most ten letters of one thread are seen at
+//! once. Deliberately absent: the decision what a letter would do (`bobbin_core::protocol::decide::replay`).
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::types::{Message, MessageSystemAttributeName};
@@ -16,43 +15,43 @@ use bobbin_core::schema::Unreadable;
 use crate::aws::{Aws, Bounded, CallError, IntoCallError};
 use crate::config::Config;
 
-/// Seconds for which a letter that is looked at stays hidden.
+/// Seconds for which a received letter stays hidden.
 pub const HELD_SECONDS: i32 = 60;
-/// Dead letters of one queue that are looked at.
+/// Most dead letters of one queue that are read.
 pub const DEAD_LETTERS_MAX: usize = 200;
-/// Most that SQS gives out at once.
+/// Most messages that SQS returns at once.
 const BATCH_MAX: i32 = 10;
-/// Longest wait for a call.
+/// Bound of a call.
 const CALL_MS_MAX: u64 = 10_000;
 
-/// One pair of queues: what is worked on, and its dead letters.
+/// A work queue and its dead letter queue.
 #[derive(Debug, Clone)]
 pub struct Pair {
-    /// Its name, for people: `messages` or `control`.
+    /// Display name: `messages` or `control`.
     pub name: &'static str,
-    /// Address of the queue that is worked on.
+    /// Address of the work queue.
     pub home_url: String,
-    /// Address of the queue of its dead letters.
+    /// Address of the dead letter queue.
     pub dead_url: String,
 }
 
-/// A dead letter in hand.
+/// A received dead letter.
 #[derive(Clone)]
 pub struct DeadLetter {
-    /// Name of the queue that it came from.
+    /// Name of its original queue.
     pub queue: &'static str,
-    /// SQS's own id of it.
+    /// SQS's message id.
     pub sqs_id: String,
-    /// The id in its body: of a prompt, the id of its turn. Of one that this version cannot read SQS's own id, which the
-    /// queue of dead letters makes its deduplication id (SQS developer guide, "Using dead-letter queues").
+    /// The id in its body: for a prompt, the id of its turn. If this version cannot read the body, SQS's own id, which
+    /// the dead letter queue uses as deduplication id (SQS developer guide, "Using dead-letter queues").
     pub id: String,
-    /// Its message group: of what belongs to a thread, the thread.
+    /// Its message group: the thread, if it belongs to one.
     pub group: String,
-    /// When it came to the dead ones.
+    /// When it became a dead letter.
     pub dead_since_ms: Ms,
-    /// How often it was taken out of the dead ones, this time included.
+    /// How often it was received from the dead letter queue, this time included.
     pub receive: u32,
-    /// What it says, where this version can read it.
+    /// Its content, if this version can read it.
     pub body: Result<Body, Unreadable>,
     text: String,
     receipt: String,
@@ -74,14 +73,14 @@ pub struct DeadLetters {
 }
 
 impl DeadLetters {
-    /// Those of these queues.
+    /// Dead letters of these queues.
     #[must_use]
     pub fn new(aws: &Aws, pairs: [Pair; 2]) -> Self {
         let sqs = aws.sqs(CALL_MS_MAX);
         Self { sqs, pairs }
     }
 
-    /// Those of the stack that the function is of.
+    /// Dead letters of the function's own stack.
     #[must_use]
     pub fn of(aws: &Aws, config: &Config) -> Self {
         let pair = |name, home_url: &String, dead_url: &String| Pair {
@@ -97,16 +96,16 @@ impl DeadLetters {
         Self::new(aws, pairs)
     }
 
-    /// The queues that they are of.
+    /// The work queues and their dead letter queues.
     #[must_use]
     pub const fn pairs(&self) -> &[Pair; 2] {
         &self.pairs
     }
 
-    /// Takes out the letters of both queues, at most [`DEAD_LETTERS_MAX`] of each. Who takes them puts them back.
+    /// Receives the letters of both queues, at most [`DEAD_LETTERS_MAX`] of each. The caller puts them back.
     ///
     /// # Errors
-    /// [`DeadLettersError`]; what was taken by then comes back by itself.
+    /// [`DeadLettersError`]; letters received until then become visible again by themselves.
     pub async fn take(&self) -> Result<Vec<DeadLetter>, DeadLettersError> {
         let mut taken = Vec::new();
         for pair in &self.pairs {
@@ -122,7 +121,7 @@ impl DeadLetters {
         Ok(taken)
     }
 
-    /// Takes out some letters of a queue, ten at most. Who takes them puts them back, or takes them away.
+    /// Receives some letters of a queue, ten at most. The caller puts them back, or deletes them.
     ///
     /// # Errors
     /// [`DeadLettersError`].
@@ -141,11 +140,11 @@ impl DeadLetters {
         Ok(messages.into_iter().filter_map(read).collect())
     }
 
-    /// Puts a letter back among the dead ones, where it is found again after so many milliseconds (rounded up to seconds, a
+    /// Puts a letter back into the dead letter queue, visible after this many milliseconds (rounded up to seconds, a
     /// minute at most).
     ///
     /// # Errors
-    /// [`DeadLettersError`]; it comes back by itself.
+    /// [`DeadLettersError`]; it becomes visible again by itself.
     pub async fn put_back(
         &self,
         letter: &DeadLetter,
@@ -163,7 +162,7 @@ impl DeadLetters {
         }
     }
 
-    /// Sends it to the queue that it came from, as it was, then takes it from the dead ones.
+    /// Resends it unchanged to its original queue, then deletes it from the dead letter queue.
     ///
     /// # Errors
     /// [`DeadLettersError`]; a repeat is harmless.
@@ -185,7 +184,7 @@ impl DeadLetters {
         self.remove(letter).await
     }
 
-    /// Takes it from the dead ones for good.
+    /// Deletes it from the dead letter queue for good.
     ///
     /// # Errors
     /// [`DeadLettersError`].
@@ -208,7 +207,7 @@ impl DeadLetters {
     }
 }
 
-/// One without its group was never sent by us, and cannot be sent again as it was.
+/// `None` without a group: such a message was not sent by us, and cannot be resent unchanged.
 fn letter(queue: &'static str, message: Message) -> Option<DeadLetter> {
     use MessageSystemAttributeName::{ApproximateReceiveCount, MessageGroupId, SentTimestamp};
     let attributes = message.attributes?;

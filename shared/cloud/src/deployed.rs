@@ -1,5 +1,6 @@
 //! A deployed stack, found by its name from a person's terminal: its outputs and parameters from `CloudFormation`'s
-//! `DescribeStacks`; its keys, its queues and its table by those. Deliberately absent: every call that changes a stack.
+//! `DescribeStacks`, and through those its keys, queues and table. Deliberately absent: every call that changes a
+//! stack.
 
 mod keyring;
 mod receive;
@@ -15,7 +16,7 @@ use crate::aws::{Aws, CallError, Cause, NO_CREDENTIALS};
 use crate::config::stack_id;
 use crate::store::Store;
 
-/// Longest wait for a call, repeats included: a person is there to repeat the command.
+/// Bound of a call, retries included: the person can repeat the command.
 const CALL_MS_MAX: u64 = 20_000;
 
 /// A stack as `CloudFormation` describes it.
@@ -30,8 +31,8 @@ pub struct Deployed {
 }
 
 impl Deployed {
-    /// Finds a stack in the account and region of the person's terminal. `endpoint` stands for AWS's own address (the
-    /// laptop stack's, an emulator's), and before `AWS_ENDPOINT_URL`.
+    /// Finds a stack in the account and region of the person's terminal. `endpoint` replaces AWS's own address (with
+    /// the laptop stack's, or an emulator's), and takes precedence over `AWS_ENDPOINT_URL`.
     ///
     /// # Errors
     /// What is missing and what to do: no credentials, no region, no such stack, no permission, no answer.
@@ -39,7 +40,7 @@ impl Deployed {
         Self::find_in(Aws::of_person(endpoint).await?, stack_name).await
     }
 
-    /// Finds the laptop stack with its key (id and secret); nothing of the person's environment is needed.
+    /// Finds the laptop stack with its key (id and secret); needs nothing from the person's environment.
     ///
     /// # Errors
     /// As [`Deployed::find`].
@@ -87,25 +88,25 @@ impl Deployed {
         &self.name
     }
 
-    /// Its own id, as its sandboxes' labels hold it.
+    /// The stack's unique id, as in the labels of its sandboxes.
     #[must_use]
     pub fn id(&self) -> &str {
         &self.id
     }
 
-    /// `CloudFormation`'s word for its state, such as `UPDATE_COMPLETE`.
+    /// `CloudFormation`'s status, such as `UPDATE_COMPLETE`.
     #[must_use]
     pub fn status(&self) -> &str {
         &self.status
     }
 
-    /// Where it was found: its services are in the same region, or at the same endpoint.
+    /// The AWS configuration with which it was found: its services are in the same region, or at the same endpoint.
     #[must_use]
     pub const fn aws(&self) -> &Aws {
         &self.aws
     }
 
-    /// The region that it is in.
+    /// Its region.
     #[must_use]
     pub fn region(&self) -> &str {
         self.aws.region()
@@ -114,15 +115,15 @@ impl Deployed {
     /// The table of its sessions.
     ///
     /// # Errors
-    /// That the stack does not name it.
+    /// The stack does not name its table.
     pub fn store(&self) -> Result<Store, String> {
         Ok(Store::new(&self.aws, self.output("TableName")?))
     }
 
-    /// Puts a body into its queue, as the ingress does.
+    /// Sends a body to its queue, as ingress does.
     ///
     /// # Errors
-    /// What is missing and what to do. A repeat under the same id is harmless.
+    /// What is missing and what to do. A repeat with the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), String> {
         let output = if body.is_control() { "ControlQueueUrl" } else { "MessagesQueueUrl" };
         let sqs = self.aws.sqs(CALL_MS_MAX);
@@ -138,7 +139,7 @@ impl Deployed {
         }
     }
 
-    /// How many functions the account may run at once in the stack's region (`ConcurrentExecutions` of Lambda's
+    /// The account's limit of concurrent functions in the stack's region (`ConcurrentExecutions` of Lambda's
     /// `GetAccountSettings`).
     ///
     /// # Errors
@@ -156,7 +157,7 @@ impl Deployed {
     /// An output.
     ///
     /// # Errors
-    /// That there is none, with the state of the stack.
+    /// It does not exist; includes the state of the stack.
     pub fn output(&self, name: &str) -> Result<&str, String> {
         let found = self.outputs.get(name).map(String::as_str);
         found.ok_or_else(|| {
@@ -167,7 +168,7 @@ impl Deployed {
         })
     }
 
-    /// A parameter's present value; a value that the template hides comes as asterisks.
+    /// A parameter's current value; hidden values are returned as asterisks.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         self.parameters.get(name).map(String::as_str)
@@ -203,7 +204,7 @@ fn capitalised(words: &str) -> String {
     first.into_iter().flatten().chain(rest).collect()
 }
 
-/// What a person has to do; `action` is what their credentials would have to be allowed.
+/// What the person has to do; `action` is the permission that their credentials would need.
 fn told(error: &CallError, action: &str) -> String {
     match (error, error.cause()) {
         (CallError::Unsigned { why, .. }, _) => format!("{}. {NO_CREDENTIALS}", capitalised(why)),

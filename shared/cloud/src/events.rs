@@ -1,8 +1,9 @@
-//! What the functions are invoked with, as `lambda_runtime` hands it over, made safe to read.
+//! Invocation payloads, as `lambda_runtime` delivers them, made safe to read.
 //!
-//! Promised: an event that cannot be read is an error of where and not of what, because events hold what people wrote; a
-//! request that a stranger has made unreadable is answered with 400 and is no error of the function; nothing in a request
-//! makes it panic. Deliberately absent: the events' types, which are those of `aws_lambda_events` and `lambda_http`.
+//! Promised: the error for an unreadable event says where it is wrong and not what it contains, because events hold
+//! people's words. A request that a stranger made unreadable is answered with 400 and is not an error of the function.
+//! Nothing in a request makes it panic. Deliberately absent: the types of events, which come from `aws_lambda_events`
+//! and `lambda_http`.
 
 use std::task::{Context, Poll};
 
@@ -19,7 +20,7 @@ use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-/// An event as it came. Reading it is put off until the function does, whose errors hold nothing of it.
+/// An event, not parsed yet. Parsing is left to the function, whose errors hold nothing of it.
 #[derive(Debug)]
 pub struct Raw(Box<RawValue>);
 
@@ -30,10 +31,10 @@ impl<'de> Deserialize<'de> for Raw {
 }
 
 impl Raw {
-    /// The event.
+    /// Parses the event.
     ///
     /// # Errors
-    /// Where it is none of this kind.
+    /// It is not an event of this kind.
     pub fn read<E: DeserializeOwned>(&self) -> Result<E, Diagnostic> {
         serde_json::from_str(self.0.get()).map_err(|why| Diagnostic {
             error_type: "Bobbin.Event".to_owned(),
@@ -47,13 +48,13 @@ impl Raw {
     }
 }
 
-/// The path under which a request is handed over that cannot be read; those that can begin with a slash.
+/// Path given to a request that cannot be read; real paths begin with a slash.
 pub const UNREADABLE: &str = "";
 
-/// Longest path that is looked at: no path of ours has more than forty.
+/// Longest accepted path: none of ours has more than forty bytes.
 const PATH_BYTES_MAX: usize = 2_048;
 
-/// A request of a function URL, readable or not.
+/// A function URL request, readable or not.
 #[derive(Deserialize)]
 struct OfUrl {
     #[serde(rename = "requestContext")]
@@ -66,7 +67,7 @@ struct OfHttp {
     _http: IgnoredAny,
 }
 
-/// Gives the requests of a function URL (payload format 2.0) to a service of `lambda_http`.
+/// Passes the requests of a function URL (payload format 2.0) to a service of `lambda_http`.
 pub struct Requests<'a, S>(Adapter<'a, Response<Body>, S>);
 
 impl<'a, S> Requests<'a, S>
@@ -74,7 +75,7 @@ where
     S: Service<Request, Response = Response<Body>, Error = Diagnostic>,
     S::Future: Send + 'a,
 {
-    /// Takes the events that this service answers.
+    /// Passes requests to this service.
     pub fn to(service: S) -> Self {
         Self(Adapter::from(service))
     }
@@ -100,7 +101,7 @@ where
     fn call(&mut self, event: LambdaEvent<Raw>) -> Self::Future {
         let request = match event.payload.read::<ApiGatewayV2httpRequest>() {
             Ok(request) => harmless(request),
-            // Somebody has sent what Lambda's URL takes and the types of HTTP do not.
+            // Lambda's URL accepts this request, but the types of HTTP do not.
             Err(_) if event.payload.read::<OfUrl>().is_ok() => unreadable(),
             Err(foreign) => return Either::Left(ready(Err(foreign))),
         };
@@ -115,9 +116,9 @@ fn unreadable() -> ApiGatewayV2httpRequest {
     request
 }
 
-/// The request without what `lambda_http` would panic at: it makes an address out of host, scheme, path and query, all of
-/// which a stranger writes, and demands that a body is the base64 that it is said to be. Of the address only the path is
-/// ever looked at.
+/// Removes everything that `lambda_http` would panic at. It builds an address from host, scheme, path and query, all of
+/// which a stranger controls, and demands that a body declared as base64 is base64. Only the path of the address is
+/// ever used.
 fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
     request.raw_query_string = None;
     request.headers.remove("host");
@@ -130,13 +131,13 @@ fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
     request.raw_path = Some(path);
     let is_base64 = |body: &String| STANDARD.decode(body).is_ok();
     if request.is_base64_encoded && !request.body.as_ref().is_some_and(is_base64) {
-        // What is no base64 is nothing that anybody has signed.
+        // A body that is not base64 cannot have been signed by anybody.
         request.body = None;
     }
     request
 }
 
-/// The answer, as `lambda_http` takes it.
+/// Converts the answer for `lambda_http`.
 #[must_use]
 pub fn answered(answer: HttpAnswer) -> Response<Body> {
     let HttpAnswer { status, content_type, body, headers } = answer;
@@ -157,7 +158,7 @@ mod tests {
 
     use super::*;
 
-    /// What was handed over of one event, as method, path, header and body; and what Lambda is told.
+    /// The request that was passed on for one event, as method, path, header and body; and the answer to Lambda.
     async fn handed(event: &str) -> (Option<[String; 4]>, Result<Value, Diagnostic>) {
         let seen = Arc::new(Mutex::new(None));
         let note = Arc::clone(&seen);

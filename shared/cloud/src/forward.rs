@@ -1,4 +1,4 @@
-//! Brings the next look at a thread's run forward: whoever has said something about it does not wait for the message's time.
+//! Brings the next poll of a thread's run forward, so that nobody who acts on the run waits for the message's time.
 
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::records::parked::{Forward, Wish};
@@ -7,12 +7,13 @@ use crate::clock::now_ms;
 use crate::queue::Queues;
 use crate::store::{Store, StoreError};
 
-/// Has the waiting message of this turn delivered now. Best effort, and harmless however often and by whomever it is asked
-/// for: what [`bobbin_core::records::parked::Parked::forward`] leaves alone is left alone, and the queue refuses a receipt that is not
-/// the last one, which is then none that waits. With the mark of a daemon's nudge, it is that one's wish; else a person's.
+/// Makes the waiting message of this turn visible now. Best effort, and harmless however often and by whomever it is
+/// called: it does nothing where [`bobbin_core::records::parked::Parked::forward`] says so, and the queue refuses an
+/// outdated receipt, whose message does not wait. With the mark of a nudge it acts for the daemon; without one, for a
+/// person.
 ///
 /// # Errors
-/// [`StoreError`]; nothing was done, and the look comes by its time.
+/// [`StoreError`]; nothing was done, and the poll comes at its scheduled time.
 pub async fn bring_forward(
     store: &Store,
     queues: &Queues,
@@ -20,7 +21,7 @@ pub async fn bring_forward(
     turn: &TurnId,
     mark: Option<&str>,
 ) -> Result<Forward, StoreError> {
-    // Who looks at this moment hears of a person's wish, who has set a flag; for a daemon's word nothing is written.
+    // A delivery that polls at this moment learns of a person's wish from the flag; for a nudge nothing is written.
     let (wish, found) = match mark {
         None => (Wish::Person, store.want_look(thread, now_ms()).await),
         Some(mark) => (Wish::Daemon, store.parked(thread, mark).await),

@@ -1,8 +1,8 @@
-//! The laptop stack, found beside a person's terminal: what it says of itself in its state folder while it runs, and the
-//! two things that a person does there who invokes a function by hand.
+//! The laptop stack, found from a person's terminal: the description that it keeps in its state folder while it runs,
+//! and the two operations that a person needs to invoke a function by hand.
 //!
-//! Promised: nothing is asked of the person's environment, and no key is in what the stack says of itself. The folder's
-//! own `keys.json` holds them; one is read there when something is to be signed as the local Discord signs.
+//! Promised: nothing is taken from the person's environment, and the stack's description contains no key. The folder's
+//! own `keys.json` holds the keys; one is read there to sign as the local Discord does.
 
 use std::path::{Path, PathBuf};
 
@@ -14,37 +14,37 @@ use serde_json::{Value, json};
 use crate::deployed::Deployed;
 use crate::secrets::Secret;
 
-/// Where a checkout's laptop stack keeps its things.
+/// State folder of a checkout's laptop stack.
 const STATE_DIR: &str = ".bobbin/state";
-/// What it says of itself there while it runs.
+/// File with its description while it runs.
 const READY: &str = "ready.json";
-/// The keys that it made for itself there.
+/// File with the keys that it generated.
 const KEYS: &str = "keys.json";
 
-/// A laptop stack that runs.
+/// A running laptop stack.
 #[derive(Debug, Clone)]
 pub struct Laptop {
     folder: PathBuf,
-    /// How it is named on a command line: `--laptop`, with its folder where that is not the checkout's.
+    /// Its name on a command line: `--laptop`, with its folder if that is not the checkout's.
     pub said: String,
-    /// What it says of itself.
+    /// Its description.
     pub whereabouts: Whereabouts,
 }
 
-/// What of it stands in the state folder.
+/// The description in the state folder.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Whereabouts {
     /// Name of the stack.
     pub stack: String,
     /// Address of the embedded AWS.
     pub aws_endpoint: String,
-    /// Address of the ingress, as platforms would reach it.
+    /// Address of ingress, as platforms would reach it.
     #[serde(default)]
     pub ingress: String,
     /// Address of the chat page.
     #[serde(default)]
     pub console: String,
-    /// The name or address of this machine under which containers reach it, if it was started for them.
+    /// Name or address of this machine for containers, if the stack was started for them.
     #[serde(default)]
     pub container_host: Option<String>,
     /// Ids on its two platforms.
@@ -60,13 +60,13 @@ pub struct Ids {
     pub discord_application_id: String,
     /// Id of the guild.
     pub discord_guild_id: String,
-    /// A channel of it.
+    /// Id of a channel in the guild.
     pub discord_channel_id: String,
     /// Id of a member of the guild.
     pub discord_user_id: String,
     /// Id of the Slack team.
     pub slack_team_id: String,
-    /// A channel of it.
+    /// Id of a channel in the team.
     pub slack_channel_id: String,
     /// Id of a member of the team.
     pub slack_user_id: String,
@@ -74,7 +74,7 @@ pub struct Ids {
     pub slack_bot_user_id: String,
 }
 
-/// What it made for itself, and is needed here.
+/// The generated keys that are needed here.
 #[derive(Deserialize)]
 struct Keys {
     discord_seed: String,
@@ -84,10 +84,10 @@ struct Keys {
 }
 
 impl Laptop {
-    /// Finds the one with this state folder, or with the checkout's.
+    /// Finds the stack with this state folder, or with the checkout's.
     ///
     /// # Errors
-    /// That none runs there, and how to start or name one.
+    /// None runs there; says how to start or name one.
     pub fn find(state_dir: Option<&Path>) -> Result<Self, String> {
         let (folder, said) = match state_dir {
             Some(folder) => {
@@ -114,7 +114,7 @@ impl Laptop {
     /// The stack itself.
     ///
     /// # Errors
-    /// That it does not answer any more.
+    /// It does not answer any more.
     pub async fn deployed(&self) -> Result<Deployed, String> {
         let Whereabouts { stack, aws_endpoint, .. } = &self.whereabouts;
         let keys = self.keys()?;
@@ -129,25 +129,25 @@ impl Laptop {
     /// Seed of the key with which the local Discord signs, 64 hex digits.
     ///
     /// # Errors
-    /// That its keys cannot be read; never a part of one.
+    /// Its keys cannot be read; never a part of one.
     pub fn discord_seed(&self) -> Result<Secret, String> {
         Ok(Secret::from(self.keys()?.discord_seed))
     }
 
-    /// The key with which a person calls its AWS: the id, and the secret.
+    /// The key for calls to its AWS: id and secret.
     ///
     /// # Errors
-    /// That its keys cannot be read; never a part of one.
+    /// Its keys cannot be read; never a part of one.
     pub fn aws_key(&self) -> Result<(String, Secret), String> {
         let keys = self.keys()?;
         let secret = Secret::from(keys.aws_secret_access_key);
         Ok((keys.aws_access_key_id, secret))
     }
 
-    /// The address that opens its chat page, with the key.
+    /// The address of its chat page, including the key.
     ///
     /// # Errors
-    /// That its keys cannot be read; never a part of one.
+    /// Its keys cannot be read; never a part of one.
     pub fn page(&self) -> Result<Secret, String> {
         let base = self.whereabouts.console.trim_end_matches('/');
         let key = self.keys()?.control_key;
@@ -167,20 +167,20 @@ impl Laptop {
         })
     }
 
-    /// Makes known to the local `platform` (`discord` or `slack`) what is delivered past it, so that the answer finds its
-    /// token or thread there.
+    /// Registers a payload that bypasses the local `platform` (`discord` or `slack`) there, so that the answer finds
+    /// its token or thread.
     ///
     /// # Errors
-    /// That it does not answer, or refuses.
+    /// It does not answer, or refuses.
     pub async fn announce(&self, platform: &str, payload: &Value) -> Result<(), String> {
         let base = &self.whereabouts.console;
         self.post(base, &format!("/_control/{platform}/announce"), payload).await
     }
 
-    /// Lets the stack's own functions take messages of a queue, or leave them.
+    /// Enables or disables the stack's own functions as consumers of a queue.
     ///
     /// # Errors
-    /// That it does not answer, or has no such queue.
+    /// It does not answer, or has no such queue.
     pub async fn set_mapping(&self, queue: &str, enabled: bool) -> Result<(), String> {
         let base = &self.whereabouts.aws_endpoint;
         let path = format!("/_bobbin/queues/{queue}/mapping");
@@ -210,7 +210,7 @@ impl Laptop {
     }
 }
 
-/// The checkout: the folder upwards from here that holds the template, else the one that this program was built in.
+/// The checkout: the nearest parent folder that holds the template, else the one in which this program was built.
 fn checkout() -> Result<PathBuf, String> {
     let here = std::env::current_dir()
         .map_err(|e| format!("The current folder cannot be read ({e}): go to another one."))?;

@@ -1,8 +1,8 @@
-//! Metrics, as CloudWatch reads them out of the log (embedded metric format 1): no call, no permission, no wait.
+//! Metrics in CloudWatch's embedded metric format 1, taken from the log: no call, no permission, no wait.
 //!
-//! Only what an alarm counts is a metric, and it is written only when it happens: what is written is billed by the hour.
-//! Each line is one JSON object on stdout with the stack as its only dimension. Deliberately absent: threads, people and
-//! texts, which stand in the log lines beside it.
+//! Only events that an alarm counts are metrics, and each is written only when it happens: metrics are billed by the
+//! hour. Each line is one JSON object on stdout with the stack as its only dimension. Deliberately absent: threads,
+//! people and texts; those are in the log lines beside it.
 
 use std::io::Write;
 
@@ -23,10 +23,10 @@ impl Metrics {
         Self { stack: stack.to_owned() }
     }
 
-    /// Counts one of what this alarm looks at. A log that cannot be written to loses it, as it loses everything else.
+    /// Counts one event of this alarm. If the log cannot be written, it is lost like everything else.
     pub fn count(&self, alarm: Alarm, now_ms: Ms) {
         let line = line(&self.stack, alarm, now_ms);
-        // One write for the line and its end, so that lines of other threads do not come between.
+        // One write for the line and its newline, so that lines of other threads do not come between.
         let _ = std::io::stdout().write_all(format!("{line}\n").as_bytes());
     }
 }

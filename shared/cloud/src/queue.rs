@@ -1,4 +1,4 @@
-//! SQS: send accepted work, give a message back, keep it invisible while it is worked on.
+//! SQS: send accepted work, return a message for a retry, keep it invisible while it is processed.
 
 use aws_sdk_sqs::Client;
 use aws_sdk_sqs::operation::send_message_batch::SendMessageBatchOutput;
@@ -9,27 +9,27 @@ use crate::aws::{Aws, Bounded, CallError, Late};
 use crate::config::Config;
 use crate::dead_letters::Pair;
 
-/// A send must be over within this time: ingress has three seconds in all.
+/// Bound of a send: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;
-/// A batch of sends must be over within this time.
+/// Bound of a batch of sends.
 pub const BATCH_MS_MAX: u64 = 5_000;
-/// Messages of one batch: the queue takes no more.
+/// Most messages in one batch, a limit of SQS.
 pub const BATCH_MAX: usize = 10;
-/// Longest wait for a change of the visibility, which the next heartbeat repeats, and for a count.
+/// Bound of a visibility change, which the next heartbeat repeats, and of a count.
 pub const VISIBILITY_MS_MAX: u64 = 10_000;
-/// Longest that a queue hides a message.
+/// Longest visibility timeout, in seconds.
 const VISIBILITY_SECONDS_MAX: i32 = 43_200;
 
-/// A call to the queue failed; say it to the platform or try again, as fits the caller.
+/// A failed call to the queue. The caller reports it to the platform or tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum QueueError {
-    /// The queue did not take the message.
+    /// The queue did not accept the message.
     #[error("the queue did not accept the message: {0}")]
     Send(String),
-    /// The visibility could not be changed: another worker may get the message meanwhile.
+    /// The visibility could not be changed: another worker may receive the message meanwhile.
     #[error("the visibility could not be changed: {0}")]
     Visibility(String),
-    /// The queue did not say how many messages it has.
+    /// The queue did not return its message count.
     #[error("the messages of a queue could not be counted: {0}")]
     Count(String),
 }
@@ -51,13 +51,13 @@ impl Queues {
         Self::at(aws, config.messages_queue_url.clone(), config.control_queue_url.clone())
     }
 
-    /// Those of a stack that is looked at from outside.
+    /// Queues of a stack that is inspected from outside.
     #[must_use]
     pub fn of(aws: &Aws, [messages, control]: &[Pair; 2]) -> Self {
         Self::at(aws, messages.home_url.clone(), control.home_url.clone())
     }
 
-    /// Those at these addresses.
+    /// Queues at these addresses.
     #[must_use]
     pub fn at(aws: &Aws, messages: String, control: String) -> Self {
         Self {
@@ -69,10 +69,10 @@ impl Queues {
         }
     }
 
-    /// Sends a body into its group under its deduplication id.
+    /// Sends a body to its group with its deduplication id.
     ///
     /// # Errors
-    /// [`QueueError::Send`]; the message may or may not be on the queue, and a repeat under the same id is harmless.
+    /// [`QueueError::Send`]; the message may or may not be in the queue, and a repeat with the same id is harmless.
     pub async fn send(&self, body: &Body) -> Result<(), QueueError> {
         let url = if body.is_control() { &self.control } else { &self.messages };
         let Bounded { client, .. } = &self.sends;
@@ -84,15 +84,15 @@ impl Queues {
             .message_deduplication_id(body.id());
         let sent = sending.send().await;
         let sent = sent.map_err(|e| QueueError::from(self.sends.failed(e)))?;
-        // Without an id it is no answer of the queue's.
+        // An answer without an id is not the queue's.
         match sent.message_id() {
             Some(_) => Ok(()),
             None => Err(self.sends.unreadable("MessageId").into()),
         }
     }
 
-    /// Sends messages to their threads, at most [`BATCH_MAX`], in one call. Each is taken or refused by itself: the answers
-    /// are in their order.
+    /// Sends messages to their threads, at most [`BATCH_MAX`], in one call. Each is accepted or refused by itself; the
+    /// results are in the order of the messages.
     pub async fn send_messages(&self, messages: Vec<Message>) -> Vec<Result<(), QueueError>> {
         let bodies: Vec<Body> = messages.into_iter().map(Body::Message).collect();
         let entry = |(place, body): (usize, &Body)| {
@@ -132,7 +132,7 @@ impl Queues {
             .map(String::as_str)
     }
 
-    /// About how many messages wait in a queue. Those that somebody has received are not among them.
+    /// Approximate number of waiting messages in a queue. Messages in flight are not counted.
     ///
     /// # Errors
     /// [`QueueError::Count`].
@@ -146,7 +146,8 @@ impl Queues {
         count.ok_or_else(|| QueueError::Count(patient.unreadable("Attributes").with_remedy()))
     }
 
-    /// The same of the messages of threads; those that wait behind one of their group that somebody has received are among them.
+    /// Approximate number of waiting messages of threads. Those that wait behind an in-flight message of their group
+    /// are counted.
     ///
     /// # Errors
     /// [`QueueError::Count`].
@@ -154,7 +155,7 @@ impl Queues {
         self.waiting(&self.messages).await
     }
 
-    /// Has a message of threads' that waits come at once, by the receipt of its last delivery.
+    /// Makes a waiting message of a thread visible at once, by the receipt of its last delivery.
     ///
     /// # Errors
     /// As [`Self::set_visibility`].
@@ -162,7 +163,7 @@ impl Queues {
         self.set_visibility(&self.messages, receipt, 0).await
     }
 
-    /// Sets for how long the message stays invisible from now, in milliseconds (rounded up to seconds; at most 12 h).
+    /// Sets how long the message stays invisible from now, in milliseconds (rounded up to seconds; at most 12 h).
     ///
     /// # Errors
     /// [`QueueError::Visibility`], when the receipt is no longer valid or the queue does not answer.
@@ -195,7 +196,7 @@ impl From<CallError> for QueueError {
     }
 }
 
-/// Whether the queue took the entry with this id; else why not.
+/// Whether the queue accepted the entry with this id; if not, why.
 fn accepted(answer: &SendMessageBatchOutput, id: &str) -> Result<(), String> {
     if answer.successful().iter().any(|entry| entry.id() == id) {
         return Ok(());

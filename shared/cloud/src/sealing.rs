@@ -1,9 +1,9 @@
-//! KMS: what seals the keys that tenants store, and opens them.
+//! KMS: seals and opens the keys that tenants store.
 //!
-//! Promised: a value is sealed for one stack, one tenant and one kind ([`bobbin_core::tenant::own_keys::sealed_for`], KMS's encryption
-//! context), so that an item which is copied to somewhere else does not open there; the key of KMS is named in both
-//! directions, so that nothing opens that somebody else's key has sealed. Ingress may seal and not open, the worker open
-//! and not seal: their roles say so (`template.yaml`), and a test holds them to it. No value is in an error.
+//! Promised: a value is sealed for one stack, one tenant and one kind ([`bobbin_core::tenant::own_keys::sealed_for`],
+//! KMS's encryption context), so that an item copied elsewhere does not open there. The KMS key is named in both
+//! directions, so that nothing opens that was sealed with a foreign key. Ingress may seal and not open, the worker may
+//! open and not seal: their roles say so (`template.yaml`), and a test checks it. No value is in an error.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use bobbin_core::base::secret::Secret;
 
 use crate::aws::{Aws, CallError, Cause, Late};
 
-/// A call takes no longer: ingress has three seconds for a whole request of Discord's.
+/// Bound of a call: ingress has three seconds for a whole Discord request.
 const CALL_MS_MAX: u64 = 1_500;
-/// KMS's codes for a ciphertext that was not sealed with this key and for this context, or was changed since (API reference,
-/// `Decrypt`, "Errors").
+/// KMS's codes for a ciphertext that was not sealed with this key and this context, or was changed since (API
+/// reference, `Decrypt`, "Errors").
 const BROKEN: [&str; 2] = ["InvalidCiphertextException", "IncorrectKeyException"];
 
 /// Why nothing was sealed or opened.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
-    /// It was sealed for something else, or is damaged: no repeat helps, and nothing of it can be had.
+    /// Sealed for something else, or damaged: no retry helps, and the value is lost.
     #[error("what is stored does not open: it is damaged, or was stored for somebody else")]
     Broken,
     /// Throttled, or no answer: try again later.
     #[error("{0}")]
     Later(String),
-    /// The key is gone or switched off, or the role may not: an operator has to look.
+    /// The key is gone or disabled, or the role lacks the permission: an operator has to act.
     #[error("{0}")]
     Refused(String),
 }
@@ -40,7 +40,7 @@ impl From<CallError> for SealError {
     fn from(error: CallError) -> Self {
         match (error.code(), error.cause()) {
             (Some(code), _) if BROKEN.contains(&code) => Self::Broken,
-            // Of KMS's own codes, those that its documentation says time mends.
+            // KMS's own codes that its documentation calls transient.
             (Some("KMSInternalException" | "DependencyTimeoutException"), _)
             | (_, Cause::Passing) => Self::Later(error.to_string()),
             (Some("NotFoundException" | "DisabledException" | "KMSInvalidStateException"), _) => {
@@ -72,13 +72,13 @@ pub struct Seal {
 }
 
 impl Seal {
-    /// The key with this ARN. Nothing is asked yet.
+    /// The key with this ARN. Makes no call.
     #[must_use]
     pub fn new(aws: &Aws, key: &str) -> Self {
         Self { aws: Late::new(aws.clone(), Aws::kms, CALL_MS_MAX), key: key.to_owned() }
     }
 
-    /// Seals a value for this context; the ciphertext in base64.
+    /// Seals a value for this context; returns the ciphertext in base64.
     ///
     /// # Errors
     /// [`SealError`].
@@ -98,10 +98,10 @@ impl Seal {
         Ok(STANDARD.encode(sealed))
     }
 
-    /// Opens what was sealed for this context.
+    /// Opens a value that was sealed for this context.
     ///
     /// # Errors
-    /// [`SealError`]; [`SealError::Broken`] for what was sealed for another one.
+    /// [`SealError`]; [`SealError::Broken`] if it was sealed for another one.
     pub async fn open(
         &self,
         sealed: &str,

@@ -1,9 +1,9 @@
-//! Spans: what the worker does for a turn, as subsegments of the invocation's own X-Ray segment.
+//! Spans: the worker's steps for a turn, as subsegments of the invocation's own X-Ray segment.
 //!
-//! Lambda traces each invocation by itself (`Tracing: Active`) and runs a daemon beside the function that takes segment
-//! documents as datagrams ("Sending trace data to AWS X-Ray", "Segment documents"). So a span costs one datagram on
-//! loopback: no library, no connection, no wait, and nothing where nobody traces. Deliberately absent: spans of a crate
-//! of OpenTelemetry, which take an exporter and its own connection at every cold start (docs/decisions/0002-traces.md).
+//! Lambda traces each invocation by itself (`Tracing: Active`) and runs a daemon beside the function that accepts
+//! segment documents as datagrams ("Sending trace data to AWS X-Ray", "Segment documents"). So a span costs one
+//! datagram on loopback: no library, no connection, no wait, and nothing if tracing is off. Deliberately absent:
+//! OpenTelemetry, which needs an exporter and its own connection at every cold start (docs/decisions/0002-traces.md).
 
 use std::env;
 use std::hash::{BuildHasher, RandomState};
@@ -13,47 +13,48 @@ use std::sync::Arc;
 use bobbin_core::base::ids::Ms;
 use serde_json::{Value, json};
 
-/// What stands before a document in its datagram.
+/// Prefix of each datagram.
 const HEADER: &str = "{\"format\":\"json\",\"version\":1}\n";
-/// Where the daemon listens (`host:port`; Lambda sets it).
+/// Variable with the daemon's address (`host:port`; set by Lambda).
 const DAEMON: &str = "AWS_XRAY_DAEMON_ADDRESS";
-/// The header of the invocation in hand, which `lambda_runtime` sets before each: a process has one at a time.
+/// Variable with the current invocation's header, which `lambda_runtime` sets before each invocation: a process has one
+/// at a time.
 const PRESENT: &str = "_X_AMZN_TRACE_ID";
-/// Letters of a span's name that are kept.
+/// Most characters of a span's name.
 const NAME_CHARS_MAX: usize = 200;
 
-/// Where spans go; nowhere, where no daemon is.
+/// Destination of spans; none if there is no daemon.
 #[derive(Debug, Clone, Default)]
 pub struct Spans {
     daemon: Option<Arc<UdpSocket>>,
 }
 
-/// The trace of one invocation, as its header names it; only of a sampled one.
+/// The trace of one sampled invocation, as its header names it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trace {
     root: String,
     parent: String,
 }
 
-/// Something that was done, from when to when, and for what.
+/// One step: its name, times and thread.
 #[derive(Debug, Clone, Copy)]
 pub struct Span<'a> {
-    /// What was done, as its effect is called.
+    /// Name of the effect.
     pub name: &'a str,
-    /// When it began, in Unix milliseconds.
+    /// Begin, in Unix milliseconds.
     pub began_ms: Ms,
-    /// When it ended, in Unix milliseconds.
+    /// End, in Unix milliseconds.
     pub ended_ms: Ms,
     /// It did not succeed.
     pub failed: bool,
-    /// The thread's key, by which the log knows it.
+    /// The thread's key, as in the log.
     pub thread: &'a str,
-    /// The turn's id, by which the log knows it; may be empty.
+    /// The turn's id, as in the log; may be empty.
     pub turn: &'a str,
 }
 
 impl Spans {
-    /// To the daemon that the environment names. An address that cannot be used costs the spans, nothing else.
+    /// Reads the daemon's address from the environment. An unusable address loses the spans, nothing else.
     #[must_use]
     pub fn from_environment() -> Self {
         let daemon = env::var(DAEMON).ok().and_then(|address| {
@@ -67,14 +68,14 @@ impl Spans {
         Self { daemon: daemon.map(Arc::new) }
     }
 
-    /// The trace of the invocation in hand, if it is to be traced.
+    /// The trace of the current invocation, if it is sampled.
     #[must_use]
     pub fn present(&self) -> Option<Trace> {
         self.daemon.as_ref()?;
         Trace::read(&env::var(PRESENT).ok()?)
     }
 
-    /// Sends a span. One that the daemon does not take is lost, as spans may be.
+    /// Sends a span. One that the daemon does not receive is lost; spans may be.
     pub fn put(&self, trace: Option<&Trace>, span: &Span<'_>) {
         let (Some(daemon), Some(trace)) = (&self.daemon, trace) else {
             return;
@@ -86,7 +87,7 @@ impl Spans {
 }
 
 impl Trace {
-    /// Reads `Root=1-…;Parent=…;Sampled=1`; none if it is not sampled or not whole.
+    /// Parses `Root=1-…;Parent=…;Sampled=1`; `None` if it is not sampled or incomplete.
     fn read(header: &str) -> Option<Self> {
         let part = |name: &str| {
             let mut parts = header.split(';').filter_map(|part| part.split_once('='));
@@ -99,7 +100,7 @@ impl Trace {
 
 fn document(trace: &Trace, span: &Span<'_>, id: u64) -> Value {
     let name: String = span.name.chars().take(NAME_CHARS_MAX).collect();
-    // Seconds with three digits behind the point; a `f64` holds them exactly enough for some 285,000 years.
+    // Seconds with three decimals; an `f64` is exact enough for some 285,000 years.
     let seconds = |ms: Ms| ms as f64 / 1_000.0;
     let mut document = json!({
         "type": "subsegment",

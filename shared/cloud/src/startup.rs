@@ -1,8 +1,8 @@
-//! How a function begins to work, and how it ends that cannot: with one line that a person can act on.
+//! How a function starts, and how it exits if it cannot: with one line that a person can act on.
 //!
-//! Promised: a wrong configuration is reported to Lambda as an error of initialisation and stands in the log as one line,
-//! both in the same words; nothing panics, and the process ends as failed. Lambda would show a process that merely ends as
-//! "exited without providing a reason". Deliberately absent: what can be wrong, which the parts say themselves.
+//! Promised: a wrong configuration is reported to Lambda as an initialisation error and logged as one line, both in the
+//! same words. Nothing panics, and the process exits with failure. For a process that merely exits, Lambda would show
+//! "exited without providing a reason". Deliberately absent: the possible errors, which the parts report themselves.
 
 use std::env;
 use std::process::ExitCode;
@@ -19,20 +19,21 @@ use serde::Serialize;
 
 use crate::events::Raw;
 
-/// The report takes no longer: Lambda is on the same machine.
+/// Bound of the report: Lambda is on the same machine.
 const REPORT_MS_MAX: u64 = 2_000;
-/// The kind of error, as Lambda shows it.
+/// The error type that Lambda shows.
 const KIND: &str = "Bobbin.Configuration";
-/// The environment variable that says where Lambda is asked for work.
+/// The environment variable with the address of Lambda's Runtime API.
 pub const RUNTIME_API: &str = "AWS_LAMBDA_RUNTIME_API";
-/// What Lambda also sets, and its runtime panics without (Lambda developer guide, "Defined runtime environment variables").
+/// Variables that Lambda also sets, and without which its runtime panics (Lambda developer guide, "Defined runtime
+/// environment variables").
 const NAMES: [&str; 3] = ["AWS_LAMBDA_FUNCTION_NAME", "AWS_LAMBDA_FUNCTION_VERSION", MEMORY];
 const MEMORY: &str = "AWS_LAMBDA_FUNCTION_MEMORY_SIZE";
 
-/// Whether this process was started by Lambda, or by something that speaks its Runtime API.
+/// Checks that Lambda, or another implementation of its Runtime API, started this process.
 ///
 /// # Errors
-/// A sentence that says how the program is to be run.
+/// How to run the program.
 pub fn in_lambda() -> Result<(), String> {
     let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
     let unset = |name: &str| {
@@ -56,18 +57,18 @@ pub fn in_lambda() -> Result<(), String> {
     }
 }
 
-/// Why the function cannot work, as Lambda is told.
+/// The error that Lambda receives when the function cannot work.
 #[must_use]
 pub fn unfit(why: &str) -> Diagnostic {
     Diagnostic { error_type: KIND.to_owned(), error_message: one_line(why) }
 }
 
-/// Writes into the log why the function cannot work.
+/// Logs why the function cannot work.
 pub fn tell_refused(why: &str) {
     tracing::error!(event = "start.refused", "{}", one_line(why));
 }
 
-/// Reports why the function cannot start; what the process ends with.
+/// Reports why the function cannot start; returns the exit code.
 pub async fn refuse(why: &str) -> ExitCode {
     tell_refused(why);
     if env::var(RUNTIME_API).is_ok_and(|address| address.parse::<Uri>().is_ok()) {
@@ -79,8 +80,8 @@ pub async fn refuse(why: &str) -> ExitCode {
     ExitCode::FAILURE
 }
 
-/// Tells Lambda that this process cannot start ("Using the Lambda runtime API", "Initialization error"); `lambda_runtime`
-/// does that for snapshots alone.
+/// Tells Lambda that this process cannot start ("Using the Lambda runtime API", "Initialization error");
+/// `lambda_runtime` does that only for snapshots.
 async fn report(why: &str) -> bool {
     let request = build_request()
         .method("POST")
@@ -94,7 +95,7 @@ async fn report(why: &str) -> bool {
     answer.is_ok_and(|answer| answer.status().is_success())
 }
 
-/// Works until no more work can be asked for; what the process ends with then.
+/// Works until no more work can be fetched; returns the exit code.
 pub async fn work<S, A>(service: S) -> ExitCode
 where
     S: Service<LambdaEvent<Raw>, Response = A, Error = Diagnostic>,
@@ -130,7 +131,7 @@ where
             );
             ExitCode::FAILURE
         }
-        // So ends what `sam local invoke` starts: its Runtime API is gone before the process.
+        // A process of `sam local invoke` ends this way: its Runtime API is gone before the process.
         invocations => {
             tracing::info!(
                 event = "runtime.ended",

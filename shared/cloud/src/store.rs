@@ -1,14 +1,15 @@
-//! DynamoDB: the records of threads and sandboxes, written by condition only, and the flags of the control lane beside them.
+//! DynamoDB: the records of threads and sandboxes, written only by condition, and the control flags beside them.
 //!
-//! One item a thread (`thread`, `item = "session"`): `record` (JSON), `version`, `tenant`, while something is due
-//! `due_shard` and `due_at`, and a flag each as an attribute of its own (`cancel#<turn>`, `ask#<ask>`,
-//! `queued#<turn>`, `now#<turn>`), so that the control lane and the worker never write the same attribute. One a sandbox
-//! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. What beside
-//! `due_at` is about sweeps is in [`due`]. Beside them the ledger, an item a turn (`item = "turn#<turn>"`): `entry` (JSON), `tenant`, and `expires_at`, by which the table forgets
-//! it. What the turn changed in the files is an item of its own (`item = "diff#<turn>"`): `patch` (text), and the same
-//! beside it. What a delivery leaves for the next one of its message is in [`parked`]. What belongs to a tenant and to no
-//! thread is in [`tenant`], names of sandboxes in [`sandboxes`], links by which keys are entered in [`setup`], calls
-//! of tools that go on in [`calls`], accounts of providers in [`accounts`].
+//! One item per thread (`thread`, `item = "session"`): `record` (JSON), `version`, `tenant`, `due_shard` and `due_at`
+//! while something is due, and each flag as its own attribute (`cancel#<turn>`, `ask#<ask>`, `queued#<turn>`,
+//! `now#<turn>`), so that control messages and the worker never write the same attribute. One item per sandbox
+//! (`thread` is its key, `item = "sandbox"`): `record`, `version`, `phase`, `tenant`, `due_shard`, `due_at`. The
+//! attributes of sweeps are described in [`due`]. The ledger has an item per turn (`item = "turn#<turn>"`): `entry`
+//! (JSON), `tenant`, and `expires_at`, after which the table deletes it. A turn's file changes are a separate item
+//! (`item = "diff#<turn>"`): `patch` (text), with the same other attributes. State that one delivery saves for the next
+//! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], sandbox names in
+//! [`sandboxes`], links for entering keys in [`setup`], tool calls in progress in [`calls`], provider accounts in
+//! [`accounts`].
 
 mod accounts;
 mod calls;
@@ -46,27 +47,27 @@ use self::sandboxes::name_write;
 use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, number, text};
 use crate::aws::{Aws, CallError, Cause};
 
-/// Items that one call reads: the table answers at most 100.
+/// Most items that one call reads: the table's limit is 100.
 const ITEMS_MAX: usize = 100;
-/// Records that one call reads.
+/// Most records that one call reads.
 pub const RECORDS_MAX: usize = 100;
 
 /// A call to the table failed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
-    /// The table is missing or the role may not: repeating cannot help.
+    /// The table is missing or the role lacks the permission: a retry cannot help.
     #[error("the table cannot be used: {0}")]
     Refused(String),
     /// Throttled, or no answer: try again later.
     #[error("the table does not answer: {0}")]
     Later(String),
-    /// Each of a few tries met another write of the same item; nothing was written, and the table is well.
+    /// Each of a few attempts met another write of the same item; nothing was written, and the table is healthy.
     #[error("others write the same: {0}")]
     Contended(String),
-    /// The item cannot be read: written by something else, or damaged.
+    /// The item cannot be read: written by another program, or damaged.
     #[error("what is stored cannot be read: {0}")]
     Damaged(String),
-    /// A newer worker wrote the item: only one of those may read it, or write it.
+    /// A newer worker wrote the item: only a worker of that version may read or write it.
     #[error("{0}")]
     Newer(String),
 }
@@ -107,12 +108,12 @@ impl StoreError {
     }
 }
 
-/// What a write came to.
+/// Result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Written {
-    /// Written; the control flags that stand beside the record, where the table tells.
+    /// Written; with the control flags beside the record, if the table returns them.
     Yes(Option<ControlFlags>),
-    /// Somebody else wrote first.
+    /// Another worker wrote first.
     Conflict,
 }
 
@@ -123,14 +124,14 @@ pub struct Store {
 }
 
 impl Store {
-    /// The one in the table of this name.
+    /// The store in the table with this name.
     #[must_use]
     pub fn new(aws: &Aws, table: &str) -> Self {
         Self { table: Table::new(aws, table, CALL_MS_MAX) }
     }
 
-    /// Reads a record consistently, with the control flags beside it, whether the ledger knows `turn` as ended, and the
-    /// settings of the tenant: one call.
+    /// Reads a record consistently, with its control flags, whether the ledger has `turn` as ended, and the settings of
+    /// the tenant: one call.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -140,7 +141,8 @@ impl Store {
         self.loaded(thread, keys).await
     }
 
-    /// The same for a turn that has probably begun: the ledger is asked about it only where the record does not have it at work.
+    /// Like [`Self::load`], for a turn that has probably begun: the ledger is read only if the record does not show the
+    /// turn as running.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -157,8 +159,8 @@ impl Store {
         self.load(thread, turn).await
     }
 
-    /// What is stored at these keys of a thread; where it works in another sandbox than its own, that one's record comes with
-    /// a second call.
+    /// Reads these keys of a thread; if it works in another sandbox than its own, that one's record takes a second
+    /// call.
     async fn loaded(&self, thread: &ThreadKey, keys: Vec<Item>) -> Result<Loaded, StoreError> {
         let items = self.read(keys).await?;
         let mut found = loaded(thread, &items)?;
@@ -170,7 +172,7 @@ impl Store {
         Ok(found)
     }
 
-    /// Reads a record consistently, with the control flags beside it; a flag can stand beside no record yet.
+    /// Reads a record consistently, with its control flags; flags can exist before a record does.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -182,7 +184,7 @@ impl Store {
         Ok((found.session, found.flags))
     }
 
-    /// The flags of the control lane beside a thread's record.
+    /// The control flags beside a thread's record.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -202,7 +204,7 @@ impl Store {
         threads: &[ThreadKey],
     ) -> Result<Vec<(Session, ControlFlags)>, StoreError> {
         let read = self.stored(threads.iter().take(RECORDS_MAX)).await?;
-        // One record that cannot be read costs its line, not the whole picture.
+        // A record that cannot be read loses its line, not the whole overview.
         let whole = |stored: Result<Stored, StoreError>| {
             let (session, flags) = stored.ok()?;
             Some((session?, flags))
@@ -210,7 +212,7 @@ impl Store {
         Ok(read.into_values().filter_map(whole).collect())
     }
 
-    /// What is stored of these threads, those of which there is something: as many calls as that takes.
+    /// The stored state of these threads, without those that have none; makes as many calls as needed.
     async fn stored(
         &self,
         threads: impl Iterator<Item = &ThreadKey>,
@@ -234,7 +236,7 @@ impl Store {
         Ok(whole)
     }
 
-    /// The record of a thread with the settings of its tenant, in one call; without what the ledger holds of a turn.
+    /// The record of a thread with the settings of its tenant, in one call; does not read the ledger.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -244,7 +246,7 @@ impl Store {
         self.loaded(thread, keys).await
     }
 
-    /// What the ledger holds of these turns, in no order. Turns that it does not know are left out.
+    /// The ledger's entries of these turns, in no order. Unknown turns are left out.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -263,14 +265,14 @@ impl Store {
             match schema::read(Shape::Entry, written) {
                 Ok((entry, _)) => entries.push(entry),
                 Err(newer @ Unreadable::Newer { .. }) => return Err(newer.into()),
-                // One that cannot be read costs a line of a digest, not the turn that asked for it.
+                // An unreadable entry loses a line of a digest, not the turn that requested it.
                 Err(Unreadable::Damaged { .. }) => {}
             }
         }
         Ok(entries)
     }
 
-    /// What a turn changed in the files, if the ledger keeps it.
+    /// The file changes of a turn, if the ledger keeps them.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -296,15 +298,14 @@ impl Store {
         Ok(self.table.get_all(keys.into_iter().collect()).await?)
     }
 
-    /// Writes the thread's record, its sandbox's, or both, as `expected` names versions of them, if those are the stored
-    /// versions (0: none is stored), removes the control flags in `stale`, and with it, in one piece, writes these entries
-    /// of the ledger and the names that the sandbox gets or gives up.
+    /// Writes the thread's record, its sandbox's, or both, as `expected` names versions of them, if those are the
+    /// stored versions (0: none is stored). Atomically with that it removes the control flags in `stale` and writes
+    /// these ledger entries and the names that the sandbox gets or gives up.
     ///
-    /// A write that meets others of the same items each time is one that somebody else was first with: whoever gets that
-    /// reads again.
+    /// A write that keeps meeting other writes of the same items counts as a conflict: the caller reads again.
     ///
-    /// Answers the control flags that stand beside the record afterwards; `None` where the table does not say, which is so
-    /// for more than one item.
+    /// Returns the control flags beside the record after the write; `None` if the table does not return them, which is
+    /// so for more than one item.
     ///
     /// # Errors
     /// [`StoreError`]; the write may or may not have happened, and the version tells.
@@ -354,7 +355,7 @@ fn of_contention(error: CallError) -> Result<Written, StoreError> {
     }
 }
 
-/// What a delivery reads, but for the ledger.
+/// The keys that a delivery reads, except the ledger's.
 fn turn_keys(thread: &ThreadKey) -> Vec<Item> {
     let mut keys = record_keys(thread).to_vec();
     keys.push(key(thread, PARKED));

@@ -1,7 +1,7 @@
-//! Logs: one JSON object a line on stdout, a dotted `event` and a readable sentence, never bodies, tokens or prompts.
+//! Logs: one JSON object per line on stdout, a dotted `event` and a readable sentence, never bodies, tokens or prompts.
 //!
-//! What a span says, the `correlation_id` of the message in hand above all, stands in every line within it; a line that
-//! says the same field itself knows better.
+//! The fields of a span, above all the `correlation_id` of the current message, are in every line within it; a line's
+//! own field of the same name takes precedence.
 
 mod line;
 
@@ -24,13 +24,13 @@ pub fn start() {
         "error" => Level::ERROR,
         _ => Level::INFO,
     };
-    // Targets are matched by their beginning: every crate of `shared/`, and the programs.
+    // Targets are matched by prefix: every crate of `shared/`, and the programs.
     let ours = ["bobbin_", "ingress", "worker", "sweeper", "tools"];
     // Not an `EnvFilter`: its regular expressions are a tenth of a small function's binary.
     let targets = Targets::new()
         .with_default(Level::WARN)
         .with_targets(ours.map(|target| (target, level)))
-        // What it says of a failed invocation is said by `startup::work`, and Rust itself says where a panic was.
+        // `startup::work` reports a failed invocation itself, and Rust reports where a panic happened.
         .with_target("lambda_runtime::layers::panic", LevelFilter::OFF);
     let lines = tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(Line);
     // A second start (tests in one process) keeps the first.

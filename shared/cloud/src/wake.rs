@@ -1,9 +1,9 @@
-//! EventBridge Scheduler: wakes a thread at a time, with a sweep through the thread's own group.
+//! EventBridge Scheduler: wakes a thread at a given time, with a sweep through the thread's own group.
 //!
-//! Promised: a thread has one wake-up, and setting it again moves it; every wake-up sends a message of an id of its own,
-//! because the queue drops a second body of the same content within five minutes and Scheduler gives no other id; a call
-//! is over within 5 s. Deliberately absent: taking a wake-up back (one that comes early finds nothing due and
-//! sets the next), and any certainty that it comes: it is as precise as a minute, and the sweeper is the net.
+//! Promised: a thread has one wake-up, and setting it again moves it. Every wake-up sends a message with a new id,
+//! because the queue drops a second body with the same content within five minutes and Scheduler gives no other id. A
+//! call ends within 5 s. Deliberately absent: cancelling a wake-up (an early one finds nothing due and sets the next),
+//! and any guarantee that it arrives: it is precise to a minute, and the sweeper is the safety net.
 
 use std::time::Duration;
 
@@ -22,19 +22,19 @@ use bobbin_core::records::message::{Body, Message, Work};
 use crate::aws::{Aws, Bounded, CallError, Cause};
 use crate::config::{Config, WakeTarget};
 
-/// Setting a wake-up must be over within this time, repeats included.
+/// Bound of setting a wake-up, retries included.
 const SET_MS_MAX: u64 = 5_000;
-/// Creates and updates that one setting may take: a wake-up that fires between the two is missed by both once.
+/// Rounds of create and update when setting one: a wake-up that fires between the two makes both miss it once.
 const ROUNDS_MAX: usize = 2;
-/// The last second of the year 9999, which is the last that a schedule can name.
+/// The last second of the year 9999, the last that a schedule can name.
 const AT_S_MAX: u64 = 253_402_300_799;
-/// How long Scheduler tries to deliver: after that the sweeper has long found the thread.
+/// How long Scheduler tries to deliver; after that the sweeper has long found the thread.
 const DELIVERY_S_MAX: i32 = 3_600;
 
 /// A wake-up could not be set.
 #[derive(Debug, thiserror::Error)]
 pub enum WakeError {
-    /// The group, the role or the rights are not as the template makes them: repeating cannot help.
+    /// The group, the role or the permissions are not as the template makes them: a retry cannot help.
     #[error("the wake-up was refused: {0}")]
     Refused(String),
     /// Throttled, or no answer; whether it was set is unknown, and setting it again is harmless.
@@ -57,7 +57,7 @@ impl WakeError {
     }
 }
 
-/// One-time schedules that send a sweep to a thread; without a target none is set.
+/// One-time schedules that send a sweep to a thread; without a target no wake-up is set.
 #[derive(Debug, Clone)]
 pub struct Wakes {
     aws: Bounded<Client>,
@@ -71,14 +71,14 @@ impl Wakes {
         Self::to(aws, config.wakes.clone())
     }
 
-    /// Wake-ups that are set at this target.
+    /// Wake-ups with this target.
     #[must_use]
     pub fn to(aws: &Aws, target: Option<WakeTarget>) -> Self {
         let aws = aws.scheduler(SET_MS_MAX);
         Self { aws, target }
     }
 
-    /// Has the thread swept at this time (rounded up to seconds); takes the place of an earlier wake-up.
+    /// Sets the thread's wake-up to this time (rounded up to seconds); replaces an earlier wake-up.
     ///
     /// # Errors
     /// [`WakeError`].
@@ -113,7 +113,7 @@ impl Wakes {
                 Err(error) if error.code() == Some("ResourceNotFoundException") => {
                     seen = error.to_string();
                 }
-                // Somebody else moves it at this moment.
+                // Another worker is moving it at this moment.
                 Err(error) if error.code() == Some("ConflictException") => seen = error.to_string(),
                 Err(error) => return Err(error.into()),
             }
@@ -121,7 +121,7 @@ impl Wakes {
         Err(WakeError::Later(seen))
     }
 
-    /// The SDK gives each call a token, by which Scheduler takes a repeat for what it is.
+    /// The SDK gives each call a token, by which Scheduler recognises a repeat.
     async fn create(&self, wake: &Wake) -> Result<(), CallError> {
         let create = self.aws.client.create_schedule();
         let create = create
@@ -137,7 +137,7 @@ impl Wakes {
         }
     }
 
-    /// It says everything again: what an update leaves out is set back.
+    /// Passes every field again: an update resets omitted ones.
     async fn update(&self, wake: &Wake) -> Result<(), CallError> {
         let update = self.aws.client.update_schedule();
         let update = update
@@ -154,7 +154,7 @@ impl Wakes {
     }
 }
 
-/// One wake-up, as both calls take it.
+/// One wake-up, as both calls need it.
 struct Wake {
     name: String,
     group: String,
@@ -164,7 +164,7 @@ struct Wake {
 }
 
 impl Wake {
-    /// Refused, if no date can name its time.
+    /// Refused, if no date can express its time.
     fn of(to: &WakeTarget, thread: &ThreadKey, at_ms: Ms) -> Result<Self, WakeError> {
         let body = Body::Message(Message {
             id: wake_message_id(thread, at_ms).into(),
@@ -197,7 +197,7 @@ impl Wake {
     }
 }
 
-/// `at(yyyy-mm-ddThh:mm:ss)`, which without a time zone is UTC.
+/// `at(yyyy-mm-ddThh:mm:ss)`; without a time zone it is UTC.
 fn expression(at_ms: Ms) -> Option<String> {
     let at_s = at_ms.div_ceil(1000);
     let at_s = (at_s <= AT_S_MAX).then_some(at_s)?;
@@ -209,7 +209,7 @@ fn expression(at_ms: Ms) -> Option<String> {
 impl From<CallError> for WakeError {
     fn from(error: CallError) -> Self {
         match error.cause() {
-            // A stack has so many schedules as it has sleeping threads: waiting does not make them fewer.
+            // A stack has as many schedules as sleeping threads: waiting does not reduce them.
             _ if error.code() == Some("ServiceQuotaExceededException") => {
                 Self::Refused(error.to_string())
             }

@@ -1,9 +1,9 @@
 //! What Bobbin decides: pure, total, and free of clock, randomness, network, async runtime and AWS types.
 //!
-//! [`protocol::decide::decide`] maps (session, event, context) to (session', next step); [`protocol::machine::Machine`] has the session saved
-//! under its version, then the step performed, and decides on the outcome; [`protocol::drive::drive`] awaits both through
-//! [`protocol::ports::World`]. Time, identity and chance come in as arguments. Deliberately absent: any call to an outside service,
-//! and the shape of anything that one says.
+//! [`protocol::decide::decide`] maps (session, event, context) to (session', next step). [`protocol::machine::Machine`]
+//! has the session saved under its version, then the step performed, and decides on the outcome.
+//! [`protocol::drive::drive`] awaits both through [`protocol::ports::World`]. Time, identity and chance are arguments.
+//! Deliberately absent: calls to outside services, and their wire formats.
 
 pub mod base;
 pub mod protocol;

@@ -1,10 +1,11 @@
-//! Versions of everything that is stored or queued, so that old and new workers can run side by side.
+//! Versions of all stored and queued data, so that old and new workers can run side by side.
 //!
-//! Every such thing is one JSON object with the number of its shape in it (`schema`; without one it is 1). Promised: what is of a newer shape than this build reads is never misread, never
-//! overwritten and never dropped ([`Unreadable::Newer`]; its message waits for a newer worker); fields that this build does
-//! not know are kept when it writes a thing back ([`UnknownFields`]), and so is the number of a shape that it reads but would not
-//! write itself. How to change a shape is in `docs/ARCHITECTURE.md`. Deliberately absent: conversions between shapes,
-//! which belong to the type that has changed.
+//! Each item is one JSON object with the number of its shape in it (`schema`; without one it is 1). Promised: an item
+//! with a newer shape than this build reads is never misread, never overwritten and never dropped
+//! ([`Unreadable::Newer`]; its message waits for a newer worker). When this build writes an item back, it keeps fields
+//! that it does not know ([`UnknownFields`]), and the number of a shape that it reads but would not write itself. How
+//! to change a shape is in `docs/ARCHITECTURE.md`. Deliberately absent: conversions between shapes, which belong to the
+//! type that has changed.
 
 mod unknown_fields;
 
@@ -16,42 +17,42 @@ pub use unknown_fields::UnknownFields;
 
 use crate::base::limits::RetryLimits;
 
-/// The name of the field, and of the table's attribute where a thing is no JSON.
+/// The name of the field, and of the table's attribute for an item that is not JSON.
 pub const FIELD: &str = "schema";
-/// The event that is logged, and counted, when something of a newer shape is met.
+/// The event that is logged and counted when an item with a newer shape is met.
 pub const NEWER: &str = "schema.newer";
 
-/// What is stored or queued.
+/// Kinds of stored and queued data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Shape {
     /// The record of a thread.
     Record,
     /// The record of a sandbox.
     Sandbox,
-    /// A flag of the control lane beside it.
+    /// A control flag beside the record.
     Mark,
     /// A turn in the ledger.
     Entry,
-    /// What a turn changed in the files; text, with the number beside it.
+    /// The file changes of a turn; text, with the number beside it.
     Patch,
     /// The settings of a tenant.
     Settings,
-    /// What a tenant's people are suggested.
+    /// Suggestions for a tenant's people.
     Catalogue,
     /// The breaker of a provider.
     Breaker,
-    /// The account in which a provider has the stack's sandboxes.
+    /// The account at a provider that holds the stack's sandboxes.
     Account,
-    /// A link by which a key is entered.
+    /// A link for entering a key.
     Setup,
-    /// What a delivery leaves for the next one of its message.
+    /// State that a delivery saves for the next one of its message.
     Parked,
     /// The body of a queued message, wake-ups included.
     Body,
 }
 
 impl Shape {
-    /// Every kind of thing that is stored or queued.
+    /// All kinds.
     pub const ALL: [Self; 12] = [
         Self::Record,
         Self::Sandbox,
@@ -67,7 +68,7 @@ impl Shape {
         Self::Body,
     ];
 
-    /// In words and in the names of files.
+    /// Its name in texts and in file names.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -92,8 +93,8 @@ impl Shape {
         self.versions().reads
     }
 
-    /// The number that this build writes. The second step of a change raises it, when no worker is left that does not read
-    /// it.
+    /// The number that this build writes. The second step of a change raises it, once no worker is left that cannot
+    /// read it.
     #[must_use]
     pub const fn writes(self) -> u32 {
         self.versions().writes
@@ -117,7 +118,7 @@ impl Shape {
         }
     }
 
-    /// Whether this build reads a thing of this number.
+    /// Whether this build reads an item with this number.
     ///
     /// # Errors
     /// [`Unreadable::Newer`].
@@ -126,7 +127,7 @@ impl Shape {
     }
 }
 
-/// Up to which number a build reads a thing, and which one it writes.
+/// The newest number that a build reads, and the one that it writes.
 #[derive(Debug, Clone, Copy)]
 struct Versions {
     reads: u32,
@@ -146,32 +147,32 @@ const _: () = {
     let mut at = 0;
     while at < Shape::ALL.len() {
         let shape = Shape::ALL[at];
-        // Two steps, one after the other: what is written can be read by the build before.
+        // Two steps, one after the other: the previous build can read what this one writes.
         assert!(shape.writes() <= shape.reads() && shape.reads() <= shape.writes() + 1);
         at += 1;
     }
 };
 
-/// Why something stored or queued cannot be read.
+/// Why an item cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreadable {
-    /// A newer worker wrote it: it is left alone until one of those is there.
+    /// A newer worker wrote it: it is left alone until such a worker handles it.
     #[error(
         "the {word} is of shape {schema} and this worker reads up to {reads}: it waits for a newer worker",
         word = shape.word(), reads = shape.reads()
     )]
     Newer {
-        /// What was read.
+        /// The kind of item.
         shape: Shape,
-        /// The number of the shape that it was written in.
+        /// The number of its shape.
         schema: u32,
     },
-    /// It is not what it should be, and a repeat cannot make it so.
+    /// It is damaged, and a retry cannot help.
     #[error("the {word} cannot be read: {seen}", word = shape.word())]
     Damaged {
-        /// What was read.
+        /// The kind of item.
         shape: Shape,
-        /// What the decoder said.
+        /// The decoder's message.
         seen: String,
     },
 }
@@ -197,7 +198,7 @@ fn damaged(shape: Shape, seen: impl ToString) -> Unreadable {
     Unreadable::Damaged { shape, seen: seen.to_string() }
 }
 
-/// Reads a thing, with what this build does not know of it.
+/// Reads an item, with the fields that this build does not know.
 ///
 /// # Errors
 /// [`Unreadable`].
@@ -221,20 +222,20 @@ where
         return Err(damaged(shape, "it is no object"));
     };
     let schema = numbered(shape, fields.remove(FIELD))?;
-    // Before anything else of it is looked at: a newer shape may mean something else by the same words.
+    // Checked before anything else: a newer shape may give the same fields another meaning.
     versions.admit(shape, schema)?;
     let value: T = T::deserialize(&raw).map_err(|e| damaged(shape, e))?;
     let known = serde_json::to_value(&value).map_err(|e| damaged(shape, e))?;
-    // A number that this build would write itself needs no keeping.
+    // A number that this build would write itself need not be kept.
     let beyond = if schema > versions.writes { schema } else { 0 };
     let unknown = UnknownFields::of(beyond, &raw, &known);
     Ok((value, unknown))
 }
 
-/// The stored form of a thing: what is known of it, and what was kept.
+/// The stored form of an item: the known fields, and the kept ones.
 ///
 /// # Errors
-/// The encoder's, for a thing without a JSON form.
+/// The encoder's error, for an item without a JSON form.
 pub fn write<T: Serialize>(
     shape: Shape,
     value: &T,
@@ -263,8 +264,8 @@ fn write_by<T: Serialize>(
     serde_json::to_string(&whole)
 }
 
-/// How long a message is held that this worker is too old for, by its deliveries (from 1). Longer each time, so that the
-/// queue's own count of deliveries lasts for hours: a deployment takes minutes.
+/// How long to delay a message that this worker is too old for, by its deliveries (from 1). Longer each time, so that
+/// the queue's receive count lasts for hours: a deployment takes minutes.
 #[must_use]
 pub fn wait_ms(limits: &RetryLimits, receive: u32) -> u64 {
     limits.newer_ms.saturating_mul(1 << receive.saturating_sub(1).min(16)).min(limits.newer_ms_max)

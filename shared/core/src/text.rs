@@ -1,10 +1,10 @@
-//! Text: answers cut at the platforms' limits, and made fit for what a platform can show.
+//! Text: answers split at the platforms' limits, and converted to what a platform can show.
 //!
-//! Promised: a cut never lies inside of what is seen as one character, and lies inside a code block, table, link or word
-//! only where a whole one does not fit; a cut code block is closed and opened again, a cut table has its header again;
-//! nothing but white space is lost. Lengths are UTF-16 units, the strictest reading of the platforms' "characters".
-//! What a chat does not read as CommonMark is written in its own dialect before it is cut. Deliberately absent: HTML, and
-//! any change of words.
+//! Promised: a cut is never inside what is seen as one character, and inside a code block, table, link or word only if
+//! a whole one does not fit. A cut code block is closed and opened again, and a cut table repeats its header. Nothing
+//! but white space is lost. Lengths are UTF-16 units, the strictest reading of the platforms' "characters". For a chat
+//! that does not read CommonMark, text is converted to its dialect before it is cut. Deliberately absent: HTML, and any
+//! change of wording.
 
 mod dialect;
 mod gist;

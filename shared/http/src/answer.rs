@@ -1,15 +1,15 @@
-//! The answer to a request that came in, and what the body of an error says.
+//! The answer to an incoming request, and the message in an error's body.
 
-/// What ingress answers over HTTP.
+/// An HTTP answer of ingress.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HttpAnswer {
-    /// Status code of the answer.
+    /// Status code.
     pub status: u16,
     /// Media type of the body.
     pub content_type: &'static str,
     /// The body, as text.
     pub body: String,
-    /// Headers besides the media type, by their names in small letters.
+    /// Headers besides the media type, with names in lower case.
     pub headers: &'static [(&'static str, &'static str)],
 }
 
@@ -37,7 +37,7 @@ impl HttpAnswer {
     }
 }
 
-/// The sentence of an error whose body has one as `message`: a text, or a list of them. Empty for anything else.
+/// The message of an error body that has one as `message`: a text, or a list of them. Empty for anything else.
 #[must_use]
 pub fn sentence(message: &serde_json::Value) -> String {
     match message {

@@ -1,13 +1,13 @@
-//! The one way out: how every client of this crate speaks HTTP.
+//! Outgoing HTTP for all clients, behind one guard.
 //!
 //! Promised for each request: rustls on ring with compiled-in roots; no redirect is followed; https only, except to
 //! loopback when the client's own configured base is loopback; only hosts that the client names; no user name or
-//! password in a URL; no private, link-local or otherwise special address, neither written out nor behind a name;
-//! a bound on time and on the bytes of an answer; no error text with a URL's query or a header. Deliberately absent:
-//! retries (the caller knows what a repeat means) and proxies from the environment (they would see past the guard).
+//! password in a URL; no private, link-local or otherwise special address, neither literal nor resolved from a name; a
+//! bound on time and on the bytes of an answer; no error text with a URL's query or a header. Deliberately absent:
+//! retries (the caller knows what a repeat means) and proxies from the environment (they would bypass the guard).
 //!
-//! In a container of `sam local invoke` that works against the laptop stack, loopback is that container's own. What the
-//! stack calls loopback is then reached on the host of `AWS_ENDPOINT_URL`, by the same rules.
+//! In a container of `sam local invoke` that works against the laptop stack, loopback is the container's own. The
+//! stack's loopback addresses are then reached on the host of `AWS_ENDPOINT_URL`, by the same rules.
 
 mod answer;
 
@@ -30,27 +30,28 @@ pub fn in_sam_local(variable: impl Fn(&str) -> Option<String>) -> bool {
     variable(SAM_LOCAL).as_deref() == Some("true")
 }
 
-/// Time to connect, for every client.
+/// Bound of connecting, for every client.
 pub const CONNECT_MS_MAX: u64 = 10_000;
-/// A connection that nobody uses is kept for about so long. Each sandbox is a host of its own, and whoever looks at many in turn
-/// would else hold a few connections to each of them: a function has 1,024 descriptors (AWS Lambda quotas), and its memory.
+/// How long an idle connection is kept. Each sandbox is a separate host, and a caller that polls many in turn would
+/// otherwise hold a few connections to each of them: a function has 1,024 descriptors (AWS Lambda quotas), and limited
+/// memory.
 const IDLE_MS: u64 = 15_000;
-/// Time for a whole request unless the caller sets another.
+/// Default bound of a whole request.
 pub const REQUEST_MS: u64 = 15_000;
-/// Bytes of an answer unless the client sets another bound.
+/// Default bound on the bytes of an answer.
 pub const BODY_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Longest `Retry-After` that is believed.
+/// Longest accepted `Retry-After`.
 const RETRY_AFTER_MS_MAX: u64 = 15 * 60_000;
 
-/// What went wrong before an answer was there. Holds no token, query or body.
+/// An error before a complete answer. Contains no token, query or body.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HttpError {
-    /// The guard did not let the request out: the configuration or a service named an address that is not allowed.
+    /// The guard refused the request: the configuration or a service named an address that is not allowed.
     #[error("the address {host} is not allowed: {why}")]
     Refused {
         /// Scheme and host, nothing else of the URL.
         host: String,
-        /// The rule of the guard that it breaks, in words.
+        /// The guard's rule that it breaks.
         why: &'static str,
     },
     /// No answer in time; whether the request had its effect is unknown.
@@ -64,30 +65,30 @@ pub enum HttpError {
     Transport {
         /// The host that was called.
         host: String,
-        /// What broke the call off: the innermost cause of the error.
+        /// The innermost cause of the error.
         what: String,
         /// No connection was made, so nothing was sent.
         unsent: bool,
     },
-    /// The answer is larger than the client takes.
+    /// The answer exceeds the client's bound.
     #[error("{host} answered with more than {bytes_max} bytes")]
     TooLarge {
         /// The host that was called.
         host: String,
-        /// The bytes that are read at the most.
+        /// The bound in bytes.
         bytes_max: usize,
     },
 }
 
 impl HttpError {
-    /// Whether nothing of the request can have arrived.
+    /// Whether the request certainly did not arrive.
     #[must_use]
     pub const fn is_unsent(&self) -> bool {
         matches!(self, Self::Refused { .. } | Self::Transport { unsent: true, .. })
     }
 }
 
-/// Which hosts a client may speak to, besides loopback where its base is loopback.
+/// Hosts that a client may call, besides loopback if its base is loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hosts {
     /// Exactly these names; one that starts with a dot stands for every name below it (`.slack.com`).
@@ -97,11 +98,11 @@ pub enum Hosts {
     Public,
 }
 
-/// Where the loopback of the machine that runs `sam local invoke` is reached from within its container.
+/// Host by which a container of `sam local invoke` reaches the loopback of its machine.
 static CONTAINER_HOST: LazyLock<Option<String>> =
     LazyLock::new(|| container_host(|name| std::env::var(name).ok()));
 
-/// Only SAM's own containers have `AWS_SAM_LOCAL`, and only against a laptop stack is AWS spoken to by plain http.
+/// Only SAM's own containers have `AWS_SAM_LOCAL`, and only for a laptop stack is the AWS endpoint plain http.
 fn container_host(var: impl Fn(&str) -> Option<String>) -> Option<String> {
     if !in_sam_local(&var) {
         return None;
@@ -126,7 +127,7 @@ impl Guard {
         Self { hosts, loopback, container_host: CONTAINER_HOST.clone().filter(|_| loopback) }
     }
 
-    /// Where an address that was checked is reached, and the host that it names, if that is another one.
+    /// The actual address for a checked one, and the host that it names, if that differs.
     fn reached(&self, mut url: Url) -> (Url, Option<String>) {
         let named = url.host_str().filter(|host| is_loopback_host(host));
         let (Some(host), Some(_)) = (&self.container_host, named) else {
@@ -245,8 +246,8 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
     let [first, second, ..] = ip.segments();
-    // Only 2000::/3 is given out; of that, Teredo, the documentation blocks and 6to4 wrap or name other addresses.
-    // IPv4-mapped addresses lie outside 2000::/3 and fall away with the rest.
+    // Only 2000::/3 is allocated; within it, Teredo, the documentation blocks and 6to4 wrap or name other addresses.
+    // IPv4-mapped addresses are outside 2000::/3 and excluded with the rest.
     (0x2000..0x4000).contains(&first)
         && first != 0x2002
         && !(first == 0x2001 && (second < 0x0200 || second == 0x0db8))
@@ -284,7 +285,7 @@ impl Resolve for GuardedResolver {
     }
 }
 
-/// One client's way out.
+/// HTTP client of one service.
 #[derive(Debug, Clone)]
 pub struct Http {
     client: Client,
@@ -311,7 +312,7 @@ impl Http {
         Ok(http)
     }
 
-    /// A client without a base of its own, under these rules.
+    /// A client without a base, under these rules.
     ///
     /// # Panics
     /// Never: the TLS parameters are constants that ring supports.
@@ -320,7 +321,7 @@ impl Http {
         Self::keeping(guard, Duration::from_millis(IDLE_MS))
     }
 
-    /// Keeps connections that nobody uses for about so long.
+    /// Keeps idle connections for about this long.
     fn keeping(guard: Guard, idle: Duration) -> Self {
         let resolver = Arc::new(GuardedResolver {
             loopback: guard.loopback,
@@ -339,13 +340,13 @@ impl Http {
         Self { client, guard, body_bytes_max: BODY_BYTES_MAX }
     }
 
-    /// The same client with another bound on the bytes of an answer.
+    /// A copy with another bound on the bytes of an answer.
     #[must_use]
     pub fn with_body_bytes_max(&self, bytes: usize) -> Self {
         Self { body_bytes_max: bytes, ..self.clone() }
     }
 
-    /// Begins a request, once the guard has let its address pass. Its time is [`REQUEST_MS`] unless set again.
+    /// Builds a request, if the guard allows its address. Its timeout is [`REQUEST_MS`] unless set again.
     ///
     /// # Errors
     /// [`HttpError::Refused`].
@@ -358,7 +359,7 @@ impl Http {
         })
     }
 
-    /// Sends a request that [`Http::request`] began, and reads its answer up to the bound. Every status is an answer.
+    /// Sends a request built by [`Http::request`], and reads its answer up to the bound. Every status is an answer.
     ///
     /// # Errors
     /// [`HttpError`] when there is no complete answer.
@@ -371,7 +372,7 @@ impl Http {
         if usize::try_from(announced).map_or(true, |bytes| bytes > self.body_bytes_max) {
             return Err(too_large());
         }
-        // A buffer that grows doubles, and holds half of it twice meanwhile.
+        // A growing buffer doubles, and needs one and a half times its size meanwhile.
         let mut body = Vec::with_capacity(usize::try_from(announced).unwrap_or(0));
         while let Some(piece) = response.chunk().await.map_err(|e| classify(e, &host))? {
             if body.len() + piece.len() > self.body_bytes_max {
@@ -382,20 +383,20 @@ impl Http {
         Ok(Answer { status: response.status().as_u16(), headers: response.headers().clone(), body })
     }
 
-    /// Sends a request and hands over the answer with its body unread, for streams: their bound is the caller's.
+    /// Sends a request and returns the answer with its body unread, for streams: their bound is the caller's.
     ///
     /// # Errors
     /// [`HttpError`] when no head of an answer came.
     pub async fn open(&self, request: RequestBuilder) -> Result<Response, HttpError> {
         let request = request.build().map_err(|e| classify(e, "the service"))?;
-        // A builder of another client could carry an address that was never checked.
+        // A builder of another client could have an address that was never checked.
         self.guard.check(request.url().as_str())?;
         let host = host_label(request.url());
         self.client.execute(request).await.map_err(|e| classify(e, &host))
     }
 }
 
-/// Classifies an error of an answer that is read piece by piece.
+/// Classifies an error of an answer that is read in pieces.
 #[must_use]
 pub fn broken(error: reqwest::Error) -> HttpError {
     let host = error.url().map_or_else(|| "the service".to_owned(), host_label);
@@ -422,7 +423,7 @@ fn classify(error: reqwest::Error, host: &str) -> HttpError {
     HttpError::Transport { host, what, unsent }
 }
 
-/// Trusts the compiled-in roots.
+/// TLS with the compiled-in roots.
 fn tls() -> rustls::ClientConfig {
     let roots = rustls::RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     rustls::ClientConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
@@ -432,14 +433,14 @@ fn tls() -> rustls::ClientConfig {
         .with_no_client_auth()
 }
 
-/// An answer that was read to its end, within the bound.
+/// A complete answer, within the bound.
 #[derive(Debug, Clone)]
 pub struct Answer {
-    /// HTTP status, of whatever kind: only a missing answer is an error.
+    /// HTTP status, of any kind: only a missing answer is an error.
     pub status: u16,
-    /// The headers as they came.
+    /// The headers as received.
     pub headers: HeaderMap,
-    /// The body, no longer than the client takes.
+    /// The body, within the client's bound.
     pub body: Vec<u8>,
 }
 
@@ -456,7 +457,7 @@ impl Answer {
         media_type(&self.headers)
     }
 
-    /// The body as JSON, if it is labelled so and can be read as `T`.
+    /// The body as JSON, if it is labelled so and parses as `T`.
     #[must_use]
     pub fn json<T: DeserializeOwned>(&self) -> Option<T> {
         let kind = self.media_type();
@@ -464,7 +465,7 @@ impl Answer {
         if labelled { serde_json::from_slice(&self.body).ok() } else { None }
     }
 
-    /// What `Retry-After` (or one of Daytona's, named after the limiter) asks for, in milliseconds, bounded.
+    /// The delay in `Retry-After` (or one of Daytona's headers, named after the limiter), in milliseconds, bounded.
     #[must_use]
     pub fn retry_after_ms(&self) -> Option<u64> {
         self.headers

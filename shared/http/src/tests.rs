@@ -1,4 +1,4 @@
-//! The guard: what passes, what is refused before a connection, and how much of an answer is read.
+//! The guard: what is allowed, what is refused before a connection, and how much of an answer is read.
 
 #![allow(clippy::unwrap_used)]
 use bobbin_test_server::{Reply, Server};
@@ -88,7 +88,7 @@ fn container_loopback_reaches_only_its_host() {
     for refused in ["http://172.17.0.2/", "http://10.0.0.1/", "http://example.com/"] {
         assert!(within(true).check(refused).is_err(), "{refused}");
     }
-    // A client whose own base is not the laptop stack's.
+    // A client whose base is not the laptop stack's.
     assert!(within(false).check("http://172.17.0.1:4096/").is_err());
 }
 
@@ -199,7 +199,7 @@ async fn locally_resolving_names_are_refused() {
     let port = trap.local_addr().unwrap().port();
     for loopback in [false, true] {
         let http = Http::guarded(Guard::new(Hosts::Public, loopback));
-        // With its dot at the end it is a name like any other; where it is known it leads to loopback.
+        // With a trailing dot it is a name like any other; where it is known it resolves to loopback.
         let address = format!("https://localhost.:{port}/");
         let request = http.request(Method::GET, &address).unwrap();
         let error = http.send(request).await.unwrap_err();

@@ -1,4 +1,4 @@
-//! What changes a file: laid ready first, and put into its place once under the call's name.
+//! Tools that change a file: the new content is prepared first, and moved into place once per call name.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -68,7 +68,7 @@ pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn Place) -> Came {
     let opened = place.open().await?;
     let text = String::from_utf8(bytes(&opened, &path).await?);
     let text = text.map_err(|_| "This file is not text.".to_owned())?;
-    // Who reads such a file is shown plain line ends.
+    // A reader of such a file is shown plain line endings.
     let of_crlf = text.contains("\r\n") && !text.replace("\r\n", "").contains('\n');
     let in_file = |words: String| {
         if of_crlf && !words.contains('\r') { words.replace('\n', "\r\n") } else { words }
@@ -101,7 +101,7 @@ fn fits(bytes: usize, most: usize) -> Result<(), String> {
     ))
 }
 
-/// Three octal digits, or nothing.
+/// Three octal digits, or empty.
 fn checked(mode: Option<String>) -> Result<String, String> {
     let mode = mode.unwrap_or_default();
     let is_mode = mode.len() == 3 && mode.bytes().all(|b| (b'0'..=b'7').contains(&b));

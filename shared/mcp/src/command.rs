@@ -1,4 +1,4 @@
-//! `run_command`: begun once under its call's name, waited for in looks, and asked for again by that name.
+//! `run_command`: started once per call name, polled, and requested again by that name.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -12,12 +12,13 @@ use crate::bounds::{
 use crate::place::{Came, Place, Shown, located, script, variables};
 
 const RUN: &str = include_str!("scripts/run.sh");
-/// What `timeout` ends with when it has ended the command.
+/// Exit status of `timeout` when it has ended the command.
 const TIMED_OUT: i64 = 124;
 
-/// Variables by which a shell or the loader runs something else than the command that a person was shown, besides `LD_*`.
+/// Variables with which a shell or the loader would run something other than the command that a person was shown,
+/// besides `LD_*`.
 const REFUSED: [&str; 5] = ["BASH_ENV", "BASHOPTS", "ENV", "PATH", "SHELLOPTS"];
-/// Before the names of the command's own variables: the script itself must not be changed by them.
+/// Prefix of the command's own variables: they must not affect the script itself.
 const OWN: &str = "BOBBIN_V_";
 
 #[derive(Deserialize)]
@@ -34,19 +35,19 @@ pub(crate) struct Run {
     id: Option<String>,
 }
 
-/// A command to begin, or one that was begun.
+/// A command to start, or one that was started.
 enum What {
     Begin { cmd: String, cwd: String, env: BTreeMap<String, String>, timeout_ms: u64 },
     GoOn(String),
 }
 
-/// What was called for, as it can be done.
+/// A validated call.
 pub(crate) struct Checked {
     what: What,
     wait_ms: u64,
 }
 
-/// Checks what the schema says, which no agent does.
+/// Validates the arguments against the schema, which no agent does.
 pub(crate) fn checked(run: Run) -> Result<Checked, String> {
     let wait_ms = if run.background { 0 } else { run.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX) };
     let what = match (run.cmd, run.id) {
@@ -109,7 +110,7 @@ fn unknown(id: &str) -> String {
     )
 }
 
-/// Begins it, if need be, and waits for it.
+/// Starts it, if necessary, and waits for it.
 pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
     let Checked { what, wait_ms } = run;
     let opened = place.open().await?;
@@ -149,18 +150,18 @@ pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
         if seen.state != "running" || left.is_zero() {
             return seen.told(&id);
         }
-        // It is begun: what is left is to look.
+        // It has started: from now on only poll.
         env = BTreeMap::new();
     }
 }
 
-/// What the script says.
+/// Output of the script.
 struct Seen<'a> {
     state: &'a str,
     code: i64,
     seconds: u64,
     bytes: usize,
-    /// Where the whole output lies in the sandbox.
+    /// Path of the complete output in the sandbox.
     file: &'a str,
     output: &'a str,
 }
@@ -214,10 +215,10 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// The first and the last lines of a text that has too many; none where it has not.
+/// The first and the last lines of a text with too many lines; `None` if it has not.
 fn lines(text: &str) -> Option<String> {
     let all: Vec<&str> = text.lines().collect();
-    // What is said of the output takes some, too.
+    // The description of the output takes some, too.
     let most = TEXT_LINES_MAX - 10;
     if all.len() <= most {
         return None;

@@ -1,4 +1,4 @@
-//! What only looks: files, folders, what is in them, and how a port is reached.
+//! Read-only tools: files, folders, their content, and how a port is reached.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -53,7 +53,7 @@ pub(crate) async fn read(wanted: Read, place: &dyn Place) -> Came {
     Ok(Shown::Text(part(&text, wanted.offset, wanted.limit)))
 }
 
-/// What the bytes begin with, if that is an image that models take.
+/// Media type by the first bytes, if it is an image that models accept.
 fn image(bytes: &[u8]) -> Option<&'static str> {
     let begins = |with: &[u8]| bytes.starts_with(with);
     if begins(b"\x89PNG\r\n\x1a\n") {
@@ -69,10 +69,10 @@ fn image(bytes: &[u8]) -> Option<&'static str> {
     }
 }
 
-/// Some lines of a text, and where to go on.
+/// Some lines of a text, and where to continue.
 fn part(text: &str, offset: Option<usize>, limit: Option<usize>) -> String {
     let first = offset.unwrap_or(1).max(1);
-    // What is said beside them takes some.
+    // The description beside them takes some.
     let most = limit.unwrap_or(TEXT_LINES_MAX).clamp(1, TEXT_LINES_MAX - 10);
     let all = text.lines().count();
     let mut shown = String::new();
@@ -148,7 +148,7 @@ pub(crate) async fn search(wanted: Search, place: &dyn Place) -> Came {
         .ok_or_else(|| format!("There is no {path} in the sandbox."))
 }
 
-/// The lines behind the script's first one, which says whether there was anything to look at.
+/// The lines after the script's first one, which says whether there was anything to read.
 fn listed(text: &str, most: usize, nothing: &str) -> Option<Shown> {
     let (head, lines) = text.split_once('\n').unwrap_or((text, ""));
     if !["folder", "there"].contains(&head.trim()) {

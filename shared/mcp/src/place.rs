@@ -1,4 +1,4 @@
-//! The sandbox that the tools work in, and what becomes of a call there.
+//! The sandbox that the tools work in, and the results of calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use crate::bounds::{PATH_BYTES_MAX, SCRIPT_MS_MAX};
 /// The sandbox that the tools work in.
 #[async_trait]
 pub trait Place: Sync {
-    /// The sandbox, running.
+    /// The running sandbox.
     ///
     /// # Errors
     /// A text for the agent: why it does not run, and what to do.
     async fn open(&self) -> Result<Opened, String>;
 
-    /// An agent has come that will want it: what takes time may begin.
+    /// An agent that will need the sandbox has connected: slow preparation may begin.
     async fn expect(&self) {}
 
-    /// A file that came with a message to the agent, as the agent was told of it.
+    /// A file that came with a message to the agent, by the path that the agent was told.
     ///
     /// # Errors
-    /// A text for the agent: why there is none.
+    /// A text for the agent: why it does not exist.
     async fn attachment(&self, _path: &str) -> Result<Vec<u8>, String> {
         Err("No files come with messages here: send the bytes as `data`.".to_owned())
     }
 }
 
-/// A sandbox that runs, and who runs it.
+/// A running sandbox, and its provider.
 pub struct Opened {
-    /// What is asked to run scripts and move files.
+    /// The provider that runs scripts and moves files.
     pub provider: Arc<dyn Provider>,
-    /// The sandbox, as it was found a moment ago.
+    /// The sandbox, found a moment ago.
     pub sandbox: Sandbox,
-    /// What the clone of its repository left out, as a part of a sentence.
+    /// Paths that the clone of its repository left out, as a part of a sentence.
     pub left_out: Option<String>,
 }
 
 impl Opened {
-    /// Words for an agent that looks for what is there, with what it cannot find by looking.
+    /// Text for an agent that explores the files, with what the clone left out.
     pub(crate) fn with_left_out(&self, words: &str) -> String {
         match &self.left_out {
             Some(left_out) => format!("{words}\n{}", not_there_for_agent(left_out)),
@@ -52,17 +52,17 @@ impl Opened {
     }
 }
 
-/// What an agent sees of a call that came to something.
+/// Result of a successful call.
 pub(crate) enum Shown {
     Text(String),
     /// Bytes in base64, and their media type.
     Image(String, &'static str),
 }
 
-/// A call's content, or the text that says why there is none.
+/// A call's content, or the error text.
 pub(crate) type Came = Result<Shown, String>;
 
-/// A path as the sandbox takes it: absolute, or in its working directory.
+/// A valid path in the sandbox: absolute, or relative to its working directory.
 pub(crate) fn located(path: &str) -> Result<String, String> {
     let usable = (1..=PATH_BYTES_MAX).contains(&path.len()) && !path.contains(char::is_control);
     if !usable {
@@ -83,7 +83,7 @@ pub(crate) async fn script(
     ran.map_err(|error| trouble(&error))
 }
 
-/// What an agent is told of a call to the provider that failed.
+/// The text for an agent about a failed call to the provider.
 pub(crate) fn trouble(error: &ProviderError) -> String {
     format!(
         "The sandbox did not do it: {error}. It may have had an effect all the same: look before you repeat it, and wait 20 s."

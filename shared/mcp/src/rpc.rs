@@ -1,4 +1,5 @@
-//! The protocol: JSON-RPC 2.0 in single POSTs, each answered by itself (modelcontextprotocol.io, "Streamable HTTP").
+//! The protocol: JSON-RPC 2.0 in single POSTs, each with a separate answer (modelcontextprotocol.io, "Streamable
+//! HTTP").
 
 use bobbin_core::base::ids::digest;
 use serde_json::{Value, json};
@@ -7,14 +8,14 @@ use crate::bounds::SESSION_BYTES_MAX;
 use crate::place::Place;
 use crate::tools::{self, Called};
 
-/// The revisions that are spoken, the newest first.
+/// Supported revisions, newest first.
 const VERSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
-/// What an agent is told of the tools beside their own descriptions.
+/// Instructions for an agent, besides the descriptions of the tools.
 const INSTRUCTIONS: &str = "These tools work in a sandbox, a Linux machine of its own: files and commands of other tools are elsewhere. \
 Relative paths are in its checkout, the folder `project`. Where a tool says that the sandbox is not ready, wait and call it again. \
 Files that a message names below .bobbin/attachments are not there yet: upload_file brings one in, by that path as `attachment`. \
 What takes long goes on in the sandbox: run_command then answers with an id, and is called with that id to go on waiting.";
-/// Hexadecimal digits of a call's name and of a session's.
+/// Hex digits of a call's name and of a session's.
 const NAME_DIGITS: usize = 24;
 
 const PARSE_ERROR: i32 = -32_700;
@@ -22,28 +23,28 @@ const INVALID_REQUEST: i32 = -32_600;
 const METHOD_NOT_FOUND: i32 = -32_601;
 const INVALID_PARAMS: i32 = -32_602;
 
-/// A POST, as far as the protocol looks at it.
+/// A POST, with the parts that the protocol needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Request<'a> {
-    /// The body, unread.
+    /// The body, not parsed yet.
     pub body: &'a [u8],
-    /// `Mcp-Session-Id`, where the client sends one.
+    /// `Mcp-Session-Id`, if the client sends it.
     pub session: Option<&'a str>,
-    /// `MCP-Protocol-Version`, where the client sends one.
+    /// `MCP-Protocol-Version`, if the client sends it.
     pub version: Option<&'a str>,
-    /// What no other request has: the invocation's id.
+    /// Unique value of the request: the invocation's id.
     pub nonce: &'a str,
 }
 
-/// What a POST is answered with.
+/// The answer to a POST.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answer {
-    /// The status of HTTP.
+    /// HTTP status.
     pub status: u16,
-    /// A JSON object; none: the answer has no body.
+    /// A JSON object; `None`: no body.
     pub body: Option<String>,
-    /// `Mcp-Session-Id`: a word that the client sends along from then on. Nothing is kept of it here; it tells calls of the
-    /// same number of two connections apart.
+    /// `Mcp-Session-Id`: an id that the client sends from then on. Nothing is stored for it here; it tells calls with
+    /// the same number from two connections apart.
     pub session: Option<String>,
 }
 
@@ -62,7 +63,7 @@ impl Answer {
     }
 }
 
-/// Answers one request. Whoever sent it has been let in.
+/// Answers one request, whose sender is already authorised.
 pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
     let Ok(body) = serde_json::from_slice::<Value>(request.body) else {
         let message = "the body is no JSON";
@@ -83,7 +84,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
         return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
     }
     let (Some(method), Some(id)) = (body["method"].as_str(), body.get("id")) else {
-        // A notification, or an answer to something that was never asked.
+        // A notification, or an answer to something that was never requested.
         return Answer { status: 202, body: None, session: None };
     };
     if !id.is_string() && !id.is_number() {
@@ -118,7 +119,7 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
     }
 }
 
-/// The revision that was asked for, where it is spoken, else the newest: then it is for the client to go or stay.
+/// The requested revision if supported, else the newest: then the client decides whether to continue.
 fn initialized(wanted: Option<&str>) -> Value {
     let spoken = VERSIONS.into_iter().find(|one| Some(*one) == wanted);
     json!({
@@ -129,8 +130,8 @@ fn initialized(wanted: Option<&str>) -> Value {
     })
 }
 
-/// The name of a call, which a repeat of its request has too: within a session a client uses no id twice. Without a session
-/// a repeat cannot be told from another call of the same number, and each is one of its own.
+/// The name of a call, the same for a repeat of its request: within a session a client uses no id twice. Without a
+/// session a repeat cannot be told from another call with the same number, and each counts as a new call.
 fn call_key(request: &Request<'_>, id: &Value, params: &Value) -> String {
     let (name, arguments) = (params["name"].to_string(), params["arguments"].to_string());
     let key = match request.session {

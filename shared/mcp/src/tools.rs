@@ -1,4 +1,4 @@
-//! The tools: how each is called, and what becomes of a call.
+//! The tools: their descriptions and arguments, and the dispatch of a call.
 
 use bobbin_core::tenant::runtime_mode::TOOLS as NAMES;
 use serde::de::DeserializeOwned;
@@ -14,11 +14,11 @@ use crate::{changes, command, files};
 pub(crate) struct Called<'a> {
     pub name: &'a str,
     pub arguments: Value,
-    /// Its name: what it changes is done once under it.
+    /// Its name: its changes are made once per name.
     pub key: String,
 }
 
-/// Does what is called for; none: there is no such tool.
+/// Runs the call; `None`: there is no such tool.
 pub(crate) async fn call(call: Called<'_>, place: &dyn Place) -> Option<Value> {
     let Called { name, arguments, key } = call;
     let came = match name {
@@ -66,12 +66,12 @@ pub(crate) async fn call(call: Called<'_>, place: &dyn Place) -> Option<Value> {
     })
 }
 
-/// The arguments, which no agent checks before it sends them.
+/// Parses the arguments, which no agent validates before it sends them.
 fn read<T: DeserializeOwned>(name: &str, arguments: Value) -> Result<T, String> {
     serde_json::from_value(arguments).map_err(|why| format!("{name} was called wrongly: {why}"))
 }
 
-/// The tools as `tools/list` tells them.
+/// The tools for `tools/list`.
 pub(crate) fn list() -> Value {
     let path = |about: &str| json!({"type": "string", "description": about});
     let tool = |name: &str, about: String, properties: Value, required: &[&str]| {

@@ -1,5 +1,5 @@
-//! A provider's HTTP API, as the clients of all of them call it: an address, a bound for each call, and answers that are what
-//! was asked for or the provider's own error.
+//! HTTP transport shared by the clients of all providers: an address, a bound for each call, and answers that are
+//! either the requested data or the provider's own error.
 
 use std::marker::PhantomData;
 use std::time::Duration;
@@ -8,15 +8,15 @@ use bobbin_http::{Answer, Hosts, Http, HttpError};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 
-/// Characters of a provider's words that are passed on.
+/// Longest part of a provider's message that is passed on, in characters.
 const MESSAGE_CHARS_MAX: usize = 300;
 
-/// What a provider's refusals are to its client.
+/// A provider's refusals, as its client's error type.
 pub trait Refusal: From<HttpError> {
-    /// What an answer refuses; none where it does what was asked for.
+    /// The refusal in an answer; `None` if the call succeeded.
     fn of(answer: &Answer) -> Option<Self>;
 
-    /// Something came that is no answer of the provider's.
+    /// Error for an answer that is not the provider's.
     fn no_answer(status: u16, message: String) -> Self;
 }
 
@@ -34,10 +34,10 @@ impl<E> Clone for Api<E> {
 }
 
 impl<E: Refusal> Api<E> {
-    /// At `base`, which may be spoken to beside these hosts.
+    /// At `base`, which is allowed as a host besides `hosts`.
     ///
     /// # Errors
-    /// [`HttpError::Refused`] when the base may not be spoken to.
+    /// [`HttpError::Refused`] when the base is not an allowed address.
     pub fn new(base: &str, hosts: Hosts) -> Result<Self, HttpError> {
         Ok(Self {
             http: Http::new(base, hosts)?,
@@ -49,17 +49,17 @@ impl<E: Refusal> Api<E> {
         })
     }
 
-    /// The same with another bound on the bytes of an answer.
+    /// A copy with another bound on the bytes of an answer.
     pub fn with_body_bytes_max(&self, bytes: usize) -> Self {
         Self { http: self.http.with_body_bytes_max(bytes), ..self.clone() }
     }
 
-    /// Its base.
+    /// The base address.
     pub fn base(&self) -> &Url {
         &self.base
     }
 
-    /// Begins a call of what lies below an address by these segments, with a key.
+    /// Builds a request to these path segments below an address, with a key.
     ///
     /// # Errors
     /// [`HttpError::Refused`], as the provider's error.
@@ -83,20 +83,20 @@ impl<E: Refusal> Api<E> {
         Ok(request.bearer_auth(key).timeout(timeout))
     }
 
-    /// The answer as JSON.
+    /// The answer parsed as JSON.
     ///
     /// # Errors
-    /// What the provider refuses, or that something else came than JSON.
+    /// The provider's refusal, or an answer that is not the expected JSON.
     pub async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Result<T, E> {
         let answer = self.send(request).await?;
         let no_json = || E::no_answer(answer.status, instead_of(&answer, "JSON"));
         answer.json().ok_or_else(no_json)
     }
 
-    /// The answer as it is, once the provider does not refuse.
+    /// The answer unparsed, unless the provider refuses.
     ///
     /// # Errors
-    /// What the provider refuses, or that nothing came.
+    /// The provider's refusal, or no answer.
     pub async fn send(&self, request: RequestBuilder) -> Result<Answer, E> {
         let answer = self.http.send(request).await?;
         match E::of(&answer) {
@@ -108,18 +108,18 @@ impl<E: Refusal> Api<E> {
     /// The answer with its body unread.
     ///
     /// # Errors
-    /// That nothing came.
+    /// No answer.
     pub async fn open(&self, request: RequestBuilder) -> Result<reqwest::Response, E> {
         Ok(self.http.open(request).await?)
     }
 }
 
-/// What came, where something else was due.
+/// Describes an answer that is not the expected one.
 pub fn instead_of(answer: &Answer, due: &str) -> String {
     format!("{} where {due} was due", describe(answer))
 }
 
-/// What came, by its label.
+/// Describes an answer by its media type.
 pub fn describe(answer: &Answer) -> String {
     match answer.media_type().as_str() {
         "" => "an empty or unlabelled answer".to_owned(),
@@ -128,7 +128,7 @@ pub fn describe(answer: &Answer) -> String {
     }
 }
 
-/// A provider's words, as far as they are passed on; without any what came instead.
+/// A provider's message, shortened; if it is empty, a description of the answer.
 pub fn words(said: &str, answer: &Answer) -> String {
     match cut(said) {
         none if none.is_empty() => describe(answer),
@@ -136,7 +136,7 @@ pub fn words(said: &str, answer: &Answer) -> String {
     }
 }
 
-/// A provider's words, as far as they are passed on.
+/// A provider's message, shortened.
 pub fn cut(said: &str) -> String {
     said.chars().take(MESSAGE_CHARS_MAX).collect()
 }

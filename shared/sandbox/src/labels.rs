@@ -1,42 +1,42 @@
-//! What a sandbox says of itself, whichever provider has it: whose it is, and which stack made it.
+//! Labels of a sandbox, the same for every provider: its owner, and the stack that created it.
 
 use std::collections::BTreeMap;
 
 use bobbin_core::base::ids::{SandboxKey, Tenant};
 
-/// Label that names the stack, as people call it: not unique in an organisation.
+/// Label with the stack's name, which is not unique in an organisation.
 pub const LABEL_STACK: &str = "bobbin";
-/// Label that holds the stack's own id ([`Stack::id`]). Sandboxes that were made before it was a label have none.
+/// Label with the stack's unique id ([`Stack::id`]). Sandboxes created before this label existed lack it.
 pub const LABEL_STACK_ID: &str = "stack";
-/// Label that names the thread, by its short hash.
+/// Label with the short hash of the thread.
 pub const LABEL_THREAD: &str = "thread";
-/// Label that names the generation.
+/// Label with the generation.
 pub const LABEL_GENERATION: &str = "generation";
-/// Label that names the tenant (`ThreadKey::tenant`): what a tenant has is counted by it.
+/// Label with the tenant (`ThreadKey::tenant`): a tenant's sandboxes are counted by it.
 pub const LABEL_TENANT: &str = "tenant";
 
-/// A stack, as its sandboxes name it.
+/// A stack, as its sandboxes identify it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stack<'a> {
-    /// What people call it. Two accounts, regions or laptops may each have one of this name.
+    /// Display name. Two accounts, regions or laptops may each have a stack with this name.
     pub name: &'a str,
-    /// What no other stack has.
+    /// Unique id.
     pub id: &'a str,
 }
 
-/// Label of a sandbox in which something stands for the model keys: no key goes into it, at no start.
+/// Label of a sandbox that has placeholders for the model keys: no key is ever passed into it.
 pub const LABEL_KEYS: &str = "keys";
-/// What that label says.
+/// Value of that label.
 pub const PLACEHOLDERS: &str = "placeholders";
 
-/// The label that every sandbox of a stack of this name carries. Others of that name are told apart by
+/// The label that every sandbox of a stack with this name has. Other stacks with that name are told apart by
 /// [`crate::Sandbox::is_foreign`].
 #[must_use]
 pub fn stack_label(stack: &str) -> BTreeMap<String, String> {
     [(LABEL_STACK.to_owned(), stack.to_owned())].into()
 }
 
-/// The labels that every sandbox of a tenant of a stack carries.
+/// The labels that every sandbox of a tenant of a stack has.
 #[must_use]
 pub fn tenant_labels(stack: &str, tenant: &Tenant) -> BTreeMap<String, String> {
     let mut labels = stack_label(stack);

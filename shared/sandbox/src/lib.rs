@@ -1,5 +1,5 @@
-//! What runs sandboxes: the trait [`Provider`], and a folder a provider with its types, its client and its part of the
-//! trait.
+//! Sandbox providers: the trait [`Provider`], and a folder per provider with its types, its client and its
+//! implementation of the trait.
 
 mod api;
 pub mod daytona;

@@ -1,4 +1,4 @@
-//! What Bobbin wants of whatever runs its sandboxes.
+//! The interface to the providers that run sandboxes.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,29 +22,29 @@ use crate::snapshot::{Snapshot, SnapshotName, SnapshotState};
 
 const DAY_MS: u64 = 24 * 60 * 60_000;
 
-/// A sandbox as its provider tells of it.
+/// A sandbox, as its provider describes it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sandbox {
-    /// The id that the provider gave it.
+    /// The provider's id.
     pub id: String,
-    /// Ours, made of key and generation; unique at the provider.
+    /// Our name, made of key and generation; unique at the provider.
     pub name: String,
-    /// Whose it is and which stack made it ([`crate::labels`]).
+    /// Owner and stack ([`crate::labels`]).
     pub labels: BTreeMap<String, String>,
-    /// What its state means for us.
+    /// Its state.
     pub state: SandboxState,
-    /// The provider's own word for that; empty where it has said none.
+    /// The provider's own state word; may be empty.
     pub said: String,
-    /// When it was made, where the provider says so.
+    /// Creation time, if the provider reports it.
     pub created_ms: Option<Ms>,
-    /// When the provider destroys it by itself, whatever it is doing then, where it says so.
+    /// When the provider destroys it by itself, whatever it is doing then; `None` if not reported.
     pub ends_ms: Option<Ms>,
-    /// Where the provider takes commands and files for it, if it has said so: only the provider reads this.
+    /// Address for commands and files, if the provider reported it; only the provider reads this.
     pub exec_base: Option<String>,
 }
 
 impl Sandbox {
-    /// Which of our sandboxes it is, by its labels: key and generation.
+    /// Sandbox key and generation, from its labels.
     #[must_use]
     pub fn owner(&self) -> Option<(SandboxKey, u32)> {
         Some((
@@ -53,8 +53,8 @@ impl Sandbox {
         ))
     }
 
-    /// Whether it carries the labels of this stack, key and generation: a taken name is adopted only then. The tenant
-    /// follows from the thread; a sandbox that was made before this, or the stack's id, was a label is ours all the same.
+    /// Whether it has the labels of this stack, key and generation: only then a taken name is adopted. The tenant
+    /// follows from the thread; a sandbox created before the tenant or the stack's id was a label still counts as ours.
     #[must_use]
     pub fn belongs_to(&self, stack: Stack<'_>, key: &SandboxKey, generation: u32) -> bool {
         !self.is_foreign(stack.id)
@@ -64,10 +64,10 @@ impl Sandbox {
                 .all(|(name, value)| self.labels.get(name) == Some(value))
     }
 
-    /// What it is, where it was found under the name of this key and generation: ours, or in the way.
+    /// The state of a sandbox found under the name of this key and generation, if it is ours.
     ///
     /// # Errors
-    /// That another stack made it.
+    /// It does not have this stack's labels.
     pub(crate) fn adopted(
         self,
         stack: Stack<'_>,
@@ -84,13 +84,13 @@ impl Sandbox {
         Err(Failure::NonRecoverable { advice }.into())
     }
 
-    /// Whether something stands for the model keys in it.
+    /// Whether it has placeholders for the model keys.
     #[must_use]
     pub fn has_placeholders(&self) -> bool {
         self.labels.get(LABEL_KEYS).map(String::as_str) == Some(PLACEHOLDERS)
     }
 
-    /// Whether it says that another stack than this made it.
+    /// Whether its label names another stack than this.
     #[must_use]
     pub fn is_foreign(&self, stack_id: &str) -> bool {
         let said = self.labels.get(LABEL_STACK_ID);
@@ -98,7 +98,7 @@ impl Sandbox {
     }
 }
 
-/// What came of a script in a sandbox.
+/// Result of a script in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Output {
     /// Exit status; -1 when the shell could not be started.
@@ -107,69 +107,69 @@ pub struct Output {
     pub text: String,
 }
 
-/// A secret that the provider is to keep outside the sandboxes. Its value is in no log: there is no `Debug`.
+/// A secret that the provider is to keep outside the sandboxes. Its value must not be logged, so there is no `Debug`.
 pub struct HostedSecret {
-    /// The variable in which a sandbox sees what stands for it.
+    /// The variable that holds the placeholder in a sandbox.
     pub variable: &'static str,
-    /// The value itself, which no sandbox sees.
+    /// The value, which no sandbox sees.
     pub value: String,
-    /// Says which value it is, without saying the value.
+    /// Identifies the value without revealing it.
     pub version: String,
-    /// The only hosts that it is for.
+    /// The only hosts that may receive it.
     pub hosts: Vec<String>,
-    /// The tenant whose own it is; none: the stack's.
+    /// The tenant that owns it; `None`: the stack.
     pub owner: Option<Tenant>,
 }
 
-/// What stands for a secret in a sandbox.
+/// The placeholder of a secret in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placeholder {
     /// Name of the secret at the provider.
     pub secret: String,
-    /// What a process in the sandbox sees.
+    /// The text that processes in the sandbox see.
     pub text: String,
 }
 
-/// Where the provider has put secrets.
+/// Where the provider keeps secrets.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Secrets {
-    /// Outside: per variable what stands for it.
+    /// Outside: placeholder by variable.
     Outside(BTreeMap<String, Placeholder>),
-    /// Nowhere: it keeps none, or none for this stack.
+    /// Not at all: it keeps none, or none for this stack.
     Nowhere {
-        /// Why not, in the provider's own words.
+        /// The reason, in the provider's own words.
         seen: String,
     },
 }
 
-/// What went wrong, as far as a caller does something of its own about it.
+/// Kinds of error that callers handle specially.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The provider does not know the sandbox, or the sandbox does not have the file.
     NotFound,
-    /// The script ran over its time and was ended.
+    /// The script exceeded its time and was killed.
     CommandTimeout,
-    /// The provider does not take the key, or the key may not do this.
+    /// The provider does not accept the key, or the key lacks the permission.
     KeyRefused,
-    /// Another stack made the sandbox.
+    /// Another stack created the sandbox.
     Foreign,
-    /// A snapshot needs the sandbox in another state than the one that it stays in: start it first.
+    /// A snapshot is not possible in the sandbox's current, stable state: start it first.
     WrongState,
-    /// There are as many snapshots as there may be: one has to be deleted first.
+    /// The snapshot quota is used up: one has to be deleted first.
     SnapshotsFull,
-    /// Nothing that a caller treats in a way of its own; `failure` says what to do.
+    /// Any other error; `failure` says what to do.
     Other,
 }
 
-/// A call to a provider that did not do what it was made for.
+/// A failed call to a provider.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{seen}")]
 pub struct ProviderError {
-    /// What a caller may do about it itself.
+    /// What a caller may handle itself.
     pub kind: ErrorKind,
     /// What the sandbox's delivery has to do about it.
     pub failure: Failure,
-    /// What went wrong, in a sentence for logs and people. It holds no key.
+    /// The error message, for logs and people. It contains no key.
     pub seen: String,
 }
 
@@ -195,14 +195,14 @@ impl From<Failure> for ProviderError {
     }
 }
 
-/// What a stop is whose time is over.
+/// The error of a stop whose time is over.
 pub(crate) fn too_late() -> ProviderError {
     let seen = "too little time is left for a stop".to_owned();
     Failure::Wait { after_ms: 0, seen }.into()
 }
 
-/// A client's error of a call into a sandbox, not of one about it: there, silence is the sandbox's own, and not an outage of
-/// the provider.
+/// An error of a call into a sandbox, not of one about it: there, a missing answer is the sandbox's problem, and not an
+/// outage of the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InSandbox<E>(pub E);
 
@@ -212,27 +212,27 @@ impl<E> From<E> for InSandbox<E> {
     }
 }
 
-/// What the provider answered, or why it did not.
+/// Result of a provider call.
 pub type ProviderResult<T> = Result<T, ProviderError>;
 
-/// What a provider is and can do: callers ask once, and have a path without each ability.
+/// Properties and abilities of a provider: callers read them once, and have a path without each ability.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
-    /// Base of its API: endpoints may be on loopback where this is.
+    /// Base address of its API: endpoints may be on loopback only if this is.
     pub base: &'a str,
-    /// Sandboxes that a listing holds at the most: of a longer one it cannot be told what is missing from it.
+    /// Most sandboxes that a listing returns: from a longer list, missing ones cannot be told.
     pub listed_max: usize,
-    /// Its snapshots, or why it makes none of sandboxes, and no sandboxes from them.
+    /// Its snapshots, or why it makes neither snapshots of sandboxes nor sandboxes from snapshots.
     pub snapshots: Result<&'a dyn SnapshotStore, &'static str>,
-    /// Making a snapshot ends what runs in the sandbox, which stands still afterwards.
+    /// Making a snapshot ends all processes in the sandbox, which is stopped afterwards.
     pub snapshot_ends_run: bool,
-    /// So many milliseconds after it was made it destroys a sandbox by itself, whatever that is doing then. A sandbox of its
-    /// own says when that is ([`Sandbox::ends_ms`]): a provider may allow less than it was asked for.
+    /// Milliseconds after creation at which the provider destroys a sandbox by itself, whatever it is doing then. Each
+    /// sandbox has its own time ([`Sandbox::ends_ms`]): a provider may allow less than was requested.
     pub life_ms_max: Option<u64>,
-    /// The secrets that it keeps outside of the sandboxes, or why it keeps none: then model keys are in the environment of
-    /// what runs inside.
+    /// The secrets that it keeps outside the sandboxes, or why it keeps none: then model keys are in the environment of
+    /// the processes inside.
     pub secrets: Result<&'a dyn SecretStore, &'static str>,
-    /// The address on which a server inside has to listen to be reached through [`Provider::endpoint`].
+    /// Address on which a server inside has to listen to be reached through [`Provider::endpoint`].
     pub listens_on: Ipv4Addr,
 }
 
@@ -240,12 +240,12 @@ impl<'a> Facts<'a> {
     /// Its snapshots.
     ///
     /// # Errors
-    /// Words for people: that there are none here, and why.
+    /// A message for people: there are none here, and why.
     pub fn snapshots(&self) -> Result<&'a dyn SnapshotStore, String> {
         self.snapshots.map_err(|why| format!("no snapshots here: {why}"))
     }
 
-    /// What people do not find here, or find otherwise than they may expect, in words.
+    /// Missing or unexpected abilities, in words for people.
     #[must_use]
     pub fn lacking(&self) -> Vec<String> {
         let mut words = Vec::new();
@@ -270,36 +270,37 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// What a sandbox is made of besides its name.
+/// The content of a sandbox, besides its name.
 #[derive(Debug, Clone, Copy)]
 pub struct SandboxSpec<'a> {
-    /// Secrets that it has outside of it: variable to the secret's name.
+    /// Secrets that are kept outside: variable to the secret's name.
     pub secrets: &'a BTreeMap<String, String>,
-    /// The snapshot that its disk is a copy of; none: the image of the stack.
+    /// The snapshot that its disk is a copy of; `None`: the stack's image.
     pub snapshot: Option<&'a SnapshotName>,
 }
 
-/// The sandbox to delete, and whether it is looked at.
+/// The sandbox to delete, and whether it is observed.
 #[derive(Debug, Clone, Copy)]
 pub enum Deletion<'a> {
-    /// The one of this name. It is looked at: what is gone, or on its way out, is a success, and what stands in the way of a
-    /// delete is a state.
+    /// By name. It is observed: already gone or being deleted is success, and an obstacle to the delete is returned as
+    /// a state.
     Named(&'a str),
-    /// One that was found a moment ago. It is asked to go and not looked at, so that every refusal is an error.
+    /// One that was found a moment ago. It is deleted without observing it, so that every refusal is an error.
     Found(&'a Sandbox),
 }
 
 /// Runs the sandboxes of one stack. A name stands for one sandbox for ever; a repeat of any call is harmless.
 #[async_trait]
 pub trait Provider: fmt::Debug + Send + Sync {
-    /// What it is and can do.
+    /// Its properties and abilities.
     fn facts(&self) -> Facts<'_>;
 
-    /// The account that the key and the settings open: where its sandboxes are and are looked for. None: it does not say.
+    /// The account of the key and the settings, in which its sandboxes are created and looked up. `None`: the provider
+    /// does not name it.
     async fn account(&self) -> ProviderResult<Option<Account>>;
 
-    /// Creates the sandbox of this key and generation. One of that name that carries our labels is adopted. The answer is what
-    /// is seen afterwards, and may lag. A snapshot that is not there any more is [`Failure::TurnFailed`].
+    /// Creates the sandbox of this key and generation. One with that name and our labels is adopted. Returns the state
+    /// observed afterwards, which may lag. A snapshot that no longer exists is [`Failure::TurnFailed`].
     async fn create(
         &self,
         key: &SandboxKey,
@@ -307,37 +308,37 @@ pub trait Provider: fmt::Debug + Send + Sync {
         spec: SandboxSpec<'_>,
     ) -> ProviderResult<SandboxState>;
 
-    /// Reads the sandbox of this name or id. One that the provider does not know is [`ErrorKind::NotFound`].
+    /// Reads the sandbox with this name or id. An unknown one is [`ErrorKind::NotFound`].
     async fn observe(&self, name: &str) -> ProviderResult<Sandbox>;
 
-    /// Starts it, or repairs it, if it stands still.
+    /// Starts or repairs it, if it is stopped.
     async fn start(&self, name: &str) -> ProviderResult<SandboxState>;
 
-    /// Stops it, if it runs: every process ends, the disk stays. From this time on the stop itself is not asked for any more
-    /// ([`Failure::Wait`]): nothing can take back one that comes late.
+    /// Stops it, if it runs: every process ends, the disk stays. After `latest` the stop is no longer requested
+    /// ([`Failure::Wait`]): a late one cannot be taken back.
     async fn stop(&self, name: &str, latest: Instant) -> ProviderResult<SandboxState>;
 
     /// Deletes it with its disk.
     async fn delete(&self, sandbox: Deletion<'_>) -> ProviderResult<SandboxState>;
 
-    /// The sandboxes that carry this stack's name, those of a namesake too, all of them or one tenant's, in order of
+    /// The sandboxes with this stack's name, including those of a namesake, all of them or one tenant's, in order of
     /// creation. The list may lag: observe a sandbox before acting on it.
     async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>>;
 
-    /// Counts a tenant's sandboxes that are not on their way out; those alone that were made before the one of this name,
-    /// or all others while that is not listed yet.
+    /// Counts a tenant's sandboxes that are not being deleted: only those created before the one with this name, or all
+    /// others while that is not listed yet.
     async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32>;
 
-    /// Sees to it that a sandbox in which work goes on is not stopped or deleted for want of it: for providers whose sandboxes
-    /// have a time, used or not. Harmless to repeat; one that stands still is left alone.
+    /// Prevents a working sandbox from being stopped or deleted as idle or expired: for providers that limit a
+    /// sandbox's lifetime, used or not. Harmless to repeat; a stopped one is left alone.
     async fn keep_alive(&self, _name: &str) -> ProviderResult<()> {
         Ok(())
     }
 
-    /// How a port is reached from outside. New with every start.
+    /// Endpoint for reaching a port from outside. It changes with every start.
     async fn endpoint(&self, name: &str, port: u16) -> ProviderResult<Endpoint>;
 
-    /// Runs a shell script. `env` lives only in its processes. The script is the shell's standard input.
+    /// Runs a shell script. `env` is set only for its processes. The script is the shell's standard input.
     async fn exec(
         &self,
         sandbox: &Sandbox,
@@ -346,7 +347,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
         timeout: Duration,
     ) -> ProviderResult<Output>;
 
-    /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
+    /// Writes files; parent folders are created. Paths are relative to the sandbox's working directory.
     async fn put_files(
         &self,
         sandbox: &Sandbox,
@@ -356,7 +357,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
     /// The bytes of a file; a missing one is [`ErrorKind::NotFound`].
     async fn get_file(&self, sandbox: &Sandbox, path: &str) -> ProviderResult<Vec<u8>>;
 
-    /// The files of a folder, not of those below it, with their bytes.
+    /// The files directly in a folder, with their sizes in bytes.
     async fn list_files(
         &self,
         sandbox: &Sandbox,
@@ -364,36 +365,36 @@ pub trait Provider: fmt::Debug + Send + Sync {
     ) -> ProviderResult<BTreeMap<String, u64>>;
 }
 
-/// Snapshots of sandboxes, where a provider makes them ([`Facts::snapshots`]).
+/// Snapshots of sandboxes, for providers that support them ([`Facts::snapshots`]).
 #[async_trait]
 pub trait SnapshotStore: Send + Sync {
-    /// Creates the snapshot of this name, of the sandbox that the name says: one that is there or under way is left alone, so
-    /// that a repeat is harmless. Nothing is waited for: observe it until it is [`SnapshotState::Ready`] or
-    /// [`SnapshotState::Failed`]. The sandbox changes for a moment and is [`SandboxState::Busy`] until the snapshot is there;
-    /// what runs in it goes on, unless [`Facts::snapshot_ends_run`].
+    /// Creates the snapshot with this name, of the sandbox that the name contains: an existing one or one in progress
+    /// is left alone, so that a repeat is harmless. It is not awaited: observe it until it is [`SnapshotState::Ready`]
+    /// or [`SnapshotState::Failed`]. The sandbox is [`SandboxState::Busy`] until the snapshot exists; its processes
+    /// continue, unless [`Facts::snapshot_ends_run`].
     ///
-    /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what is to be done first; [`ErrorKind::NotFound`] that
-    /// there is no such sandbox.
+    /// [`ErrorKind::WrongState`] and [`ErrorKind::SnapshotsFull`] say what has to be done first;
+    /// [`ErrorKind::NotFound`] that there is no such sandbox.
     async fn create(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
 
-    /// Looks at the snapshot of this name. [`SnapshotState::Absent`] for one that was asked for means that it was not made,
-    /// and where the provider does not say why, nobody does: it may be asked for again.
+    /// Observes the snapshot with this name. [`SnapshotState::Absent`] for a requested one means that it was not made;
+    /// if the provider does not say why, the reason is unknown and it may be requested again.
     async fn observe(&self, name: &SnapshotName) -> ProviderResult<SnapshotState>;
 
-    /// The snapshots that this stack has made of its sandboxes, the newest first. Whose they are, their names say.
+    /// The snapshots that this stack has made of its sandboxes, newest first. Their names identify the owner.
     async fn list(&self) -> ProviderResult<Vec<Snapshot>>;
 
-    /// Deletes a snapshot; gone is success. Sandboxes that were made from it stay.
+    /// Deletes a snapshot; already gone is success. Sandboxes created from it stay.
     async fn delete(&self, name: &SnapshotName) -> ProviderResult<()>;
 }
 
-/// Secrets that stay outside of the sandboxes, where a provider keeps them ([`Facts::secrets`]).
+/// Secrets that stay outside the sandboxes, for providers that keep them ([`Facts::secrets`]).
 #[async_trait]
 pub trait SecretStore: Send + Sync {
-    /// Sees to it that these secrets are kept outside the sandboxes, with these values.
+    /// Makes the provider keep these secrets outside the sandboxes, with these values.
     async fn keep(&self, secrets: &[HostedSecret]) -> ProviderResult<Secrets>;
 
-    /// Puts what stands for secrets into a sandbox that was made before they were (variable to the secret's name).
+    /// Adds placeholders of secrets to a sandbox that was created before the secrets (variable to the secret's name).
     async fn mount(
         &self,
         sandbox: &Sandbox,

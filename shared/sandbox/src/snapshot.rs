@@ -1,7 +1,7 @@
-//! Snapshots of sandboxes: what a sandbox's disk held at one moment, kept under a name of ours.
+//! Snapshots of sandboxes: the content of a sandbox's disk at one moment, kept under a name of ours.
 //!
-//! They are not the images that sandboxes of a stack begin with: some providers call those snapshots too, but they are built
-//! once by whoever sets the stack up, while these hold a tenant's work. A name says everything: providers keep no labels
+//! They are not the images from which a stack's sandboxes start. Some providers call those snapshots too, but they are
+//! built once by the operator, while these hold a tenant's work. The name contains everything: providers keep no labels
 //! with a snapshot.
 
 use std::fmt;
@@ -10,13 +10,14 @@ use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, digest, sandbox_name};
 
 use crate::labels::Stack;
 
-/// Hex digits by which a snapshot's name tells stacks of one name apart.
+/// Hex digits of the stack's hash in a snapshot's name, which tell stacks with one name apart.
 const STACK_DIGITS: usize = 8;
-/// Hex digits by which it tells tenants apart.
+/// Hex digits of the tenant's hash.
 const TENANT_DIGITS: usize = 12;
 
-/// The name of a snapshot: `<name of the sandbox>-at<time>-<hash of the stack's id><hash of the tenant>`, where the time is in
-/// milliseconds since 1970. The same sandbox at the same time has the same name, so that a repeat finds what it has made.
+/// The name of a snapshot: `<name of the sandbox>-at<time>-<hash of the stack's id><hash of the tenant>`, with the time
+/// in milliseconds since 1970. The same sandbox at the same time has the same name, so that a repeat finds the existing
+/// snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SnapshotName {
     sandbox: String,
@@ -26,7 +27,7 @@ pub struct SnapshotName {
 }
 
 impl SnapshotName {
-    /// For a snapshot of this generation of a sandbox, asked for at this time.
+    /// For a snapshot of this generation of a sandbox, requested at this time.
     #[must_use]
     pub fn new(stack: Stack<'_>, key: &SandboxKey, generation: u32, at_ms: Ms) -> Self {
         Self {
@@ -37,7 +38,7 @@ impl SnapshotName {
         }
     }
 
-    /// Reads a name that a snapshot of this very stack has; none where it is anything else's.
+    /// Parses the name of a snapshot of this very stack; `None` for any other name.
     #[must_use]
     pub fn parse(stack: Stack<'_>, name: &str) -> Option<Self> {
         let (rest, digits) = name.rsplit_once('-')?;
@@ -51,31 +52,31 @@ impl SnapshotName {
         let ours = sandbox.starts_with(&stack_prefix(stack))
             && read.stack == stack_digits(stack.id)
             && read.tenant.len() == TENANT_DIGITS
-            // Another way to write the same number is no name of ours.
+            // Another spelling of the same number is not one of our names.
             && read.to_string() == name;
         ours.then_some(read)
     }
 
-    /// The name of the sandbox that it is of.
+    /// The name of its sandbox.
     #[must_use]
     pub fn sandbox(&self) -> &str {
         &self.sandbox
     }
 
-    /// When it was asked for.
+    /// When it was requested.
     #[must_use]
     pub const fn at_ms(&self) -> Ms {
         self.at_ms
     }
 
-    /// Whether it is of a sandbox of this tenant. Whoever makes a sandbox of a snapshot asks this first: a snapshot holds what
-    /// its sandbox held.
+    /// Whether its sandbox belongs to this tenant. Check this before creating a sandbox from a snapshot: it holds
+    /// everything that its sandbox held.
     #[must_use]
     pub fn is_of_tenant(&self, tenant: &Tenant) -> bool {
         self.tenant == tenant_digits(tenant)
     }
 
-    /// Whether it is of this sandbox of ours, in any generation.
+    /// Whether it is of this sandbox, in any generation.
     #[must_use]
     pub fn is_of(&self, stack: Stack<'_>, key: &SandboxKey) -> bool {
         let generation = self.sandbox.rsplit_once("-g").map(|(_, number)| number);
@@ -92,7 +93,7 @@ impl fmt::Display for SnapshotName {
     }
 }
 
-/// What the names of a stack's sandboxes, and of their snapshots, begin with; a namesake's do as well.
+/// Prefix of the names of a stack's sandboxes and snapshots; a namesake has the same one.
 #[must_use]
 pub fn stack_prefix(stack: Stack<'_>) -> String {
     format!("bobbin-{}-", stack.name)
@@ -106,32 +107,32 @@ fn stack_digits(stack_id: &str) -> String {
     digest(&["snapshot-of-stack", stack_id])[..STACK_DIGITS].to_owned()
 }
 
-/// What a snapshot is good for now.
+/// State of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum SnapshotState {
-    /// It is being made, or made ready again: look later.
+    /// Being made, or being activated: observe later.
     Underway,
-    /// Sandboxes can be made from it.
+    /// Sandboxes can be created from it.
     Ready,
-    /// The provider has put it aside because nobody used it: a create wakes it, and takes longer.
+    /// Deactivated by the provider for lack of use: a create activates it, and takes longer.
     Asleep,
     /// It will not become ready: delete it.
     Failed {
-        /// The reason that the provider gives.
+        /// The provider's reason.
         reason: String,
     },
-    /// There is none of this name, or it is on its way out.
+    /// Does not exist, or is being deleted.
     Absent,
 }
 
-/// A snapshot as a listing tells of it.
+/// A snapshot, as listed.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Snapshot {
-    /// Its name, which says whose it is and of when.
+    /// Its name, which identifies the owner and the time.
     pub name: SnapshotName,
-    /// What it is good for now; never [`SnapshotState::Absent`].
+    /// Its state; never [`SnapshotState::Absent`].
     pub state: SnapshotState,
-    /// What it takes at the provider, in GiB, where that says so.
+    /// Its size at the provider in GiB, if reported.
     pub gib: Option<f64>,
 }
 

@@ -1,4 +1,4 @@
-//! A daemon of one's own: found, started, and ended with the program that started it.
+//! An embedded daemon: found, started, and stopped with the program that started it.
 
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
@@ -13,35 +13,35 @@ use tokio::time::Instant;
 
 use crate::{AgentClient, Answered, ClientError};
 
-/// Names the daemon's program.
+/// Variable with the path of the daemon's program.
 const PROGRAM_VARIABLE: &str = "SANDBOX_AGENT_BIN";
 const TOKEN_VARIABLE: &str = "BOBBIN_AGENTD_TOKEN";
 const PROGRAM: &str = "bobbin-agentd";
-/// From its start until it answers.
+/// Bound of its start, until it answers.
 const START_MAX: Duration = Duration::from_secs(15);
-/// Between two looks at it meanwhile.
+/// Poll interval meanwhile.
 const LOOK: Duration = Duration::from_millis(50);
 /// From SIGTERM until SIGKILL.
 const STOP_MAX: Duration = Duration::from_secs(5);
-/// What is kept of what it says at its start.
+/// Most bytes that are kept of its output at the start.
 const SAID_BYTES_MAX: usize = 4 * 1024;
 
-/// How a daemon of one's own is started.
+/// Options of an embedded daemon.
 #[derive(Debug, Clone, Default)]
 pub struct EmbeddedOptions {
-    /// Its program; looked for without it: `SANDBOX_AGENT_BIN`, beside the running program, `PATH`.
+    /// Its program; if `None`: `SANDBOX_AGENT_BIN`, then beside the running program, then `PATH`.
     pub program: Option<PathBuf>,
-    /// Its folder.
+    /// Its state folder.
     pub state: PathBuf,
-    /// Variables on top of this program's own: model addresses and keys by each agent's own names.
+    /// Variables in addition to this program's own: model addresses and keys by each agent's own names.
     pub environment: Vec<(String, String)>,
-    /// Agents beyond the four that it knows, as `NAME=COMMAND LINE`.
+    /// Agents beyond the four built-in ones, as `NAME=COMMAND LINE`.
     pub acp: Vec<String>,
-    /// The directory in which it runs, and so its sessions without one.
+    /// Its working directory, which is the default of its sessions.
     pub directory: Option<PathBuf>,
 }
 
-/// A daemon of one's own. Ends when [`Embedded::stop`] is called, when it is dropped, and when this program is killed.
+/// An embedded daemon. It stops when [`Embedded::stop`] is called, when it is dropped, and when this program is killed.
 #[derive(Debug)]
 pub struct Embedded {
     client: AgentClient,
@@ -52,7 +52,7 @@ impl Embedded {
     /// *Embedded* mode: starts a daemon on a free port of loopback with a random token, and waits until it answers.
     ///
     /// # Errors
-    /// [`ClientError::NotStarted`]: no program, it ended, or it does not answer within 15 s.
+    /// [`ClientError::NotStarted`]: no program, it exited, or it does not answer within 15 s.
     pub async fn start(options: &EmbeddedOptions) -> Answered<Self> {
         let program = find(options.program.as_deref())?;
         let not_started = |error: io::Error| {
@@ -67,7 +67,7 @@ impl Embedded {
             .arg(&options.state)
             .envs(options.environment.iter().map(|(name, value)| (name, value)))
             .env(TOKEN_VARIABLE, &token)
-            // It ends when the other end of this is gone, whatever ended this program.
+            // The daemon stops when the other end of this pipe is gone, however this program ended.
             .stdin(Stdio::piped())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -115,13 +115,13 @@ impl Embedded {
         &self.client
     }
 
-    /// The id of its process.
+    /// Its process id.
     #[must_use]
     pub fn pid(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Ends it, and with it all its agents: SIGTERM, then SIGKILL after 5 s.
+    /// Stops it with all its agents: SIGTERM, then SIGKILL after 5 s.
     pub async fn stop(mut self) {
         self.signal(Signal::TERM);
         if tokio::time::timeout(STOP_MAX, self.child.wait()).await.is_err() {
@@ -145,17 +145,17 @@ impl Drop for Embedded {
     }
 }
 
-/// A daemon, whoever's it is: *auto* mode.
+/// A daemon, remote or embedded: *auto* mode.
 #[derive(Debug)]
 pub enum Auto {
-    /// One that was there.
+    /// An existing one.
     Server(AgentClient),
-    /// One of one's own.
+    /// An embedded one.
     Embedded(Embedded),
 }
 
 impl Auto {
-    /// The daemon at this address (with its token) where one is given, else one of one's own.
+    /// The daemon at this address (with its token) if given, else an embedded one.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -179,7 +179,7 @@ impl Auto {
         }
     }
 
-    /// Ends the daemon, if it is one's own.
+    /// Stops the daemon, if it is embedded.
     pub async fn close(self) {
         match self {
             Self::Server(_) => {}
@@ -188,7 +188,7 @@ impl Auto {
     }
 }
 
-/// The daemon's program.
+/// Path of the daemon's program.
 fn find(named: Option<&Path>) -> Answered<PathBuf> {
     let variable = std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from);
     if let Some(path) = named.map(Path::to_owned).or(variable) {
@@ -214,13 +214,13 @@ fn find(named: Option<&Path>) -> Answered<PathBuf> {
         })
 }
 
-/// A port that nobody listens on, as the system chooses it.
+/// A free port, chosen by the system.
 fn free_port() -> io::Result<u16> {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
     Ok(listener.local_addr()?.port())
 }
 
-/// Reads what it says on its standard error to its end, and keeps the beginning.
+/// Reads its standard error to the end, and keeps the beginning.
 async fn first_words(stderr: Option<tokio::process::ChildStderr>) -> String {
     let mut said = Vec::new();
     let mut buffer = [0; 1024];

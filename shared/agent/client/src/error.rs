@@ -1,9 +1,9 @@
-//! What goes wrong with a daemon.
+//! Errors of calls to a daemon.
 
 use bobbin_http::HttpError;
 use serde_json::Value;
 
-/// Why a call has no answer that can be used.
+/// Why a call has no usable answer.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ClientError {
     /// No answer came.
@@ -14,15 +14,15 @@ pub enum ClientError {
     Refused {
         /// HTTP status.
         status: u16,
-        /// The daemon's word for it, such as `session_not_found`; empty where something else answered.
+        /// The daemon's error type, such as `session_not_found`; empty if something else answered.
         kind: String,
-        /// For a person: what to do next.
+        /// Advice for a person.
         detail: String,
     },
-    /// Something answered that is no bobbin-agentd.
+    /// The answer is not from bobbin-agentd.
     #[error("what answers at this address is no bobbin-agentd; check the address")]
     NotADaemon,
-    /// A daemon of one's own did not start.
+    /// An embedded daemon did not start.
     #[error("{0}")]
     NotStarted(String),
     /// The stream of events broke.
@@ -43,13 +43,13 @@ impl ClientError {
         Self::Refused { status, kind, detail }
     }
 
-    /// Whether the daemon refused with this word.
+    /// Whether the daemon refused with this error type.
     #[must_use]
     pub fn is_kind(&self, wanted: &str) -> bool {
         matches!(self, Self::Refused { kind, .. } if kind == wanted)
     }
 
-    /// The status that it refused with.
+    /// The HTTP status of a refusal.
     #[must_use]
     pub const fn status(&self) -> Option<u16> {
         match self {

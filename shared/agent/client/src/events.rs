@@ -9,12 +9,12 @@ use reqwest::Response;
 
 use crate::{Answered, ClientError};
 
-/// How long one stream may last.
+/// Longest life of one stream.
 pub(crate) const STREAM_MAX: Duration = Duration::from_secs(24 * 3600);
-/// A stream without a byte for so long is dead: the daemon sends a comment every 15 s.
+/// A stream without a byte for this long is dead: the daemon sends a comment every 15 s.
 const SILENCE_MAX: Duration = Duration::from_secs(45);
 
-/// Events as they come.
+/// A live stream of events.
 #[derive(Debug)]
 pub struct EventStream {
     response: Response,
@@ -40,8 +40,7 @@ impl EventStream {
         }
     }
 
-    /// All events that have come, after the next bytes: none where those were only a sign of life. May be dropped and called
-    /// again.
+    /// All events in the next bytes; empty if those were only a keepalive. May be dropped and called again.
     ///
     /// # Errors
     /// As [`EventStream::next`].

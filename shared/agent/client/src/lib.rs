@@ -1,8 +1,8 @@
-//! The client of `bobbin-agentd`: a daemon that is there (*server*), one of its own (*embedded*, a feature), or whichever
+//! The client of `bobbin-agentd`: an existing daemon (*server*), an embedded one (*embedded*, a feature), or either
 //! (*auto*).
 //!
-//! Promised: a call has a bound on its time and its answer; what a repeat means is said at each; an error says what to do
-//! next and holds no token. Deliberately absent: retries, because the caller knows what they mean.
+//! Promised: a call has a bound on its time and its answer; each call documents the effect of a repeat; an error says
+//! what to do next and contains no token. Deliberately absent: retries, because the caller knows what they mean.
 
 mod error;
 mod events;
@@ -29,28 +29,28 @@ pub use types::{
     Message, Mode, Nudge, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
 };
 
-/// Time for a call that does not wait for anything.
+/// Bound of a call that waits for nothing.
 const CALL_MS: u64 = 15_000;
-/// Time for the creation of a session, which waits for its agent to start.
+/// Bound of creating a session, which waits for its agent to start.
 const CREATE_MS: u64 = 40_000;
-/// Time for an installation: the download of an agent.
+/// Bound of an installation: the download of an agent.
 const INSTALL_MS: u64 = 900_000;
-/// Longest wait that is asked of the daemon.
+/// Longest wait that is requested from the daemon.
 pub const POLL_MS_MAX: u64 = 60_000;
 
-/// What stays as it is in a part of a path (RFC 3986, 2.3).
+/// Characters that stay unescaped in a path segment (RFC 3986, 2.3).
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
-/// The answer of a call.
+/// Result of a call.
 pub type Answered<T> = Result<T, ClientError>;
 
-/// A daemon that is there.
+/// Client of an existing daemon.
 #[derive(Clone)]
 pub struct AgentClient {
     http: Http,
     base: String,
     token: String,
-    /// For a tunnel or a preview in front of the daemon.
+    /// Headers for a tunnel or a preview in front of the daemon.
     headers: Vec<(String, String)>,
 }
 
@@ -62,7 +62,8 @@ impl std::fmt::Debug for AgentClient {
 }
 
 impl AgentClient {
-    /// *Server* mode: a base address (`http://127.0.0.1:2468`) and the daemon's token. Plain http goes to loopback only.
+    /// *Server* mode: a base address (`http://127.0.0.1:2468`) and the daemon's token. Plain http is allowed to
+    /// loopback only.
     ///
     /// # Errors
     /// The address is not allowed.
@@ -71,7 +72,7 @@ impl AgentClient {
         Ok(Self::over(Http::new(base, hosts)?, base, token))
     }
 
-    /// The same over connections that are at hand; where they lead is their guard's to say.
+    /// Like [`Self::server`], over an existing HTTP client, whose guard decides where it may connect.
     #[must_use]
     pub fn over(http: Http, base: &str, token: &str) -> Self {
         Self {
@@ -82,7 +83,7 @@ impl AgentClient {
         }
     }
 
-    /// The same daemon through something in front of it that wants headers of its own.
+    /// Adds headers that something in front of the daemon requires.
     #[must_use]
     pub fn with_headers(mut self, headers: Vec<(String, String)>) -> Self {
         self.headers = headers;
@@ -129,7 +130,7 @@ impl AgentClient {
         self.get::<List>(&path).await.map(|list| list.modes)
     }
 
-    /// Fetches an agent, if it is not there. A repeat is harmless.
+    /// Installs an agent, if it is missing. A repeat is harmless.
     ///
     /// # Errors
     /// [`ClientError`]; with `install_failed` it says which step failed.
@@ -151,7 +152,7 @@ impl AgentClient {
         self.get::<List>("/v1/sessions").await.map(|list| list.sessions)
     }
 
-    /// Makes a session. With an id that exists: [`ClientError::is_kind`]`("session_already_exists")`, and nothing is done.
+    /// Creates a session. If the id exists: [`ClientError::is_kind`]`("session_already_exists")`, and nothing is done.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -160,10 +161,10 @@ impl AgentClient {
         self.read(request.timeout(Duration::from_millis(CREATE_MS))).await
     }
 
-    /// Sends a message as a turn. With a turn's id that is known nothing is done, whatever became of it.
+    /// Sends a message as a turn. If the turn's id is already known, nothing is done, whatever its state.
     ///
     /// # Errors
-    /// [`ClientError`]. Without an answer it is not known whether the turn was taken: send it again with its id.
+    /// [`ClientError`]. Without an answer it is not known whether the turn was accepted: send it again with its id.
     pub async fn send(&self, session: &str, message: &Message) -> Answered<Submitted> {
         let answer = self.post(&at(session, "/messages"), &json!(message)).await?;
         let header = |name: &str| Some(answer.headers.get(name)?.to_str().ok()?.to_owned());
@@ -174,7 +175,7 @@ impl AgentClient {
         })
     }
 
-    /// How a turn stands.
+    /// State of a turn.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -182,7 +183,7 @@ impl AgentClient {
         self.get(&at(session, &format!("/turns/{}", part(turn)))).await
     }
 
-    /// What a turn that has ended changed in the files, with what those changed that were sent into it.
+    /// File changes of a turn that has ended, including those of turns that were sent into it.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -190,7 +191,7 @@ impl AgentClient {
         self.get(&at(session, &format!("/turns/{}/changes", part(turn)))).await
     }
 
-    /// Cancels a turn. A repeat, and one that has ended, are harmless.
+    /// Cancels a turn. It is harmless to repeat, and for a turn that has ended.
     ///
     /// # Errors
     /// [`ClientError`].
@@ -210,16 +211,16 @@ impl AgentClient {
     /// Answers a permission.
     ///
     /// # Errors
-    /// [`ClientError`]; 404 where it is not open any more.
+    /// [`ClientError`]; 404 if it is no longer open.
     pub async fn reply_permission(&self, session: &str, ask: &str, reply: Reply) -> Answered<()> {
         let path = at(session, &format!("/permissions/{}/reply", part(ask)));
         self.post(&path, &json!({"reply": reply})).await.map(|_| ())
     }
 
-    /// Answers questions: for each its labels, or words of one's own.
+    /// Answers questions: for each its labels, or free text.
     ///
     /// # Errors
-    /// [`ClientError`]; 404 where they are not open any more.
+    /// [`ClientError`]; 404 if they are no longer open.
     pub async fn reply_question(
         &self,
         session: &str,
@@ -230,16 +231,16 @@ impl AgentClient {
         self.post(&path, &json!({"answers": answers})).await.map(|_| ())
     }
 
-    /// Turns questions down.
+    /// Declines questions.
     ///
     /// # Errors
-    /// [`ClientError`]; 404 where they are not open any more.
+    /// [`ClientError`]; 404 if they are no longer open.
     pub async fn reject_question(&self, session: &str, ask: &str) -> Answered<()> {
         let path = at(session, &format!("/questions/{}/reject", part(ask)));
         self.post(&path, &Value::Null).await.map(|_| ())
     }
 
-    /// Events after `offset`; where there is none, those that come within `wait` (at most [`POLL_MS_MAX`]).
+    /// Events after `offset`; if there are none yet, those that come within `wait` (at most [`POLL_MS_MAX`]).
     ///
     /// # Errors
     /// [`ClientError`].
@@ -256,8 +257,8 @@ impl AgentClient {
         self.read(request.timeout(wait + Duration::from_millis(CALL_MS))).await
     }
 
-    /// A stream of the events after `offset`, those that are there first. Where it breaks, open another with the id of the
-    /// last event.
+    /// A stream of the events after `offset`, existing ones first. If it breaks, open another with the id of the last
+    /// event.
     ///
     /// # Errors
     /// [`ClientError`].

@@ -1,4 +1,4 @@
-//! What is sent and what is answered: the session API of sandbox-agent at 79bb441, and ours beyond it.
+//! Requests and answers: the session API of sandbox-agent at 79bb441, and our extensions.
 
 use bobbin_agent_events::{Outcome, PermissionRequest, QuestionRequest, UniversalEvent};
 use serde::{Deserialize, Serialize};
@@ -8,30 +8,30 @@ use serde::{Deserialize, Serialize};
 pub struct AgentInfo {
     /// Its name.
     pub id: String,
-    /// Whether its program is there.
+    /// Whether its program is installed.
     pub installed: bool,
-    /// What it says of its version.
+    /// Version, as it reports it.
     pub version: Option<String>,
-    /// Where its program is.
+    /// Path of its program.
     pub path: Option<String>,
 }
 
-/// A mode in which an agent works.
+/// A mode of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Mode {
-    /// For [`CreateSession::agent_mode`].
+    /// Id for [`CreateSession::agent_mode`].
     pub id: String,
-    /// For a person.
+    /// Display name.
     pub name: String,
-    /// For a person.
+    /// Description for a person.
     pub description: String,
 }
 
-/// How a session is asked for.
+/// Request for a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSession {
-    /// The agent's name.
+    /// Name of the agent.
     pub agent: String,
     /// One of its modes.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,33 +39,33 @@ pub struct CreateSession {
     /// `default`, `plan` or `bypass`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permission_mode: Option<String>,
-    /// In the agent's own notation.
+    /// Model, in the agent's own notation.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// Of the model.
+    /// Variant of the model.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub variant: Option<String>,
-    /// Where it works: an absolute path in the sandbox. Ours.
+    /// Working directory: an absolute path in the sandbox. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub directory: Option<String>,
-    /// A session of the agent's own that is taken up. Ours.
+    /// An existing session of the agent to continue. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_session_id: Option<String>,
-    /// Ours.
+    /// Title. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub title: Option<String>,
-    /// What the agent is told beside the prompts, where it has a place for that. Ours.
+    /// Instructions besides the prompts, if the agent supports them. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions: Option<String>,
 }
 
-/// A session that was made.
+/// A created session.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Created {
     /// Whether its agent runs or starts.
     pub healthy: bool,
-    /// The agent's own id of it, where it has one already.
+    /// The agent's own session id, if it already has one.
     pub agent_session_id: Option<String>,
     /// Why it is not healthy.
     pub error: Option<AgentProblem>,
@@ -74,10 +74,10 @@ pub struct Created {
 /// Why an agent does not run.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct AgentProblem {
-    /// Such as `agent_process_exited`.
+    /// Error type, such as `agent_process_exited`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// For a person.
+    /// Message for a person.
     pub message: String,
 }
 
@@ -95,15 +95,15 @@ pub struct SessionInfo {
     pub permission_mode: String,
     /// Whether it was terminated.
     pub ended: bool,
-    /// Events so far, which is the id of the last.
+    /// Number of events so far, which is the id of the last.
     pub event_count: u64,
     /// The agent's own id.
     pub agent_session_id: Option<String>,
-    /// Its model, where one was asked for.
+    /// Its model, if one was requested.
     pub model: Option<String>,
-    /// Where it works. Ours.
+    /// Working directory. Our extension.
     pub directory: Option<String>,
-    /// Ids of the asks that wait in it. Ours.
+    /// Ids of its open asks. Our extension.
     #[serde(default)]
     pub asks: Vec<String>,
 }
@@ -113,29 +113,30 @@ pub struct SessionInfo {
 pub struct Message {
     /// The text.
     pub message: String,
-    /// The id of its turn: a repeat with it does nothing. Ours.
+    /// The id of its turn: a repeat with it does nothing. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// Files in the sandbox that go with it. Ours.
+    /// Files in the sandbox that go with it. Our extension.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// The model of this turn. Ours.
+    /// The model of this turn. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The mode of this turn; OpenCode alone changes it between turns. Ours.
+    /// The mode of this turn; only OpenCode can change it between turns. Our extension.
     #[serde(rename = "agentMode", skip_serializing_if = "Option::is_none")]
     pub mode: Option<String>,
-    /// By what the daemon says that the turn has ended or asks; one that does not know of it says nothing. Ours.
+    /// Address and token for reporting the end or an ask; a daemon that does not know this field reports nothing. Our
+    /// extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nudge: Option<Nudge>,
 }
 
-/// By what the daemon says that something has happened. `Debug` shows no token.
+/// Address and token with which the daemon reports an event. `Debug` shows no token.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct Nudge {
-    /// Where it posts an empty body; https, or loopback.
+    /// Address to which it posts an empty body; https, or loopback.
     pub url: String,
-    /// What it sends as `Authorization: Bearer`.
+    /// Token that it sends as `Authorization: Bearer`.
     pub token: String,
 }
 
@@ -148,51 +149,51 @@ impl std::fmt::Debug for Nudge {
 /// A file that goes with a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Attachment {
-    /// In the sandbox: absolute, or in the session's directory.
+    /// Path in the sandbox: absolute, or relative to the session's directory.
     pub path: String,
-    /// Its media type. An image is shown to the model where its agent can do that; other files are named to it.
+    /// Its media type. An image is shown to the model if the agent supports that; of other files it gets the name.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub mime: Option<String>,
-    /// Its name, where the path's is not to be shown.
+    /// Display name, if not the path's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub filename: Option<String>,
 }
 
-/// What came of a message: its turn's id.
+/// Result of sending a message: its turn's id.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Submitted {
-    /// It was taken and runs once.
+    /// Accepted; it runs once.
     Accepted(String),
-    /// It had been taken before; nothing was done.
+    /// Already accepted earlier; nothing was done.
     AlreadyKnown(String),
 }
 
-/// How a turn stands.
+/// State of a turn.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct TurnStatus {
-    /// In a word.
+    /// The state itself.
     pub state: TurnState,
-    /// What it waits for.
+    /// The asks for which it waits.
     #[serde(default)]
     pub asks: Vec<Ask>,
     /// How it ended.
     pub outcome: Option<Outcome>,
-    /// The agent's word for it, or the daemon's.
+    /// The agent's reason for the end, or the daemon's.
     pub reason: Option<String>,
-    /// For a person, where it failed or was lost.
+    /// Message for a person, if it failed or was lost.
     pub message: Option<String>,
     /// The id of the session's last event.
     pub last_event: u64,
 }
 
-/// How a turn stands, in a word.
+/// States of a turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TurnState {
     /// The daemon does not know it.
     NotSeen,
-    /// It runs, or waits for the turn before it.
+    /// It runs, or waits for the previous turn.
     Running,
     /// It waits for a person.
     Waiting,
@@ -204,49 +205,49 @@ pub enum TurnState {
     Lost,
 }
 
-/// What a turn that has ended changed in the files.
+/// The file changes of a turn that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct TurnChanges {
-    /// False where it was not found out: the turn was cut, runs, or was too long ago, or there was too much to compare.
+    /// False if they are unknown: the turn was cut, still runs, or was too long ago, or there was too much to compare.
     pub known: bool,
-    /// In the order of their paths.
+    /// The changes, sorted by path.
     pub files: Vec<FileChange>,
 }
 
-/// What a turn did to one file.
+/// The change of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct FileChange {
-    /// Path in the repository, or in the session's directory where that is in none.
+    /// Path in the repository, or in the session's directory if that is in none.
     pub file: String,
-    /// How.
+    /// Kind of change.
     pub status: FileStatus,
-    /// Lines that it has and had not before.
+    /// Number of added lines.
     pub additions: u64,
-    /// Lines that it had before and has not any more.
+    /// Number of deleted lines.
     pub deletions: u64,
-    /// In git's form; empty where there is no text to compare, or too much of it.
+    /// Patch in git's format; empty if there is no text to compare, or too much of it.
     pub patch: String,
 }
 
-/// How a file was changed.
+/// Kinds of file change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum FileStatus {
-    /// It is new.
+    /// Added.
     Added,
-    /// It is gone.
+    /// Deleted.
     Deleted,
-    /// It was there before, and is.
+    /// Modified.
     Modified,
 }
 
-/// What a turn waits for.
+/// An open ask of a turn.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Ask {
-    /// The agent asks to be allowed something.
+    /// The agent requests a permission.
     Permission(PermissionRequest),
-    /// It asks questions.
+    /// The agent asks questions.
     Question(QuestionRequest),
 }
 
@@ -254,20 +255,20 @@ pub enum Ask {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Reply {
-    /// This time.
+    /// Allow this time.
     Once,
-    /// And the like from now on.
+    /// Allow this and similar requests from now on.
     Always,
-    /// No.
+    /// Refuse.
     Reject,
 }
 
-/// Some of a session's events.
+/// A page of a session's events.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct EventsPage {
-    /// In order.
+    /// The events, in order.
     pub events: Vec<UniversalEvent>,
-    /// Whether there are more at once.
+    /// Whether more are available at once.
     pub has_more: bool,
 }

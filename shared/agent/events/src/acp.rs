@@ -1,7 +1,7 @@
-//! The Agent Client Protocol, version 1: what an agent writes on standard output.
+//! The Agent Client Protocol, version 1: an agent's standard output.
 //!
-//! A tool call is a message of its own. An ask's `metadata` has `requestId` and `method`, and for the answer to a permission
-//! `options` (to be chosen from by `kind`, never by id), for that to a form the fields in `form`.
+//! Each tool call is a separate message. An ask's `metadata` has `requestId` and `method`; for the answer to a
+//! permission also `options` (choose by `kind`, never by id), for the answer to a form the fields in `form`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,24 +20,24 @@ use crate::rpc::{Rpc, answer_to, ask_id, error_said, id_text};
 
 /// The only part of a message that grows by chunks.
 const TEXT_PART: &str = "text";
-/// Bytes of a call's input that is remembered for its updates, which leave it out; a longer one is not.
+/// Longest input of a call that is remembered for its updates, which omit it; in bytes.
 const INPUT_BYTES_MAX: usize = 16 * 1024;
 
-/// Makes universal events of what an agent writes.
+/// Converts an agent's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Converter {
-    /// How often the process was started again.
+    /// How often the process was restarted.
     process: u64,
-    /// Messages without an id of the agent's so far.
+    /// Number of messages without an agent's id so far.
     unnamed: u64,
-    /// Role and id of a message that has no id of the agent's, while its chunks come.
+    /// Role and id of a message without an agent's id, while its chunks arrive.
     open: Option<(String, String)>,
     calls: Recent<Call>,
     prompts: Recent<()>,
 }
 
-/// A tool call, as far as its updates leave it out.
+/// Fields of a tool call that its updates omit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Call {
     title: Option<String>,
@@ -48,7 +48,7 @@ struct Call {
 }
 
 impl Converter {
-    /// Makes events of one message.
+    /// Converts one message to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/params/sessionId");
         let understood = match Rpc::of(&raw) {
@@ -61,15 +61,15 @@ impl Converter {
         finish(session, understood, raw)
     }
 
-    /// The process was started again: its numbers of requests begin anew, and no prompt of before will be answered.
+    /// The process was restarted: its request numbers start over, and no earlier prompt will be answered.
     pub fn restarted(&mut self) {
         self.process += 1;
         self.open = None;
         self.prompts.clear();
     }
 
-    /// A prompt was sent as the request of this id: an answer to it, also that it failed, is the end of a turn. Without
-    /// this a failure is an error like any other.
+    /// A prompt was sent as the request with this id: an answer to it, even an error, ends a turn. Without this call an
+    /// error is like any other.
     pub fn prompted(&mut self, request: &Value) {
         self.prompts.set(&id_text(request), ());
     }
@@ -151,7 +151,7 @@ impl Converter {
         }
     }
 
-    /// The id of a message that has none of the agent's: ours, for as long as chunks of the same role come.
+    /// Our id for a message without an agent's id; the same while chunks of one role arrive.
     fn unnamed(&mut self, role: &str) -> String {
         match &self.open {
             Some((open, id)) if open == role => id.clone(),
@@ -289,7 +289,7 @@ impl Converter {
     }
 }
 
-/// A piece of content; one that cannot be read is kept as it is.
+/// A piece of content; an unreadable one is kept raw.
 fn content(content: &Value) -> UniversalMessagePart {
     known(content).unwrap_or_else(|| UniversalMessagePart::Unknown { raw: content.clone() })
 }

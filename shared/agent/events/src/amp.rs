@@ -1,6 +1,6 @@
-//! Amp: `amp --execute --stream-json`. Never run here, because it needs Amp's own server; what it writes is documented.
+//! Amp: `amp --execute --stream-json`. Never run here, because it needs Amp's own server; its output is documented.
 //!
-//! It asks nothing: what it may do is said at its start.
+//! It has no asks: its permissions are set at its start.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -10,7 +10,7 @@ use crate::event::{Outcome, TurnEnded, Usage, UsageScope};
 use crate::generated::amp as wire;
 use crate::stream_json::{self, Blocks};
 
-/// Makes universal events of what Amp writes.
+/// Converts Amp's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Converter {
@@ -18,7 +18,7 @@ pub struct Converter {
 }
 
 impl Converter {
-    /// Makes events of one line.
+    /// Converts one line to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/session_id");
         let understood = self.understand(&raw);

@@ -1,44 +1,44 @@
-//! What an agent asks of people.
+//! An agent's asks.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// The agent asks to be allowed something.
+/// A request for a permission.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct PermissionRequest {
-    /// Unique in the session, also across starts of the agent's process.
+    /// Unique in the session, also across restarts of the agent's process.
     pub id: String,
-    /// In an event the session that its client asked for; before that the agent's own, or its subagent's.
+    /// In an event the client's id of the session; before that the agent's own, or its subagent's.
     pub session_id: String,
-    /// What for: the tool's name, or the agent's word for the kind of permission.
+    /// The tool's name, or the agent's name for the kind of permission.
     pub permission: String,
-    /// What exactly: commands, paths or patterns.
+    /// The requested commands, paths or patterns.
     pub patterns: Vec<String>,
-    /// What whoever answers the agent needs, in the agent's words (see each converter).
+    /// Data needed for the answer, in the agent's format (see each converter).
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// What "always" would allow; empty where the agent offers no "always".
+    /// What "always" would allow; empty if the agent offers no "always".
     pub always: Vec<String>,
     /// The call that waits for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRef>,
 }
 
-/// The agent asks questions.
+/// Questions from the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionRequest {
-    /// Unique in the session, also across starts of the agent's process.
+    /// Unique in the session, also across restarts of the agent's process.
     pub id: String,
-    /// In an event the session that its client asked for; before that the agent's own, or its subagent's.
+    /// In an event the client's id of the session; before that the agent's own, or its subagent's.
     pub session_id: String,
     /// The questions, to be answered together.
     pub questions: Vec<QuestionInfo>,
     /// The call that waits for them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool: Option<ToolRef>,
-    /// What whoever answers the agent needs, in the agent's words (see each converter). Ours beyond 79bb441.
+    /// Data needed for the answer, in the agent's format (see each converter). Our extension of 79bb441.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
 }
@@ -47,27 +47,27 @@ pub struct QuestionRequest {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct QuestionInfo {
-    /// In the agent's words.
+    /// Its text, as the agent wrote it.
     pub question: String,
     /// A heading of a word or two.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub header: Option<String>,
-    /// What may be chosen; none where any words will do.
+    /// The options; empty if only free text is expected.
     pub options: Vec<QuestionOption>,
     /// Whether several may be chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub multi_select: Option<bool>,
-    /// Whether words of one's own will do too.
+    /// Whether free text is also accepted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub custom: Option<bool>,
 }
 
-/// What may be chosen.
+/// An option of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuestionOption {
-    /// What is shown, and what is answered.
+    /// Shown text, which is also the answer.
     pub label: String,
-    /// What it means.
+    /// Description.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
 }
@@ -76,8 +76,8 @@ pub struct QuestionOption {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ToolRef {
-    /// Of the message that it stands in; empty where the agent does not tell.
+    /// Id of its message; empty if the agent does not report it.
     pub message_id: String,
-    /// Of the call.
+    /// Id of the call.
     pub call_id: String,
 }

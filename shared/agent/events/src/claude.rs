@@ -1,9 +1,9 @@
-//! Claude Code: `claude -p --output-format stream-json --verbose`, with or without `--include-partial-messages`, and the
-//! control protocol of `--permission-prompt-tool stdio` (recorded with 2.1.197).
+//! Claude Code: `claude -p --output-format stream-json --verbose`, with or without `--include-partial-messages`, and
+//! the control protocol of `--permission-prompt-tool stdio` (recorded with 2.1.197).
 //!
-//! An ask's id is the `request_id` that a `control_response` names. Its `metadata` has what the answer needs: `toolName`,
-//! `input` (to be given back as `updatedInput`; the answers to questions go into it under `answers`, by question) and
-//! `suggestions` (to be given back as `updatedPermissions` for "always").
+//! An ask's id is the `request_id` for the `control_response`. Its `metadata` has the data for the answer: `toolName`,
+//! `input` (returned as `updatedInput`; the answers to questions go into it under `answers`, by question) and
+//! `suggestions` (returned as `updatedPermissions` for "always").
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -22,28 +22,28 @@ use crate::stream_json::{self, Blocks, block_name};
 
 /// The tool that asks people questions.
 const QUESTION_TOOL: &str = "AskUserQuestion";
-/// What a tool works on, in the order in which it is looked for in its input.
+/// Input fields that may hold the subject of a tool call, in order of preference.
 const SUBJECTS: [&str; 7] =
     ["command", "file_path", "notebook_path", "path", "url", "query", "pattern"];
 
-/// Thousand-millionths in one.
+/// Billionths in one.
 const NANO: f64 = 1e9;
 
-/// Makes universal events of what Claude Code writes.
+/// Converts Claude Code's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Converter {
     blocks: Blocks,
-    /// The message that is being streamed, by the call of the subagent that it is of; empty for the agent itself.
+    /// The message that is being streamed, by the call of its subagent; the key is empty for the agent itself.
     streamed: Recent<String>,
     /// The session: a `control_request` does not name it.
     session: String,
-    /// What the process has cost until its last turn ended, in thousand-millionths of a US dollar.
+    /// Cost of the process until its last turn ended, in billionths of a US dollar.
     cost_nano_usd: u64,
 }
 
 impl Converter {
-    /// Makes events of one line.
+    /// Converts one line to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/session_id");
         if let Some(session) = &session {
@@ -53,7 +53,7 @@ impl Converter {
         finish(session, understood, raw)
     }
 
-    /// The process was started again: it reckons its cost anew.
+    /// The process was restarted: its cost starts over.
     pub const fn restarted(&mut self) {
         self.cost_nano_usd = 0;
     }
@@ -176,9 +176,9 @@ impl Converter {
         Ok(Some(asked.into()))
     }
 
-    /// What the turn cost: a result tells what its process has cost so far (anthropics/claude-code#83239).
+    /// The cost of the turn: a result reports the total cost of its process (anthropics/claude-code#83239).
     fn cost_since(&mut self, total_usd: f64) -> f64 {
-        // A float beyond the range saturates; a negative one counts as none.
+        // A float beyond the range saturates; a negative one counts as zero.
         let total = (total_usd * NANO).round() as u64;
         let before = std::mem::replace(&mut self.cost_nano_usd, total);
         total.checked_sub(before).unwrap_or(total) as f64 / NANO
@@ -204,7 +204,7 @@ impl Converter {
         let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
         TurnEnded {
             outcome,
-            // "success" also where the call of the model failed.
+            // Also "success" if the model call failed.
             reason: match (outcome, line.subtype.as_str()) {
                 (Outcome::Cancelled, _) => Some(terminal),
                 (_, "success") => line.stop_reason,
@@ -244,7 +244,7 @@ fn question(question: wire::Question) -> QuestionInfo {
         header: question.header,
         options: question.options.into_iter().map(option).collect(),
         multi_select: question.multi_select,
-        // The tool tells the model that there is always a field for words of one's own.
+        // The tool tells the model that free text is always possible.
         custom: Some(true),
     }
 }

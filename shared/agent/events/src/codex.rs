@@ -1,9 +1,9 @@
-//! Codex: what `codex app-server` writes on standard output (recorded with 0.169.0).
+//! Codex: the standard output of `codex app-server` (recorded with 0.169.0).
 //!
-//! Each item is a message of its own, with one part. An ask's `metadata` has `requestId` and `method`, and for the answer:
-//! commands and changes of files take a `decision` (`accept`, `acceptForSession`, `decline`, `cancel`, or for a command
-//! `{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":…}}` with `amendment`), permissions the `permissions` that are
-//! granted, questions the answers by the ids in `questions`, forms the fields in `form`.
+//! Each item is a separate message with one part. An ask's `metadata` has `requestId` and `method`, and for the answer:
+//! commands and file changes take a `decision` (`accept`, `acceptForSession`, `decline`, `cancel`, or for a command
+//! `{"acceptWithExecpolicyAmendment":{"execpolicy_amendment":…}}` with `amendment`), permissions the `permissions` that
+//! are granted, questions the answers by the ids in `questions`, forms the fields in `form`.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -20,21 +20,21 @@ use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessageP
 use crate::recent::{Recent, remembered};
 use crate::rpc::{Rpc, answer_to, ask_id, error_said};
 
-/// Files of an item that are remembered.
+/// Most files of an item that are remembered.
 const FILES_MAX: usize = 16;
 
-/// Makes universal events of what Codex writes.
+/// Converts Codex's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Converter {
-    /// How often the process was started again.
+    /// How often the process was restarted.
     process: u64,
-    /// The files that an item changes, by the item: the ask for it does not name them.
+    /// The files that an item changes, by item: its ask does not name them.
     files: Recent<Vec<String>>,
 }
 
 impl Converter {
-    /// Makes events of one line.
+    /// Converts one line to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/params/threadId")
             .or_else(|| text_at(&raw, "/params/thread/id"))
@@ -48,7 +48,7 @@ impl Converter {
         finish(session, understood, raw)
     }
 
-    /// The process was started again: its numbers of requests begin anew.
+    /// The process was restarted: its request numbers start over.
     pub fn restarted(&mut self) {
         self.process += 1;
     }
@@ -251,7 +251,7 @@ fn error(notice: wire::ErrorNotice) -> UniversalEventData {
         return Status { message, ..Status::of(state) }.into();
     }
     let kind = error.codex_error_info.as_ref().and_then(|info| {
-        // Text, or an object of one field that is named like it.
+        // Text, or an object with one field that has its name.
         let of_object = || info.as_object()?.keys().next().cloned();
         info.as_str().map(str::to_owned).or_else(of_object)
     });
@@ -385,7 +385,7 @@ fn item(
     Ok(message.with_part(&id, parts))
 }
 
-/// What a prompt has in it; what cannot be read is kept as it is.
+/// Content of a prompt; an unreadable one is kept raw.
 fn input(input: &Value) -> UniversalMessagePart {
     let known = match tag(input, "type") {
         "text" => {

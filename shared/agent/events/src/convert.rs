@@ -1,4 +1,4 @@
-//! What all converters have in common.
+//! Shared parts of all converters.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -7,21 +7,21 @@ use serde_json::Value;
 use crate::event::{Started, UniversalEvent, UniversalEventData};
 use crate::message::UniversalMessage;
 
-/// What a converter makes of one raw value: all of an event that the agent's own words say.
+/// Result of converting one raw value: the part of an event that comes from the agent's output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Converted {
-    /// The session by the agent's own id, where the value names it.
+    /// The agent's own session id, if the value names it.
     pub agent_session_id: Option<String>,
-    /// What it is about.
+    /// The event's data.
     pub data: UniversalEventData,
-    /// The raw value: with the first of what was made of it, unless `data` has it.
+    /// The raw value: with the first of its events, unless `data` has it.
     pub raw: Option<Value>,
 }
 
-/// All of an event that the agent's own words do not say.
+/// The part of an event that does not come from the agent's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Envelope {
-    /// Its place in the session's log, from 1.
+    /// Its position in the session's log, from 1.
     pub id: u64,
     /// Its number among the session's events, from 1.
     pub seq: u64,
@@ -31,23 +31,24 @@ pub struct Envelope {
     pub session_id: String,
     /// Name of the agent.
     pub agent: String,
-    /// The agent's id of the session, for values that do not name it.
+    /// The agent's session id, for values that do not name it.
     pub agent_session_id: Option<String>,
     /// The client's id of the turn.
     pub turn: Option<String>,
 }
 
 impl Converted {
-    /// The raw value, wherever it stands. With all but the first of what was made of it, it is none or null.
+    /// The raw value, from either field. Of one value's events only the first has it; for the others it is `None` or
+    /// null.
     #[must_use]
     pub fn raw(&self) -> Option<&Value> {
         self.raw.as_ref().or_else(|| self.data.raw())
     }
 
-    /// The event.
+    /// Builds the event.
     #[must_use]
     pub fn into_event(mut self, envelope: Envelope) -> UniversalEvent {
-        // The answer goes to the session that its client knows.
+        // The answer goes to the session by the client's id.
         match &mut self.data {
             UniversalEventData::PermissionAsked { permission_asked } => {
                 permission_asked.session_id.clone_from(&envelope.session_id);
@@ -71,11 +72,11 @@ impl Converted {
     }
 }
 
-/// What was understood of a raw value, which goes into the first of it: nothing where there is no word for it, an error
-/// where its tag is known and the rest is not what its schema says.
+/// The data understood from a raw value: empty if this language has no word for it, an error if its tag is known and
+/// the rest violates its schema.
 pub(crate) type Understood = Result<Vec<UniversalEventData>, serde_json::Error>;
 
-/// Puts the raw value with what was understood of it.
+/// Attaches the raw value to the understood data.
 pub(crate) fn finish(
     agent_session_id: Option<String>,
     understood: Understood,
@@ -105,12 +106,12 @@ pub(crate) fn finish(
     converted
 }
 
-/// Reads a value as a type of a schema.
+/// Decodes a value as a type of a schema.
 pub(crate) fn decode<T: DeserializeOwned>(value: &Value) -> Result<T, serde_json::Error> {
     T::deserialize(value)
 }
 
-/// What a session's first line says of it, as far as this type reads it.
+/// The session's first line, decoded as this type.
 pub(crate) fn started<T: DeserializeOwned + Serialize>(
     line: &Value,
 ) -> Result<UniversalEventData, serde_json::Error> {
@@ -124,12 +125,12 @@ pub(crate) fn text_at(raw: &Value, pointer: &str) -> Option<String> {
     raw.pointer(pointer)?.as_str().map(str::to_owned)
 }
 
-/// The tag of a value: a text field of it.
+/// The tag of a value: one of its text fields.
 pub(crate) fn tag<'a>(value: &'a Value, field: &str) -> &'a str {
     value.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
-/// A count as an agent has it: below zero is none, and beyond the range the greatest.
+/// A count from an agent's number: negative becomes zero, and beyond the range the maximum.
 pub(crate) fn count(number: f64) -> u64 {
     number as u64
 }

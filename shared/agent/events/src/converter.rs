@@ -1,4 +1,4 @@
-//! The converter of any agent.
+//! The converter for any agent.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -8,24 +8,24 @@ use crate::event::UniversalEventData;
 use crate::message::UniversalMessage;
 use crate::{acp, amp, claude, codex, opencode};
 
-/// A converter of any agent, with what it remembers: to be stored where its reader must survive a restart.
+/// A converter for any agent, with its memory: store it if its reader must survive a restart.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "agent", rename_all = "lowercase")]
 pub enum Converter {
-    /// Of OpenCode's event stream.
+    /// For OpenCode's event stream.
     OpenCode(opencode::Converter),
-    /// Of Claude Code's `stream-json`.
+    /// For Claude Code's `stream-json`.
     Claude(claude::Converter),
-    /// Of Codex's `app-server`.
+    /// For Codex's `app-server`.
     Codex(codex::Converter),
-    /// Of Amp's `--stream-json`.
+    /// For Amp's `--stream-json`.
     Amp(amp::Converter),
-    /// Of the Agent Client Protocol, version 1.
+    /// For the Agent Client Protocol, version 1.
     Acp(acp::Converter),
 }
 
 impl Converter {
-    /// The converter of the agent of this name; one that speaks the Agent Client Protocol for any that is not known.
+    /// The converter for the agent with this name; for an unknown one, the Agent Client Protocol's.
     #[must_use]
     pub fn of(agent: &str) -> Self {
         match agent {
@@ -37,7 +37,7 @@ impl Converter {
         }
     }
 
-    /// Makes events of one raw value: at least one, and the first has the value whole.
+    /// Converts one raw value: returns at least one event, and the first has the whole value.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         match self {
             Self::OpenCode(one) => one.convert(raw),
@@ -48,7 +48,7 @@ impl Converter {
         }
     }
 
-    /// Makes events of one line of an agent's output. A line that is no JSON is kept as text.
+    /// Converts one line of an agent's output. A line that is not JSON is kept as text.
     pub fn convert_line(&mut self, line: &str) -> Vec<Converted> {
         match serde_json::from_str(line) {
             Ok(raw) => self.convert(raw),
@@ -65,8 +65,7 @@ impl Converter {
         }
     }
 
-    /// To be called when the agent's process was started again: its numbers of requests begin anew, and so does what it
-    /// reckons to have cost.
+    /// Call this when the agent's process was restarted: its request numbers and its reported cost start over.
     pub fn restarted(&mut self) {
         match self {
             Self::OpenCode(_) | Self::Amp(_) => {}

@@ -1,4 +1,4 @@
-//! An event, and what it may be about.
+//! Events and their data.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -6,103 +6,103 @@ use serde_json::Value;
 use crate::ask::{PermissionRequest, QuestionRequest};
 use crate::message::{UniversalMessage, UniversalMessageParsed};
 
-/// Something that an agent said or that happened to it. Names as in sandbox-agent's session API at 79bb441; `seq`, `turn`
-/// and `raw` are ours beyond it.
+/// One event of an agent. Names as in sandbox-agent's session API at 79bb441; `seq`, `turn` and `raw` are our
+/// extensions.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct UniversalEvent {
-    /// Its place in the session's log, counted from 1: what an `offset` names.
+    /// Its position in the session's log, from 1: the value of an `offset`.
     pub id: u64,
-    /// Its number among the session's events, counted from 1. No two share it, also where one line of the agent's becomes
-    /// several; the first of these has `raw`.
+    /// Its number among the session's events, from 1. It is unique even if one line of the agent becomes several
+    /// events; the first of these has `raw`.
     pub seq: u64,
-    /// When it was taken in: RFC 3339, UTC.
+    /// Time of receipt: RFC 3339, UTC.
     pub timestamp: String,
-    /// The session, by the id that its client chose.
+    /// The client's id of the session.
     pub session_id: String,
     /// Name of the agent.
     pub agent: String,
-    /// The session by the agent's own id; of a subagent where the agent gives it one of its own.
+    /// The agent's own id of the session; a subagent's if it has a separate one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent_session_id: Option<String>,
-    /// The turn that it belongs to, by the id that the client chose; none between turns.
+    /// The client's id of its turn; `None` between turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<String>,
-    /// What it is about.
+    /// Its data.
     pub data: UniversalEventData,
-    /// What the agent said, whole: with the first event of an input, unless `data` has it.
+    /// The agent's whole raw output: with the first event of an input, unless `data` has it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub raw: Option<Value>,
 }
 
-/// What an event is about. The first five and [`Unknown`](Self::Unknown) are of 79bb441. The others are ours: they carry
-/// `raw` beside their own field, so that to a client of 79bb441 they are events that it does not know.
+/// Data of an event. The first five and [`Unknown`](Self::Unknown) are of 79bb441. The others are ours: they carry
+/// `raw` beside their own field, so that to a client of 79bb441 they are unknown events.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged, rename_all_fields = "camelCase")]
 pub enum UniversalEventData {
-    /// A message, or a part of one, as it is now or grown by so much.
+    /// A message, or a part of one: its present state or an addition.
     Message {
-        /// Whose it is, and what is in it.
+        /// The message.
         message: UniversalMessage,
     },
-    /// A session began or was taken up again.
+    /// A session began or was continued.
     Started {
-        /// With what.
+        /// Details.
         started: Started,
     },
-    /// Something failed; by itself not the end of the turn.
+    /// An error; not by itself the end of the turn.
     Error {
-        /// What, and how.
+        /// The error.
         error: CrashInfo,
     },
     /// The agent asks questions, and waits.
     QuestionAsked {
-        /// Which.
+        /// The questions.
         question_asked: QuestionRequest,
     },
-    /// The agent asks to be allowed something, and waits.
+    /// The agent requests a permission, and waits.
     PermissionAsked {
-        /// What.
+        /// The permission.
         permission_asked: PermissionRequest,
     },
     /// The agent has ended a turn.
     TurnEnded {
-        /// How.
+        /// How it ended.
         turn_ended: TurnEnded,
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
     /// An ask is no longer open.
     AskClosed {
-        /// Which.
+        /// The closed ask.
         ask_closed: AskClosed,
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
-    /// What the session is doing.
+    /// Status of the session.
     Status {
-        /// That.
+        /// The status.
         status: Status,
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
-    /// Tokens and money.
+    /// Tokens and cost.
     Usage {
-        /// How much.
+        /// The usage.
         usage: Usage,
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
-    /// What the agent means to do.
+    /// The agent's plan.
     Plan {
-        /// All of it, as it is now.
+        /// The whole plan, in its present state.
         plan: Plan,
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
-    /// Anything that this language has no word for.
+    /// Any output that this language has no word for.
     Unknown {
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
 }
@@ -110,23 +110,23 @@ pub enum UniversalEventData {
 /// The beginning of a session.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Started {
-    /// For a person.
+    /// Message for a person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// What the agent tells about itself: model, directory, tools and the like, in its own words.
+    /// The agent's description of itself: model, directory, tools and the like, in its own format.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
 
-/// A failure.
+/// An error.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CrashInfo {
-    /// In the words of whoever failed.
+    /// Message of the failed component.
     pub message: String,
-    /// The agent's name for it.
+    /// The agent's name for the error.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// What else the agent tells. It may hold what must not be shown: an agent's own error output, say.
+    /// Further details. They may contain private data, such as an agent's own error output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub details: Option<Value>,
 }
@@ -137,13 +137,13 @@ pub struct CrashInfo {
 pub struct TurnEnded {
     /// How it ended.
     pub outcome: Outcome,
-    /// The agent's own word for it: `end_turn`, `interrupted`, `refusal` and the like.
+    /// The agent's own reason: `end_turn`, `interrupted`, `refusal` and the like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What failed, for a person; none unless it failed.
+    /// Error message for a person; `None` unless it failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Of this turn, where the agent tells it with the end.
+    /// Usage of this turn, if the agent reports it at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
@@ -154,132 +154,132 @@ pub struct TurnEnded {
 pub enum Outcome {
     /// The agent had nothing more to do.
     Done,
-    /// It was told to stop, or what it needed was refused.
+    /// It was told to stop, or a permission that it needed was refused.
     Cancelled,
     /// The model, the agent or its process failed, or a limit was reached.
     Failed,
-    /// Nobody knows: the agent's process went away meanwhile.
+    /// Unknown: the agent's process went away meanwhile.
     Lost,
 }
 
 /// An ask that is no longer open.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AskClosed {
-    /// Its id: that of [`PermissionRequest`] or [`QuestionRequest`].
+    /// Id of its [`PermissionRequest`] or [`QuestionRequest`].
     pub id: String,
-    /// The agent's word for the answer that it took, where it tells.
+    /// The agent's name for the answer that it received, if reported.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reply: Option<String>,
 }
 
-/// What a session is doing.
+/// Status of a session.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Status {
-    /// In one word.
+    /// The state itself.
     pub state: State,
-    /// Why, where the agent tells: what the model's provider said.
+    /// The vendor's message, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// When a model that failed is asked again, where the agent tells: Unix milliseconds.
+    /// Time of the next attempt after a model failure, if the agent reports it: Unix milliseconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub next_ms: Option<u64>,
-    /// The attempt number, from 1, where the agent counts them.
+    /// The attempt number, from 1, if the agent counts attempts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u64>,
 }
 
-/// What a session is doing, in one word.
+/// States of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
-    /// Nothing.
+    /// Idle.
     Idle,
     /// Working.
     Busy,
     /// Waiting for an answer to an ask.
     Waiting,
-    /// The model failed and is asked again.
+    /// The model failed and will be asked again.
     Retrying,
-    /// The agent cannot go on.
+    /// The agent cannot continue.
     Failed,
 }
 
-/// Tokens and money. Absent is unknown, not zero.
+/// Tokens and cost. Absent means unknown, not zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// Of what.
+    /// Scope of the numbers.
     pub scope: UsageScope,
-    /// Tokens that the model read, those from its provider's cache not counted in where the agent tells them apart.
+    /// Input tokens, without those from the vendor's cache if the agent separates them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub input_tokens: Option<u64>,
-    /// Tokens that it wrote.
+    /// Output tokens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_tokens: Option<u64>,
-    /// Tokens that it thought, where they are counted apart.
+    /// Reasoning tokens, if counted separately.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning_tokens: Option<u64>,
-    /// Tokens read from its provider's cache.
+    /// Tokens read from the vendor's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_read_tokens: Option<u64>,
-    /// Tokens written to its provider's cache.
+    /// Tokens written to the vendor's cache.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write_tokens: Option<u64>,
-    /// All tokens, where the agent says so.
+    /// All tokens, if the agent reports a total.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub total_tokens: Option<u64>,
-    /// US dollars, as the agent reckons.
+    /// Cost in US dollars, as the agent calculates it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
 }
 
-/// What a [`Usage`] is of.
+/// Scope of a [`Usage`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UsageScope {
-    /// Of one message of the agent's, by its id; the last one told for it counts.
+    /// One message of the agent, by its id; the last report for it counts.
     Message(String),
-    /// Of the turn; the last one told counts.
+    /// The turn; the last report counts.
     Turn,
-    /// Of the session since its beginning; the last one told counts.
+    /// The session since its beginning; the last report counts.
     Session,
-    /// What stands in the model's context at present: nothing to be added up.
+    /// The present content of the model's context: not to be added up.
     Context,
 }
 
-/// What the agent means to do.
+/// The agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Plan {
-    /// In order.
+    /// The items, in order.
     pub items: Vec<PlanItem>,
 }
 
-/// One thing that the agent means to do.
+/// One item of a plan.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanItem {
-    /// In its words.
+    /// Its text, as the agent wrote it.
     pub text: String,
-    /// How far it is.
+    /// Its progress.
     pub state: PlanState,
 }
 
-/// How far a thing is.
+/// Progress of a plan item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
     /// Not begun.
     Pending,
-    /// Under way.
+    /// In progress.
     InProgress,
     /// Done.
     Completed,
-    /// Given up.
+    /// Abandoned.
     Cancelled,
 }
 
 impl Usage {
-    /// Nothing known yet.
+    /// Empty usage of this scope.
     #[must_use]
     pub const fn of(scope: UsageScope) -> Self {
         Self {
@@ -304,7 +304,7 @@ impl Status {
 }
 
 impl UniversalEventData {
-    /// What the agent said, where `data` itself has it.
+    /// The agent's raw output, if `data` itself has it.
     #[must_use]
     pub const fn raw(&self) -> Option<&Value> {
         match self {
@@ -323,7 +323,7 @@ impl UniversalEventData {
         }
     }
 
-    /// The id of the ask that it puts, if it is one.
+    /// The id of its ask, if it is one.
     #[must_use]
     pub fn asked(&self) -> Option<&str> {
         match self {
@@ -351,7 +351,7 @@ impl UniversalEventData {
     }
 }
 
-// Their raw value is put in by the converter that makes them; an event of ours alone has none.
+// The converter that creates them adds their raw value; an event of ours alone has none.
 impl From<TurnEnded> for UniversalEventData {
     fn from(turn_ended: TurnEnded) -> Self {
         let raw = Value::Null;

@@ -1,18 +1,18 @@
-//! Forms that agents ask people to fill in: JSON Schemas of flat objects, as elicitation has them.
+//! Forms that agents ask people to fill in: JSON Schemas of flat objects, as in elicitation.
 //!
-//! Each field is a question. A field for further words (`<field>_…`, without options, behind one with options) is no
-//! question of its own: it makes its question take words of one's own.
+//! Each field is a question. A field for further text (`<field>_…`, without options, after one with options) is not a
+//! separate question: it lets its question accept free text.
 
 use serde_json::{Map, Value, json};
 
 use crate::ask::{QuestionInfo, QuestionOption};
 use crate::convert::text_at;
 
-/// Characters of a description that may serve as a heading.
+/// Longest description that may serve as a heading, in characters.
 const HEADER_CHARS_MAX: usize = 30;
 
-/// The questions of a form, and for whoever answers it a list of the fields in the same order: `field`, its `type`, and
-/// `customField` where words of one's own go into another.
+/// The questions of a form, and for the answer a list of the fields in the same order: `field`, its `type`, and
+/// `customField` if free text goes into another field.
 pub(crate) fn questions(message: &str, schema: &Value) -> (Vec<QuestionInfo>, Value) {
     let none = Map::new();
     let properties = schema.get("properties").and_then(Value::as_object);

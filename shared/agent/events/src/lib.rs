@@ -1,9 +1,9 @@
-//! One language for what coding agents say: [`UniversalEvent`], [`UniversalMessage`] and [`UniversalMessagePart`], named as
-//! the session API of sandbox-agent (commit 79bb441) names them, and a converter an agent.
+//! One language for the output of coding agents: [`UniversalEvent`], [`UniversalMessage`] and [`UniversalMessagePart`],
+//! named as in the session API of sandbox-agent (commit 79bb441), and a converter per agent.
 //!
-//! Promised: a converter is total. Each raw value becomes one event or more, the first of which has it whole; what nobody
-//! knows or what does not decode is an event of its own, never an error. A converter's memory is bounded and can be stored.
-//! Deliberately absent: clocks, numbers of events, asking an agent anything. Those are whoever's who runs it.
+//! Promised: a converter is total. Each raw value becomes one or more events, the first of which has the whole value;
+//! unknown or undecodable values become events too, never errors. A converter's memory is bounded and can be stored.
+//! Deliberately absent: clocks, event numbers, and calls to an agent; those are the caller's.
 
 pub mod acp;
 pub mod amp;

@@ -1,9 +1,9 @@
-//! Messages and what they are made of.
+//! Messages and their parts.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-/// A message, or what should have been one.
+/// A message, parsed or not.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum UniversalMessage {
@@ -11,9 +11,9 @@ pub enum UniversalMessage {
     Parsed(UniversalMessageParsed),
     /// It could not.
     Unparsed {
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
-        /// Why it could not be read.
+        /// Why it could not be parsed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
@@ -21,37 +21,38 @@ pub enum UniversalMessage {
 
 /// A message, or a part of one.
 ///
-/// Where `metadata.delta` is true, the text of its only part is to be put behind what was there. Where `metadata.part` names
-/// a part (by the agent's id for it), the parts take its place, and none means that it is gone; where it names none, they are
-/// the next ones of the message, or none where the event tells the head alone. Where `metadata.removed` is true, the message
-/// is gone.
+/// If `metadata.delta` is true, the text of its only part is appended to the existing text. If `metadata.part` names a
+/// part (by the agent's id), the parts replace it, and an empty list removes it; if it names none, they are the next
+/// parts of the message, or the list is empty because the event has only the head. If `metadata.removed` is true, the
+/// message is removed.
 ///
-/// Of the message as a whole `metadata` may tell: `parent`, `parentToolCall` and `subagentSession` (whose it is), `turn` and
-/// `clientId` (the agent's turn, and the client's own id of a prompt), `provider`, `model`, `title`, `kind`, `server`,
-/// `phase`, `pending` (a tool call whose arguments are still being written), `finish`, `error` (the agent's name for what it broke off with), `completed`, `exit` (of a command), and of text
-/// that is not to be shown as its author's `summary`, `synthetic`, `ignored` and `compactionContinue`.
+/// For the whole message `metadata` may contain: `parent`, `parentToolCall` and `subagentSession` (its origin), `turn`
+/// and `clientId` (the agent's turn, and the client's own id of a prompt), `provider`, `model`, `title`, `kind`,
+/// `server`, `phase`, `pending` (a tool call whose arguments are still being written), `finish`, `error` (the agent's
+/// name for the error that broke it off), `completed`, `exit` (of a command), and for text that is not to be shown as
+/// its author's `summary`, `synthetic`, `ignored` and `compactionContinue`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct UniversalMessageParsed {
-    /// `user`, `assistant` or `system`; anything else is the agent's own word.
+    /// `user`, `assistant` or `system`; anything else is the agent's own name.
     pub role: String,
     /// The agent's id of the message; several events may be about one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
-    /// `delta`, `part`, and what the agent tells of the message as a whole.
+    /// `delta`, `part`, and the agent's facts about the whole message.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub metadata: Map<String, Value>,
-    /// In order.
+    /// The parts, in order.
     pub parts: Vec<UniversalMessagePart>,
 }
 
 impl UniversalMessageParsed {
-    /// A message of this role, of which nothing is known yet.
+    /// An empty message of this role.
     #[must_use]
     pub fn of(role: &str, id: Option<String>) -> Self {
         Self { role: role.to_owned(), id, metadata: Map::new(), parts: Vec::new() }
     }
 
-    /// With a further fact about it; nothing where there is none.
+    /// Adds a fact, if there is one.
     #[must_use]
     pub fn with<T: Into<Value>>(mut self, name: &str, fact: Option<T>) -> Self {
         if let Some(fact) = fact {
@@ -60,14 +61,14 @@ impl UniversalMessageParsed {
         self
     }
 
-    /// With this as its part of this name.
+    /// Sets the part with this name.
     #[must_use]
     pub fn with_part(mut self, name: &str, parts: Vec<UniversalMessagePart>) -> Self {
         self.parts = parts;
         self.with("part", Some(name))
     }
 
-    /// With this text behind what its part of this name has.
+    /// Appends this text to the part with this name.
     #[must_use]
     pub fn with_delta(self, name: &str, text: String) -> Self {
         let text = UniversalMessagePart::Text { text };
@@ -79,69 +80,69 @@ impl UniversalMessageParsed {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum UniversalMessagePart {
-    /// Words.
+    /// Text.
     Text {
         /// Markdown.
         text: String,
     },
-    /// A tool is called.
+    /// A tool call.
     ToolCall {
         /// The agent's id of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The agent's name of the tool.
+        /// The agent's name for the tool.
         name: String,
-        /// With what.
+        /// The input.
         input: Value,
     },
-    /// What a tool answered.
+    /// The result of a tool call.
     ToolResult {
-        /// The call's id.
+        /// Id of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// The tool's name, where the agent repeats it.
+        /// Name of the tool, if the agent repeats it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// As the agent has it.
+        /// Output in the agent's format.
         output: Value,
         /// Whether it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
     },
-    /// A function is called, which is what some agents name a tool.
+    /// A function call, as some agents name a tool call.
     FunctionCall {
         /// The agent's id of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// Its name.
+        /// Name of the function.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// With what.
+        /// The arguments.
         arguments: Value,
-        /// What the agent said.
+        /// The agent's raw output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<Value>,
     },
-    /// What a function answered.
+    /// The result of a function call.
     FunctionResult {
-        /// The call's id.
+        /// Id of the call.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         id: Option<String>,
-        /// Its name.
+        /// Name of the function.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         name: Option<String>,
-        /// As the agent has it.
+        /// Result in the agent's format.
         result: Value,
         /// Whether it failed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         is_error: Option<bool>,
-        /// What the agent said.
+        /// The agent's raw output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<Value>,
     },
     /// A file.
     File {
-        /// Where it is.
+        /// Its location or content.
         source: AttachmentSource,
         /// Its media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -149,55 +150,55 @@ pub enum UniversalMessagePart {
         /// Its name.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         filename: Option<String>,
-        /// What the agent said.
+        /// The agent's raw output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<Value>,
     },
     /// An image.
     Image {
-        /// Where it is.
+        /// Its location or content.
         source: AttachmentSource,
         /// Its media type.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         mime_type: Option<String>,
-        /// In words.
+        /// Alternative text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         alt: Option<String>,
-        /// What the agent said.
+        /// The agent's raw output.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         raw: Option<Value>,
     },
-    /// What failed in the message.
+    /// An error in the message.
     Error {
-        /// In the words of whoever failed.
+        /// Message of the failed component.
         message: String,
     },
-    /// Anything else: what the model thought, and what nobody knows.
+    /// Anything else: the model's reasoning, and unknown parts.
     Unknown {
-        /// What the agent said.
+        /// The agent's raw output.
         raw: Value,
     },
 }
 
-/// Where an attachment is.
+/// Location or content of an attachment.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AttachmentSource {
     /// On the agent's disk.
     Path {
-        /// As the agent has it.
+        /// Path, as the agent gives it.
         path: String,
     },
     /// At an address.
     Url {
-        /// That.
+        /// The address.
         url: String,
     },
-    /// Here.
+    /// Inline.
     Data {
-        /// Itself.
+        /// The content.
         data: String,
-        /// `base64`, or none for text.
+        /// `base64`, or `None` for text.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         encoding: Option<String>,
     },

@@ -1,7 +1,7 @@
 //! OpenCode: the events of `GET /event` and `GET /global/event` (measured on 1.18.33).
 //!
-//! A subagent has a session of its own: its events have another `agent_session_id`, and so has the end of its turn. The
-//! answer to an ask names its id; nothing else is needed.
+//! A subagent has a separate session: its events, and the end of its turn, have another `agent_session_id`. The answer
+//! to an ask names its id; nothing else is needed.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -18,40 +18,40 @@ use crate::message::{
 };
 use crate::recent::{Recent, remembered};
 
-/// The role of a message whose head was never seen.
+/// Role of a message whose head was never seen.
 const ROLE_UNKNOWN: &str = "unknown";
 
-/// Text parts of a message that are remembered, should they become void.
+/// Text parts of a message that are remembered in case they become void.
 const TEXTS_MAX: usize = 64;
 
-/// Makes universal events of what OpenCode tells.
+/// Converts OpenCode's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Converter {
-    /// Roles of messages, which their parts do not tell.
+    /// Roles of messages, which their parts do not name.
     roles: Recent<String>,
-    /// Whether a part is text, which its deltas do not tell.
+    /// Whether a part is text, which its deltas do not say.
     texts: Recent<bool>,
-    /// Text parts of messages since the last beginning of a step in them.
+    /// Text parts of messages since the last step in them began.
     written: Recent<Vec<String>>,
-    /// How the turns of sessions stand.
+    /// State of the sessions' turns.
     turns: Recent<Turn>,
 }
 
-/// How the turn of a session stands, as far as its end depends on it.
+/// State of a session's turn that determines its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 struct Turn {
-    /// Whether one is under way.
+    /// Whether one is running.
     busy: bool,
-    /// Name and words of what failed last.
+    /// Name and message of the last error.
     failure: Option<(String, String)>,
     /// How its last message ended.
     finish: Option<String>,
 }
 
 impl Converter {
-    /// Makes events of the data of one server-sent event; of a message as `GET /session/{id}/message` lists it (`info` and
-    /// `parts`) those that the stream tells of it.
+    /// Converts the data of one server-sent event. A message from `GET /session/{id}/message` (`info` and `parts`)
+    /// gives the same events as the stream.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         if let (Some(info), Some(Value::Array(parts))) = (raw.get("info"), raw.get("parts")) {
             let session = text_at(info, "/sessionID");
@@ -139,7 +139,7 @@ impl Converter {
     fn listed(&mut self, info: &Value, parts: &[Value]) -> Understood {
         self.note_role(info);
         let (id, role) = (text_at(info, "/id"), text_at(info, "/role"));
-        // An odd head does not hide what the message says.
+        // An odd head does not hide the message's content.
         let (mut all, error) = decode(info).map_or_else(
             |error| {
                 let (raw, error) = (info.clone(), Some(error.to_string()));
@@ -174,7 +174,7 @@ impl Converter {
         role.unwrap_or(ROLE_UNKNOWN).to_owned()
     }
 
-    /// The head, and the part that says why the message broke off: the last of its parts.
+    /// The head, and the part with the error that broke the message off: the last of its parts.
     fn head(
         &mut self,
         head: wire::MessageHead,
@@ -215,8 +215,7 @@ impl Converter {
         (all, error)
     }
 
-    /// A part. A further step in one message begins it anew, because the model's connection broke: what was written before
-    /// is void.
+    /// A part. A further step in one message restarts it, because the model's connection broke: earlier text is void.
     fn part(&mut self, part: &Value) -> Result<Vec<UniversalMessageParsed>, serde_json::Error> {
         let head: wire::PartHead = decode(part)?;
         let message = UniversalMessageParsed::of(
@@ -290,7 +289,7 @@ impl Converter {
         vec![Status { state, message: status.message, next_ms, attempt }.into()]
     }
 
-    /// A session tells more than once that it is idle: the turn ends with the first.
+    /// A session reports more than once that it is idle: the turn ends with the first.
     fn idle(&mut self, session: &str) -> Vec<UniversalEventData> {
         let idle = Status::of(State::Idle).into();
         match self.turns.remove(session) {
@@ -300,7 +299,7 @@ impl Converter {
     }
 }
 
-/// A part as a message that has it.
+/// A message with this part.
 fn as_message(
     message: UniversalMessageParsed,
     id: &str,
@@ -345,7 +344,7 @@ fn ended(turn: Turn) -> TurnEnded {
     let (outcome, message) = match (&turn.failure, turn.finish.as_deref()) {
         (Some((name, _)), _) if name == "MessageAbortedError" => (Outcome::Cancelled, None),
         (Some((_, message)), _) => (Outcome::Failed, Some(message.clone())),
-        // It stopped where a tool should have been called: what the tool needed was refused.
+        // It stopped instead of calling a tool: a permission that the tool needed was refused.
         (None, Some("tool-calls")) => (Outcome::Cancelled, None),
         (None, Some("error")) => (Outcome::Failed, None),
         (None, _) => (Outcome::Done, None),
@@ -358,14 +357,14 @@ fn ended(turn: Turn) -> TurnEnded {
     }
 }
 
-/// Name and words of an error.
+/// Name and message of an error.
 fn failure(error: &Value) -> (String, String) {
     let name = text_at(error, "/name").unwrap_or_else(|| "UnknownError".to_owned());
     let message = filled(text_at(error, "/data/message")).unwrap_or_else(|| name.clone());
     (name, message)
 }
 
-/// The same, as it is remembered.
+/// Name and message of an error, as remembered.
 fn failed(error: &Value) -> (String, String) {
     let (name, message) = failure(error);
     (remembered(&name), remembered(&message))
@@ -459,7 +458,7 @@ fn tool_ref(tool: wire::ToolRef) -> ToolRef {
     ToolRef { message_id: tool.message_id, call_id: tool.call_id }
 }
 
-/// The plan that a tool call of a list writes down; the stream has an event of its own for it.
+/// The plan in a tool call from a list; the stream has a separate event for it.
 fn written_plan(part: &Value) -> Option<Plan> {
     let todos = part.pointer("/state/input/todos")?.as_array()?;
     let is_plan = tag(part, "tool") == "todowrite";

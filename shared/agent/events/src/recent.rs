@@ -1,23 +1,23 @@
-//! What a converter remembers by the agent's ids: the latest so many, the others are forgotten.
+//! A converter's memory by the agent's ids: a bounded number of the latest entries.
 
 use std::collections::VecDeque;
 
 use serde::{Deserialize, Serialize};
 
-/// Entries that are remembered.
+/// Most entries.
 const ENTRIES_MAX: usize = 512;
-/// Bytes of an id; what has a longer one is not remembered.
+/// Longest id in bytes; an entry with a longer one is not remembered.
 const KEY_BYTES_MAX: usize = 200;
 
-/// Characters of a text that is remembered; the rest of a longer one is forgotten.
+/// Longest remembered text in characters; the rest is dropped.
 const TEXT_CHARS_MAX: usize = 1_000;
 
-/// A text as it is remembered.
+/// A text cut to the remembered length.
 pub(crate) fn remembered(text: &str) -> String {
     text.chars().take(TEXT_CHARS_MAX).collect()
 }
 
-/// Values by id, the latest last.
+/// Values by id, latest last.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Recent<V>(VecDeque<(String, V)>);

@@ -1,39 +1,39 @@
-//! JSON-RPC messages, as some agents write them on standard output.
+//! JSON-RPC messages, as some agents write them to standard output.
 
 use serde_json::{Map, Value};
 
 use crate::convert::tag;
 
-/// A message, by what it is.
+/// A message, by its kind.
 pub(crate) enum Rpc<'a> {
-    /// Something is asked for, and an answer with this id is waited for.
+    /// A request that waits for an answer with this id.
     Request {
         /// Text or a number.
         id: &'a Value,
-        /// What is asked for.
+        /// Name of the method.
         method: &'a str,
-        /// With what.
+        /// Parameters.
         params: &'a Value,
     },
-    /// Something is told.
+    /// A notification.
     Notification {
-        /// What.
+        /// Name of the method.
         method: &'a str,
-        /// With what.
+        /// Parameters.
         params: &'a Value,
     },
-    /// The answer to a request of the client's.
+    /// The answer to a request of the client.
     Result {
-        /// The request's.
+        /// Id of the request.
         id: &'a Value,
-        /// That.
+        /// The result.
         result: &'a Value,
     },
-    /// A request of the client's failed.
+    /// A request of the client failed.
     Failure {
-        /// The request's.
+        /// Id of the request.
         id: &'a Value,
-        /// Why.
+        /// The error.
         error: &'a Value,
     },
     /// None of these.
@@ -57,7 +57,7 @@ impl<'a> Rpc<'a> {
     }
 }
 
-/// What an error says: its message, and what some agents tell in `data` alone.
+/// The text of an error: its message, and details that some agents put only in `data`.
 #[must_use]
 pub fn error_said(error: &Value) -> String {
     let at = |pointer: &str| error.pointer(pointer).and_then(Value::as_str);
@@ -76,7 +76,7 @@ pub fn error_said(error: &Value) -> String {
     }
 }
 
-/// The id of an ask: an agent counts its requests anew in each process, so that the process is part of it.
+/// The id of an ask: an agent numbers its requests anew in each process, so the process is part of it.
 pub(crate) fn ask_id(process: u64, request: &Value) -> String {
     format!("{process}-{}", id_text(request))
 }
@@ -86,7 +86,7 @@ pub(crate) fn id_text(id: &Value) -> String {
     id.as_str().map_or_else(|| id.to_string(), str::to_owned)
 }
 
-/// What whoever answers needs in any case.
+/// Data that every answer needs.
 pub(crate) fn answer_to(request: &Value, method: &str) -> Map<String, Value> {
     Map::from_iter([
         ("requestId".to_owned(), request.clone()),

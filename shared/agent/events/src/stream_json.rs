@@ -1,4 +1,4 @@
-//! Messages as some agents write them a line each: the blocks of the Messages API.
+//! Messages that some agents write one per line: the blocks of the Messages API.
 
 use serde_json::Value;
 
@@ -7,15 +7,15 @@ use crate::generated::stream_json as wire;
 use crate::message::{AttachmentSource, UniversalMessageParsed, UniversalMessagePart};
 use crate::recent::Recent;
 
-/// How many blocks of a message came so far, by its id: a line brings the next of them, and does not say which that is.
+/// How many blocks of a message have arrived, by its id: a line brings the next ones without numbers.
 pub(crate) type Blocks = Recent<u64>;
 
-/// The name of a block: its place in its message.
+/// The name of a block: its index in its message.
 pub(crate) fn block_name(index: u64) -> String {
     format!("block-{index}")
 }
 
-/// A message of the model, each of its blocks a message event of its own; all in one where nothing names the message.
+/// A message from the model, with a message event for each block; a single event if the message has no id.
 pub(crate) fn assistant(
     line: &Value,
     blocks: &mut Blocks,
@@ -26,7 +26,7 @@ pub(crate) fn assistant(
         .with("parentToolCall", parent_tool_use_id)
         .with("model", message.model)
         .with("error", error.clone());
-    // What stands in the place of an answer is none.
+    // A placeholder for an answer is not an answer.
     let part = |block: &Value| match part(block) {
         UniversalMessagePart::Text { text } if error.is_some() => {
             UniversalMessagePart::Error { message: text }
@@ -61,7 +61,7 @@ pub(crate) fn user(line: &Value) -> Result<UniversalMessageParsed, serde_json::E
     Ok(UniversalMessageParsed { parts, ..message })
 }
 
-/// A block; one that cannot be read is kept as it is.
+/// A block; an unreadable one is kept raw.
 fn part(block: &Value) -> UniversalMessagePart {
     known(block).unwrap_or_else(|| UniversalMessagePart::Unknown { raw: block.clone() })
 }

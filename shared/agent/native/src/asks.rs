@@ -2,10 +2,10 @@
 
 use bobbin_core::base::ids::{AskId, digest};
 
-/// Digits of a name: as many as the ids of OpenCode's own asks have room for in a button.
+/// Digits of a name: as many as the ids of OpenCode's own asks may have in a button.
 const DIGITS: usize = 26;
 
-/// What an ask is called outside of its session: agents count theirs anew in each session, and a button has little room.
+/// The name of an ask outside its session: agents count asks anew in each session, and a button has little room.
 pub(crate) fn name(session: &str, ask: &str) -> AskId {
     let digits = digest(&["native-ask", session, ask]);
     format!("ask_{}", &digits[..DIGITS]).into()

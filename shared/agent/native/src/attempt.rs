@@ -1,12 +1,12 @@
-//! Tries of one prompt. The daemon runs a turn's id once and no more, so a prompt whose run was cut (the sandbox stopped
-//! under it) is sent again under another id, which follows from the first one: whoever sends it a third time means the second.
+//! Attempts at one prompt. The daemon runs a turn's id only once, so a prompt whose run was cut (the sandbox stopped)
+//! is sent again with another id, which is derived from the first one: a third submission finds the second attempt.
 
 use bobbin_agent_client::{Answered, TurnState, TurnStatus};
 
-/// Tries of one prompt. Whoever decides gives up long before.
+/// Most attempts at one prompt. The core gives up long before.
 const TRIES_MAX: u32 = 20;
 
-/// The id of the n-th try, from 1.
+/// The id of the n-th attempt, from 1.
 fn id(message: &str, number: u32) -> String {
     match number {
         0 | 1 => message.to_owned(),
@@ -14,7 +14,7 @@ fn id(message: &str, number: u32) -> String {
     }
 }
 
-/// The newest try of a prompt that the daemon knows, or else its first, which is not seen there.
+/// The newest attempt that the daemon knows, or else the first, which is then not seen.
 pub(crate) struct Newest {
     /// Its turn's id.
     pub(crate) turn: String,
@@ -23,7 +23,7 @@ pub(crate) struct Newest {
 }
 
 impl Newest {
-    /// The turn to be sent next: this one, if it was not cut.
+    /// The turn to be sent next: this one, unless it was cut.
     pub(crate) fn next(&self, message: &str) -> String {
         match self.status.state {
             TurnState::Lost => id(message, self.number + 1),
@@ -32,7 +32,7 @@ impl Newest {
     }
 }
 
-/// Finds the newest try; `look` asks the daemon about one turn. One call, unless a try was cut.
+/// Finds the newest attempt; `look` asks the daemon about one turn. One call, unless an attempt was cut.
 pub(crate) async fn newest<F>(message: &str, look: impl Fn(String) -> F) -> Answered<Newest>
 where
     F: Future<Output = Answered<TurnStatus>>,

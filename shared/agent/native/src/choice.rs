@@ -1,20 +1,20 @@
-//! Which agent a turn wants, and in which of its modes.
+//! The agent that a turn wants, and its mode.
 
 use bobbin_agent::opencode::models::{ModelRoute, Models};
 use bobbin_core::base::failure::Failure;
 
-/// The agent of turns that choose none, and the one whose modes go by their bare names, as they do without a daemon.
+/// The default agent. Its modes are named without a prefix, as they are without a daemon.
 pub(crate) const DEFAULT: &str = "opencode";
-/// Agents that can be chosen by name, besides: each with a driver of its own in the daemon.
+/// Further agents that can be chosen by name: each has its own driver in the daemon.
 pub(crate) use bobbin_core::tenant::runtime_mode::AGENTS as OTHERS;
-/// Those that the daemon can fetch.
+/// Agents that the daemon can install.
 pub(crate) const FETCHED: [&str; 2] = ["claude", "codex"];
-/// Those that can be told to plan only.
+/// Agents that can be told to plan only.
 pub(crate) const PLANNERS: [&str; 2] = ["claude", "codex"];
-/// That mode.
+/// The plan mode.
 pub(crate) const PLAN: &str = "plan";
 
-/// What was chosen, read: `claude`, `claude:plan`, `opencode`, or a mode of OpenCode's own such as `plan`.
+/// A parsed choice: `claude`, `claude:plan`, `opencode`, or one of OpenCode's own modes such as `plan`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Choice<'a> {
     pub(crate) agent: &'a str,
@@ -36,7 +36,7 @@ impl<'a> Choice<'a> {
         Self { agent: DEFAULT, mode: Some(chosen) }
     }
 
-    /// The mode that a session of the agent is made with. OpenCode's is of each turn.
+    /// The mode with which a session of the agent is created. OpenCode's mode is set for each turn.
     pub(crate) fn of_session(self) -> Option<&'a str> {
         self.mode.filter(|_| self.agent != DEFAULT)
     }
@@ -46,10 +46,10 @@ impl<'a> Choice<'a> {
         self.mode.filter(|_| self.agent == DEFAULT)
     }
 
-    /// The agent's own name of a model; none where it is left to the agent.
+    /// The agent's own name of a model; `None` if the agent chooses.
     ///
     /// # Errors
-    /// It runs no such model.
+    /// It does not run such a model.
     pub(crate) fn model(
         self,
         models: &Models,
@@ -59,7 +59,7 @@ impl<'a> Choice<'a> {
             DEFAULT => return Ok(Some(route.at_server.clone())),
             "claude" => "anthropic",
             "codex" => "openai",
-            // It has no other models than its maker gives it.
+            // It has only its vendor's own models.
             _ => return Ok(None),
         };
         if models.reaches(maker, route) {
@@ -133,7 +133,7 @@ mod tests {
                     .to_owned()
             })
         );
-        // An endpoint of one's own stands in for a maker without a key of its own, and always for openai.
+        // A custom endpoint replaces a vendor without a key, and always openai.
         let own = of(Some("https://models.example.com/v1"), keys(""));
         assert_eq!(model(&own, "claude", "anthropic/a"), some("a"));
         assert_eq!(model(&own, "codex", "anthropic/a"), some("a"));

@@ -1,4 +1,4 @@
-//! How the daemon of a sandbox is called: by the endpoint at hand, and once more by a fresh one.
+//! Calls to a sandbox's daemon: at the present endpoint, and once more at a fresh one.
 
 use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -20,7 +20,7 @@ pub(crate) struct Daemon {
     refresh: Refresh,
 }
 
-/// Why a call came to nothing.
+/// Why a call failed.
 #[derive(Debug)]
 pub(crate) enum Trouble {
     Client(ClientError),
@@ -32,7 +32,7 @@ impl Daemon {
         Self { http, endpoint: Arc::new(RwLock::new(endpoint)), token: token.to_owned(), refresh }
     }
 
-    /// The client of the endpoint at hand.
+    /// The client of the present endpoint.
     pub(crate) fn client(&self) -> AgentClient {
         let endpoint = self.endpoint.read().unwrap_or_else(PoisonError::into_inner);
         let headers = endpoint.headers.iter();
@@ -41,7 +41,8 @@ impl Daemon {
             .with_headers(headers.collect())
     }
 
-    /// Makes a call, and where the endpoint may be to blame once more with a fresh one: every call of ours bears a repeat.
+    /// Makes a call, and if the endpoint may be to blame, once more with a fresh one: every call of ours can be
+    /// repeated.
     pub(crate) async fn call<T, F>(&self, call: impl Fn(AgentClient) -> F) -> Result<T, Trouble>
     where
         F: Future<Output = Answered<T>>,
@@ -56,7 +57,7 @@ impl Daemon {
         }
     }
 
-    /// The newest try of a prompt.
+    /// The newest attempt at a prompt.
     pub(crate) async fn newest(&self, session: &str, message: &str) -> Result<Newest, Trouble> {
         let look = |client: AgentClient| async move {
             attempt::newest(message, |turn: String| {
@@ -69,7 +70,7 @@ impl Daemon {
     }
 }
 
-/// Whether a fresh endpoint may help: what answered, if anything did, was not the daemon.
+/// Whether a fresh endpoint may help: the answer, if any, was not the daemon's.
 fn is_of_the_endpoint(error: &ClientError) -> bool {
     match error {
         ClientError::Http(error) => {
@@ -86,11 +87,11 @@ impl Trouble {
         matches!(self, Self::Client(error) if error.is_kind(kind))
     }
 
-    /// The daemon did nothing of it.
+    /// Whether the daemon certainly did nothing.
     pub(crate) fn is_certain(&self) -> bool {
         match self {
             Self::Client(ClientError::Http(error)) => error.is_unsent(),
-            // A proxy's 5xx may come after the request was passed on, and so may its "took too long".
+            // A proxy's 5xx, or its "took too long", may come after the request was passed on.
             Self::Client(ClientError::Refused { status, kind, .. }) => {
                 !kind.is_empty() || matches!(status, 300..=407 | 409..=499)
             }

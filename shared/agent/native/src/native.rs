@@ -30,23 +30,23 @@ use crate::daemon::{Daemon, Trouble};
 use crate::observe;
 use crate::standing::{begins_again, is_open, known};
 
-/// A daemon that is only taken to run is given this long for one attempt.
+/// Bound of one attempt at a daemon that is only assumed to run.
 const ATTEMPT_MS_MAX: u64 = 5_000;
-/// Who ends a turn waits this long for it to come, or to end, looking this often.
+/// How long a stop waits for a turn to begin, or to end, and the poll interval.
 const END_MS_MAX: u64 = 20_000;
 const LOOK_MS: u64 = 250;
-/// How the ids of OpenCode's own sessions begin.
+/// Prefix of the ids of OpenCode's own sessions.
 const OPENCODE_SESSION: &str = "ses_";
 
 /// The daemon, asked about one workspace.
 #[derive(Clone)]
 pub(crate) struct NativeAgent {
     pub(crate) daemon: Daemon,
-    /// OpenCode's own API, through the daemon: what it offers.
+    /// OpenCode's own API, through the daemon: its options.
     pub(crate) opencode: OpenCode,
     pub(crate) models: Arc<Models>,
     pub(crate) instructions: Arc<str>,
-    /// None: the daemon's own.
+    /// `None`: the daemon's own.
     pub(crate) directory: Option<String>,
 }
 
@@ -57,8 +57,8 @@ impl std::fmt::Debug for NativeAgent {
 }
 
 impl NativeAgent {
-    /// The session of a conversation with an agent in this workspace: what it is called follows from these, so that a repeat
-    /// makes none, and a thread that changes its agent finds an earlier conversation with it.
+    /// The session of a conversation with an agent in this workspace. Its id is derived from these, so that a repeat
+    /// creates none, and a thread that changes its agent finds an earlier conversation with it.
     fn session(&self, conversation: Conversation<'_>, choice: Choice<'_>) -> String {
         let directory = self.directory.as_deref().unwrap_or_default();
         let mode = choice.of_session().unwrap_or_default();
@@ -66,7 +66,7 @@ impl NativeAgent {
         format!("{}-{}", choice.agent, &of[..12])
     }
 
-    /// Tells the daemon to end a turn; one that it does not know is as good as ended.
+    /// Tells the daemon to cancel a turn; an unknown one counts as ended.
     async fn cancel_turn(&self, session: &str, turn: &str) -> Result<(), Trouble> {
         let call = |client: AgentClient| async move { client.cancel(session, turn).await };
         match self.daemon.call(call).await {
@@ -80,7 +80,7 @@ impl NativeAgent {
         self.daemon.call(call).await
     }
 
-    /// Ends what runs of these prompts. Whether nothing of them does.
+    /// Cancels the running turns of these prompts. True if none of them is running.
     async fn end_all(&self, session: &str, messages: &[String]) -> Result<bool, Trouble> {
         let mut is_quiet = true;
         for message in messages {
@@ -93,7 +93,7 @@ impl NativeAgent {
         Ok(is_quiet)
     }
 
-    /// Ends what runs of a turn, and this prompt of it once it has come.
+    /// Cancels the running prompts of a turn, and this prompt of it once it has arrived.
     async fn end_begun(
         &self,
         session: &str,
@@ -107,7 +107,7 @@ impl NativeAgent {
             if is_open(newest.status.state) {
                 return self.cancel_turn(session, &newest.turn).await;
             }
-            // What was sent and has not come yet is waited for.
+            // A prompt that was sent and has not arrived yet is waited for.
             if newest.status.state != TurnState::NotSeen || Instant::now() >= until {
                 return Ok(());
             }
@@ -115,7 +115,7 @@ impl NativeAgent {
         }
     }
 
-    /// Ends what runs of these prompts until nothing of them does. False: something goes on all the same.
+    /// Cancels the running turns of these prompts until none is left. False: something continues all the same.
     async fn end_stray(&self, session: &str, messages: &[String]) -> Result<bool, Trouble> {
         let until = Instant::now() + Duration::from_millis(END_MS_MAX);
         loop {
@@ -127,7 +127,7 @@ impl NativeAgent {
         }
     }
 
-    /// The names of the agents that are installed, and of the modes of each.
+    /// The names of the installed agents, and of the modes of each.
     async fn agents(&self) -> Result<Vec<String>, Trouble> {
         let call = |client: AgentClient| async move { client.agents().await };
         let there = self.daemon.call(call).await?;
@@ -183,7 +183,7 @@ impl Agent for NativeAgent {
             agent: choice.agent.to_owned(),
             agent_mode: choice.of_session().map(str::to_owned),
             directory: self.directory.clone(),
-            // A conversation that was begun without the daemon goes on in its session.
+            // A conversation that was begun without the daemon continues in its session.
             agent_session_id: known
                 .filter(|id| choice.agent == DEFAULT && id.starts_with(OPENCODE_SESSION))
                 .map(ToString::to_string),
@@ -236,7 +236,7 @@ impl Agent for NativeAgent {
                 newest.next(&prompt.ids.message)
             }
         };
-        // The daemon reads them where they are.
+        // The daemon reads them from the sandbox's disk.
         let images = prompt.images.iter().map(|image| Attachment {
             path: image.path.clone(),
             mime: Some(image.media_type.to_owned()),
@@ -308,7 +308,7 @@ impl Agent for NativeAgent {
     async fn stop(&self, session: &AgentSessionId, what: RunStop<'_>) -> AgentResult<bool> {
         match what {
             RunStop::Prompt { message, turn } => self.end_begun(session, message, turn).await?,
-            // A turn's id names no other turn: this cannot hit the next prompt.
+            // A turn's id is unique: this cannot hit the next prompt.
             RunStop::Answering { turn } => {
                 self.end_all(session, turn).await?;
             }
@@ -323,7 +323,7 @@ impl Agent for NativeAgent {
             let same = |id: &&String| asks::name(&one.session_id, id) == *ask;
             Some((one.session_id.as_str(), one.asks.iter().find(same)?.as_str()))
         });
-        // One that is no longer open counts as told.
+        // An ask that is no longer open counts as answered.
         let Some((session, id)) = found else {
             return Ok(());
         };
@@ -383,7 +383,7 @@ fn change(file: FileChange) -> Change {
     }
 }
 
-/// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
+/// No agent can run with this model: that is the turn's failure, and no retry would fix it.
 fn unfit(failure: Failure) -> Missed {
     Missed { error: failure.into(), certain: false }
 }

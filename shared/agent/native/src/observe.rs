@@ -1,4 +1,4 @@
-//! Looking at a run of the daemon's: its events, and its record of the turns.
+//! Observing a run of the daemon: its events, and its record of the turns.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,19 +18,19 @@ use crate::attempt::Newest;
 use crate::daemon::{Daemon, Trouble};
 use crate::standing::{CUT_LATER, Standing};
 
-/// Events that are read before the newest one to find where a run began; where that is not enough, twice as many, and so on.
+/// Events before the newest one that are read to find where a run began; doubled until that is enough.
 const BACK_EVENTS: u64 = 500;
-/// But no more: what a card shows is the end of it.
+/// Upper limit of the doubling: a card shows only the end.
 const BACK_EVENTS_MAX: u64 = 32_000;
-/// Events of one answer.
+/// Events per page.
 const PAGE_EVENTS: u64 = 500;
-/// Between two looks at the asks that wait.
+/// Pause between two reads of the open asks.
 const ASKS_LOOK_MS: u64 = 1_000;
-/// What the end of a turn is called when an agent gave up because somebody said no.
+/// End reasons of a turn in which the agent gave up because a person refused.
 const REFUSED: [&str; 2] = ["tool-calls", "refused"];
-/// And when the model's output limit cut the answer off, in the words of the agents.
+/// End reasons if the model's output limit cut the answer off.
 const CUT: [&str; 2] = ["length", "max_tokens"];
-/// And when they do not say how it ended.
+/// End reasons if the agent does not say why.
 const UNEXPLAINED: [&str; 3] = ["unexplained", "unknown", "other"];
 
 pub(crate) async fn observe<'a>(
@@ -55,18 +55,18 @@ pub(crate) async fn observe<'a>(
 
 type Asks = Vec<(AskId, About)>;
 
-/// One run, and what is known of it.
+/// One run, and its known state.
 struct DaemonRun {
     daemon: Daemon,
     session: String,
-    /// The prompts of the run: the first one, and those that were sent after it.
+    /// The prompts of the run: the first one, and those that were sent later.
     messages: Vec<String>,
     fold: Fold,
     events: Option<EventStream>,
     is_caught_up: bool,
     looked_at_asks: Option<Instant>,
     pulse: Pulse,
-    /// How the prompts stood when all was read, not looked at yet; nothing has been told since.
+    /// State of the prompts when everything was read, not evaluated yet; no event has come since.
     read: Option<Vec<Newest>>,
 }
 
@@ -89,7 +89,7 @@ impl DaemonRun {
         }
     }
 
-    /// The asks that wait, and how the run stands, where its record was read after them.
+    /// The open asks, and the state of the run, if its record was read after them.
     async fn look(&mut self, how: Observe) -> AgentResult<(Asks, Option<RunState>)> {
         let record_after = match how {
             Observe::Once => {
@@ -115,7 +115,7 @@ impl DaemonRun {
         Ok((asks, Some(state)))
     }
 
-    /// How each prompt of the run stands.
+    /// State of each prompt of the run.
     async fn turns(&self) -> Result<Vec<Newest>, Trouble> {
         let mut all = Vec::new();
         for message in &self.messages {
@@ -124,7 +124,7 @@ impl DaemonRun {
         Ok(all)
     }
 
-    /// Reads what has been told of the run up to now; whatever comes after is told in order.
+    /// Reads all events of the run up to now; later ones arrive in order.
     async fn catch_up(&mut self) -> Result<(), Trouble> {
         let turns = self.turns().await?;
         let ids: Vec<String> = turns.iter().map(|turn| turn.turn.clone()).collect();
@@ -145,13 +145,13 @@ impl DaemonRun {
         self.fold = fold;
         self.fold.suggests_end = true;
         self.keep_asks(&turns);
-        // The first look is at what has just been read.
+        // The first observation uses the data just read.
         self.read = Some(turns);
         self.is_caught_up = true;
         Ok(())
     }
 
-    /// Takes in what the agent tells, for so long at most.
+    /// Processes the agent's events for at most this long.
     async fn listen(&mut self, within: Duration) -> AgentResult<()> {
         if self.events.is_none() {
             self.is_caught_up = false;
@@ -174,8 +174,8 @@ impl DaemonRun {
         self.pulse.listened(true)
     }
 
-    /// Reads on up to this event. Whether the first one that was read is of something else than the run, so that nothing of
-    /// it comes before.
+    /// Reads on up to this event. Returns whether the first event read does not belong to the run, so that nothing of
+    /// the run comes before it.
     async fn read_up_to(&self, fold: &mut Fold, last: u64) -> Result<bool, Trouble> {
         let session = self.session.as_str();
         let mut is_whole = None;
@@ -196,7 +196,7 @@ impl DaemonRun {
         Ok(is_whole.unwrap_or(true))
     }
 
-    /// Where the session works, for paths to be shown without it.
+    /// Working directory of the session, for relative paths.
     async fn directory(&self) -> Result<String, Trouble> {
         let call = |client: AgentClient| async move { client.sessions().await };
         let all = self.daemon.call(call).await?;
@@ -204,7 +204,7 @@ impl DaemonRun {
         Ok(own.and_then(|one| one.directory).unwrap_or_default())
     }
 
-    /// An ask that was answered, or went with its turn, is told of by no event of some agents.
+    /// Some agents send no event when an ask was answered, or ended with its turn.
     fn keep_asks(&mut self, turns: &[Newest]) {
         self.looked_at_asks = Some(Instant::now());
         let open: BTreeSet<String> = turns
@@ -218,7 +218,7 @@ impl DaemonRun {
         self.fold.keep_asks(&open);
     }
 
-    /// Looks at the asks that wait, where there are some.
+    /// Reads the open asks, if there are any.
     async fn look_at_asks(&mut self) -> Result<(), Trouble> {
         let is_due = self
             .looked_at_asks
@@ -257,7 +257,7 @@ impl DaemonRun {
             Standing::Unseen => return Ok(RunState::Pending),
             Standing::CutLater | Standing::Over => {}
         }
-        // Of a turn that has ended all events are there to be read.
+        // All events of a turn that has ended can be read.
         let last = turns.iter().map(|turn| turn.status.last_event).max();
         let mut fold = std::mem::take(&mut self.fold);
         let read = self.read_up_to(&mut fold, last.unwrap_or(0)).await;
@@ -315,7 +315,7 @@ mod tests {
 
     use super::*;
 
-    /// What a look says of a run of these prompts, whose tries stand so, one after the other.
+    /// The observed state of a run of these prompts, whose attempts have these states in turn.
     async fn observed(prompts: &[&str], states: &[&str]) -> AgentResult<RunState> {
         let replies =
             states.iter().map(|state| Reply::json(200, &json!({"state": state, "lastEvent": 0})));
@@ -353,7 +353,8 @@ mod tests {
         assert_eq!(end(None, None), RunEnd::Unexplained);
     }
 
-    /// Not `Stopped`, of which a second look some seconds later has to say the same: who ran the agent says it.
+    /// Not `Stopped`, which a second observation some seconds later has to confirm: the program that ran the agent
+    /// reports it.
     #[tokio::test]
     async fn lost_run_needs_one_poll() {
         let cut = observed(&["msg_a"], &["lost", "not_seen"]).await;

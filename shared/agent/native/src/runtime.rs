@@ -12,28 +12,28 @@ use bobbin_http::Http;
 use crate::daemon::Daemon;
 use crate::native::NativeAgent;
 
-/// Where Claude Code finds its models; without it, at their maker.
+/// Address of Claude Code's models; without it, the vendor's own.
 const CLAUDE_BASE: &str = "ANTHROPIC_BASE_URL";
-/// The variable that it takes its key from.
+/// The variable with its key.
 const CLAUDE_KEY: &str = "ANTHROPIC_API_KEY";
-/// The variable that Codex takes its key from, and where its models are, without an endpoint of one's own.
+/// Address of Codex's models without a custom endpoint, and the variable with its key.
 const CODEX: (&str, &str) = ("https://api.openai.com/v1", "OPENAI_API_KEY");
-/// Says that a project's own configuration of agents is not loaded.
+/// Disables a project's own configuration of agents.
 const PROJECT_CONFIG: (&str, &str) = ("BOBBIN_AGENTD_PROJECT_CONFIG", "off");
-/// Holds what becomes Codex's configuration.
+/// The variable with Codex's configuration.
 const CODEX_CONFIG: &str = "BOBBIN_CODEX_CONFIG";
 
 /// Agents of any kind, with the models of a stack.
 #[derive(Debug)]
 pub struct NativeRuntime {
-    /// How the daemon is started is how OpenCode is through it.
+    /// The daemon is started as OpenCode is when reached through it.
     opencode: OpenCodeRuntime,
     models: Arc<Models>,
     instructions: Arc<str>,
 }
 
 impl NativeRuntime {
-    /// With these models, and what agents are told beside their prompts.
+    /// With these models, and instructions for agents besides their prompts.
     ///
     /// # Errors
     /// What is wrong with a model's name.
@@ -98,11 +98,11 @@ impl Runtime for NativeRuntime {
     }
 }
 
-/// Codex's configuration: where its models are, and in which variable their key is. No key stands in it.
+/// Codex's configuration: the address of its models, and the variable with their key. It contains no key.
 fn codex_config(base: &str, variable: &str) -> String {
     format!(
         "model_provider = \"bobbin\"\ncheck_for_update_on_startup = false\n[model_providers.bobbin]\nname = \"bobbin\"\nbase_url = {}\nenv_key = \"{variable}\"\nwire_api = \"responses\"\n",
-        // A basic string of TOML has the escapes that one of JSON has.
+        // A basic string of TOML has the same escapes as one of JSON.
         serde_json::Value::from(base)
     )
 }

@@ -1,26 +1,26 @@
-//! How prompts stand, by what the daemon says of the newest try of each: without clock and network, so that the proofs of
-//! the protocol read a simulated daemon by these same rules.
+//! State of prompts, from the daemon's states of the newest attempt at each. It uses neither clock nor network, so that
+//! the protocol's proofs apply the same rules to a simulated daemon.
 
 use bobbin_agent_client::TurnState;
 use bobbin_core::records::run::PromptState;
 
-/// How the run of some prompts stands, but for what it answered.
+/// State of the run of some prompts, without its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// One of them is worked on, or waits for a person.
+    /// One of them is running, or waits for a person.
     Works,
-    /// None is worked on, and one was cut when the daemon or its sandbox was stopped.
+    /// None is running, and one was cut when the daemon or its sandbox was stopped.
     Cut,
-    /// The first has come to its end, and one that was sent into its run was cut: that one has no turn that could begin it again.
+    /// The first has ended, and one that was sent into its run was cut: no turn could begin that one again.
     CutLater,
-    /// None is worked on or was cut, and one is not there.
+    /// None is running or was cut, and one is missing.
     Unseen,
-    /// All have come to an end.
+    /// All have ended.
     Over,
 }
 
 impl Standing {
-    /// Of all prompts of one run, the one that began it first.
+    /// For all prompts of one run, the first one first.
     #[must_use]
     pub fn of(states: &[TurnState]) -> Self {
         let has = |state: TurnState| states.contains(&state);
@@ -39,7 +39,7 @@ impl Standing {
     }
 }
 
-/// Why a run ends of which a later prompt was cut.
+/// Why a run ends if a later prompt of it was cut.
 pub const CUT_LATER: &str = "the sandbox was stopped while the agent worked on a message that had been sent into this turn. Send that message again.";
 
 /// Whether the agent works on it or asks a person.
@@ -48,13 +48,13 @@ pub const fn is_open(state: TurnState) -> bool {
     matches!(state, TurnState::Running | TurnState::Waiting)
 }
 
-/// Whether a prompt begins another try when it is sent once more.
+/// Whether sending a prompt again begins another attempt.
 #[must_use]
 pub const fn begins_again(state: TurnState) -> bool {
     matches!(state, TurnState::NotSeen | TurnState::Lost)
 }
 
-/// What the agent knows of a prompt.
+/// State of a prompt at the agent.
 #[must_use]
 pub const fn known(state: TurnState) -> PromptState {
     match state {

@@ -127,7 +127,7 @@ fn completed_message_ends_its_calls() {
     let told = [
         (Some("t1"), said("m1", json!({"part": "p1"}), call("before"))),
         (Some("t1"), said("m1", over, json!([]))),
-        // A list tells the head of a message first.
+        // A list gives the head of a message first.
         (Some("t1"), said("m1", json!({"part": "p2"}), call("after"))),
         (Some("t1"), said("m2", json!({"part": "p3"}), call("now"))),
     ];
@@ -136,7 +136,7 @@ fn completed_message_ends_its_calls() {
     assert_eq!(steps, ["Ran `before`", "Ran `after`", "Running `now`"]);
 }
 
-/// What a person reads of the one permission that is open.
+/// The text of the one open permission, as a person reads it.
 fn subject(call: Value, metadata: Value) -> String {
     let asked = json!({"permissionAsked": {
         "id": "0-7", "sessionId": "own", "permission": "tool", "patterns": ["*"], "always": [], "metadata": metadata,
@@ -160,7 +160,7 @@ fn ask_shows_every_call_argument() {
     assert_eq!(subject(call, json!({})), shown);
     let call = json!({"path": "a.txt", "content": "x".repeat(300)});
     assert_eq!(subject(call, json!({})), format!("a.txt\ncontent: {}", "x".repeat(300)));
-    // What goes back with the answer is none of it, and what an ask alone knows is.
+    // Data for the answer is not shown; facts that only the ask has are.
     let metadata = json!({"requestId": 7, "method": "m", "cwd": "/x", "reason": "why"});
     assert_eq!(subject(json!({"command": "ls"}), metadata), "ls\nin: /x\nreason: why");
     let metadata = json!({"toolName": "Bash", "input": {"command": "ls", "timeout": 5}});

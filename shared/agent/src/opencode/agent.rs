@@ -1,4 +1,4 @@
-//! The client of an OpenCode server is the [`Agent`] of its sandbox.
+//! [`Agent`] for the client of an OpenCode server.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Agent for OpenCode {
     ) -> AgentResult<AgentSessionId> {
         if let Some(id) = known {
             match self.session(id).await {
-                // One of another workspace would go on working there.
+                // A session of another workspace would continue to work there.
                 Ok(found) if self.is_at(&found) => return Ok(found.id.into()),
                 Ok(_) | Err(OpenCodeError::SessionMissing) => {}
                 Err(error) => return Err(error.into()),
@@ -69,7 +69,7 @@ impl Agent for OpenCode {
         if !self.has(session, message).await? {
             return Ok(PromptState::Absent);
         }
-        // The status first: a run that begins or ends in between is then never taken for one that stands still.
+        // The status first: a run that begins or ends in between is then never taken for a stopped one.
         let mut statuses = self.statuses().await?;
         let messages = self.messages_since(session, message).await?;
         let status = statuses.remove(session.as_str());

@@ -1,4 +1,4 @@
-//! How a run stands and what it left, from the message list alone.
+//! State and result of a run, from the message list alone.
 
 use bobbin_core::records::run::{Answer, RunEnd};
 
@@ -8,7 +8,7 @@ use super::types::{Message, MessageError, Role, Status};
 use crate::observe::RunState;
 use crate::reason::reason_of;
 
-/// How the run of this prompt stands, and of those that were sent into it. Read the status first, then the messages.
+/// State of the run of this prompt and of the prompts that were sent into it. Read the status first, then the messages.
 #[must_use]
 pub fn conclude(
     messages: &[Message],
@@ -28,7 +28,7 @@ pub fn conclude(
         id == prompt || further.contains(id)
     });
     let sent_at = sent.map(|one| one.info.time.created).fold(0.0_f64, f64::max);
-    // A prompt that is not listed yet is still to be answered, whatever stands there.
+    // A prompt that is not listed yet is still unanswered, whatever else is listed.
     let listed = |id: &String| turn.iter().any(|m| m.info.id == *id);
     match turn.last() {
         _ if !further.iter().all(listed) => RunState::Pending,
@@ -37,16 +37,16 @@ pub fn conclude(
         Some(last) if last.info.role == Role::Assistant && last.info.time.completed.is_some() => {
             RunState::Done(read(&messages, prompt, further, end_of(last)))
         }
-        // Sent once more since it was broken off, and not begun again yet.
+        // Sent again after it broke off, and not begun again yet.
         Some(last) if last.info.role == Role::Assistant && last.info.time.created < sent_at => {
             RunState::Pending
         }
-        // Also OpenCode's own user message as the last one: the server died while it summarised.
+        // Also if OpenCode's own user message is the last: the server died while it summarised.
         Some(_) => RunState::Stopped,
     }
 }
 
-/// What the list holds of a run that has ended so.
+/// The answer in the list, of a run with this end.
 fn read(messages: &[Message], prompt: &str, further: &[String], end: RunEnd) -> Answer {
     let mut reading = Reading::new("", prompt, further);
     reading.read_messages(messages);
@@ -68,7 +68,7 @@ fn end_of(last: &Message) -> RunEnd {
         }
         (None, Some("length")) => RunEnd::Cut,
         (None, Some("stop")) => RunEnd::Completed,
-        // An abort while it waits to ask the model again leaves neither an error nor a finish (measured on 1.18.33).
+        // An abort while it waits to retry the model leaves neither an error nor a finish (measured on 1.18.33).
         (None, _) => RunEnd::Unexplained,
     }
 }

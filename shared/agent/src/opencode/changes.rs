@@ -1,8 +1,8 @@
-//! What a run of OpenCode's has changed in the files.
+//! File changes of an OpenCode run.
 //!
-//! OpenCode sums a run up on its prompt: when it begins, after each of its steps, and each time in the background, so that at the
-//! end of a run what stands there may be of an earlier step (measured on 1.18.33). What each step changed is in the run's
-//! messages before the run ends; that is how the last sum is known.
+//! OpenCode stores a run's changes (its sum) on the prompt: when the run begins and after each step, each time in the
+//! background. So at the end of a run the stored sum may be of an earlier step (measured on 1.18.33). Each step's own
+//! changes are in the run's messages before the run ends; they tell whether the sum is the last one.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,14 +15,15 @@ use super::client::{OpenCode, OpenCodeError};
 use super::types::{FileDiff, Message};
 use crate::runtime::Reported;
 
-/// A sum that does not name what a step has changed is waited for this long, and looked at this often.
+/// How long, and how often, to poll for a sum that lacks a step's changes.
 const SUM_MS_MAX: u64 = 20_000;
 const LOOK_MS: u64 = 250;
-/// A file that several steps have changed may be as it was before: a sum without it that stays the same for so long is the last.
+/// A file that several steps have changed may be back at its first state: a sum without it that stays the same for this
+/// long is the last one.
 const SETTLED_MS: u64 = 3_000;
 
-/// The files that a prompt's run has changed, as far as OpenCode has summed them up within its time. Where one file's name
-/// is no UTF-8 its snapshots stand still, and neither the sum nor a step names any file (seen on 1.18.33).
+/// The files changed by a prompt's run, if OpenCode sums them up in time. If a file's name is not UTF-8, its snapshots
+/// stop, and neither the sum nor a step names any file (seen on 1.18.33).
 pub(super) async fn summed_up(
     client: &OpenCode,
     session: &str,
@@ -31,7 +32,7 @@ pub(super) async fn summed_up(
     let messages = client.messages_since(session, message).await?;
     let told = told(&messages, message);
     let by_tools = ran_tools(&messages, message);
-    // Somebody waits to see that it has stopped, and OpenCode may have stopped to sum up as well.
+    // A person waits for the stop, and OpenCode may have stopped summing up as well.
     let bound_ms = if is_cut(&messages, message) { SETTLED_MS } else { SUM_MS_MAX };
     drop(messages);
     let until = Instant::now() + Duration::from_millis(bound_ms);
@@ -60,14 +61,14 @@ pub(super) async fn summed_up(
     }
 }
 
-/// How a sum stands to what the steps have told.
+/// A sum compared with the changes of the steps.
 #[derive(Debug, PartialEq, Eq)]
 enum Standing {
     /// It names every file.
     Whole,
-    /// It lacks some that may be as they were before.
+    /// It lacks some files that may be back at their first state.
     Unclear,
-    /// It lacks some that are different for certain.
+    /// It lacks some files that are certainly different.
     Behind,
 }
 
@@ -93,7 +94,8 @@ fn is_cut(messages: &[Message], prompt: &str) -> bool {
     steps(messages, prompt).next_back().is_some_and(|last| !has_ended(last))
 }
 
-/// How many steps of a prompt's run have changed each file, by its absolute path. A step without an end is never summed up.
+/// For each file, by absolute path, how many steps of a prompt's run have changed it. A step without an end is never
+/// summed up.
 fn told(messages: &[Message], prompt: &str) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for message in steps(messages, prompt).filter(|message| has_ended(message)) {
@@ -115,7 +117,7 @@ fn standing(told: &BTreeMap<String, usize>, sum: &[FileDiff]) -> Standing {
         })
     };
     let lacks = told.iter().filter(|(path, _)| !is_named(path));
-    // What one step alone has changed cannot be as it was before.
+    // A file that only one step has changed cannot be back at its first state.
     match lacks.map(|(_, steps)| *steps).min() {
         None => Standing::Whole,
         Some(1) => Standing::Behind,
@@ -154,7 +156,7 @@ mod tests {
         files.iter().map(file).collect()
     }
 
-    /// What is answered by a server with these messages and these sums, and how often it was asked for a sum.
+    /// The result for a server with these messages and these sums, and how often a sum was requested.
     async fn read(messages: Value, sums: &[Value]) -> (Vec<String>, usize) {
         let mut replies = vec![Reply::json(200, &messages)];
         replies.extend(sums.iter().map(|sum| Reply::json(200, sum)));
@@ -187,7 +189,7 @@ mod tests {
             step("msg_0", &["/work/of_another.txt"], true),
             prompt("msg_1"),
             step("msg_1", &[], true),
-            // Stopped: it is told, and nobody sums it up.
+            // Stopped: the step is reported, but never summed up.
             step("msg_1", &["/work/stopped.txt"], false),
         ]);
         assert_eq!(read(messages, &[sum(&[])]).await, (Vec::new(), 1));

@@ -1,8 +1,8 @@
 //! OpenCode's HTTP API (v1, pinned to 1.18.33) and pure folds over it.
 //!
-//! [`Sse`] turns bytes into events, [`Reading`] makes universal events of what is told of one prompt's run, and
-//! [`conclude`] says from the message list how the run stands: the list, not the events, is the truth.
-//! Deliberately absent: the experimental v2 API, whose messages are another store.
+//! [`Sse`] turns bytes into events, [`Reading`] makes universal events from the data of one prompt's run, and
+//! [`conclude`] determines the state of the run from the message list: the list, not the events, is the truth.
+//! Deliberately absent: the experimental v2 API, whose messages are in another store.
 
 mod agent;
 mod answer;

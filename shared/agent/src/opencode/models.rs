@@ -1,8 +1,8 @@
-//! Which models turns can run with, and what the server of a sandbox is told about them.
+//! The models that turns can use, and their configuration for a sandbox's server.
 //!
-//! A chosen model must be one of a provider for which there is a key, or of the endpoint of one's own. The names that
-//! people use are those of the configuration: that OpenCode needs another provider's name for such an endpoint
-//! ([`ModelName::COMPATIBLE`]) stays in here.
+//! A chosen model must belong to a vendor for which there is a key, or to the custom endpoint. People use the names of
+//! the configuration; that OpenCode needs another provider name for such an endpoint ([`ModelName::COMPATIBLE`]) is
+//! hidden here.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
@@ -12,21 +12,21 @@ use serde_json::Value;
 use super::request::{ModelEndpoint, ModelName, server_config};
 use crate::runtime::ModelKey;
 
-/// Hosts of the providers, for which their keys are.
+/// Hosts of the vendors, which may receive their keys.
 const HOSTS: [(&str, &str); 3] = [
     ("anthropic", "api.anthropic.com"),
     ("openai", "api.openai.com"),
     ("openrouter", "openrouter.ai"),
 ];
-/// The variable that holds the key of an endpoint of its own.
+/// The variable with the key of a custom endpoint.
 const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
 
-/// Keys of the model's providers; empty ones count as absent.
+/// Keys for the vendors' models; empty ones count as absent.
 #[derive(Clone, Default)]
 pub struct ModelKeys {
     /// The key for Anthropic's models (`ANTHROPIC_API_KEY` in a sandbox).
     pub anthropic: String,
-    /// The key for `OpenAI`'s models, or for an endpoint of one's own (`OPENAI_API_KEY` in a sandbox).
+    /// The key for `OpenAI`'s models, or for a custom endpoint (`OPENAI_API_KEY` in a sandbox).
     pub openai: String,
     /// The key for `OpenRouter`'s models (`OPENROUTER_API_KEY` in a sandbox).
     pub openrouter: String,
@@ -38,38 +38,38 @@ impl std::fmt::Debug for ModelKeys {
     }
 }
 
-/// Which models there are.
+/// The configured models.
 #[derive(Debug, Clone)]
 pub struct ModelSettings {
-    /// The model of turns that choose none, as provider/model.
+    /// Default model, as provider/model.
     pub model: String,
-    /// Further models of the endpoint, likewise; without an endpoint a provider's own models can all be chosen.
+    /// Further models of the endpoint, as provider/model; without an endpoint all models of a vendor can be chosen.
     pub models: Vec<String>,
-    /// Address of an OpenAI-compatible endpoint; `None` uses the provider's own.
+    /// Address of an OpenAI-compatible endpoint; `None` uses the vendor's own.
     pub model_base_url: Option<String>,
-    /// The keys by which the models are paid; empty ones count as absent.
+    /// The keys that pay for the models; empty ones count as absent.
     pub keys: ModelKeys,
 }
 
-/// A model that somebody chose, as far as it matters where it is reached.
+/// A chosen model, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRoute {
-    /// Whose it is, by the name that people use.
+    /// Its provider, by the display name.
     pub provider: String,
-    /// Its own name there.
+    /// Its name at the provider.
     pub model: String,
-    /// What OpenCode's server calls it, as provider/model.
+    /// Its name at OpenCode's server, as provider/model.
     pub at_server: String,
-    /// The endpoint of one's own has it.
+    /// Whether the custom endpoint serves it.
     is_served: bool,
 }
 
-/// The models of the stack. By default there is none, and every name is the server's own.
+/// The models of the stack. The default has none, and every name is the server's own.
 #[derive(Default)]
 pub struct Models {
-    /// The model of turns that choose none.
+    /// The default model.
     default: ModelName,
-    /// All that the endpoint of one's own serves, under the server's names; empty without one.
+    /// All models of the custom endpoint, by the server's names; empty without one.
     served: Vec<ModelName>,
     base_url: Option<String>,
     keys: ModelKeys,
@@ -83,7 +83,7 @@ impl std::fmt::Debug for Models {
 }
 
 impl Models {
-    /// With these keys and this endpoint.
+    /// Models with these keys and this endpoint.
     ///
     /// # Errors
     /// What is wrong with a model's name.
@@ -109,16 +109,16 @@ impl Models {
         Ok(Self { default, served, base_url, keys: keys.clone(), providers })
     }
 
-    /// Providers whose models can be chosen, the configured one first.
+    /// Providers with models that can be chosen, the configured one first.
     #[must_use]
     pub fn providers(&self) -> &[String] {
         &self.providers
     }
 
-    /// What a model's name comes to.
+    /// Resolves a model's name.
     ///
     /// # Errors
-    /// It is no such name.
+    /// It is not a valid name.
     pub fn route(&self, name: &str) -> Result<ModelRoute, Failure> {
         let at_server = self.at_server(name)?;
         let named = ModelName::parse(name).map_err(|reason| Failure::TurnFailed { reason })?;
@@ -130,8 +130,8 @@ impl Models {
         })
     }
 
-    /// The endpoint of one's own, and the variable with its key, for agents that call this provider's models: where it has
-    /// no key of its own, or none that counts beside an endpoint.
+    /// The custom endpoint, and the variable with its key, for agents that call this provider's models: if the provider
+    /// has no key, or its key does not count beside an endpoint.
     #[must_use]
     pub fn endpoint_for(&self, provider: &str) -> Option<(&str, &'static str)> {
         let base_url = self.base_url.as_deref()?;
@@ -140,7 +140,7 @@ impl Models {
             .then(|| (base_url, variable_of(&self.default.clone().compatible().provider)))
     }
 
-    /// Whether agents that call this provider's models reach that one.
+    /// Whether agents that call this provider's models reach this model.
     #[must_use]
     pub fn reaches(&self, provider: &str, route: &ModelRoute) -> bool {
         match self.endpoint_for(provider) {
@@ -158,7 +158,7 @@ impl Models {
         })
     }
 
-    /// The name that people use for a model of the server's.
+    /// The display name of a model of the server.
     #[must_use]
     pub fn for_people(&self, at_server: &str) -> String {
         let inside =
@@ -171,10 +171,10 @@ impl Models {
         }
     }
 
-    /// The server's configuration, and the keys that its environment holds.
+    /// The server's configuration, and the keys for its environment.
     ///
     /// # Errors
-    /// [`Failure::NonRecoverable`] when there is no key for the configured model.
+    /// [`Failure::NonRecoverable`] if there is no key for the configured model.
     pub fn for_server(&self) -> Result<(Value, Vec<ModelKey>), Failure> {
         let default = self.at_server(&self.default.to_string())?;
         let (variable, key) = keyed(&self.keys)
@@ -201,7 +201,7 @@ impl Models {
         // All names of an endpoint's providers lead to it, under the server's names.
         let mut enabled: Vec<String> = vec![default.provider.clone()];
         enabled.extend(self.served.iter().map(|model| model.provider.clone()));
-        // An endpoint that wants no key still needs the variable to be there.
+        // An endpoint that needs no key still needs the variable to exist.
         let mut held = vec![match (key, self.base_url.as_deref().and_then(host_of)) {
             ("", _) => {
                 ModelKey { variable, value: "none".to_owned(), hosts: Vec::new(), endpoint: None }
@@ -214,7 +214,7 @@ impl Models {
             },
         }];
         for (provider, variable, key) in keyed(&self.keys) {
-            // Beside an endpoint of one's own a name of openai's leads to that: OpenAI itself cannot be chosen.
+            // With a custom endpoint, names of openai lead to it: OpenAI itself cannot be chosen.
             if self.base_url.is_some() && provider == "openai" {
                 continue;
             }
@@ -247,7 +247,7 @@ fn variable_of(provider: &str) -> &'static str {
     }
 }
 
-/// The key that a provider's models need, where a stack can hold it.
+/// The key that a provider's models need, if a stack can hold it.
 fn key_of(provider: &str) -> Option<Key> {
     match provider {
         ModelName::COMPATIBLE => Some(Key::OpenAiApiKey),
@@ -255,7 +255,7 @@ fn key_of(provider: &str) -> Option<Key> {
     }
 }
 
-/// Providers for which there is a key: name, variable, key.
+/// Providers with a key: name, variable, key.
 fn keyed(keys: &ModelKeys) -> impl Iterator<Item = (&'static str, &'static str, &str)> {
     [
         ("anthropic", keys.anthropic.as_str()),
@@ -285,7 +285,7 @@ mod tests {
         Models::new(&settings).unwrap()
     }
 
-    /// The configuration, and per variable its value and the hosts that it is for.
+    /// The configuration, and for each variable its value and the hosts that may receive it.
     fn config(models: &Models) -> (Value, Value) {
         let Ok((config, keys)) = models.for_server() else {
             panic!("there is a key");

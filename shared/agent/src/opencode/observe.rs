@@ -1,4 +1,4 @@
-//! Looking at a run of OpenCode's: the event stream, and what is read beside it.
+//! Observing an OpenCode run: the event stream, and separate reads.
 
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ pub(super) async fn observe<'a>(
     }
 }
 
-/// One run, and what is known of it.
+/// One run, and its known state.
 struct WatchedRun {
     client: OpenCode,
     session: String,
@@ -46,7 +46,7 @@ struct WatchedRun {
     events: Option<Events>,
     caught_up: bool,
     pulse: Pulse,
-    /// Status and messages that were read, in this order, and not looked at yet.
+    /// Status and messages that were read, in this order, and not evaluated yet.
     read: Option<(Option<Status>, Vec<Message>)>,
 }
 
@@ -99,7 +99,7 @@ impl WatchedRun {
             self.client.questions()
         )?;
         let messages = self.client.messages_since(&self.session, &self.message).await?;
-        // The first look is at what has just been read.
+        // The first observation uses the data just read.
         let status = statuses.get(&self.session).cloned();
         self.read = Some((status, messages.clone()));
         self.reading.catch_up(Snapshot { statuses, permissions, questions, messages });
@@ -107,7 +107,7 @@ impl WatchedRun {
         Ok(())
     }
 
-    /// Takes in what the agent tells, for so long at most.
+    /// Processes the agent's events for at most this long.
     async fn listen(&mut self, within: Duration) -> AgentResult<()> {
         let events = match &mut self.events {
             Some(events) => events,
@@ -126,7 +126,7 @@ impl WatchedRun {
         };
         for event in batch {
             if event["type"] == "server.connected" {
-                // Nothing later is lost, so what is read now and what comes after it is the whole picture.
+                // Nothing later is lost, so the data read now and the events after it are complete.
                 self.catch_up().await?;
             } else {
                 self.reading.hear(event);
@@ -135,7 +135,7 @@ impl WatchedRun {
         self.pulse.listened(true)
     }
 
-    /// Asks of subagents count as the run's own; whose an unknown session is has to be read.
+    /// Asks of subagents count as the run's own; the parent of an unknown session has to be read.
     async fn sort_asks(&mut self) -> Result<(), OpenCodeError> {
         for stranger in self.reading.strangers() {
             match self.client.session(&stranger).await {

@@ -1,6 +1,6 @@
-//! What an OpenCode server offers: models (`GET /config/providers`) and agents (`GET /agent`).
+//! Options of an OpenCode server: models (`GET /config/providers`) and agents (`GET /agent`).
 //!
-//! Only names are taken: the first of the two answers holds the providers' keys in clear.
+//! Only names are kept: the first of the two answers contains the vendors' keys in plain text.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ struct ProviderEntry {
     models: BTreeMap<String, IgnoredAny>,
 }
 
-/// One of the answer of `GET /agent`.
+/// One entry of the answer of `GET /agent`.
 #[derive(Debug, Deserialize)]
 pub struct AgentEntry {
     name: String,
@@ -40,7 +40,7 @@ pub fn models(answer: &Providers) -> Vec<String> {
     each.collect()
 }
 
-/// The agents that a prompt can be given to: those that only other agents call are none of them.
+/// The agents that can be given a prompt, without those that only other agents call.
 #[must_use]
 pub fn agents(answer: &[AgentEntry]) -> Vec<String> {
     let prompted = |agent: &&AgentEntry| agent.mode != "subagent" && !agent.hidden;

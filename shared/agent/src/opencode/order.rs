@@ -1,11 +1,11 @@
-//! The messages of a session in the order in which they belong, and which of them are of one run.
+//! The messages of a session in logical order, and which of them belong to one run.
 
 use std::borrow::Cow;
 
 use super::types::{Message, Role};
 
 /// Whether Bobbin minted this message id (see `PromptIds::mint`: twelve hex digits of time, fourteen of a hash).
-/// OpenCode's own tails are base 62, so that one of theirs looks like ours once in 10^8.
+/// OpenCode's own suffixes are base 62, so one of them looks like ours once in 10^8.
 #[must_use]
 pub fn is_minted(id: &str) -> bool {
     id.strip_prefix("msg_").is_some_and(|rest| {
@@ -13,9 +13,9 @@ pub fn is_minted(id: &str) -> bool {
     })
 }
 
-/// The messages in the order in which they belong. OpenCode lists them by time, and the time of a prompt that is sent once
-/// more is moved to then (measured on 1.18.33), behind what it was answered with: such a prompt goes before the first message
-/// that names it as its parent.
+/// The messages in logical order. OpenCode lists them by time, and a prompt that is sent again gets the new time
+/// (measured on 1.18.33), which is after its answers: such a prompt is moved before the first message that names it as
+/// its parent.
 #[must_use]
 pub fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
     let mut ordered = Cow::Borrowed(messages);
@@ -34,21 +34,21 @@ pub fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
     ordered
 }
 
-/// Whether the turn of this prompt stands in the list (as [`in_order`] has it) from its beginning on: what was read so far
-/// may end in the middle of it.
+/// Whether the list (ordered by [`in_order`]) contains the turn of this prompt from its beginning: the part read so far
+/// may begin in the middle of it.
 #[must_use]
 pub fn is_whole(messages: &[Message], prompt: &str) -> bool {
     let Some(at) = messages.iter().position(|one| one.info.id == prompt) else {
         return false;
     };
-    // One that is the last may have been moved there, far behind what it was answered with.
+    // If it is the last, it may have been moved there, far behind its answers.
     let is_last = at + 1 == messages.len();
     at > 0 && (!is_last || messages[..at].iter().any(is_ours))
 }
 
-/// The messages of the prompt's turn, of a list that is [`in_order`]: those after it, up to the next prompt of ours that is not one of `further`, which were
-/// sent into the same run. OpenCode's own user messages (compaction) belong to the turn, so `parentID` says nothing. `None`
-/// when the prompt is not in the list.
+/// The messages of the prompt's turn, from a list in [`in_order`]: those after it, up to the next prompt of ours that
+/// is not one of `further`, which were sent into the same run. OpenCode's own user messages (compaction) belong to the
+/// turn, so `parentID` does not help. `None` if the prompt is not in the list.
 #[must_use]
 pub fn turn_of<'a>(
     messages: &'a [Message],

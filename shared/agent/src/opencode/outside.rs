@@ -1,4 +1,4 @@
-//! OpenCode with the tools of another sandbox in place of its own, over a server of the Model Context Protocol.
+//! OpenCode with the tools of another sandbox instead of its own, over an MCP server.
 
 use bobbin_core::base::failure::Failure;
 use serde_json::{Value, json};
@@ -6,26 +6,26 @@ use serde_json::{Value, json};
 use super::client::{OpenCode, OpenCodeError};
 use crate::runtime::{AgentError, Launch};
 
-/// What the server is called: OpenCode puts it before the name of each tool, as in `sandbox_run_command`.
+/// Name of the server: OpenCode prefixes the name of each tool with it, as in `sandbox_run_command`.
 pub(super) const SERVER: &str = "sandbox";
-/// The variable of OpenCode's environment that holds the bearer.
+/// The variable in OpenCode's environment with the bearer token.
 const BEARER_VARIABLE: &str = "BOBBIN_TOOLS_TOKEN";
 /// Milliseconds that OpenCode waits for a call: longer than any call waits for a command.
 const CALL_MS: u64 = 640_000;
 
-/// Where the tools of sandboxes are served.
+/// The server of the sandbox tools.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ToolServer {
-    /// The address at which the protocol is spoken.
+    /// Its MCP address.
     pub url: String,
-    /// The tools of which each use needs a person's leave.
+    /// Tools that need a person's permission for each use.
     pub ask: Vec<String>,
 }
 
-/// The part of a configuration that has the tools of a sandbox and no others: built-in ones would work where the agent runs.
+/// The part of a configuration that enables only the tools of a sandbox: built-in ones would work where the agent runs.
 #[must_use]
 pub fn tools_config(tools: &ToolServer, bearer: &str) -> Value {
-    // The last rule that fits counts, and the names are in their order.
+    // The last matching rule counts, and the names are sorted.
     let mut permission = json!({"*": "deny", format!("{SERVER}_*"): "allow"});
     for tool in &tools.ask {
         permission[format!("{SERVER}_{tool}")] = "ask".into();
@@ -42,7 +42,7 @@ pub fn tools_config(tools: &ToolServer, bearer: &str) -> Value {
     })
 }
 
-/// Adds the tools to a server's configuration; the bearer is in its environment alone.
+/// Adds the tools to a server's configuration; the bearer token is only in its environment.
 pub(super) fn configured(config: &mut Value, tools: &ToolServer) {
     let own = tools_config(tools, &format!("{{env:{BEARER_VARIABLE}}}"));
     for part in ["mcp", "permission"] {
@@ -50,7 +50,7 @@ pub(super) fn configured(config: &mut Value, tools: &ToolServer) {
     }
 }
 
-/// Gives the server its bearer.
+/// Passes the bearer token to the server.
 pub(super) fn with_bearer(mut launch: Launch, bearer: &str) -> Launch {
     let variable = BEARER_VARIABLE.to_owned();
     launch.environment.insert(variable, bearer.to_owned());
@@ -58,8 +58,8 @@ pub(super) fn with_bearer(mut launch: Launch, bearer: &str) -> Launch {
 }
 
 impl OpenCode {
-    /// Sees to it that the server has its tools: it looks for them once, when it first meets a directory, and goes on without
-    /// those that it did not find (measured on 1.18.33).
+    /// Makes sure that the server has its tools: it connects to them once, when it first opens a directory, and
+    /// continues without those that it did not find (measured on 1.18.33).
     pub(super) async fn ensure_tools(&self) -> Result<(), AgentError> {
         if self.has_tools().await? {
             return Ok(());

@@ -1,7 +1,8 @@
-//! What OpenCode tells of one prompt's run, as universal events of that run.
+//! OpenCode's data of one prompt's run, as universal events of that run.
 //!
-//! Promised: the events of a whole run, or its messages read after it, come to the same; what is told twice, late or after a
-//! newer state counts once. Messages of other sessions are left out, asks of subagents count as the run's own.
+//! Promised: the events of a whole run, and its messages read afterwards, give the same result; data that arrives
+//! twice, late or after a newer state counts once. Messages of other sessions are left out, asks of subagents count as
+//! the run's own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,14 +16,14 @@ use super::order::{in_order, is_minted};
 use super::types::{Message, Role, Session, Status, Statuses, shorten};
 use crate::fold::Fold;
 
-/// What was read after (re)connecting; replaces what the events had told.
+/// State read after (re)connecting; replaces the state from events.
 #[derive(Debug, Clone, Default)]
 pub struct Snapshot {
     /// `GET /session/status`, read first.
     pub statuses: Statuses,
-    /// What `GET /permission` lists.
+    /// Answer of `GET /permission`.
     pub permissions: Vec<Value>,
-    /// What `GET /question` lists.
+    /// Answer of `GET /question`.
     pub questions: Vec<Value>,
     /// Messages of the session from the prompt on, oldest first.
     pub messages: Vec<Message>,
@@ -35,20 +36,20 @@ pub struct Reading {
     prompts: Vec<String>,
     converter: Converter,
     fold: Fold,
-    /// The prompt that each message belongs to: of ours, the last one before it.
+    /// The prompt to which each message belongs: the last of our prompts before it.
     prompt_of: BTreeMap<String, Option<String>>,
-    /// The prompt that is worked on; one of another run, too.
+    /// The prompt in progress, even if it is of another run.
     current: Option<String>,
     /// The session and its subagents'.
     family: BTreeSet<String>,
-    /// Sessions that ask and are known to belong to somebody else.
+    /// Asking sessions that are known to be unrelated.
     others: BTreeSet<String>,
-    /// Asks from sessions that may or may not be subagents of ours.
+    /// Asks from sessions that may be subagents of ours.
     strange: Vec<(String, UniversalEventData)>,
 }
 
 impl Reading {
-    /// The run of this prompt in this session, into which these were sent after it; nothing is known yet.
+    /// An empty run of this prompt in this session, into which `further` were sent later.
     #[must_use]
     pub fn new(session: &str, prompt: &str, further: &[String]) -> Self {
         let prompts: Vec<String> =
@@ -68,24 +69,24 @@ impl Reading {
         }
     }
 
-    /// Whose run it is.
+    /// The run's session.
     #[must_use]
     pub fn session(&self) -> &str {
         &self.session
     }
 
-    /// What the run has come to.
+    /// The folded state of the run.
     #[must_use]
     pub const fn fold(&self) -> &Fold {
         &self.fold
     }
 
-    /// Whether something suggested since it was last asked that the run may be over.
+    /// Whether an event has suggested, since the last call, that the run may be over.
     pub fn suggests_end(&mut self) -> bool {
         std::mem::take(&mut self.fold.suggests_end)
     }
 
-    /// Replaces what is known by what was read.
+    /// Replaces the known state by the one just read.
     pub fn catch_up(&mut self, snapshot: Snapshot) {
         let Snapshot { statuses, permissions, questions, messages } = snapshot;
         self.read_messages(&messages);
@@ -95,7 +96,7 @@ impl Reading {
         let asks = permissions.into_iter().map(|ask| ("permission.asked", ask));
         let asks = asks.chain(questions.into_iter().map(|ask| ("question.asked", ask)));
         for (kind, ask) in asks {
-            // An aborted session leaves its asks in the lists; nobody waits for them any more.
+            // An aborted session leaves its asks in the lists, but no longer waits for them.
             let waits = text(&ask, "/sessionID").is_some_and(|id| statuses.contains_key(id));
             if waits {
                 self.hear(json!({"type": kind, "properties": ask}));
@@ -104,7 +105,7 @@ impl Reading {
         self.fold.suggests_end = true;
     }
 
-    /// Begins anew, with these messages of the session.
+    /// Starts over with these messages of the session.
     pub fn read_messages(&mut self, messages: &[Message]) {
         self.fold = Fold::default();
         self.fold.of(&self.prompts);
@@ -120,7 +121,7 @@ impl Reading {
         }
     }
 
-    /// Takes in what the stream told. The same event may come twice.
+    /// Processes an event of the stream. The same event may come twice.
     pub fn hear(&mut self, mut event: Value) {
         if let Some(part) = event.pointer_mut("/properties/part") {
             shorten(part);
@@ -158,7 +159,7 @@ impl Reading {
         }
     }
 
-    /// Takes note of whose subagent a session is.
+    /// Records the parent of a session.
     pub fn meet(&mut self, session: &Session) {
         match &session.parent_id {
             Some(parent) if self.family.contains(parent) => self.adopt(&session.id),
@@ -174,7 +175,7 @@ impl Reading {
         unknown.collect::<BTreeSet<String>>().into_iter().collect()
     }
 
-    /// Takes note that a session is not ours.
+    /// Records that a session is not ours.
     pub fn dismiss(&mut self, session: &str) {
         self.strange.retain(|(asking, _)| asking != session);
         self.others.insert(session.to_owned());
@@ -192,7 +193,7 @@ impl Reading {
         }
     }
 
-    /// The head of a message comes before what it says. A prompt of ours that is sent again keeps its place.
+    /// The head of a message comes before its content. A prompt of ours that is sent again keeps its place.
     fn meet_message(&mut self, id: &str, is_user: bool) {
         if self.prompt_of.contains_key(id) {
             return;
@@ -203,7 +204,7 @@ impl Reading {
         self.prompt_of.insert(id.to_owned(), self.current.clone());
     }
 
-    /// What the session itself tells.
+    /// Processes data from the session itself.
     fn of_session(&mut self, data: &UniversalEventData) {
         let of_message = |id: &String| self.prompt_of.get(id).cloned().unwrap_or_default();
         let prompt = match data {
@@ -221,12 +222,12 @@ impl Reading {
         self.fold.hear(prompt.as_deref(), Some(&self.session), data);
     }
 
-    /// What belongs to the run that is followed whatever the messages say: how the session stands, what failed, who asks.
+    /// Processes data that belongs to the run regardless of the messages: status, errors, asks.
     fn of_run(&mut self, data: &UniversalEventData) {
         self.fold.hear(self.prompts.last().map(String::as_str), Some(&self.session), data);
     }
 
-    /// What another session tells.
+    /// Processes data from another session.
     fn of_other(&mut self, session: &str, data: UniversalEventData) {
         let is_ask = data.asked().is_some();
         match &data {
@@ -257,7 +258,7 @@ fn told(status: &Status) -> UniversalEventData {
         Status::Retry { attempt, message, next } => Told {
             state: State::Retrying,
             message: Some(message.clone()),
-            // A float beyond the range saturates, and one that is no number is zero.
+            // A float beyond the range saturates, and NaN becomes zero.
             next_ms: Some(*next as u64),
             attempt: Some(*attempt as u64),
         },

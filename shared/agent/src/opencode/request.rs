@@ -1,11 +1,11 @@
-//! Bodies that we send to OpenCode, and the configuration of its server.
+//! Request bodies for OpenCode, and the configuration of its server.
 
 use bobbin_core::base::ids::{PromptIds, TurnId};
 use serde_json::{Value, json};
 
 use crate::runtime::{Conversation, InlineImage};
 
-/// The version of OpenCode that everything here was measured on.
+/// The version of OpenCode on which everything here was measured.
 pub const VERSION: &str = "1.18.33";
 
 /// A model as `provider/model`; the model's own name may hold slashes.
@@ -17,10 +17,10 @@ pub struct ModelName {
 }
 
 impl ModelName {
-    /// Reads `provider/model`.
+    /// Parses `provider/model`.
     ///
     /// # Errors
-    /// A sentence with what is expected.
+    /// Describes the expected form.
     pub fn parse(name: &str) -> Result<Self, String> {
         match name.split_once('/') {
             Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
@@ -34,11 +34,11 @@ impl ModelName {
 }
 
 impl ModelName {
-    /// The provider's id for an endpoint of one's own: OpenCode's loader of `openai` takes the responses API for granted,
-    /// whatever package is configured, and endpoints that are only compatible do not have it (measured on 1.18.33).
+    /// The provider id of a custom endpoint: OpenCode's loader of `openai` assumes the responses API, whatever package
+    /// is configured, and merely compatible endpoints do not have it (measured on 1.18.33).
     pub const COMPATIBLE: &str = "openai-compatible";
 
-    /// The same model behind an endpoint of one's own.
+    /// The same model behind a custom endpoint.
     #[must_use]
     pub fn compatible(self) -> Self {
         match self.provider.as_str() {
@@ -54,37 +54,37 @@ impl std::fmt::Display for ModelName {
     }
 }
 
-/// The title by which a conversation's session is found again.
+/// The title by which a conversation's session is found.
 #[must_use]
 pub fn session_title(conversation: Conversation<'_>) -> String {
     format!("bobbin {}", conversation.name())
 }
 
-/// Body of `POST /session`. A title saves the model call that would make one up.
+/// Body of `POST /session`. With a title, no model call is needed to invent one.
 #[must_use]
 pub fn create_session(conversation: Conversation<'_>) -> Value {
     let thread = conversation.thread.to_string();
     json!({ "title": session_title(conversation), "metadata": { "thread": thread } })
 }
 
-/// What a prompt is run with.
+/// Model and agent of a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunWith {
     /// The model: always explicit, because an unknown one would become the session's default.
     pub model: ModelName,
-    /// OpenCode's agent; none: the session's own.
+    /// OpenCode's agent; `None`: the session's own.
     pub agent: Option<String>,
 }
 
-/// The name under which a prompt's words bear the id of their turn, as every line of the logs does.
+/// Name of the metadata field with the turn id on a prompt's text; the logs use the same name.
 pub const CORRELATION: &str = "correlation_id";
 
-/// Body of `POST /session/{id}/prompt_async`. Own ids make a repeat harmless. `system` is added to the agent's own
-/// instructions; `turn` is kept with the words and never shown to the model.
+/// Body of `POST /session/{id}/prompt_async`. Our own ids make a repeat harmless. `system` is added to the agent's own
+/// instructions; `turn` is stored with the text and never shown to the model.
 ///
-/// Images are parts of their own, with data in their addresses: a `file:` address would be read anew, and announced
-/// anew, by each repeat. A model that takes no images is told so by OpenCode and goes on; a prompt with an image that
-/// cannot be decoded is accepted and then never stored (all measured on 1.18.33).
+/// Images are separate parts with data URLs: each repeat would read and announce a `file:` URL again. If the model
+/// takes no images, OpenCode tells it so and continues; a prompt with an image that cannot be decoded is accepted and
+/// then never stored (all measured on 1.18.33).
 #[must_use]
 pub fn prompt(
     ids: &PromptIds,
@@ -127,9 +127,9 @@ pub fn question_reply(answers: &[Vec<String>]) -> Value {
 }
 
 /// The server's configuration (`OPENCODE_CONFIG_CONTENT`). Permissions stay OpenCode's own: everything inside the
-/// project is allowed; a path outside it and `.env` files are asked for.
+/// project is allowed; a path outside it and `.env` files need permission.
 ///
-/// `model` is the default; `providers` are those whose models can be chosen, its own among them.
+/// `model` is the default; `providers` are those whose models can be chosen, including its own.
 #[must_use]
 pub fn server_config(
     model: &ModelName,
@@ -160,12 +160,12 @@ pub fn server_config(
     config
 }
 
-/// An OpenAI-compatible endpoint of one's own.
+/// A custom OpenAI-compatible endpoint.
 #[derive(Debug, Clone, Copy)]
 pub struct ModelEndpoint<'a> {
-    /// Where the endpoint is, with its version, such as `https://models.example.com/v1`.
+    /// Its address with the version, such as `https://models.example.com/v1`.
     pub base_url: &'a str,
-    /// The variable of the server's environment that holds its key, so that no secret stands in the configuration.
+    /// The variable in the server's environment with its key, so that the configuration contains no secret.
     pub key_variable: &'a str,
     /// The models that it serves.
     pub models: &'a [ModelName],
@@ -180,14 +180,14 @@ pub const QUIET_ENVIRONMENT: [(&str, &str); 5] = [
     ("OPENCODE_DISABLE_DEFAULT_PLUGINS", "1"),
 ];
 
-/// Keeps a repository from configuring the agent that works in it: its plugins would run beside the model keys (measured on
-/// 1.18.33: a script in `.opencode/plugin` or `.opencode/plugins` reads them at the first session). The first one leaves its
-/// `.claude/skills` and `.agents/skills`, also as commands.
+/// Keeps a repository from configuring the agent that works in it: its plugins would run beside the model keys
+/// (measured on 1.18.33: a script in `.opencode/plugin` or `.opencode/plugins` reads them at the first session). The
+/// first variable still allows its `.claude/skills` and `.agents/skills`, also as commands.
 pub const WITHOUT_PROJECT_CONFIG: [(&str, &str); 2] =
     [("OPENCODE_DISABLE_PROJECT_CONFIG", "1"), ("OPENCODE_DISABLE_EXTERNAL_SKILLS", "1")];
 
 /// Content of `package-lock.json` in a configuration directory (beside an empty `node_modules`): keeps OpenCode from
-/// installing its plugin package, the one download that no variable switches off.
+/// installing its plugin package, the only download that no variable disables.
 #[must_use]
 pub fn plugin_marker() -> String {
     json!({ "packages": { "": { "dependencies": { "@opencode-ai/plugin": VERSION } } } })

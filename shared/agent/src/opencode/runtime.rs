@@ -21,7 +21,7 @@ pub struct OpenCodeRuntime {
 }
 
 impl OpenCodeRuntime {
-    /// With these models.
+    /// OpenCode with these models.
     ///
     /// # Errors
     /// What is wrong with a model's name.
@@ -30,20 +30,20 @@ impl OpenCodeRuntime {
         Ok(Self { models, via: Via::Server, tools: None })
     }
 
-    /// The same, which works in another sandbox by these tools.
+    /// Works in another sandbox through these tools.
     #[must_use]
     pub fn working_by(self, tools: ToolServer) -> Self {
         Self { tools: Some(tools), ..self }
     }
 
-    /// The same, reached so. The store and its sessions are the same whichever way it is.
+    /// Reached through `via`. The store and its sessions are the same either way.
     #[must_use]
     pub fn reached(self, via: Via) -> Self {
         Self { via, ..self }
     }
 }
 
-/// The port of its server inside a sandbox.
+/// Port of its server inside a sandbox.
 const PORT: u16 = 4096;
 
 impl Runtime for OpenCodeRuntime {

@@ -1,10 +1,10 @@
-//! An incremental parser of server-sent events: bytes in, data out, cut anywhere.
+//! An incremental parser of server-sent events: bytes in, data out, split anywhere.
 //!
-//! Promised: the same events however the bytes are cut; no bound on a line below [`EVENT_BYTES_MAX`] (a tool's whole
-//! output is one line); comments, names and ids are skipped. Deliberately absent: reconnecting, which needs a
-//! catch-up that only the caller can do.
+//! Promised: the same events however the bytes are split; no limit on a line below [`EVENT_BYTES_MAX`] (a tool's whole
+//! output is one line); comments, names and ids are skipped. Deliberately absent: reconnecting, which needs a catch-up
+//! that only the caller can do.
 
-/// Bytes of one event; a longer one ends the stream.
+/// Most bytes of one event; a longer one ends the stream.
 pub const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
 /// An event longer than [`EVENT_BYTES_MAX`].
@@ -12,7 +12,7 @@ pub const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 #[error("a server-sent event is longer than {EVENT_BYTES_MAX} bytes")]
 pub struct EventTooLong;
 
-/// Cuts a stream of server-sent events into their data, however the bytes come.
+/// Splits a stream of server-sent events into their data.
 #[derive(Debug, Clone, Default)]
 pub struct Sse {
     line: Vec<u8>,
@@ -21,7 +21,7 @@ pub struct Sse {
 }
 
 impl Sse {
-    /// Takes the next bytes; returns the data of each event that they complete.
+    /// Processes the next bytes; returns the data of each event that they complete.
     ///
     /// # Errors
     /// [`EventTooLong`].

@@ -1,4 +1,4 @@
-//! Ending a run of OpenCode's.
+//! Stopping an OpenCode run.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use super::client::{OpenCode, OpenCodeError};
 use super::order::is_minted;
 use super::types::{Message, Role, Status};
 
-/// An abort waits this long for the run to begin, looking this often.
+/// How long an abort waits for the run to begin, and the poll interval.
 const BEGIN_MS_MAX: u64 = 20_000;
 const BEGIN_LOOK_MS: u64 = 250;
 
-/// Ends the run of this prompt, once it has begun: an abort before that is lost, or interrupts what OpenCode prepares
-/// once for all sessions, and then nothing begins in that server any more (measured on 1.18.33).
+/// Stops the run of this prompt once it has begun. An earlier abort is lost, or interrupts OpenCode's one-time set-up
+/// for all sessions, after which nothing ever begins in that server (measured on 1.18.33).
 pub(super) async fn once_begun(
     client: &OpenCode,
     session: &str,
@@ -23,19 +23,19 @@ pub(super) async fn once_begun(
     let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
     loop {
         let newest = client.newest(session).await?;
-        // Our own prompt is the newest for as long as nothing has come of it, unless it was sent into a run.
+        // Our own prompt is the newest message until the run begins, unless it was sent into a run.
         let begun = newest
             .last()
             .is_some_and(|message| message.info.role != Role::User || !is_minted(&message.info.id));
         let is_late = Instant::now() >= until;
-        // Of another turn: that one has the agent by now, or what was to end has never come to it.
+        // Another turn's: the agent has moved on to it, or the prompt to be stopped never arrived.
         if !is_of(&newest, turn) && (is_answering(&newest) || is_late) {
             return Ok(());
         }
         if is_answering(&newest) || is_late {
             break;
         }
-        // Accepted is not yet stored: until then the newest is of the turn before.
+        // Accepted does not mean stored: until then the newest message is of the previous turn.
         let listed = newest.iter().any(|message| message.info.id == prompt);
         if begun && (listed || client.has(session, prompt).await?) {
             break;
@@ -45,7 +45,7 @@ pub(super) async fn once_begun(
     client.abort(session).await
 }
 
-/// Ends a run only if the agent is answering a prompt of this turn at this moment.
+/// Stops a run only if the agent is answering a prompt of this turn at this moment.
 pub(super) async fn if_answering(
     client: &OpenCode,
     session: &str,
@@ -55,7 +55,7 @@ pub(super) async fn if_answering(
     if is_of(&newest, turn) && is_answering(&newest) { client.abort(session).await } else { Ok(()) }
 }
 
-/// Ends a run and waits until the agent has nothing to do. False: it goes on in spite of each abort.
+/// Stops a run and waits until the agent is idle. False: it continues despite each abort.
 pub(super) async fn until_idle(
     client: &OpenCode,
     session: &str,
@@ -69,7 +69,7 @@ pub(super) async fn until_idle(
         if !is_of(&newest, messages) {
             return Ok(true);
         }
-        // Accepted is not yet begun: a prompt of which nothing has come yet is waited for.
+        // Accepted does not mean begun: a prompt without any message after it is waited for.
         let waits = newest.last().is_some_and(|last| messages.contains(&last.info.id));
         let is_over = Instant::now() >= until;
         match (is_busy, is_answering(&newest)) {
@@ -82,7 +82,7 @@ pub(super) async fn until_idle(
     }
 }
 
-/// Whether the newest of our prompts is one of these; so it is, too, where that lies further back than was read.
+/// Whether the newest of our prompts is one of these; also true if it is further back than what was read.
 fn is_of(newest: &[Message], turn: &[String]) -> bool {
     let ours = newest
         .iter()
@@ -90,8 +90,8 @@ fn is_of(newest: &[Message], turn: &[String]) -> bool {
     ours.is_none_or(|message| turn.contains(&message.info.id))
 }
 
-/// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older than
-/// what came after it.
+/// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older
+/// than the messages after it.
 fn is_answering(newest: &[Message]) -> bool {
     let last = newest.iter().rfind(|message| message.info.role == Role::Assistant);
     last.is_some_and(|message| message.info.time.completed.is_none())

@@ -1,4 +1,4 @@
-//! Handing a prompt over to OpenCode.
+//! Submitting a prompt to OpenCode.
 
 use std::time::Duration;
 
@@ -10,18 +10,18 @@ use super::client::{NotAccepted, OpenCode, OpenCodeError, PromptText};
 use super::request::RunWith;
 use crate::runtime::{Missed, Submission};
 
-/// A server that is only taken to run is given this long for one attempt: what leads nowhere any more, a connection that
-/// broke while nobody used it above all, is met by the next one.
+/// Bound of one attempt at a server that is only assumed to run: dead ends, above all a connection that broke while
+/// idle, are met by the next attempt.
 const ATTEMPT_MS_MAX: u64 = 5_000;
-/// Looks for a prompt with images that was accepted: OpenCode decodes them first and makes them smaller. One without is
-/// looked for by whoever follows the run.
+/// Polls for an accepted prompt with images: OpenCode first decodes and shrinks them. A prompt without images is
+/// checked by the delivery that follows the run.
 const STORED_LOOKS_MAX: u32 = 60;
-/// Between two of them.
+/// Pause between two polls.
 const STORED_POLL_MS: u64 = 250;
-/// Said to the agent when its images could not be taken as such.
+/// Added to the prompt if its images could not be accepted.
 const IMAGES_NOT_SEEN: &str = "(The images of this message could not be shown to you directly; they are among the files named above.)";
 
-/// Sees that a prompt is accepted, and one with images stored.
+/// Makes sure that a prompt is accepted, and one with images is stored.
 pub(super) async fn hand_over(
     client: &OpenCode,
     session: &str,
@@ -39,17 +39,17 @@ pub(super) async fn hand_over(
     }
     let stored = stored_soon(client, session, &prompt.ids.message).await;
     if !stored.map_err(uncertain)? {
-        // An image that cannot be decoded swallows its whole prompt: the words go without it.
+        // An image that cannot be decoded discards its whole prompt: send the text without it.
         let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
         let bare = Submission { text: &text, images: &[], ..prompt };
         let sent = accepted(client, session, &with, bare).await;
         sent.map_err(|missed| Missed { certain: false, ..Missed::from(missed) })?;
     }
-    // Accepted but not stored for good: whoever follows finds that nothing begins, and says why.
+    // Accepted but never stored: the delivery that follows finds that nothing begins, and says why.
     Ok(())
 }
 
-/// Sends it until the server has accepted it. After an attempt of which nobody knows whether it arrived it is looked for.
+/// Sends it until the server has accepted it. After an attempt that may have arrived, it is looked up.
 async fn accepted(
     client: &OpenCode,
     session: &str,
@@ -95,7 +95,7 @@ async fn accepted(
     }
 }
 
-/// Whether a prompt that was accepted is stored: it can take a moment.
+/// Whether an accepted prompt is stored: it can take a moment.
 async fn stored_soon(
     client: &OpenCode,
     session: &str,
@@ -114,7 +114,7 @@ fn uncertain(error: OpenCodeError) -> Missed {
     Missed { error: error.into(), certain: false }
 }
 
-/// Nobody can run with this model: that is the turn's failure, and nothing that another try would mend.
+/// No agent can run with this model: that is the turn's failure, and no retry would fix it.
 fn unfit(failure: Failure) -> Missed {
     Missed { error: failure.into(), certain: false }
 }

@@ -1,4 +1,4 @@
-//! The folds over recorded runs of the real server: events and message list must tell the same.
+//! The folds over recorded runs of the real server: events and message list must agree.
 
 #![allow(clippy::unwrap_used)]
 
@@ -65,7 +65,7 @@ fn heard(name: &str) -> Reading {
     reading
 }
 
-/// How the run of a recording stands by the list that its events leave.
+/// State of a recorded run, by the list that its events leave.
 fn concluded(name: &str) -> RunState {
     let events = events(name);
     let (session, prompt) = subject(&events);
@@ -195,7 +195,7 @@ fn unknown_finish_reason_is_unexplained() {
     };
     assert_eq!(ended(Some("stop")), RunEnd::Completed);
     assert_eq!(ended(Some("length")), RunEnd::Cut);
-    // An abort while it waits to ask the model again leaves this.
+    // The result of an abort while it waits to retry the model.
     assert_eq!(ended(None), RunEnd::Unexplained);
     assert_eq!(ended(Some("unknown")), RunEnd::Unexplained);
     assert_eq!(ended(Some("a word of tomorrow")), RunEnd::Unexplained);
@@ -286,7 +286,7 @@ fn ask_stays_open_until_answered() {
     }
 }
 
-/// The permission that a recording asks for.
+/// The permission in a recording.
 fn asked(name: &str) -> Value {
     let asked = events(name).into_iter().find(|one| one["type"] == "permission.asked");
     asked.unwrap()["properties"].clone()
@@ -451,7 +451,7 @@ fn resent_prompt_keeps_its_answer() {
     }
     let answered = conclude(&list, OURS, &[], None);
     assert!(matches!(answered, RunState::Done(_)));
-    // As OpenCode 1.18.33 does: its time is moved to now, and the list is in order of time.
+    // As OpenCode 1.18.33 does: its time becomes the present, and the list is ordered by time.
     let mut moved = list.clone();
     moved[0].info.time.created = 9e12;
     moved.rotate_left(1);
@@ -464,7 +464,7 @@ fn resent_prompt_keeps_its_answer() {
     let info = json!({"id": OURS, "sessionID": session, "role": "user", "time": {"created": 9e12}});
     reading.hear(event("message.updated", json!({ "info": info })));
     assert_eq!(reading.fold().text(), done(answered).text);
-    // Of a page that begins within the turn nobody knows what came before.
+    // If a page begins within the turn, it is unknown what came before.
     assert!(!is_whole(&in_order(&moved), OURS));
     assert!(!is_whole(&in_order(&moved[1..]), OURS));
     let mut all = messages("simple");
@@ -535,7 +535,7 @@ fn command_output_is_not_held() {
         reading.hear(event("message.part.updated", json!({ "part": part })));
     }
     assert_eq!(steps(&reading), ["Running Running `make`"]);
-    // Everything that is held of it, in words.
+    // Everything that is held of it, as text.
     let held = format!("{reading:?}").len();
     assert!(held < 4_000, "{held} bytes are held of 2 MB that were told");
 }

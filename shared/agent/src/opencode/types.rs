@@ -1,4 +1,4 @@
-//! OpenCode's shapes, read leniently (measured on 1.18.33): unknown fields are ignored, fields may vanish, and an
+//! OpenCode's shapes, parsed leniently (measured on 1.18.33): unknown fields are ignored, fields may be missing, and an
 //! optional field of an unexpected shape counts as absent, so that one odd message never hides the others.
 
 use std::collections::BTreeMap;
@@ -7,7 +7,7 @@ use serde::de::{DeserializeOwned, Error as _};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Value, json};
 
-/// Reads a field whatever its shape; what does not fit counts as absent.
+/// Parses a field of any shape; an unexpected one counts as absent.
 fn lenient<'de, D, T>(deserializer: D) -> Result<T, D::Error>
 where
     D: Deserializer<'de>,
@@ -26,17 +26,17 @@ pub struct Health {
     pub version: String,
 }
 
-/// A conversation with the agent; a subagent has one of its own.
+/// A conversation with the agent; a subagent has a separate one.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Session {
     pub id: String,
     /// As given at creation.
     #[serde(default, deserialize_with = "lenient")]
     pub title: String,
-    /// Absolute path of the directory that it works in, whatever directory a call about it names.
+    /// Absolute path of its working directory, whatever directory a call about it names.
     #[serde(default, deserialize_with = "lenient")]
     pub directory: String,
-    /// The session that started this one as a subagent's.
+    /// The session that started this one as a subagent.
     #[serde(rename = "parentID", default, deserialize_with = "lenient")]
     pub parent_id: Option<String>,
     /// As given at creation.
@@ -46,7 +46,7 @@ pub struct Session {
     pub time: Time,
 }
 
-/// Where a server works where no call says otherwise (`GET /path`).
+/// The server's default working directory (`GET /path`).
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct ServerPaths {
     /// Absolute path of the directory.
@@ -59,15 +59,16 @@ pub struct ServerPaths {
 pub struct Time {
     #[serde(deserialize_with = "lenient")]
     pub created: f64,
-    /// When a session was last changed; zero for messages.
+    /// Last change of a session; zero for messages.
     #[serde(deserialize_with = "lenient")]
     pub updated: f64,
-    /// Finished (assistant messages); absent while it is written, and for ever if the server died meanwhile.
+    /// Completion time (assistant messages); absent while it is being written, and for ever if the server died
+    /// meanwhile.
     #[serde(deserialize_with = "lenient")]
     pub completed: Option<f64>,
 }
 
-/// What a session is doing. `GET /session/status` lists only those that are not idle.
+/// Status of a session. `GET /session/status` lists only those that are not idle.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Status {
@@ -75,19 +76,19 @@ pub enum Status {
     Idle,
     /// Running, or waiting for an ask.
     Busy,
-    /// The model failed and is asked again.
+    /// The model failed and will be asked again.
     Retry {
-        /// Which try this is, the first being 1.
+        /// The attempt number, from 1.
         #[serde(default, deserialize_with = "lenient")]
         attempt: f64,
-        /// What the model's provider said.
+        /// The vendor's message.
         #[serde(default, deserialize_with = "lenient")]
         message: String,
-        /// When it is asked again, in milliseconds since the epoch.
+        /// Time of the next attempt, in milliseconds since the epoch.
         #[serde(default, deserialize_with = "lenient")]
         next: f64,
     },
-    /// Something newer than this client: not idle.
+    /// A status newer than this client: not idle.
     #[serde(other)]
     Other,
 }
@@ -95,7 +96,7 @@ pub enum Status {
 /// The answer of `GET /session/status`.
 pub type Statuses = BTreeMap<String, Status>;
 
-/// Who wrote a message.
+/// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
@@ -103,19 +104,19 @@ pub enum Role {
     User,
     /// The agent's answer, or one step of it.
     Assistant,
-    /// Something newer than this client.
+    /// A role newer than this client.
     #[default]
     #[serde(other)]
     Other,
 }
 
-/// A message with its parts, as lists and single reads give it. Of what tools answered, of images and of what the model
-/// thought nothing is kept.
+/// A message with its parts, as returned by lists and single reads. Output of tools, images and the model's reasoning
+/// are not kept.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Message {
-    /// Who wrote it, when, and how it ended.
+    /// Author, times and end.
     pub info: Info,
-    /// All of it, for the converter.
+    /// The whole message, for the converter.
     pub(super) raw: Value,
 }
 
@@ -134,7 +135,7 @@ impl<'de> Deserialize<'de> for Message {
             #[serde(default)]
             parts: Vec<Kept>,
         }
-        /// A part, shortened before the next one is read.
+        /// A part, shortened before the next one is parsed.
         #[derive(Deserialize, Serialize)]
         #[serde(from = "Value")]
         struct Kept(Value);
@@ -145,7 +146,7 @@ impl<'de> Deserialize<'de> for Message {
             }
         }
         let Listed { info: mut head, parts } = Listed::deserialize(deserializer)?;
-        // On a prompt the changes of all files stand there.
+        // A prompt's head contains the changes of all files.
         if let Some(fields) = head.as_object_mut()
             && fields.get("summary").is_some_and(Value::is_object)
         {
@@ -156,7 +157,7 @@ impl<'de> Deserialize<'de> for Message {
     }
 }
 
-/// Takes out of a part what is never shown and may be large.
+/// Removes what is never shown and may be large from a part.
 pub(super) fn shorten(part: &mut Value) {
     match part.get("type").and_then(Value::as_str) {
         Some("file") => drop_data(part),
@@ -176,7 +177,7 @@ pub(super) fn shorten(part: &mut Value) {
     }
 }
 
-/// Takes the bytes out of a part whose address holds them.
+/// Removes the bytes from a part with a data URL.
 pub fn drop_data(part: &mut Value) {
     if let Some(Value::String(url)) = part.get_mut("url")
         && url.starts_with("data:")
@@ -208,15 +209,15 @@ pub struct Info {
     /// Working directory (assistant messages).
     #[serde(default, deserialize_with = "lenient")]
     pub path: Paths,
-    /// `stop`, `tool-calls`, `unknown`, `error` or what the model sent.
+    /// `stop`, `tool-calls`, `unknown`, `error` or the model's own value.
     #[serde(default, deserialize_with = "lenient")]
     pub finish: Option<String>,
-    /// Why the answer broke off; none where it did not.
+    /// Why the answer broke off; `None` if it did not.
     #[serde(default, deserialize_with = "lenient")]
     pub error: Option<MessageError>,
 }
 
-/// Where a message was written.
+/// Working directory of a message.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default)]
 pub struct Paths {
@@ -231,19 +232,19 @@ pub struct MessageError {
     /// `APIError`, `MessageAbortedError`, `ContextOverflowError`, …
     #[serde(deserialize_with = "lenient")]
     pub name: String,
-    /// What the error's name does not say.
+    /// Details.
     #[serde(deserialize_with = "lenient")]
     pub data: MessageErrorData,
 }
 
-/// The rest of an error.
+/// Details of an error.
 #[derive(Debug, Clone, PartialEq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct MessageErrorData {
-    /// In the words of whoever failed.
+    /// The message of the failed component.
     #[serde(deserialize_with = "lenient")]
     pub message: String,
-    /// HTTP status of the model's provider.
+    /// HTTP status from the vendor.
     #[serde(deserialize_with = "lenient")]
     pub status_code: Option<u16>,
 }

@@ -1,4 +1,4 @@
-//! The button *Run again*: the prompt of a turn that came to nothing runs once more.
+//! The button *Run again*: runs the prompt of a failed turn once more.
 
 use bobbin_cloud::queue::QueueError;
 use bobbin_core::base::failure::Failure;
@@ -9,12 +9,12 @@ use bobbin_core::text::{one_line, shorten};
 
 use crate::control::Lane;
 
-/// Characters of a task that are said where it runs again.
+/// Characters of a task that are quoted when it runs again.
 const AGAIN_CHARS_MAX: usize = 200;
 
 impl Lane<'_> {
-    /// The prompt of a turn that came to nothing goes into the thread's group once more, as a turn of its own whose id
-    /// is made of the first one's: however often it is clicked, it runs once.
+    /// The prompt of a failed turn goes into the thread's group once more, as a new turn whose id is derived from the
+    /// first one's: it runs once, however often the button is clicked.
     pub(super) async fn again(
         &self,
         control: &Control,
@@ -51,12 +51,12 @@ impl Lane<'_> {
         self.chat.tell(&control.reply, "It runs again, below.").await
     }
 
-    /// Says in the thread what runs again: its new card has no words of it. That it cannot be said stops nothing.
+    /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.
     async fn name_again(&self, control: &Control, id: &TurnId, task: &str) {
         let task = shorten(&one_line(task), AGAIN_CHARS_MAX);
         let words = format!("{} runs this again: {task}", one_line(&control.by.name));
         let notice = Post::Notice(words);
-        // Not the turn's own name: what its run has to say goes by that.
+        // Not the turn's own id: the posts of its run use that.
         let name = TurnId::from(format!("{id}-task"));
         let thread = &control.thread;
         let said = async {

@@ -1,9 +1,9 @@
-//! `sandbox-config`, and where new sandboxes are made: settings of the tenant, shown and changed in the chat.
+//! `sandbox-config`, and the place for new sandboxes: settings of the tenant, shown and changed in the chat.
 //!
-//! Promised: a change is made once however often its word is delivered, by somebody who may manage the place and was
-//! asked about at the platform where the request does not say so; who changed what is on record and in the log; two
-//! who change at once both get their change, or are told to try again. Deliberately absent: what may be changed, which
-//! is the core's (`bobbin_core::tenant::settings`).
+//! Promised: a change is made once, however often its message is delivered, by a person who may manage the place (the
+//! platform is asked if the request does not say so); the author of a change is on record and in the log; of two
+//! simultaneous changes both are made, or one author is told to try again. Deliberately absent: which settings may be
+//! changed; the core decides that (`bobbin_core::tenant::settings`).
 
 use bobbin_cloud::clock::now_ms as now_ms_of_clock;
 use bobbin_core::base::failure::Failure;
@@ -17,7 +17,7 @@ use bobbin_core::text::span;
 use crate::control::Lane;
 use crate::providers::OF_TENANTS;
 
-/// Times that others may be first, within one delivery.
+/// Attempts within one delivery when others write first.
 pub(super) const RACES_MAX: u32 = 5;
 pub(super) const NOT_SAID: &str = "Slack did not say whether you may manage this workspace. Nothing was changed; try again later.";
 
@@ -34,10 +34,10 @@ impl Lane<'_> {
         self.chat.tell(&control.reply, &words).await
     }
 
-    /// Makes the change; the words for who asked for it.
+    /// Makes the change; returns the words for the requester.
     ///
     /// # Errors
-    /// When the table or the platform does not answer; nothing was changed, or a repeat finds that it was.
+    /// The table or the platform does not answer; nothing was changed, or a repeat finds that it was.
     pub(crate) async fn changed(
         &self,
         control: &Control,
@@ -60,7 +60,7 @@ impl Lane<'_> {
         };
         let tenant = control.thread.tenant();
         for _ in 0..RACES_MAX {
-            // The time of this very write: what is sent a while after it is judged by it.
+            // The time of this write: messages sent a while after it are judged by it.
             let write_ms = now_ms_of_clock();
             let switch_ms = self.limits.tenant.direct_switch_ms;
             let changed = settings.changed(
@@ -92,7 +92,7 @@ impl Lane<'_> {
         Err(Failure::Wait { after_ms: 0, seen: "others changed the settings each time".to_owned() })
     }
 
-    /// Why nothing can be made at the provider that is to be a default: those alone are that are set up.
+    /// Why a provider cannot become the default: only providers that are set up can.
     fn no_such_provider(&self, change: &Change, settings: &Settings) -> Option<String> {
         let Change::Default { of: Kind::Provider, value: Some(value), .. } = change else {
             return None;
@@ -109,13 +109,14 @@ impl Lane<'_> {
         }
     }
 
-    /// Why no sandbox would have the agent that is to be a default, as far as sandboxes of the tenant have said what they have.
+    /// Why no sandbox would have the agent that is to become the default, as far as the tenant's sandboxes have
+    /// reported their agents.
     async fn no_such_agent(&self, change: &Change, tenant: &Tenant) -> Option<String> {
         let Change::Default { of: Kind::Agent, value: Some(value), .. } = change else {
             return None;
         };
         let name = Kind::Agent.usable(value).ok()?;
-        // A catalogue that cannot be read says of none that it is not there.
+        // An unreadable catalogue does not prove that an agent is missing.
         let known = self.store.catalogue(tenant).await.ok()?.agents;
         let is_known = known.is_empty() || known.contains(&name);
         if is_known || RuntimeMode::of_agent(&name).is_some() {
@@ -132,9 +133,9 @@ impl Lane<'_> {
         saved.map_err(|e| e.failure())
     }
 
-    /// As what the person counts. Discord said so with the request; Slack is asked.
+    /// The person's membership. Discord includes it in the request; Slack is asked.
     pub(super) async fn membership(&self, control: &Control) -> Result<Membership, Failure> {
-        // Who runs the stack is nobody of the place, whom it could be asked about.
+        // The operator is not a member of the place, so nobody can be asked about them.
         if control.membership.operates {
             return Ok(Membership { manages: true, ..control.membership.clone() });
         }
@@ -144,7 +145,7 @@ impl Lane<'_> {
     }
 }
 
-/// From when on it holds, where that is not at once.
+/// When the change takes effect, if not at once.
 fn later(change: &Change, settings: &Settings, now_ms: Ms) -> String {
     let since_ms = settings.direct.last().map_or(0, |last| last.since_ms);
     match (change, since_ms.saturating_sub(now_ms)) {
@@ -156,8 +157,8 @@ fn later(change: &Change, settings: &Settings, now_ms: Ms) -> String {
     }
 }
 
-/// An id as people of the platform can make it out: a mention of a channel is shown as its name, and pings nobody.
-/// People and roles are ids of one kind there, so theirs stand as they are.
+/// An id in a form that people of the platform can read: a mention of a channel shows its name and pings nobody. People
+/// and roles share one kind of id there, so their ids stay as they are.
 fn named(thread: &ThreadKey, list: List, id: &str) -> String {
     let shown = match list {
         List::Channels => thread.channel_shown(id),

@@ -1,4 +1,4 @@
-//! `sandbox-connect`, and the button of the list: the thread goes to another sandbox.
+//! `sandbox-connect`, and the button of the list: moves the thread to another sandbox.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
@@ -8,7 +8,7 @@ use bobbin_core::records::message::{Control, Which, Work};
 use crate::control::Lane;
 
 impl Lane<'_> {
-    /// Behind what runs in the thread: the word travels in its group.
+    /// Takes effect after the thread's current run: the message goes through the thread's group.
     pub(super) async fn connect(
         &self,
         control: &Control,

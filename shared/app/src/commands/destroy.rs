@@ -1,4 +1,4 @@
-//! `sandbox-destroy`, and the button of the list: asks once, with what would be lost. What is answered is an operation.
+//! `sandbox-destroy`, and the button of the list: asks once, and says what would be lost. The answer is an operation.
 
 use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
@@ -11,7 +11,7 @@ use super::operate::pointless;
 use crate::control::Lane;
 
 impl Lane<'_> {
-    /// Asks once, with what would be lost.
+    /// Asks once, and says what would be lost.
     pub(super) async fn ask_destroy(
         &self,
         control: &Control,

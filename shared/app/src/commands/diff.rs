@@ -1,4 +1,4 @@
-//! `diff`, and the button *View diff*: what a turn changed in the files.
+//! `diff`, and the button *View diff*: a turn's changes to files.
 
 use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
@@ -10,8 +10,8 @@ use bobbin_core::records::message::Control;
 use crate::control::Lane;
 
 impl Lane<'_> {
-    /// What a turn (none: the last one that changed something) changed in the files, as the ledger keeps it: its sandbox
-    /// may be paused or gone.
+    /// A turn's changes to files (`None`: those of the last turn that changed some), from the ledger: its sandbox may
+    /// be paused or gone.
     pub(super) async fn diff(
         &self,
         control: &Control,

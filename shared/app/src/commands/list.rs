@@ -1,4 +1,4 @@
-//! `sandbox-list`: the sandboxes of the tenant that have a name.
+//! `sandbox-list`: the named sandboxes of the tenant.
 
 use std::collections::BTreeSet;
 
@@ -14,11 +14,11 @@ use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page};
 use super::meant::here;
 use crate::control::Lane;
 
-/// Sandboxes whose records are read for one list.
+/// Records read for one list.
 const LISTED_MAX: usize = 200;
 
 impl Lane<'_> {
-    /// The sandboxes of the tenant that have a name, a page of them, for who asks alone.
+    /// One page of the tenant's named sandboxes, shown only to the requester.
     pub(super) async fn list(
         &self,
         control: &Control,
@@ -52,7 +52,7 @@ impl Lane<'_> {
         self.chat.tell(&control.reply, Say::Sandboxes(&page)).await
     }
 
-    /// A sandbox, with what its provider lacks.
+    /// A sandbox, with the limitations of its provider.
     pub(super) fn listed(&self, key: &SandboxKey, record: &SandboxRecord) -> Listed {
         let provider = self.tenants.set_up().named(record.provider.as_deref());
         let why = provider.ok().and_then(|one| one.facts().snapshots().err());

@@ -1,5 +1,5 @@
-//! The sandbox that somebody means: the thread's, one of a name, or the one of a button. Who may use Bobbin where they ask may
-//! do anything with it, as everybody may reset a thread; checked with each click.
+//! Finds the sandbox that somebody means: the thread's, a named one, or a button's. Everybody who may use Bobbin in
+//! that place may do anything with it, as everybody may reset a thread; checked again on each click.
 
 use std::collections::BTreeSet;
 
@@ -17,13 +17,13 @@ use crate::control::Lane;
 
 const NO_SANDBOX: &str = "This thread has no sandbox yet. Send a task and it gets one, or name the sandbox that you mean.";
 
-/// Said where a button is of a sandbox that is not there any more.
+/// Reply if a button's sandbox does not exist any more.
 fn gone(thread: &ThreadKey) -> String {
     let list = thread.command(Command::List);
     format!("That sandbox does not exist any more. {list} shows those that do.")
 }
 
-/// The sandbox that somebody means, or words for them.
+/// The sandbox that somebody means, or a reply to them.
 type Meant = Result<(SandboxKey, SandboxRecord), String>;
 
 impl Lane<'_> {
@@ -56,7 +56,7 @@ impl Lane<'_> {
         let keys = BTreeSet::from([key.clone()]);
         let mut records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
         let record = records.remove(&key).transpose().map_err(|e| e.failure())?;
-        // What nobody named is no business of other threads than its own.
+        // An unnamed sandbox is only its own thread's business.
         let here = here(found);
         let record = record.flatten().filter(|record| match &record.name {
             Some(name) => outside::is_seen_from(here.as_ref(), (name, &key)),

@@ -1,4 +1,4 @@
-//! The button *Send now*: a prompt that waits is sent into what runs.
+//! The button *Send now*: sends a waiting prompt into the current run.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::TurnId;
@@ -10,7 +10,7 @@ use bobbin_core::records::message::Control;
 use crate::control::Lane;
 
 impl Lane<'_> {
-    /// The flag alone: whoever follows the run puts the intent on record and sends the words.
+    /// Sets only the flag: the worker that follows the run records the intent and sends the prompt.
     pub(super) async fn now(
         &self,
         control: &Control,

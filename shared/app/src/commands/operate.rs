@@ -1,7 +1,8 @@
-//! The buttons of the list, and the answer to `sandbox-destroy`: a sandbox is stopped, started, kept as a snapshot, destroyed.
+//! The buttons of the list, and the answer to `sandbox-destroy`: a sandbox is stopped, started, kept as a snapshot,
+//! destroyed.
 //!
-//! Promised: it travels in the sandbox's own group under the id of what was pressed, so a repeat does nothing; turns that
-//! have to end are told so before it is sent; whoever asks hears what happens next.
+//! Promised: the operation goes through the sandbox's own group under an id derived from the click, so a repeat does
+//! nothing; turns that have to end are told so before it is sent; the requester hears what happens next.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
@@ -12,7 +13,7 @@ use bobbin_core::shown::sandboxes::{Listed, asked_for};
 use crate::control::Lane;
 
 impl Lane<'_> {
-    /// The turns that have to end are told so first, and then it travels in the sandbox's group.
+    /// Turns that have to end are told so first; then the operation goes through the sandbox's group.
     pub(super) async fn operate(
         &self,
         control: &Control,

@@ -1,4 +1,4 @@
-//! A decision on what the agent asks.
+//! A decision on the agent's ask.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
@@ -11,7 +11,7 @@ use crate::control::{Lane, place};
 use crate::sandboxes::Target;
 
 impl Lane<'_> {
-    /// The first decision settles the ask; who comes later, or with something that does not fit, is told so.
+    /// The first decision settles the ask; later or unfitting decisions are answered with that.
     pub(super) async fn settle(
         &self,
         control: &Control,

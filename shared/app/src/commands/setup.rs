@@ -1,9 +1,9 @@
-//! `sandbox-setup`: keys of a server's or workspace's own, shown, entered and taken away in the chat.
+//! `sandbox-setup`: a server's or workspace's own keys, shown, entered and removed in the chat.
 //!
-//! Promised: only somebody who may manage the place gets a link, and what was entered with it is looked at as theirs; a key
-//! counts only when its provider has taken it, and until then whatever counted before goes on; sandboxes that live are not cut
-//! off, by another account's key or by the removal of theirs; a repeat of any of it changes nothing. No value is in a word
-//! that is said. Deliberately absent: how a key comes in, which is ingress's.
+//! Promised: only people who may manage the place get a link, and a key entered with it is checked as theirs; a key
+//! counts only when its provider has accepted it, and until then the previous one stays in use; live sandboxes are not
+//! cut off, neither by another account's key nor by the removal of their own; a repeat changes nothing. No reply
+//! contains a key's value. Deliberately absent: the entry of a key, which is ingress's.
 
 use std::time::Duration;
 
@@ -27,9 +27,9 @@ use crate::control::Lane;
 use crate::model_keys::KeyState;
 use crate::tenants::NOT_ON;
 
-/// Sandboxes that are looked for in another account before its key is taken.
+/// Sandboxes looked up in another account before its key is accepted.
 const COMPARED_MAX: usize = 5;
-/// A link waits no longer for the name of its server or workspace.
+/// Longest wait for the name of the server or workspace before a link is given without it.
 const PLACE_MS_MAX: u64 = 3_000;
 const UNKNOWN: &str =
     "That is no provider whose key can be stored: daytona, anthropic, openai or openrouter.";
@@ -37,7 +37,7 @@ const GONE: &str =
     "What was entered is not there any more. Nothing was changed; ask for a new link.";
 const NEWER: &str = "Another key was stored since this one was entered, so nothing was changed.";
 
-/// What became of a wish: words for who had it.
+/// Result of a request: a reply to its author.
 type Told = Result<String, Failure>;
 
 impl Lane<'_> {
@@ -83,7 +83,7 @@ impl Lane<'_> {
         }
     }
 
-    /// A link for who asks; a repeat is given the same one.
+    /// A link for the requester; a repeat gets the same one.
     async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> Told {
         let tenant = control.thread.tenant();
         let made = self.tenants.link(&tenant, &control.by.id, key, &control.id);
@@ -111,14 +111,14 @@ impl Lane<'_> {
         ))
     }
 
-    /// The name of the server or workspace. Without it the page names it by its id alone.
+    /// The name of the server or workspace. Without it the page shows only its id.
     async fn place(&self, thread: &ThreadKey) -> Option<String> {
         let chat = self.chat.of(thread).ok()?;
         let within = Duration::from_millis(PLACE_MS_MAX);
         tokio::time::timeout(within, chat.place(thread)).await.ok()?
     }
 
-    /// What was entered counts from now on, if its provider takes it.
+    /// The entered key counts from now on, if its provider accepts it.
     async fn checked(&self, control: &Control, link: &str, settings: Settings, now_ms: Ms) -> Told {
         let tenant = control.thread.tenant();
         let found = self.store.link(link).await.map_err(|e| e.failure())?;
@@ -175,7 +175,7 @@ impl Lane<'_> {
         Ok(words)
     }
 
-    /// Why a key cannot take the place of the present one: sandboxes live in an account that it does not open.
+    /// Why a key cannot replace the present one: sandboxes live in an account that it does not open.
     async fn of_another_account(
         &self,
         tenant: &Tenant,
@@ -188,7 +188,7 @@ impl Lane<'_> {
         let opened = self.tenants.opened(tenant, Key::DaytonaApiKey, &present.sealed);
         let before = match opened.await {
             Ok(before) => before,
-            // Nothing can be reached with it, so there is nothing to be cut off.
+            // This key reaches nothing, so nothing is cut off.
             Err(SealError::Broken) => return Ok(None),
             Err(error) => return Err(error.failure()),
         };
@@ -222,7 +222,7 @@ impl Lane<'_> {
         Ok(None)
     }
 
-    /// Takes a key away, if no sandbox needs it.
+    /// Removes a key, if no sandbox needs it.
     async fn removed(&self, control: &Control, key: Key, settings: Settings) -> Told {
         let tenant = control.thread.tenant();
         let brand = key.brand();
@@ -243,7 +243,7 @@ impl Lane<'_> {
         ))
     }
 
-    /// Sandboxes that live where a key is used: a model's key may be in any of them.
+    /// Number of live sandboxes where a key is used: a model key may be in any of them.
     async fn used(&self, tenant: &Tenant, key: Key, settings: &Settings) -> Result<u32, Failure> {
         let has_own = settings.sandbox_credentials().is_some();
         let mut places = Vec::new();
@@ -258,7 +258,7 @@ impl Lane<'_> {
         for (own, provider) in places {
             let counted = match self.tenants.of(tenant, settings, own, (provider, None)).await {
                 Ok(sandboxes) => sandboxes.living(tenant).await,
-                // What does not open is used by nobody.
+                // A key that does not open is used by nobody.
                 Err(Failure::NonRecoverable { .. }) => continue,
                 Err(failure) => return Err(failure),
             };
@@ -271,7 +271,7 @@ impl Lane<'_> {
         Ok(used)
     }
 
-    /// The keys that there are, each as its provider speaks of it now.
+    /// The stored keys, each with its provider's current verdict.
     async fn shown(&self, control: &Control, settings: Settings, now_ms: Ms) -> Told {
         let tenant = control.thread.tenant();
         let mut lines = Vec::new();
@@ -316,7 +316,7 @@ impl Lane<'_> {
         Ok(format!("{places}\n{}", lines.join("\n")))
     }
 
-    /// What a provider has said of a key is put on record, unless another key took its place.
+    /// Records a provider's verdict on a key, unless the key was replaced.
     async fn note_state(&self, tenant: &Tenant, key: Key, own: &OwnKey) -> Result<(), Failure> {
         let settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;
         let there = settings.own_key(key);
@@ -330,7 +330,7 @@ impl Lane<'_> {
         saved.await.map(drop).map_err(|e| e.failure())
     }
 
-    /// Puts a key in the place of the one that is there, or takes it away.
+    /// Replaces a key, or removes it.
     async fn write_own_key(
         &self,
         tenant: &Tenant,
@@ -373,7 +373,7 @@ fn done(key: Key, own: &OwnKey) -> String {
     }
 }
 
-/// What a provider that did not answer properly is waited for.
+/// A failure to wait out when a provider did not answer properly.
 fn waiting(error: ProviderError) -> Failure {
     match error.failure {
         failure @ (Failure::Wait { .. } | Failure::Outage { .. }) => failure,

@@ -1,4 +1,4 @@
-//! `status`: what the thread's sandbox is doing.
+//! `status`: the state of the thread's sandbox.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;

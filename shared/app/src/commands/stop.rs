@@ -1,4 +1,4 @@
-//! `stop`, with `all` or without, its buttons, and the operator's word for one turn.
+//! `stop` and `stop all`, their buttons, and the operator's stop for one turn.
 
 use std::time::Duration;
 
@@ -18,12 +18,12 @@ use crate::arrival::Arrival;
 use crate::control::{Lane, place};
 use crate::sandboxes::Target;
 
-/// The control lane waits no longer than this for an abort: other threads' Stops need its slots. The cancel flag stays, and the
+/// Longest wait of the control lane for an abort: other threads' Stops need its slots. The cancel flag stays, and the
 /// worker that follows the run sees it and aborts.
 const ABORT_MS_MAX: u64 = 5_000;
 
 impl Lane<'_> {
-    /// The flag first: whoever follows the run sees it, even if the abort does not get through.
+    /// Sets the flag first: the worker that follows the run sees it, even if the abort does not get through.
     pub(super) async fn stop(
         &self,
         control: &Control,
@@ -58,8 +58,9 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// The queue first, so that nothing of it begins when the run ends: one flag for what nobody has announced yet, and a flag
-    /// each, by which their cards are known. Nothing is said before all is flagged and the run is ended.
+    /// Flags the queue first, so that nothing in it begins when the run ends: one flag for prompts not announced yet,
+    /// and one for each announced prompt, with which their cards are found. Nothing is said before everything is
+    /// flagged and the run is ended.
     pub(super) async fn stop_all(
         &self,
         control: &Control,
@@ -100,7 +101,7 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// The same for exactly this turn; one that runs no more, or never did, is left alone.
+    /// Stops exactly this turn; one that does not run any more, or never did, is left alone.
     pub(super) async fn halt(
         &self,
         control: &Control,
@@ -113,7 +114,7 @@ impl Lane<'_> {
         }
     }
 
-    /// Control flags the running turn as cancelled, and ends its run.
+    /// Flags the running turn as cancelled, and ends its run.
     async fn cancel(&self, control: &Control, found: &Loaded, turn: &Turn) -> Result<(), Failure> {
         self.mark(&control.thread, &turn.id, control).await?;
         let session = found.session.as_ref();
@@ -144,16 +145,16 @@ impl Lane<'_> {
         Ok(())
     }
 
-    /// Says what has been done already. A word that cannot be said is no reason to do it again: the cards say it too, and what
-    /// runs by then may be another turn.
+    /// Reports what has been done. A failed reply is no reason to do it again: the cards say it too, and by then
+    /// another turn may be running.
     async fn say_done(&self, control: &Control, words: &str) {
         if let Err(failure) = self.chat.tell(&control.reply, words).await {
             tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "what was asked for is done; it could not be said");
         }
     }
 
-    /// A prompt that was sent into the run cannot be taken out of it: its card, which may show that it is being withdrawn, gets
-    /// its words back.
+    /// A prompt that was sent into the run cannot be withdrawn: its card, which may show that it is being withdrawn,
+    /// gets its text back.
     async fn sent_already(
         &self,
         control: &Control,
@@ -173,7 +174,7 @@ impl Lane<'_> {
         self.chat.tell(&control.reply, words::SENT_ALREADY).await
     }
 
-    /// The click's own answer showed "stopping" on the card after its last words: they are put back.
+    /// The click's own answer put "stopping" on the card after its final text: that text is restored.
     async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
         let Some(at) = &turn.card else { return Ok(()) };
         let state = CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage };

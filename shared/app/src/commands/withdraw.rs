@@ -1,4 +1,4 @@
-//! A prompt that waits is taken back: by *Withdraw* on its card, or because its message was deleted.
+//! Withdraws a waiting prompt: by *Withdraw* on its card, or because its message was deleted.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, TurnId};
@@ -11,12 +11,12 @@ use bobbin_core::records::usage::Usage;
 use crate::arrival::Arrival;
 use crate::control::Lane;
 
-/// So long after a message was deleted the announcement of its prompt may still be under way.
+/// How long after the deletion of a message the announcement of its prompt may still be under way.
 const ANNOUNCED_MS: u64 = 5_000;
 
 impl Lane<'_> {
-    /// The message of a prompt was deleted: it is withdrawn if it still waits. Nothing is written for any other message. Its
-    /// announcement may be a moment behind, so one that is not known is looked for once more.
+    /// The message of a prompt was deleted: the prompt is withdrawn if it still waits. Nothing is written for any other
+    /// message. The announcement may arrive a moment later, so an unknown prompt is looked up a second time.
     pub(super) async fn take_back(
         &self,
         control: &Control,
@@ -36,7 +36,7 @@ impl Lane<'_> {
         }
     }
 
-    /// It still waits in the queue: it is told at once, and ends by the flag when its message comes.
+    /// It still waits in the queue: the card is changed at once, and the flag ends it when its message comes.
     pub(super) async fn withdraw(
         &self,
         control: &Control,

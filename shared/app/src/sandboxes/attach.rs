@@ -1,8 +1,8 @@
-//! Files that came along with a prompt: fetched from the platform, put into the sandbox, named to the agent.
+//! Files attached to a prompt: fetched from the platform, put into the sandbox, named to the agent.
 //!
-//! Promised: a file that cannot be had is named with the reason and never fails the turn; a file comes from the
-//! platform's hosts only, or from the very origin of a local platform; the platform's token goes there only as well; a
-//! file's name cannot leave its folder.
+//! Promised: a file that cannot be fetched is listed with the reason and never fails the turn; a file comes only from
+//! the platform's hosts, or from the exact origin of a local platform; the platform's token is sent only there as well;
+//! a file's name cannot leave its folder.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,17 +19,17 @@ use reqwest::Method;
 
 use super::{SandboxSettings, Sandboxes, Target};
 
-/// Bytes of files that are held in memory before they go on into the sandbox; one file more may be.
+/// Bytes of files held in memory before they are put into the sandbox; may be exceeded by one file.
 const LOAD_BYTES: usize = 4 * 1024 * 1024;
-/// Characters of a file's name in the sandbox.
+/// Maximum characters of a file's name in the sandbox.
 const NAME_CHARS_MAX: usize = 80;
-/// Bytes of a file's name in the sandbox: file systems take 255.
+/// Maximum bytes of a file's name in the sandbox: file systems allow 255.
 const NAME_BYTES_MAX: usize = 200;
 
-/// Where files may come from.
+/// Allowed sources of files.
 pub(super) struct FileSources {
     http: Http,
-    /// Origins of the platforms that run on this machine. Other ports of it are somebody else's.
+    /// Origins of the platforms on this machine. Its other ports belong to others.
     local: Vec<String>,
     slack_token: Option<String>,
     slack_api: String,
@@ -56,7 +56,7 @@ impl FileSources {
         }
     }
 
-    /// Slack's own hosts, or the very origin of a local Slack API.
+    /// Slack's own hosts, or the exact origin of a local Slack API.
     fn wants_slack_token(&self, url: &str) -> bool {
         let Some(host) = host_of(url) else {
             return false;
@@ -69,7 +69,7 @@ impl FileSources {
         host.ends_with(".slack.com")
     }
 
-    /// The bytes, or why they cannot be had, in words that finish the sentence "it …".
+    /// The bytes, or why they cannot be fetched, in words that finish the sentence "it …".
     async fn fetch(&self, file: &Attachment) -> Result<Vec<u8>, String> {
         if file.url.is_empty() {
             return Err("has no address".to_owned());
@@ -93,7 +93,7 @@ impl FileSources {
         let page_is_due =
             file.media_type.as_deref().is_none_or(|kind| kind.starts_with("text/html"));
         match answer.status {
-            // Slack answers a token that may not read files with its login page.
+            // For a token that may not read files, Slack answers with its login page.
             200 if page && !page_is_due => {
                 Err("could not be read: the platform showed a login page".to_owned())
             }
@@ -136,7 +136,7 @@ impl Sandboxes {
             let shown = shown_name(&file.name);
             let name = free_name(&file.name, at, &mut taken);
             let path = format!("{folder}/{name}");
-            // An earlier delivery of the message has brought it: its link may have expired since.
+            // An earlier delivery of the message has fetched it: its link may have expired since.
             if let Some(bytes) =
                 there.get(&name).filter(|bytes| file.size > 0 && **bytes == file.size)
             {
@@ -172,7 +172,7 @@ impl Sandboxes {
         Event::Attached { note: note(&lines), missed: missed(&lines), images: images.taken }
     }
 
-    /// Puts what was fetched into the sandbox. Of files that do not get there the lines say so.
+    /// Puts the fetched files into the sandbox. The lines name files that did not get there.
     async fn unload(
         &self,
         sandbox: &SandboxKey,
@@ -186,7 +186,7 @@ impl Sandboxes {
         not_copied(lines, &load.lines);
     }
 
-    /// Files that an attachment folder already has, with their bytes. None can be told where it cannot be read.
+    /// Files already in an attachment folder, with their sizes in bytes. Empty if it cannot be read.
     async fn there(
         &self,
         target: Target<'_>,
@@ -201,8 +201,8 @@ impl Sandboxes {
         listed.unwrap_or_default()
     }
 
-    /// The images as a prompt carries them, read from the sandbox: the same bytes each time that it is sent. One that is
-    /// not what its name says, or is gone, stays a file among the others.
+    /// Images of a prompt, read from the sandbox: the same bytes on every send. An image that is not what its name
+    /// says, or is gone, is treated as a normal file.
     pub(super) async fn inline(
         &self,
         target: Target<'_>,
@@ -226,7 +226,7 @@ impl Sandboxes {
                 );
                 continue;
             };
-            // The agent may have put something larger in its place.
+            // The agent may have replaced it with something larger.
             all += bytes.len() as u64;
             if all > self.settings.limits.files.prompt_images_bytes {
                 tracing::warn!(
@@ -264,16 +264,16 @@ impl Sandboxes {
     }
 }
 
-/// Files that were fetched and are not in the sandbox yet: few at a time, because all of them are held in memory.
+/// Fetched files that are not in the sandbox yet: few at a time, because all are held in memory.
 #[derive(Default)]
 struct Load {
     files: Vec<(String, Vec<u8>)>,
     bytes: usize,
-    /// Where each of them is told of.
+    /// Index of each file's line.
     lines: Vec<usize>,
 }
 
-/// The images that go to the model, within their bounds.
+/// The images for the model, within their bounds.
 struct Images<'a> {
     limits: &'a FileLimits,
     bytes: u64,
@@ -300,7 +300,7 @@ impl<'a> Images<'a> {
     }
 }
 
-/// These did not get into the sandbox.
+/// Marks these files as not copied into the sandbox.
 fn not_copied(lines: &mut [(String, String, usize)], these: &[usize]) {
     for at in these {
         let (path, words, bytes) = &mut lines[*at];
@@ -310,7 +310,7 @@ fn not_copied(lines: &mut [(String, String, usize)], these: &[usize]) {
     }
 }
 
-/// What the agent is told. A file without a path is one that could not be had.
+/// Note to the agent. A file without a path could not be fetched.
 fn note(lines: &[(String, String, usize)]) -> String {
     if lines.is_empty() {
         return String::new();
@@ -327,14 +327,14 @@ fn note(lines: &[(String, String, usize)]) -> String {
     note
 }
 
-/// What the thread is told: the files that the agent goes without.
+/// Note to the thread: the files that the agent does not get.
 fn missed(lines: &[(String, String, usize)]) -> Vec<String> {
     let could_not = |(path, _, _): &&(String, String, usize)| path.is_empty();
     let missed = lines.iter().filter(could_not);
     missed.map(|(_, words, _)| words.clone()).collect()
 }
 
-/// A file's own name for words: one short line, in a code span, where neither links nor emphasis have an effect.
+/// A file's own name for use in text: one short line in a code span, where neither links nor emphasis have an effect.
 fn shown_name(name: &str) -> String {
     let line: String = name
         .chars()
@@ -350,12 +350,12 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
     let safe: String = name
         .chars()
         .map(|c| {
-            // Letters of any script: a name that is left without them tells nobody what the file is.
+            // Letters of any script are kept: a name without them tells nobody what the file is.
             if c.is_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' }
         })
         .collect();
     let safe = safe.trim_start_matches(['.', '-']);
-    // The end of a long name is kept: it says what kind of file it is.
+    // The end of a long name is kept: it shows the file type.
     let mut safe = &safe[safe.ceil_char_boundary(safe.len().saturating_sub(NAME_BYTES_MAX))..];
     while safe.chars().count() > NAME_CHARS_MAX {
         let mut rest = safe.chars();
@@ -364,7 +364,7 @@ fn free_name(name: &str, at: usize, taken: &mut BTreeSet<String>) -> String {
     }
     let safe = safe.trim_start_matches(['.', '-']);
     let mut free = if safe.is_empty() { "file".to_owned() } else { safe.to_owned() };
-    // Another file may be called what this one becomes, so once may not be enough; each time it is longer.
+    // Another file may already have the new name, so one round may not be enough; the name gets longer each time.
     while !taken.insert(free.clone()) {
         free = format!("{at}-{free}");
     }
@@ -383,7 +383,7 @@ mod tests {
 
     const TOKEN: &str = "xoxb-a-token-for-tests";
 
-    /// Slack's files, as far as they matter: eight bytes, or its login page.
+    /// Slack's file server as far as it matters: eight bytes, or its login page.
     async fn hand_out(Path(name): Path<String>, headers: HeaderMap) -> impl IntoResponse {
         let kind = if name == "login" { "text/html" } else { "image/png" };
         assert_eq!(headers["authorization"], format!("Bearer {TOKEN}"));

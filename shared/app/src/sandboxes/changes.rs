@@ -1,4 +1,4 @@
-//! What turns change in a sandbox that has no agent to say it.
+//! A turn's changes in a sandbox without an agent that reports them.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::workspace::WORKSPACE;
 use super::{Sandboxes, Target};
 
 const SCRIPT: &str = include_str!("changes.sh");
-/// Ends well where git lists a name that is no UTF-8: such a one is no line of any characters to grep.
+/// Succeeds if git lists a name that is not UTF-8: grep finds no characters in such a name.
 const NAMES_SCRIPT: &str = r#"cd "$BOBBIN_WORKSPACE" && git ls-files -z --cached --others --exclude-standard | LC_ALL=C.UTF-8 grep -qzaxv '.*'"#;
-/// Time of that script.
+/// Longest time for that script.
 const NAMES_MS_MAX: u64 = 10_000;
-/// Time of the script, which reads every file that has changed.
+/// Longest time for the script, which reads every changed file.
 const MS_MAX: u64 = 60_000;
-/// Files that are told.
+/// Maximum number of files reported.
 const FILES_MAX: usize = 1_000;
-/// Bytes of the patch; files whose part is beyond that are counted alone.
+/// Maximum bytes of the patch; files beyond that are only counted.
 const BYTES_MAX: usize = 400_000;
 
 impl Sandboxes {
-    /// What the turn with this prompt changed there.
+    /// The changes of the turn with this prompt.
     pub(crate) async fn find_changes(
         &self,
         key: &SandboxKey,
@@ -51,7 +51,7 @@ impl Sandboxes {
 }
 
 impl Sandboxes {
-    /// Whether a file of the workspace has a name that is no UTF-8. That it could not be found out is no.
+    /// Whether a file of the workspace has a name that is not UTF-8. False if that cannot be determined.
     pub(super) async fn has_odd_name(&self, target: Target<'_>, generation: u32) -> bool {
         let Ok(sandbox) = self.find(target.sandbox, generation).await else {
             return false;
@@ -63,9 +63,9 @@ impl Sandboxes {
     }
 }
 
-/// What the script has told; it may have been cut in the middle.
+/// Parses the script's output, which may have been cut in the middle.
 fn told(text: &str) -> Changes {
-    // There is no repository to compare in.
+    // There is no repository to compare with.
     if text.is_empty() {
         return Changes::default();
     }
@@ -101,7 +101,7 @@ fn told(text: &str) -> Changes {
                 },
                 added: counts.next()?,
                 removed: counts.next()?,
-                // A binary file has none.
+                // A binary file has no patch.
                 patch: if patch.contains("\n@@ ") { patch.to_owned() } else { String::new() },
             })
         })
@@ -109,7 +109,7 @@ fn told(text: &str) -> Changes {
     Changes { files, unknown: false }
 }
 
-/// The patch of each file. A line of a file's own has a sign before it.
+/// The patch of each file. Every line of a file's content starts with a sign.
 fn pieces(patch: &str) -> Vec<&str> {
     const HEAD: &str = "diff --git ";
     let begins = |at: &(usize, &str)| {
@@ -172,7 +172,7 @@ mod tests {
             "image.bin Added +0 -0 false",
         ];
         assert_eq!(changed(root, "t1"), first);
-        // A delivery that died before it was told asks again.
+        // A delivery that died before its event was recorded asks again.
         assert_eq!(changed(root, "t1"), first);
         shell(root, "cd project && printf 'four\n' >>a.txt", "");
         assert_eq!(changed(root, "t2"), ["a.txt Modified +1 -0 true"]);

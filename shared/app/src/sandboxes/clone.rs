@@ -1,8 +1,8 @@
-//! Cloning the repository of a new sandbox, before the server starts in it.
+//! Clones the repository of a new sandbox, before the server starts in it.
 //!
-//! Promised: https only and without credentials, by an address that the core has made; a clone that was cut off never
-//! counts as one; within a bound of time; what it leaves out, submodules and large-file storage, is listed. Deliberately
-//! absent: private repositories.
+//! Promised: only https without credentials, from an address that the core built; an interrupted clone never counts as
+//! done; the time is bounded; submodules and large-file storage are left out, and listed. Deliberately absent: private
+//! repositories.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use bobbin_sandbox::ErrorKind;
 use super::Sandboxes;
 
 const CLONE_SCRIPT: &str = include_str!("clone.sh");
-/// The variable in which the script finds the address.
+/// The variable that passes the address to the script.
 const REPO: &str = "BOBBIN_REPO";
-/// Paths of a kind that are told to be left out; the script lists no more.
+/// Maximum number of left-out paths per kind; the script lists no more.
 const LEFT_OUT_MAX: usize = 10;
-/// Characters (UTF-16 units) of git's words that are passed on.
+/// Characters (UTF-16 units) of git's output that are passed on.
 const SEEN_UNITS_MAX: usize = 200;
 
 impl Sandboxes {
@@ -52,7 +52,7 @@ impl Sandboxes {
     }
 }
 
-/// What the script has listed.
+/// Parses the script's list of left-out paths.
 fn left_out(text: &str) -> LeftOut {
     let listed = |kind: &str| {
         let lines = text.lines();
@@ -62,7 +62,8 @@ fn left_out(text: &str) -> LeftOut {
     LeftOut { submodules: listed("submodule"), large: listed("large") }
 }
 
-/// What git's words mean (git 2.39; a host that wants a login for what is not there asks for a user name).
+/// Classifies git's output (git 2.39; for a repository that does not exist, a host that wants a login asks for a user
+/// name).
 fn why(words: &str) -> NotCloned {
     let says = |any: &[&str]| any.iter().any(|one| words.contains(one));
     if says(&["No space left on device", "Disk quota exceeded"]) {
@@ -79,7 +80,7 @@ fn why(words: &str) -> NotCloned {
         NotCloned::NotFound
     } else if says(&[
         "Could not resolve host",
-        // Behind a proxy it is the proxy that could not.
+        // Behind a proxy, the proxy could not connect.
         "CONNECT tunnel failed",
         "Failed to connect",
         "Couldn't connect",
@@ -90,7 +91,7 @@ fn why(words: &str) -> NotCloned {
     ]) {
         NotCloned::Unreachable
     } else {
-        // After the reason git may print advice of several lines.
+        // Git may print several lines of advice after the reason.
         let reason = words.lines().find(|line| line.starts_with("fatal:"));
         let last = || words.lines().rev().find(|line| !line.trim().is_empty());
         let seen = redact(&one_line(reason.or_else(last).unwrap_or("nothing")));
@@ -131,7 +132,7 @@ mod tests {
             cloned(),
             Some(NotCloned::Other { seen: "an empty repository stands in its place".to_owned() })
         );
-        // A repository that is empty where it comes from has been cloned all the same, and so has one with files.
+        // A repository that is empty at its origin counts as cloned, and so does one with files.
         git(&["remote", "add", "origin", "https://nowhere.invalid/a/b"]);
         assert_eq!(cloned(), None);
         git(&["remote", "remove", "origin"]);

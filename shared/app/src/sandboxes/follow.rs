@@ -1,9 +1,9 @@
-//! Following a run: the event stream keeps the card alive, polling finds the end even when the stream is silent. And looking
-//! at one that nobody follows any more: the same without the stream, once.
+//! Follows a run: the event stream keeps the card up to date, and polling detects the end even when the stream is
+//! silent. Also polls a run that nobody follows any more: the same without the stream, once.
 //!
-//! Promised: the end is read from the agent's record, never from an event alone; a stream that breaks or falls
-//! silent is opened anew and caught up; control comes back at the given time, or at once when there is news for
-//! `decide`. Deliberately absent: aborting, answering and judging, which are effects and decisions of their own.
+//! Promised: the end is read from the agent's record, never from an event alone; a stream that breaks or falls silent
+//! is reopened and caught up; control returns at the given time, or at once when there is news for `decide`.
+//! Deliberately absent: aborting, answering and judging, which are separate effects and decisions.
 
 use std::time::Duration;
 
@@ -21,34 +21,34 @@ use tokio::time::{Instant, sleep, timeout};
 
 use super::{RunContext, Sandboxes, Target};
 
-/// Longest wait for the stream between two rounds of looking around.
+/// Longest wait for the stream between two rounds of checks.
 const TICK_MS: u64 = 250;
-/// Looks at the status while nothing suggests an end.
+/// Interval of status checks while nothing suggests an end.
 const LOOK_MS: u64 = 10_000;
-/// Between two looks that confirm a doubt.
+/// Interval of checks that confirm a doubt.
 const DOUBT_LOOK_MS: u64 = 2_000;
-/// A run that is broken off this long after it was first seen so is believed to be.
+/// A run counts as broken off once it has looked so for this long.
 const STOPPED_MS: u64 = 5_000;
-/// A prompt that nothing came of for this long never will.
+/// A prompt that has had no effect for this long never will.
 const PENDING_MS: u64 = 20_000;
-/// Connections in a row that came to nothing.
+/// Consecutive connections that ended without a result.
 const CUTS_MAX: u32 = 5;
 /// First pause before connecting again; doubled each time.
 const CUT_PAUSE_MS: u64 = 500;
-/// Between two words to the provider that work goes on in the sandbox.
+/// Interval of keep-alive calls to the provider.
 const KEEP_ALIVE_MS: u64 = 60_000;
-/// A word takes no longer than this.
+/// Longest time for a keep-alive call.
 const KEEP_ALIVE_CALL_MS_MAX: u64 = 3_000;
-/// Until the first look whether other work waits, and until the one that confirms what the one before has seen: a message that just comes is seen
-/// for a moment even where there is room.
+/// Delay of the first check for waiting work, and of the check that confirms it: a message that has just arrived is
+/// counted for a moment even if there is room for it.
 const OTHERS_SOON_MS: u64 = 1_000;
-/// So many in a row mean that there is no room for it.
+/// Consecutive sightings after which there is no room for the waiting work.
 const OTHERS_SEEN: u32 = 2;
-/// Such a look takes no longer than this.
+/// Longest time for such a check.
 const OTHERS_CALL_MS_MAX: u64 = 1_000;
-/// Showing a card takes no longer than this.
+/// Longest time to show a card.
 const SHOW_MS_MAX: u64 = 20_000;
-/// Of a digest of what a card shows.
+/// Length of the digest of a card's content.
 const DIGEST_CHARS: usize = 16;
 
 /// Follows a run until there is something for `decide`.
@@ -79,7 +79,7 @@ pub(super) async fn follow<B: RunContext>(
     }
 }
 
-/// Looks at a run once.
+/// Polls a run once.
 pub(super) async fn look<B: RunContext>(
     sandboxes: &Sandboxes,
     context: &B,
@@ -102,7 +102,7 @@ pub(super) async fn look<B: RunContext>(
     }
 }
 
-/// What a card showed last.
+/// Content of a card.
 #[derive(PartialEq, Eq, Clone, Debug)]
 struct Picture {
     state: CardState,
@@ -114,7 +114,7 @@ struct Picture {
 }
 
 impl Picture {
-    /// Tells pictures apart, and the posts that show them.
+    /// Distinguishes card contents, and the posts that show them.
     fn digest(&self, at: &PostRef) -> String {
         let mut digest = digest(&[&at.channel, &at.id, &format!("{self:?}")]);
         digest.truncate(DIGEST_CHARS);
@@ -122,12 +122,12 @@ impl Picture {
     }
 }
 
-/// Other work that waits, as far as it was looked for.
+/// Result of the checks for waiting work.
 struct Others {
     looked: Instant,
-    /// Until the next look.
+    /// Delay until the next check.
     pause_ms: u64,
-    /// How often in a row some was seen.
+    /// Consecutive checks that found some.
     seen: u32,
 }
 
@@ -138,16 +138,16 @@ struct Watch<'a, B> {
     what: &'a Follow,
     asked_marks: Option<Instant>,
     others: Others,
-    /// When the provider was last told that work goes on.
+    /// Time of the last keep-alive call to the provider.
     kept_alive: Option<Instant>,
     /// Prompts that wait behind the turn.
     waiting: usize,
-    /// The card had to be made anew and stands here.
+    /// New location of the card, if it had to be posted again.
     moved: Option<PostRef>,
     doubt: Option<Doubt>,
-    /// A digest of what the card shows, as far as that is known: others may have edited it before.
+    /// Digest of the card's content, if known: others may have edited it before.
     shown: Option<String>,
-    /// When this one has shown it.
+    /// When this worker last showed it.
     shown_at: Option<Instant>,
 }
 
@@ -171,7 +171,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         }
     }
 
-    /// What was read, without listening for more.
+    /// Reads the run once, without listening for more.
     async fn once(&mut self, agent: &dyn Agent) -> Listened {
         if let Some(event) = self.flags(self.context.known()).await {
             return Ok(event);
@@ -181,7 +181,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if let Some(event) = self.concluded(&mut seen).await {
             return Ok(event);
         }
-        // Once for each of the intervals, whoever looks.
+        // Once per interval, no matter which delivery polls.
         let interval = |at_ms: Ms| at_ms / KEEP_ALIVE_MS;
         let now_ms = self.context.now_ms();
         if self.what.seen_at_ms.is_none_or(|at| interval(at) != interval(now_ms)) {
@@ -202,7 +202,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         Seen { card: self.shown.clone(), doubt: self.doubt }
     }
 
-    /// One connection, until there is something to tell or it breaks.
+    /// Listens on one connection, until there is an event or it breaks.
     async fn listen(&mut self, agent: &dyn Agent, cursor: &mut RunCursor) -> Listened {
         if let Some(event) = self.around().await {
             return Ok(event);
@@ -236,7 +236,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         RunRef { session: agent_session, message, further }
     }
 
-    /// What follows of what was seen: an ask, a bound that is reached, or the end.
+    /// Evaluates the observation: an ask, an exceeded bound, or the end.
     async fn concluded(&mut self, seen: &mut Observation<'_>) -> Option<Event> {
         if let Some(event) = self.asks(seen).await {
             return Some(event);
@@ -248,7 +248,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
         self.ended(state, seen).await
     }
 
-    /// What does not depend on the stream: the time that is given, the control flags, and who else needs the room.
+    /// Checks that do not depend on the stream: the time limit, the control flags, and other work that needs the
+    /// worker.
     async fn around(&mut self) -> Option<Event> {
         if self.context.now_ms() >= self.what.until_ms {
             return Some(self.still_running());
@@ -260,7 +261,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
         gives_way.then(|| Event::OthersWait(self.seen()))
     }
 
-    /// Whether there is work for which nobody has room. Prompts that wait behind this run are none: they would not come sooner.
+    /// Whether there is work that no worker has room for. Prompts that wait behind this run do not count: they would
+    /// not start sooner.
     async fn others_wait(&mut self) -> bool {
         if !self.what.gives_way || elapsed_ms(self.others.looked) < self.others.pause_ms {
             return false;
@@ -275,7 +277,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         others.seen >= OTHERS_SEEN
     }
 
-    /// What people have said, where it is time to ask for that.
+    /// Checks what people have requested, if a check is due.
     async fn said(&mut self) -> Option<Event> {
         let poll_ms = self.sandboxes.settings.limits.poll.poll_ms;
         let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
@@ -284,11 +286,11 @@ impl<'a, B: RunContext> Watch<'a, B> {
         }
         let is_first = self.asked_marks.is_none();
         self.asked_marks = Some(Instant::now());
-        // The write before has told them.
+        // The last write has returned the flags.
         self.flags(self.context.known().filter(|_| is_first)).await
     }
 
-    /// What people have said, as far as it is known, or as it stands now.
+    /// Evaluates the control flags: the known ones, or those read now.
     async fn flags(&mut self, known: Option<ControlFlags>) -> Option<Event> {
         if self.what.cancel_known {
             return None;
@@ -310,8 +312,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
         None
     }
 
-    /// Tells the provider that work goes on, so that a sandbox with a time of its own lives on. Best effort: one that ends is
-    /// found stopped, and resumed.
+    /// Tells the provider that work goes on, so that a sandbox with a time limit stays alive. Best effort: one that
+    /// stops is found stopped, and resumed.
     async fn keep_alive(&mut self) {
         let is_due = |at: Instant| elapsed_ms(at) >= KEEP_ALIVE_MS;
         if !self.kept_alive.is_none_or(is_due) {
@@ -360,7 +362,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         Some(Event::Failed(Failure::TurnFailed { reason }))
     }
 
-    /// Whether the run is over.
+    /// The final event, if the run is over.
     async fn ended(&mut self, state: RunState, seen: &Observation<'_>) -> Option<Event> {
         let about = match state {
             RunState::Done(answer) => return Some(Event::Finished(answer)),
@@ -386,8 +388,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
         }
     }
 
-    /// Nothing came of the prompt. If the agent said why, that is the end; else its server may be unable to begin
-    /// anything (a first run that was interrupted leaves it so), which a restart cures: then the prompt is sent again.
+    /// The prompt had no effect. If the agent gave a reason, the turn ends with it. Otherwise its server may be unable
+    /// to start anything (as after an interrupted first run); a restart cures that, and then the prompt is sent again.
     async fn never_began(&self, seen: &Observation<'_>) -> Event {
         let trouble = seen.told.trouble().map(str::to_owned);
         if trouble.is_none() && !self.what.cancel_known {
@@ -420,10 +422,10 @@ impl<'a, B: RunContext> Watch<'a, B> {
         })
     }
 
-    /// Shows the card when it has changed, at the platform's pace.
+    /// Shows the card if it has changed, at the platform's pace.
     async fn show(&mut self, seen: &Observation<'_>) {
         let Some(at) = &self.what.card.at else { return };
-        // A worker that has outlived its visibility must not write over what the next one shows.
+        // A worker whose visibility has expired must not overwrite what the next one shows.
         if self.context.now_ms() >= self.context.visible_until_ms() {
             return;
         }
@@ -476,13 +478,13 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 }
 
-/// Its prompt is to be sent once more.
+/// The prompt has to be sent once more.
 fn broken_off() -> Event {
     let seen = "the server restarted during the run".to_owned();
     Event::Failed(Failure::SandboxDown { seen })
 }
 
-/// The oldest of the waiting prompts that somebody wants to be sent into the run of this turn, and whose wish is not known.
+/// The oldest waiting prompt that somebody wants to send into this turn's run; known requests are skipped.
 fn steer(flags: &ControlFlags, turn: &TurnId, known: &[TurnId]) -> Option<Event> {
     let wanted = |(id, queued): &(&TurnId, &Queued)| {
         *id != turn && queued.prompt.is_some() && !known.contains(id)

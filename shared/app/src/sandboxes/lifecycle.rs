@@ -1,4 +1,4 @@
-//! The life cycle of a sandbox: what the provider is asked for, and when.
+//! The life cycle of a sandbox: which calls go to the provider, and when.
 
 use std::sync::PoisonError;
 use std::time::Duration;
@@ -13,7 +13,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::vault::names;
 use super::{RunContext, Sandboxes};
 
-/// Looks at a sandbox within the time after which it shall be looked at, and the shortest time between two of them.
+/// Observations within the time after which a sandbox is to be observed, and the shortest pause between two of them.
 const LOOKS_WITHIN: u64 = 5;
 const LOOK_MS_MIN: u64 = 50;
 
@@ -26,10 +26,10 @@ impl Sandboxes {
         Ok(Event::Counted(counted?))
     }
 
-    /// How many sandboxes of a tenant are not on their way out.
+    /// Number of a tenant's sandboxes that are not being deleted.
     ///
     /// # Errors
-    /// What the provider's answer means.
+    /// The class of the provider's failure.
     pub async fn living(&self, tenant: &Tenant) -> ProviderResult<u32> {
         self.provider.count(tenant, None).await
     }
@@ -41,7 +41,7 @@ impl Sandboxes {
         snapshot: Option<&str>,
     ) -> Done {
         let snapshot = snapshot.map(|name| self.usable(sandbox, name)).transpose()?;
-        // A sandbox whose server could not be started for want of a key would be made for nothing.
+        // Without a key the server could not start, and the sandbox would be useless.
         let keys = self.runtime.keys()?;
         let secrets = match self.keep(&keys).await? {
             Secrets::Outside(kept) => names(&kept),
@@ -51,8 +51,8 @@ impl Sandboxes {
         seen(self.provider.create(sandbox, generation, spec).await)
     }
 
-    /// Looks after this time, and before it as soon as nothing is under way any more: a sandbox that has come up is not
-    /// kept waiting.
+    /// Observes the sandbox after this time, or earlier once nothing is in progress any more: a sandbox that has
+    /// started is not kept waiting.
     pub(super) async fn observe(
         &self,
         sandbox: &SandboxKey,
@@ -64,7 +64,7 @@ impl Sandboxes {
         let pause = Duration::from_millis((after_ms / LOOKS_WITHIN).max(LOOK_MS_MIN));
         loop {
             let next = Instant::now() + pause;
-            // The last look is at the end, not just before it.
+            // The last observation is at the end, not just before it.
             let is_last = next + pause / 2 >= until;
             sleep_until(if is_last { until } else { next }).await;
             match self.state(&name).await? {
@@ -74,7 +74,7 @@ impl Sandboxes {
         }
     }
 
-    /// What it is now; one that the provider does not know is gone.
+    /// The current state; a sandbox that the provider does not know is gone.
     async fn state(&self, name: &str) -> Result<SandboxState, Failure> {
         match self.provider.observe(name).await {
             Ok(found) => Ok(found.state),
@@ -83,7 +83,7 @@ impl Sandboxes {
         }
     }
 
-    /// Looks once more for one that was not found, and then in the list.
+    /// Observes a missing sandbox once more, and then checks the list.
     pub(super) async fn confirm(
         &self,
         sandbox: &SandboxKey,
@@ -104,7 +104,7 @@ impl Sandboxes {
         }
     }
 
-    /// Sees to it that the sandbox in which a run goes on is not stopped for want of time.
+    /// Keeps the sandbox of a run from being stopped by its time limit.
     pub(super) async fn keep_alive(
         &self,
         sandbox: &SandboxKey,
@@ -127,7 +127,7 @@ impl Sandboxes {
         kept
     }
 
-    /// When the sandbox is deleted, where that could not be put off and a turn may not be over by then.
+    /// When the sandbox is deleted, if that could not be postponed and a turn may not be over by then.
     pub(super) fn ends_soon(
         &self,
         sandbox: &SandboxKey,
@@ -175,7 +175,8 @@ fn seen(seen: ProviderResult<SandboxState>) -> Done {
     Ok(Event::Observed(seen?))
 }
 
-/// Why a sandbox that two looks did not find is not gone, by the list of its tenant's. One that is on its way out there is.
+/// Why a sandbox that was not found twice is not gone, by the tenant's list. A sandbox that is being deleted still
+/// exists.
 fn why_not_gone(name: &str, listed: &[Sandbox], listed_max: usize) -> Option<&'static str> {
     let is_there = |one: &Sandbox| one.name == name && one.state != SandboxState::Gone;
     if listed.iter().any(is_there) {

@@ -1,9 +1,9 @@
-//! Whether the provider puts secrets into the requests of a new sandbox: some it never does (reference: Daytona, 3 to 25 % of
-//! fresh ones), and starting those again mends nothing.
+//! Whether the provider puts secrets into the requests of a new sandbox: in some it never does (reference: Daytona, 3
+//! to 25 % of fresh ones), and restarting those does not help.
 //!
-//! A model's provider is asked about its key from inside. That the answer is no proves nothing by itself: the key may be bad.
-//! It is proof where the answer quotes what stands for the key, or where the same question with the key itself, asked from
-//! here, is answered. What cannot be asked, or is open to everybody, is left to the first turn.
+//! A vendor is asked about its key from inside the sandbox. A refusal alone proves nothing: the key may be bad. It is
+//! proof if the answer quotes the placeholder, or if the same request with the real key succeeds from here. A key that
+//! cannot be checked, or whose endpoint is public, is left to the first turn.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,19 +16,19 @@ use tokio::time::{Instant, sleep};
 use super::Sandboxes;
 use crate::model_keys::{KeyState, Question};
 
-/// One question takes no longer, inside and from here.
+/// Longest time for one request, from inside and from here.
 const ASK_MS_MAX: u64 = 12_000;
-/// Between two of them: a secret that was changed a moment ago takes seconds to be put in.
+/// Pause between two requests: a secret that was just changed takes seconds to be put in.
 const PAUSE_MS: u64 = 2_000;
-/// Prints the end of the answer, and the status after it.
+/// Prints the end of the answer, followed by the status.
 const SCRIPT: &str = r#"command -v curl >/dev/null || exit 0
 curl -sS --max-time 10 -H "$ASK_HEADER" -H "anthropic-version: 2023-06-01" -w '\n%{http_code}' "$ASK_URL" 2>/dev/null | tail -c 4096"#;
-/// So much of a placeholder is quoted by who shows only the beginning of a key.
+/// Characters of a placeholder that a server quotes if it shows only the beginning of a key.
 const QUOTED_CHARS: usize = 8;
 
 impl Sandboxes {
-    /// False: what stands for secrets leaves this sandbox as it is, and did so for as long as a new one is given. `held` is what
-    /// its processes have for keys.
+    /// False: placeholders leave this sandbox unreplaced, and still did when the time for a new sandbox was over.
+    /// `held` are the keys in its processes' environment.
     pub(super) async fn puts_secrets_in(
         &self,
         sandbox: &Sandbox,

@@ -1,4 +1,4 @@
-//! What a run leaves behind in its sandbox: changed files, and files that are to be shown to people.
+//! Results of a run in its sandbox: changed files, and files to be shown to people.
 //!
 //! Promised: only regular files below the folder are listed, links are neither followed nor listed; no file is read
 //! beyond its bound. Deliberately absent: which of them are shown, and where.
@@ -16,9 +16,9 @@ use bobbin_sandbox::{ErrorKind, ProviderError};
 use super::workspace::WORKSPACE;
 use super::{Sandboxes, Target};
 
-/// The script that lists the folder; its first line is set before it.
+/// The script that lists the folder; its first line is prepended.
 const LIST_SCRIPT: &str = include_str!("artifacts.sh");
-/// Time of the script, which reads every file once for its checksum.
+/// Longest time for the script, which reads every file once for its checksum.
 const LIST_MS_MAX: u64 = 30_000;
 
 impl Sandboxes {
@@ -56,7 +56,7 @@ impl Sandboxes {
         Ok(Event::Listed(listed(&ran.text)))
     }
 
-    /// The bytes of a file that is to be shown, or why it cannot be, in words that finish the sentence "it …".
+    /// The bytes of a file to be shown, or why it cannot be, in words that finish the sentence "it …".
     ///
     /// # Errors
     /// Those words.

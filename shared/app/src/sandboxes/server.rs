@@ -1,4 +1,4 @@
-//! Starting the agent's server in a sandbox, and finding out whether it runs.
+//! Starts the agent's server in a sandbox, and checks whether it runs.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,22 +19,22 @@ use tokio::time::{Instant, sleep_until, timeout_at};
 use super::Sandboxes;
 use super::vault::names;
 
-/// Time of the script, which ends a server that does not answer and makes a repository.
+/// Longest time for the script, which ends an unresponsive server and creates a repository.
 const START_MS_MAX: u64 = 30_000;
-/// Between two looks at the server's health: first, and at most. In between it is such a part of what it took so far that
-/// the look which finds the server comes hardly later than the server.
+/// First and longest interval of health checks. In between the interval is a fraction of the time so far, so that the
+/// server is found soon after it is up.
 const HEALTH_POLL_MS: u64 = 100;
 const HEALTH_POLL_MS_MAX: u64 = 1_000;
 const HEALTH_POLL_PART: u32 = 50;
-/// One look takes no longer, and does not hold up the next: a request that arrives just when the server has bound its port
-/// is never answered (measured on OpenCode 1.18.33), while the next one is at once.
+/// Longest time for one check, which does not delay the next: a request that arrives just as the server binds its port
+/// is never answered (measured on OpenCode 1.18.33), while the next one is answered at once.
 const HEALTH_LOOK_MS_MAX: u64 = 2_000;
-/// Looks that are under way at once: as many as begin before the first of them is given up, so that a server that is slow to begin
-/// holds up none, however many it never answers.
+/// Maximum number of checks in flight: as many as start before the first one times out, so that a slow server delays no
+/// check, however many it never answers.
 const HEALTH_LOOKS_MAX: usize = (HEALTH_LOOK_MS_MAX / HEALTH_POLL_MS) as usize;
-/// Between two fetches of the preview, while the server does not answer.
+/// Interval of fetching the preview again while the server does not answer.
 const PREVIEW_MS: u64 = 4_000;
-/// Characters of the server's last words that are passed on.
+/// Characters of the server's last output that are passed on.
 const LAST_WORDS_CHARS_MAX: usize = 600;
 
 impl Sandboxes {
@@ -73,7 +73,7 @@ impl Sandboxes {
         let name = self.name(key, generation);
         // A server without a key would be started for nothing.
         let keys = self.runtime.keys()?;
-        // Both at once. A server that cannot be seen through an old preview is left alone by the script.
+        // Both at once. The script leaves a server alone if only its old preview is unreachable.
         let look = async {
             let agent = self.agent(key, generation).await?;
             let is_healthy = !restart && agent.is_healthy(false).await == Ok(true);
@@ -114,7 +114,7 @@ impl Sandboxes {
         }
     }
 
-    /// A sandbox without a server is ready once its project is.
+    /// A sandbox without a server is ready as soon as its project is.
     async fn prepare_bare(&self, key: &SandboxKey, generation: u32) -> Result<Event, Failure> {
         let sandbox = self.find(key, generation).await?;
         running(&sandbox)?;
@@ -135,7 +135,7 @@ impl Sandboxes {
         })
     }
 
-    /// Polls the server until it is healthy, or the time is over and the last error counts. What was asked in vain is
+    /// Polls the server until it is healthy, or the time is over; then the last error counts. Repeated checks are
     /// logged.
     async fn healthy_within(&self, agent: &dyn Agent, within_ms: u64) -> Result<(), AgentError> {
         let look = |with_preview| agent.is_healthy(with_preview);
@@ -169,7 +169,7 @@ impl Sandboxes {
         }
     }
 
-    /// The model keys of the server's environment: in a sandbox that was made with placeholders, these.
+    /// The model keys for the server's environment: placeholders, in a sandbox that was created with them.
     async fn keys_for(
         &self,
         sandbox: &Sandbox,
@@ -207,7 +207,7 @@ impl Sandboxes {
         }
     }
 
-    /// Words of the sandbox without the secrets that it was given.
+    /// Output of the sandbox without the secrets that it was given.
     fn sayable(&self, words: &str, environment: &BTreeMap<String, String>) -> String {
         let mut words = words.to_owned();
         let secret =
@@ -230,7 +230,7 @@ fn running(sandbox: &Sandbox) -> Result<(), Failure> {
     Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() })
 }
 
-/// The same with any way to look, with the preview fetched anew or not, and with how often it was asked.
+/// Runs any health check (its argument: whether to fetch the preview again), and returns the number of checks too.
 async fn look_within<L>(look: impl Fn(bool) -> L, within_ms: u64) -> (Result<(), AgentError>, u32)
 where
     L: Future<Output = Result<bool, AgentError>>,
@@ -272,7 +272,7 @@ where
             Ok(Ok(false)) => seen = AgentError::unreachable("the server calls itself unhealthy"),
             Ok(Err(error)) if error.kind == AgentErrorKind::Final => return (Err(error), looks),
             Ok(Err(error)) => seen = error,
-            // It says nothing that the looks after it have not said.
+            // Later checks have already told more.
             Err(_) => {}
         }
     }

@@ -1,4 +1,4 @@
-//! The agent's session of a thread, and the prompt.
+//! A thread's agent session, and the prompt.
 
 use bobbin_agent::{Conversation, Submission};
 use bobbin_core::base::failure::Failure;
@@ -43,7 +43,7 @@ impl Sandboxes {
         }
     }
 
-    /// What the agent knows of a prompt that may have been sent.
+    /// What the agent knows about a prompt that may have been sent.
     pub(super) async fn find_prompt(
         &self,
         target: Target<'_>,

@@ -1,4 +1,4 @@
-//! Snapshots of a thread's sandbox, and sandboxes that begin with one.
+//! Snapshots of a thread's sandbox, and sandboxes created from one.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ impl Sandboxes {
         Stack { name: &self.settings.stack, id: &self.settings.stack_id }
     }
 
-    /// The snapshot of this name, if a sandbox of that tenant may begin with it: it holds what another one held.
+    /// The snapshot with this name, if the tenant's sandboxes may be created from it: it holds another sandbox's data.
     pub(super) fn usable(&self, sandbox: &SandboxKey, name: &str) -> Result<SnapshotName, Failure> {
         let known = SnapshotName::parse(self.stack(), name);
         known
@@ -29,7 +29,7 @@ impl Sandboxes {
             })
     }
 
-    /// Asks for a snapshot, or looks how far one is that was asked for.
+    /// Requests a snapshot, or checks the progress of one.
     pub(super) async fn snapshot(
         &self,
         sandbox: &SandboxKey,
@@ -67,7 +67,7 @@ impl Sandboxes {
     }
 
     pub(super) async fn delete_snapshot(&self, name: &str) -> Done {
-        // What is no name of ours is nobody's to delete.
+        // A name that is not ours is not ours to delete.
         if let Some(known) = SnapshotName::parse(self.stack(), name)
             && let Ok(snapshots) = self.provider.facts().snapshots
         {

@@ -1,8 +1,8 @@
-//! Model keys that stay outside: the provider keeps them, and a sandbox sees what stands for them.
+//! Model keys kept outside: the provider holds them, and a sandbox sees placeholders.
 //!
-//! Promised: a key is made or renewed at the provider before a sandbox is made or its server is started; a sandbox that was
-//! made with placeholders never sees a key. Deliberately absent: the end of a secret whose stack is deleted
-//! (docs/OPERATE.md), and any way to read a value back.
+//! Promised: a key is created or renewed at the provider before a sandbox is created or its server is started; a
+//! sandbox that was created with placeholders never sees a key. Deliberately absent: deletion of secrets whose stack is
+//! deleted (docs/OPERATE.md), and any way to read a value back.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use tokio::time::{Instant, timeout};
 
 use super::{PREPARE_MS_MAX, Sandboxes};
 
-/// What the provider said holds for so long: another worker may still write a key that has been replaced.
+/// How long the provider's answer is trusted: another worker may still write a key that has been replaced.
 const KNOWN_MS: u64 = 5 * 60_000;
 
-/// What the provider keeps, as it last said, and until when that is believed.
+/// The provider's secrets by its last answer, and until when it is trusted.
 #[derive(Default)]
 pub(super) struct Vault(Mutex<Option<(Instant, Secrets)>>);
 
-/// Variable to the name of its secret.
+/// Maps each variable to the name of its secret.
 pub(super) fn names(kept: &BTreeMap<String, Placeholder>) -> BTreeMap<String, String> {
     let name = |(variable, one): (&String, &Placeholder)| (variable.clone(), one.secret.clone());
     kept.iter().map(name).collect()
 }
 
 impl Sandboxes {
-    /// Gives the provider the keys, for the sandboxes that run: a key has been replaced. What does not succeed in time is
-    /// done when a server is started next.
+    /// Gives the provider the replaced keys for running sandboxes. A failed update is made up for when a server is
+    /// started next.
     pub async fn renew_keys(&self) {
         if let Ok(keys) = self.runtime.keys() {
             let bound = Duration::from_millis(PREPARE_MS_MAX);
@@ -39,16 +39,16 @@ impl Sandboxes {
         }
     }
 
-    /// Sees to it that the provider keeps these keys.
+    /// Makes sure that the provider holds these keys.
     ///
     /// # Errors
-    /// What the provider's answer means.
+    /// The class of the provider's failure.
     pub(super) async fn keep(&self, keys: &[ModelKey]) -> Result<Secrets, Failure> {
         if self.settings.model_keys_inside {
             let seen = "the keys are to be inside".to_owned();
             return Ok(Secrets::Nowhere { seen });
         }
-        // Whoever comes meanwhile waits for this answer and asks nothing.
+        // Concurrent callers wait for this answer and send no request.
         let mut known = self.vault.0.lock().await;
         if let Some((until, kept)) = &*known
             && Instant::now() < *until

@@ -1,9 +1,9 @@
-//! A workspace of a thread's own in a sandbox that several share.
+//! A thread's own workspace in a sandbox that several threads share.
 //!
-//! Where the common checkout is a repository it is a git worktree of it, on the branch `bobbin/<name>`; else a folder of
-//! its own with a repository of its own, because an agent's diffs and reverts need one. Promised: a repeat finds what is
-//! there, and does again what a crash left half done; nobody's work is deleted; within a bound of time. Deliberately absent:
-//! when a thread gets one, the merge of its branch, and its end.
+//! If the common checkout is a repository, the workspace is a git worktree of it on the branch `bobbin/<name>`;
+//! otherwise a folder with its own repository, because an agent's diffs and reverts need one. Promised: a repeat finds
+//! what exists, and redoes what a crash left incomplete; nobody's work is deleted; the time is bounded. Deliberately
+//! absent: when a thread gets a workspace, the merge of its branch, and its end.
 
 use std::fmt;
 use std::time::Duration;
@@ -20,28 +20,28 @@ use bobbin_sandbox::ErrorKind;
 use super::Sandboxes;
 
 const WORKSPACE_SCRIPT: &str = include_str!("workspace.sh");
-/// The variable in which a script finds its workspace: a name for the one that makes it, a path for others.
+/// The variable that passes the workspace to a script: its name to the script that creates it, its path to others.
 pub(super) const WORKSPACE: &str = "BOBBIN_WORKSPACE";
-/// Exit status of the script when the image has no git.
+/// Exit status of the script if the image has no git.
 const EXIT_NO_GIT: i64 = 3;
-/// Exit status of the script when another one holds the lock for longer than it waits.
+/// Exit status of the script if another one holds the lock for too long.
 const EXIT_HELD: i64 = 4;
-/// Characters (UTF-16 units) of git's words that are passed on.
+/// Characters (UTF-16 units) of git's output that are passed on.
 const SEEN_UNITS_MAX: usize = 200;
 
-/// What has been made ready for a thread.
+/// A workspace prepared for a thread.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Workplace {
     /// A git worktree of the common checkout.
     Worktree {
-        /// Where it is.
+        /// Path of the worktree.
         workspace: Workspace,
-        /// The branch that it is on, for whoever wants to see or merge it.
+        /// Its branch, for people who want to see or merge it.
         branch: String,
     },
-    /// A folder of its own: there is no repository to have a worktree of.
+    /// A separate folder: there is no repository to create a worktree from.
     Folder {
-        /// Where it is.
+        /// Path of the folder.
         workspace: Workspace,
     },
 }
@@ -56,20 +56,20 @@ impl Workplace {
     }
 }
 
-/// Why there is no workspace of a thread's own, by what is to be done about it.
+/// Why a thread has no workspace of its own, classified by remedy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum NoWorkspace {
-    /// Git took longer than it may.
+    /// Git exceeded its time limit.
     TooLong,
     /// The sandbox's disk is full.
     NoRoom,
     /// The image has no git.
     NoGit,
-    /// The repository has a branch `bobbin`, so that none can be named `bobbin/…`.
+    /// The repository has a branch `bobbin`, so `bobbin/…` cannot be created.
     BranchInTheWay,
-    /// Something else.
+    /// Any other reason.
     Other {
-        /// Git's last words.
+        /// Last line of git's output.
         seen: String,
     },
 }
@@ -88,11 +88,11 @@ impl fmt::Display for NoWorkspace {
 }
 
 impl Sandboxes {
-    /// Makes the workspace of a thread's own ready in a sandbox that runs and has its repository in place; a repeat is
-    /// harmless. `Ok(Err(…))` says why there is none, for people.
+    /// Prepares the thread's own workspace in a running sandbox whose repository is in place; a repeat is harmless.
+    /// `Ok(Err(…))` says why there is none, for people.
     ///
     /// # Errors
-    /// The class of the failure, where the sandbox could not be asked.
+    /// The class of the failure, if the sandbox could not be asked.
     pub async fn make_workspace(
         &self,
         key: &SandboxKey,
@@ -124,7 +124,7 @@ impl Sandboxes {
     }
 }
 
-/// What came of it, for who decides.
+/// The result as an event for `decide`.
 pub(super) fn event(made: Result<Workplace, NoWorkspace>) -> Event {
     let (workspace, branch) = match made {
         Ok(Workplace::Worktree { workspace, branch }) => (workspace, Some(branch)),
@@ -142,7 +142,7 @@ fn last_line(words: &str) -> &str {
     lines.map(str::trim).find(|line| !line.is_empty()).unwrap_or("nothing")
 }
 
-/// What the script has told.
+/// Parses the script's output.
 fn workplace(words: &str, name: &str) -> Result<Workplace, NoWorkspace> {
     let (kind, directory) = last_line(words).split_once(' ').unwrap_or_default();
     match (kind, Workspace::own(directory)) {
@@ -154,7 +154,7 @@ fn workplace(words: &str, name: &str) -> Result<Workplace, NoWorkspace> {
     }
 }
 
-/// What git's words mean (git 2.39 to 2.47).
+/// Classifies git's output (git 2.39 to 2.47).
 fn why(words: &str) -> NoWorkspace {
     let says = |any: &[&str]| any.iter().any(|one| words.contains(one));
     if says(&["No space left on device", "Disk quota exceeded"]) {
@@ -245,7 +245,7 @@ mod tests {
         assert_eq!(made(&root), worktree(&root));
         assert_eq!(git(&own, &["status", "--short"]), "M 0.txt");
         assert_eq!(git(&root.join("project"), &["status", "--short"]), "");
-        // What we bring in is no change of either.
+        // Files that we add are no changes, in either.
         std::fs::create_dir_all(own.join(".bobbin/attachments")).unwrap();
         std::fs::write(own.join(".bobbin/attachments/a"), "a").unwrap();
         assert_eq!(git(&own, &["status", "--short"]), "M 0.txt");
@@ -281,7 +281,7 @@ mod tests {
                 .spawn()
                 .unwrap();
             std::thread::sleep(Duration::from_millis(ms));
-            // Its children too: git itself is what must not come to an end.
+            // Its children too: git itself must not finish.
             let kill = format!("kill -KILL -{}", tried.id());
             Command::new("sh").args(["-c", &kill]).stderr(Stdio::null()).status().unwrap();
             if tried.wait().unwrap().success() {
@@ -294,7 +294,8 @@ mod tests {
             assert_eq!(std::fs::read_dir(&own).unwrap().count(), 201, "after {ms} ms");
             git(&root.join("project"), &["worktree", "remove", "--force", own.to_str().unwrap()]);
             if ms % 2 == 0 {
-                // Of a git that was killed. In a sandbox it may be that of somebody's git which runs, so the script leaves it.
+                // Left by a killed git. In a sandbox it may belong to somebody's running git, so the script does not
+                // remove it.
                 let lock = root.join("project/.git/packed-refs.lock");
                 let _ = std::fs::remove_file(lock);
                 git(&root.join("project"), &["branch", "-qD", &format!("bobbin/{NAME}")]);
@@ -368,7 +369,7 @@ mod tests {
         let folder =
             Ok(Workplace::Folder { workspace: Workspace::own(own.to_str().unwrap()).unwrap() });
         assert_eq!(made(&root), folder);
-        // The empty repository that a server is started in is none.
+        // The empty repository in which a server is started does not count.
         std::fs::create_dir(root.join("project")).unwrap();
         git(&root.join("project"), &["init", "-q"]);
         git(&root.join("project"), &["commit", "-q", "--allow-empty", "-m", "Start"]);
@@ -378,7 +379,7 @@ mod tests {
         std::fs::write(own.join("a.txt"), "a").unwrap();
         assert_eq!(made(&root), folder);
         assert_eq!(git(&own, &["status", "--short"]), "?? a.txt");
-        // It stays that when a repository comes later: there is work in it.
+        // It stays a folder when a repository appears later: there is work in it.
         std::fs::write(root.join("project/b.txt"), "b").unwrap();
         git(&root.join("project"), &["add", "."]);
         git(&root.join("project"), &["commit", "-qm", "files"]);

@@ -22,14 +22,14 @@ pub const FORM_FILES: &str = "files";
 
 /// Name of the input for a key.
 pub const FORM_KEY: &str = "key";
-/// Name of the form's choice between waiting and not.
+/// Name of the form's choice whether to wait.
 pub const FORM_WHEN: &str = "when";
-/// Its value for what shall not wait.
+/// Its value for a prompt that should not wait.
 pub const FORM_NOW: &str = "now";
-/// Its value for what waits.
+/// Its value for a prompt that waits.
 const FORM_QUEUE: &str = "queue";
 
-/// Label of the button that takes a waiting task out of the queue.
+/// Label of the button that withdraws a waiting task.
 pub const WITHDRAW: &str = "Withdraw";
 
 /// The answer to a ping.
@@ -38,7 +38,7 @@ pub fn pong() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 1}))
 }
 
-/// A word that only the person sees.
+/// A text that only the person sees.
 #[must_use]
 pub fn word(text: &str) -> HttpAnswer {
     HttpAnswer::json(
@@ -54,7 +54,7 @@ pub fn say(text: &str) -> HttpAnswer {
     )
 }
 
-/// What somebody asked in a thread, so that readers of the thread see it.
+/// A person's prompt in a thread, shown to its readers.
 #[must_use]
 pub fn quote(prompt: &Prompt) -> HttpAnswer {
     let files = match prompt.attachments.len() {
@@ -68,7 +68,7 @@ pub fn quote(prompt: &Prompt) -> HttpAnswer {
     say(&format!("{}: {text}{quoted}{now}{files}", emphasised_name(&prompt.by)))
 }
 
-/// The last quoted message as a line below the request; empty where none is quoted.
+/// The last quoted message as a line below the request; empty if none is quoted.
 pub(super) fn quoted(quotes: &[Quote]) -> String {
     let Some(quote) = quotes.last() else {
         return String::new();
@@ -85,7 +85,7 @@ pub(super) fn quoted(quotes: &[Quote]) -> String {
     format!("\n> {name}{text}{more}")
 }
 
-/// Somebody asked for a fresh sandbox.
+/// Notice that somebody asked for a fresh sandbox.
 #[must_use]
 pub fn resetting(by: &Person, keeps_files: bool) -> HttpAnswer {
     let what = if keeps_files {
@@ -96,13 +96,13 @@ pub fn resetting(by: &Person, keeps_files: bool) -> HttpAnswer {
     say(&format!("{} {what}", emphasised_name(by)))
 }
 
-/// Somebody gives the thread's sandbox a name.
+/// Notice that somebody names the thread's sandbox.
 #[must_use]
 pub fn naming(by: &Person, name: &SandboxName) -> HttpAnswer {
     say(&format!("{} asked to call this thread's sandbox `{name}`.", emphasised_name(by)))
 }
 
-/// What was clicked becomes these words, without its buttons.
+/// Replaces the clicked message with this text, without its buttons.
 #[must_use]
 pub fn replaced(text: &str) -> HttpAnswer {
     HttpAnswer::json(
@@ -110,25 +110,25 @@ pub fn replaced(text: &str) -> HttpAnswer {
     )
 }
 
-/// Everybody sees that something is being made; edited later into the anchor.
+/// Shows everybody that something is being created; edited into the anchor later.
 #[must_use]
 pub fn deferred() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 5}))
 }
 
-/// Only the person sees that something is being looked up; edited later.
+/// Shows only the person that something is being looked up; edited later.
 #[must_use]
 pub fn deferred_word() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 5, "data": {"flags": EPHEMERAL}}))
 }
 
-/// A click was taken; what was clicked is changed later.
+/// Acknowledges a click; the clicked message is changed later.
 #[must_use]
 pub fn deferred_update() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 6}))
 }
 
-/// The answer to somebody who types, with no suggestions.
+/// The answer to a person who is typing, without suggestions.
 #[must_use]
 pub fn no_choices() -> HttpAnswer {
     HttpAnswer::json(&json!({"type": 8, "data": {"choices": []}}))
@@ -170,7 +170,7 @@ pub fn key_form(key: Key) -> HttpAnswer {
     )
 }
 
-/// The clicked card with "Stopping…" in place of its Stop button; none if the card has parts that are not ours.
+/// The clicked card with "Stopping…" in place of its Stop button; `None` if the card has parts that are not ours.
 #[must_use]
 pub fn stopping(components: &[Value], flags: u64, stop: &str) -> Option<HttpAnswer> {
     if components.is_empty() || flags & COMPONENTS_V2 == 0 {
@@ -185,7 +185,7 @@ pub fn stopping(components: &[Value], flags: u64, stop: &str) -> Option<HttpAnsw
     ))
 }
 
-/// The same component as a request: only fields that requests have.
+/// The component in the form of a request: only fields that requests have.
 fn without_stop(part: &Value, stop: &str, replaced: &mut bool) -> Option<Value> {
     let mut children = || {
         part["components"]

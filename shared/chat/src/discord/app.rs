@@ -1,4 +1,4 @@
-//! The Discord application as ingress knows it.
+//! The Discord application: what ingress needs of it.
 
 use bobbin_core::base::limits::Limits;
 use bobbin_core::tenant::access::Policy;
@@ -6,18 +6,18 @@ use ed25519_dalek::VerifyingKey;
 
 use super::verify::{BadKey, verifying_key};
 
-/// The application as ingress knows it.
+/// The application: what ingress needs of it.
 #[derive(Debug, Clone)]
 pub struct App {
-    /// Verifies what Discord signed.
+    /// Verifies Discord's signatures.
     pub key: VerifyingKey,
     /// The application's id, part of the routes that answer an interaction.
     pub application: String,
-    /// Who may use it.
+    /// Who may use the application.
     pub policy: Policy,
     /// The product's bounds: length of a prompt, number and size of its files.
     pub limits: Limits,
-    /// Keys of a server's own are entered in a form here, and not on a page.
+    /// A server's own keys are entered in a form here, and not on a page.
     pub keys_by_form: bool,
 }
 
@@ -25,7 +25,7 @@ impl App {
     /// From configuration; the key is 64 hex digits, as the developer portal and `verify_key` show it.
     ///
     /// # Errors
-    /// [`BadKey`] when it is not one.
+    /// [`BadKey`] if it is not.
     pub fn new(
         public_key_hex: &str,
         application: &str,

@@ -6,9 +6,9 @@ pub const BODY_BYTES_MAX: usize = 1024 * 1024;
 pub const ID_CHARS_MAX: usize = 64;
 /// How far a signature's timestamp may be from our clock, both ways (ours; Discord names no rule).
 pub const WINDOW_S: u64 = 300;
-/// `content` of a message.
+/// Length of a message's `content`.
 pub const CONTENT_UNITS_MAX: usize = 2_000;
-/// Length at which answers are cut: leaves room for the line below a part that stands beside its file.
+/// Length at which answers are cut: leaves room for the line below a part that is posted beside its file.
 pub const CHUNK_UNITS: usize = 1_900;
 /// All text displays of a message together.
 pub const TEXT_DISPLAY_UNITS_MAX: usize = 4_000;
@@ -20,49 +20,49 @@ pub const TEXT_DISPLAY_OVERHEAD_BYTES: usize = 12;
 pub const COMPONENTS_MAX: usize = 40;
 /// Options of a select.
 pub const SELECT_OPTIONS_MAX: usize = 25;
-/// Label of a button.
+/// Length of a button's label.
 pub const BUTTON_LABEL_UNITS_MAX: usize = 80;
-/// Label of a select's option.
+/// Length of an option's label in a select.
 pub const OPTION_LABEL_UNITS_MAX: usize = 100;
-/// Name that a button or an input is told apart by.
+/// Length of the id of a button or input.
 pub const CUSTOM_ID_UNITS_MAX: usize = 100;
-/// Name of a thread.
+/// Length of a thread's name.
 pub const THREAD_NAME_UNITS_MAX: usize = 100;
 /// Parts of a form.
 pub const FORM_PARTS_MAX: usize = 5;
-/// Title of a form, and label of a part.
+/// Length of a form's title and of a part's label.
 pub const FORM_LABEL_UNITS_MAX: usize = 45;
-/// What stands below a part's label, and what an empty text input shows.
+/// Length of the hint below a part's label and of the placeholder of a text input.
 pub const FORM_HINT_UNITS_MAX: usize = 100;
-/// Text of a form's input.
+/// Length of the text in a form's input.
 pub const FORM_TEXT_UNITS_MAX: usize = 4_000;
-/// Text of a command's option.
+/// Length of the text in a command's option.
 pub const OPTION_TEXT_UNITS_MAX: usize = 6_000;
 /// Files of one message or form.
 pub const FILES_MAX: usize = 10;
 /// Choices of a completion.
 pub const CHOICES_MAX: usize = 25;
-/// Name and value of a completion's choice.
+/// Length of the name and value of a completion's choice.
 pub const CHOICE_UNITS_MAX: usize = 100;
-/// Messages that travel beside a prompt (ours).
+/// Messages quoted beside a prompt (ours).
 pub const QUOTES_MAX: usize = 5;
-/// One of them (ours; a message has at most 4,000).
+/// Length of one quoted message (ours; a message has at most 4,000).
 pub const QUOTED_UNITS_MAX: usize = 4_000;
-/// A quoted message as the thread shows it (ours).
+/// Length of a quoted message as shown in the thread (ours).
 pub const QUOTED_SHOWN_UNITS_MAX: usize = 150;
-/// A prompt as it is quoted in the thread (ours).
+/// Length of a prompt as quoted in the thread (ours).
 pub const QUOTE_UNITS_MAX: usize = 1_500;
-/// A task as its anchor line shows it (ours).
+/// Length of a task as shown on its anchor line (ours).
 pub const ANCHOR_UNITS_MAX: usize = 300;
-/// A person's name as we show it (Discord allows 32).
+/// Length of a person's name as shown (ours; Discord allows 32).
 pub const NAME_UNITS_MAX: usize = 64;
-/// One step of a card (ours).
+/// Length of one step of a card (ours).
 pub const STEP_UNITS_MAX: usize = 160;
-/// Reason of a failure on a card (ours).
+/// Length of a failure's reason on a card (ours).
 pub const REASON_UNITS_MAX: usize = 1_200;
-/// Command of an ask (ours).
+/// Length of an ask's command (ours).
 pub const SUBJECT_UNITS_MAX: usize = 2_000;
-/// A question of an ask (ours).
+/// Length of an ask's question (ours).
 pub const QUESTION_UNITS_MAX: usize = 1_000;
-/// Who settled an ask and how, all lines together (ours).
+/// Length of all lines about who settled an ask and how (ours).
 pub const SETTLED_UNITS_MAX: usize = 1_200;

@@ -1,4 +1,4 @@
-//! The commands as Discord registers them and its help tells of them.
+//! The commands as registered with Discord and described in its help.
 
 use bobbin_core::tenant::commands::{
     Argument, CommandRow, TABLE, Takes, Topic, WhoMay, Writing, help as told,
@@ -12,13 +12,13 @@ use super::bounds::OPTION_TEXT_UNITS_MAX;
 /// The menu command on a message.
 pub const SEND: &str = "Send to sandbox";
 
-/// Manage Server, as Discord writes permissions. Administrators of the server can change who sees the command; who may
-/// use it is decided by what does it.
+/// Manage Server, in Discord's notation for permissions. Server administrators can change who sees the command;
+/// permission is checked when it is carried out.
 const MANAGE_SERVER: &str = "32";
-/// Characters that may be typed as a name; what one looks like is said where it is read.
+/// Maximum characters of a typed name; the format is checked when it is parsed.
 const NAME_CHARS_MAX: u64 = 100;
 
-/// Kinds of channels that tasks can be started in: text and announcements.
+/// Channel types in which tasks can be started: text and announcements.
 const TASK_CHANNELS: [u64; 2] = [0, 5];
 
 /// The answer to `/help`, in Discord's Markdown.
@@ -34,7 +34,8 @@ A sandbox that is not used is paused, and wakes with the next prompt.",
     )
 }
 
-/// The whole set, as `PUT /applications/{id}/commands` takes it: for guilds only, never direct messages or user installs.
+/// The whole set, as `PUT /applications/{id}/commands` takes it: for guilds only, never direct messages or user
+/// installs.
 #[must_use]
 pub fn commands() -> Value {
     let menu = json!({"type": 3, "name": SEND});
@@ -113,19 +114,19 @@ pub fn guild_commands() -> Value {
     set
 }
 
-/// What writing the wanted set would do to one command.
+/// How writing the wanted set would change one command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Difference {
     /// A command of ours that Discord does not know yet.
     Added(String),
-    /// It becomes another one.
+    /// A command whose definition changes.
     Changed(String),
-    /// A command that Discord has and we have not: registering removes it.
+    /// A command that Discord has and we do not: registering removes it.
     Removed(String),
 }
 
-/// What writing the wanted set would change of what Discord lists, whatever else it says about each command. What is no
-/// list counts as an empty one.
+/// How writing the wanted set would change Discord's list; other fields that Discord returns are ignored. Anything but
+/// a list counts as an empty one.
 #[must_use]
 pub fn differences(listed: &Value, wanted: &Value) -> Vec<Difference> {
     let list = |set: &Value| set.as_array().cloned().unwrap_or_default();
@@ -157,7 +158,7 @@ fn covers(have: &Value, want: &Value) -> bool {
         (Value::Array(have), Value::Array(want)) => {
             have.len() == want.len() && have.iter().zip(want).all(|(have, want)| covers(have, want))
         }
-        // Discord leaves out what has its default.
+        // Discord omits defaults.
         (Value::Null, want) => {
             matches!(want, Value::Bool(false)) || want.as_array().is_some_and(Vec::is_empty)
         }
@@ -169,8 +170,7 @@ fn covers(have: &Value, want: &Value) -> bool {
 mod tests {
     use super::*;
 
-    /// What people find there, to the letter: whoever changes it sees it here, and writes it anew with
-    /// `BOBBIN_SNAPSHOTS=write`.
+    /// The exact registered commands: a change shows up here, and is recorded with `BOBBIN_SNAPSHOTS=write`.
     #[test]
     fn the_registered_set_is_the_recorded_one() {
         crate::recorded::assert_recorded("discord.json", &format!("{:#}\n", commands()));

@@ -1,5 +1,5 @@
-//! Completion: what is suggested while somebody types an option. Suggestions only: whatever is typed in the end counts,
-//! and nothing is told to people who may not use Bobbin.
+//! Completion: suggestions while somebody types an option. They are only suggestions: the text finally typed counts,
+//! and people who may not use Bobbin get none.
 
 use std::cmp::Reverse;
 
@@ -14,7 +14,7 @@ use super::interaction::Command;
 use crate::commands::sought;
 use crate::{HttpAnswer, Known, Lookup, Sought};
 
-/// What is being typed, and of which kind it is; none where nothing is suggested.
+/// The text being typed and its kind; `None` if there are no suggestions for it.
 pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
     let focused = command.focused()?;
     let sought = sought(&focused.name, || configure::kind(command))?;
@@ -22,8 +22,8 @@ pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
     Some((sought, typed.unwrap_or_default().to_owned()))
 }
 
-/// The suggestions: what was used of late and what there is. A repository that can be used as it is typed is one too,
-/// because no list knows them all.
+/// The suggestions: recently used and available values. A repository that is usable as typed is included, because no
+/// list knows them all.
 #[must_use]
 pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
     let may = lookup.membership.manages || settings.admit(&lookup.membership, &lookup.user).is_ok();
@@ -37,7 +37,7 @@ pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAns
     HttpAnswer::json(&json!({"type": 8, "data": {"choices": choices}}))
 }
 
-/// The sandboxes whose names hold what is typed, those in use and used of late first.
+/// The sandboxes whose names contain the typed text, first those in use or recently used.
 fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
     let typed = typed.trim().to_ascii_lowercase();
     let glance = |name: &SandboxName| known.catalogue.sandboxes.get(name);

@@ -1,4 +1,4 @@
-//! Discord's message components, as far as posts are made of them.
+//! Discord's message components that posts use.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub(super) const GREEN: u32 = 0x0057_f287;
 pub(super) const RED: u32 = 0x00ed_4245;
 pub(super) const GREY: u32 = 0x0099_aab5;
 
-/// Styles of buttons, by Discord's numbers.
+/// Button styles, by Discord's numbers.
 pub(super) const PRIMARY: u8 = 1;
 pub(super) const SECONDARY: u8 = 2;
 pub(super) const SUCCESS: u8 = 3;

@@ -1,5 +1,5 @@
-//! `/sandbox-config`: from what was filled in to a change of the settings. Whether somebody may make it is decided where
-//! the settings are written.
+//! `/sandbox-config`: turns the arguments into a change of the settings. Permission is checked when the settings are
+//! written.
 
 use bobbin_core::tenant::commands::argument::{
     ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
@@ -29,12 +29,12 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
     }
 }
 
-/// What a default is of.
+/// The kind of a default.
 pub(super) fn kind(command: &Command) -> Option<Kind> {
     Kind::named(command.text(WHAT)?)
 }
 
-/// Where new sandboxes are made, as `/sandbox-setup` is told it; none where it was not.
+/// The place for new sandboxes in `/sandbox-setup`; `None` if it was not given.
 pub(super) fn place(command: &Command) -> Option<Change> {
     let name = command.text(SANDBOXES)?.trim();
     let cleared = name.is_empty() || name.eq_ignore_ascii_case(NONE);
@@ -45,7 +45,7 @@ pub(super) fn place(command: &Command) -> Option<Change> {
     })
 }
 
-/// One change at a time, so that each has a line of its own in the record of changes.
+/// One change at a time, so that each has its own line in the record of changes.
 fn listed(command: &Command) -> Result<(List, String), &'static str> {
     let named: Vec<(List, &str)> =
         [(List::Channels, CHANNEL), (List::People, ROLE), (List::People, PERSON)]

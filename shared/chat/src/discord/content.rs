@@ -1,4 +1,4 @@
-//! Text from people and models inside of messages: bounded, on one line where it must be, never a mention or a trick.
+//! Text from people and models inside messages: bounded, on one line where necessary, without mentions or tricks.
 
 use bobbin_core::base::person::Person;
 use bobbin_core::text::{
@@ -9,13 +9,14 @@ use serde_json::{Value, json};
 use super::bounds::{CONTENT_UNITS_MAX, NAME_UNITS_MAX};
 use super::flags::SUPPRESS_EMBEDS;
 
-/// The body with nobody to be pinged: without this field a message of a bot pings whatever it names, edits included.
+/// The body with all pings disabled: without this field a bot's message pings everybody that it mentions, even in
+/// edits.
 pub(super) fn mute(mut body: Value) -> Value {
     body["allowed_mentions"] = json!({"parse": []});
     body
 }
 
-/// The line that calls these people, and the field that lets it ping them and nobody else; none where no id can be one.
+/// The line that mentions these people, and the field that lets it ping only them; `None` if no id is valid.
 pub(super) fn called(people: &[String]) -> Option<(String, Value)> {
     let is_id = |id: &&String| {
         (1..=SNOWFLAKE_DIGITS_MAX).contains(&id.len()) && id.bytes().all(|b| b.is_ascii_digit())
@@ -25,9 +26,9 @@ pub(super) fn called(people: &[String]) -> Option<(String, Value)> {
     (!ids.is_empty()).then(|| (line.join(" "), json!({"parse": [], "users": ids})))
 }
 
-/// Digits of one of Discord's ids, which are unsigned numbers of 64 bits.
+/// Maximum digits of a Discord id, an unsigned 64-bit number.
 const SNOWFLAKE_DIGITS_MAX: usize = 20;
-/// People who are called by one message: their line fits beside a part of an answer.
+/// People mentioned in one message: their line fits beside a part of an answer.
 pub(super) const CALLED_MAX: usize = 4;
 
 /// Text as the `content` of a message: never empty, never too long.
@@ -39,12 +40,12 @@ pub(super) fn bounded(text: &str) -> String {
     }
 }
 
-/// Nothing of it could be seen; Discord refuses such text as empty.
+/// Whether nothing of the text is visible; Discord refuses such text as empty.
 pub(super) fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || c.is_control() || is_hidden(c))
 }
 
-/// One line of foreign text that shows as it is: Markdown and mentions in it have no effect.
+/// One line of foreign text, shown literally: Markdown and mentions in it have no effect.
 pub(super) fn inline(text: &str, units_max: usize) -> String {
     // Every character may be escaped, hence half.
     let plain = shorten(&one_line(&visible(text)), units_max);
@@ -61,7 +62,7 @@ pub(super) fn inline(text: &str, units_max: usize) -> String {
     if is_blank(&out) { "(blank)".to_owned() } else { out }
 }
 
-/// Takes back what [`inline`] escaped.
+/// Reverses the escaping of [`inline`].
 pub(super) fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();
@@ -83,8 +84,8 @@ pub(super) fn span(text: &str, units_max: usize) -> String {
     format!("`{}`", if is_blank(&shown) { "(blank)" } else { &shown })
 }
 
-/// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out, `left_out` units of it
-/// before.
+/// Foreign text as a code block; a fence in it cannot end the block. Says how much was left out, including `left_out`
+/// units cut before.
 pub(super) fn code(text: &str, units_max: usize, left_out: usize) -> String {
     let shown = apart_fences(&visible(text));
     let cut = shorten(&shown, units_max);
@@ -105,7 +106,7 @@ pub(super) fn emphasised_name(person: &Person) -> String {
     format!("**{}**", inline(name, NAME_UNITS_MAX))
 }
 
-/// A short word about the session, as a message of its own.
+/// A short notice about the session, as a separate message.
 pub(super) fn notice(text: &str) -> Value {
     mute(json!({"content": bounded(text), "flags": SUPPRESS_EMBEDS}))
 }

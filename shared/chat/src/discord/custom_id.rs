@@ -1,4 +1,4 @@
-//! Names of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
+//! Ids of buttons, selects and forms: `v1:<what>:<id>`. Anybody can send any of them, so they only say where to look.
 
 use bobbin_core::base::ids::{AskId, SandboxKey, TurnId};
 use bobbin_core::records::ask::Question;
@@ -7,15 +7,15 @@ use bobbin_core::shown::sandboxes::Action;
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
 use crate::press::{Input, Press};
 
-/// A form's button has room for an ask's id of this length (OpenCode's have 30); a longer one is cut.
+/// Maximum length of an ask's id in a form's button (OpenCode's have 30); a longer one is cut.
 const FORM_ASK_UNITS_MAX: usize = 50;
 
-/// What a click or a form is about.
+/// Subject of a click or a form.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CustomId {
     /// The button that stops a turn.
     Stop { turn: TurnId },
-    /// Stop what runs, and withdraw what waits behind it.
+    /// Stops the running turn, and withdraws the prompts behind it.
     StopAll,
     /// Send this waiting turn's prompt into the running one.
     Now { turn: TurnId },
@@ -25,13 +25,13 @@ pub enum CustomId {
     Diff { turn: TurnId },
     /// Open the form for a further prompt.
     Reply,
-    /// That form, filled in.
+    /// The form for a further prompt, filled in.
     Say,
     /// A button of an ask that decides at once.
     Ask {
         /// The ask's id at OpenCode.
         ask: AskId,
-        /// What the button stands for.
+        /// The button's choice.
         press: Press,
     },
     /// Open the form for an ask's answer.
@@ -41,36 +41,36 @@ pub enum CustomId {
         /// The parts of the form, at most five.
         parts: Vec<Part>,
     },
-    /// That form, filled in.
+    /// The form for an ask's answer, filled in.
     Answer {
         /// The ask's id at OpenCode.
         ask: AskId,
     },
     /// The form for a key of the server's own, filled in.
     Key {
-        /// Whose key it is.
+        /// The vendor or provider of the key.
         provider: String,
     },
     /// Another page of the list of sandboxes.
     Sandboxes {
-        /// Which one, from 0.
+        /// Page number, from 0.
         page: u32,
     },
-    /// Something to be done about a sandbox of that list.
+    /// An action on a sandbox of that list.
     Sandbox {
-        /// What.
+        /// The action.
         action: Action,
-        /// Which sandbox.
+        /// The sandbox.
         key: SandboxKey,
     },
-    /// A sandbox is to be deleted: its loss has been told.
+    /// A sandbox is to be deleted: the person has been told what is lost.
     Destroy {
-        /// Which sandbox.
+        /// The sandbox.
         key: SandboxKey,
     },
-    /// It is not to be deleted after all.
+    /// The sandbox is kept after all.
     Keep,
-    /// An ask's select; what was chosen stands in the values.
+    /// An ask's select; the values hold the choice.
     Pick {
         /// The ask's id at OpenCode.
         ask: AskId,
@@ -78,7 +78,7 @@ pub enum CustomId {
 }
 
 impl CustomId {
-    /// The text that Discord keeps, at most 100 characters: an id beyond that is cut, and then names nothing.
+    /// The text that Discord stores, at most 100 characters: a longer id is cut, and then names nothing.
     #[must_use]
     pub fn text(&self) -> String {
         let text = match self {
@@ -108,7 +108,7 @@ impl CustomId {
         bobbin_core::text::shorten(&text, CUSTOM_ID_UNITS_MAX)
     }
 
-    /// Reads the text; none for what is not ours, or from another version.
+    /// Parses the text; `None` if it is not ours, or from another version.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         if text.len() > CUSTOM_ID_UNITS_MAX {
@@ -154,14 +154,14 @@ fn plain(id: &str) -> bool {
         && id.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'))
 }
 
-/// One part of a form, as the button that opens it names it.
+/// One part of a form, as encoded in the button that opens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Part {
-    /// What it asks for.
+    /// The input of the part.
     pub input: Input,
     /// More than one option may be chosen.
     pub multiple: bool,
-    /// How many options the question has; of [`Input::Lines`], how many questions.
+    /// Number of the question's options; for [`Input::Lines`], number of questions.
     pub options: usize,
 }
 
@@ -180,7 +180,7 @@ impl Part {
         }
     }
 
-    /// Its text: the input's word, with `m` for a select of several, a dot, and the number of options.
+    /// Its text: the input's name, with `m` for a select of several, a dot, and the number of options.
     #[must_use]
     pub fn text(&self) -> String {
         let word = self.input.word();
@@ -191,7 +191,7 @@ impl Part {
         format!("{word}.{}", self.options)
     }
 
-    /// What an id stands for; none for one that this version did not make.
+    /// Parses a part's text; `None` if this version did not create it.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (word, options) = text.split_once('.')?;

@@ -1,10 +1,10 @@
 //! The form for an ask's answer. A click must be answered with its form at once, by a function that reads no record:
-//! how the form is built stands in the button's name, and the words are read from the message that was clicked, where
-//! each question has a text of its own, written here as well. Wrong words could mislead, but never decide: what comes
-//! back are numbers, and they are looked up beside the record of the ask.
+//! the button's name encodes the form's layout, and the texts are read from the clicked message, where each question
+//! has its own text, written here as well. Wrong texts could mislead, but never decide: only numbers come back, and
+//! they are looked up in the record of the ask.
 //!
-//! At most five parts fit. Questions that do not fit with a select and own words each share one input for own words;
-//! five are typed, as numbers of options or words; more than five are answered in one text, a line each.
+//! At most five parts fit. Questions that do not fit with a select and free text each share one input for free text;
+//! five are typed, as option numbers or free text; more than five are answered in one text, one line each.
 
 use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::{Field, HEADER_CHARS_MAX, Question, WORDS_CHARS_MAX};
@@ -22,12 +22,12 @@ use super::interaction::Modal;
 use crate::HttpAnswer;
 use crate::press::{Input, Press};
 
-/// The component id of the first question's text; the others follow. Discord numbers what has none from 1.
+/// The component id of the first question's text; the others follow. Discord numbers components without an id from 1.
 const FIRST_TEXT_ID: u64 = 100;
 /// Styles of a text input.
 const ONE_LINE: u8 = 1;
 const LINES: u8 = 2;
-/// Between an option's label and what it means.
+/// Separates an option's label from its description.
 const DASH: &str = " — ";
 
 /// The parts of the form for several questions.
@@ -62,8 +62,8 @@ pub fn layout(questions: &[Question]) -> Vec<Part> {
     parts
 }
 
-/// A question as a text of the message: its name (`numbered`), its words, and its options in a numbered list. What
-/// there is no room for is counted.
+/// A question as a text of the message: its name (`numbered`), its text, and its options in a numbered list. Options
+/// that do not fit are counted.
 #[must_use]
 pub fn display(
     question: &Question,
@@ -77,7 +77,7 @@ pub fn display(
         let name = inline(&question.name(), HEADER_CHARS_MAX);
         lines.push(format!("**{}. {name}**", at + 1));
     }
-    // Half for the words, of which every character may be escaped and take three bytes.
+    // Half for the question's text, in which every character may be escaped and take three bytes.
     let words = (units_max / 6).min(QUESTION_UNITS_MAX);
     lines.push(format!("> {}", inline(&question.text, words)));
     let mut used: usize = lines.iter().map(|line| cost(line)).sum();
@@ -106,7 +106,7 @@ pub fn display(
     json!({"type": 10, "id": FIRST_TEXT_ID + at as u64, "content": lines.join("\n")})
 }
 
-/// What the message says of a question.
+/// The contents of a question's text in the message.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Said {
     name: String,
@@ -114,7 +114,7 @@ struct Said {
     options: Vec<(String, String)>,
 }
 
-/// Reads a question's text again.
+/// Parses a question's text.
 fn said(components: &[Value], at: usize) -> Said {
     let mut said = Said::default();
     let Some(content) = content(components, FIRST_TEXT_ID + at as u64) else {
@@ -142,7 +142,7 @@ fn content(components: &[Value], id: u64) -> Option<&str> {
     })
 }
 
-/// The form, with the words of the message that was clicked.
+/// The form, with the texts of the clicked message.
 #[must_use]
 pub fn open(ask: &AskId, parts: &[Part], components: &[Value]) -> HttpAnswer {
     let fields: Vec<Value> =
@@ -234,7 +234,7 @@ fn labelled(label: &str, description: &str, component: Value) -> Value {
     part
 }
 
-/// What was filled in; none when a part of it is not ours.
+/// The fields filled in; `None` if any of them is not ours.
 #[must_use]
 pub fn filled(modal: &Modal) -> Option<Vec<Field>> {
     let inputs = modal.components.iter().flat_map(|part| {
@@ -249,13 +249,13 @@ pub fn filled(modal: &Modal) -> Option<Vec<Field>> {
         .collect()
 }
 
-/// What of the bounds a text uses up, in units; many bytes count like more units.
+/// How much of the bounds a text uses, in units; a text of many bytes counts as more units.
 pub(super) fn cost(text: &str) -> usize {
     let by_bytes = (text.len() + 12) * TEXT_DISPLAY_UNITS_MAX / TEXT_DISPLAY_BYTES_MAX;
     units(text).max(by_bytes + 1)
 }
 
-/// An option of a select; a label that is too long goes on in the description.
+/// An option of a select; a long label continues in the description.
 pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
     let name = label(option, index, OPTION_LABEL_UNITS_MAX);
     let whole = one_line(&visible(option));
@@ -272,7 +272,7 @@ pub(super) fn entry(option: &str, description: &str, index: usize) -> Value {
     entry
 }
 
-/// The label of an option; one that says nothing gets a number.
+/// The label of an option; a blank one gets a number.
 pub(super) fn label(option: &str, index: usize, units_max: usize) -> String {
     let label = shorten(&one_line(&visible(option)), units_max);
     if is_blank(option) { format!("Option {}", index + 1) } else { label }

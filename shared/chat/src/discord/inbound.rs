@@ -19,7 +19,7 @@ use super::interaction::Interaction;
 use super::verify::verify;
 use crate::{HttpAnswer, Inbound};
 
-/// What becomes of a request at the interactions endpoint: headers as they came, the body's raw bytes, our clock.
+/// Handles a request at the interactions endpoint: headers as received, raw bytes of the body, our clock.
 #[must_use]
 pub fn interactions(
     raw: &[u8],
@@ -49,7 +49,7 @@ pub fn interactions(
     {
         return answered(&interaction, app, now_ms);
     }
-    // Nothing but the type is read of a ping: its other fields are no promise.
+    // Only the type of a ping is read: its other fields are not guaranteed.
     let (words, note) = match serde_json::from_slice::<Envelope>(raw).map(|known| known.kind) {
         Ok(1) => return Inbound::only(answer::pong(), "discord: ping"),
         Ok(2..=5) => (
@@ -65,7 +65,7 @@ pub fn interactions(
     Inbound::only(HttpAnswer::text(400, words), note)
 }
 
-/// Whether it can name a turn and a message on the queue, whose ids are bounded. Discord's snowflakes are at most
+/// Whether the id can name a turn and a message on the queue, whose ids are bounded. Discord's snowflakes have at most
 /// twenty digits.
 fn is_usable(id: &str) -> bool {
     (1..=ID_CHARS_MAX).contains(&id.len())
@@ -87,7 +87,7 @@ fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
             _ => request.form(&data(interaction)?),
         });
     if interaction.kind == 4 {
-        // No words can be said while somebody types: who is refused sees no suggestions.
+        // Nothing can be said while somebody types: people without permission see no suggestions.
         return outcome
             .unwrap_or_else(|Refused(_, note)| Inbound::only(answer::no_choices(), note));
     }

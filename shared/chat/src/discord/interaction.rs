@@ -1,4 +1,5 @@
-//! The shapes of an interaction, read tolerantly: unknown fields are ignored, unknown numbers kept, null is absent.
+//! The payloads of interactions, parsed tolerantly: unknown fields are ignored, unknown numbers kept, null counts as
+//! absent.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ fn or_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What Discord sends for a command, click, form or completion.
+/// Payload of a command, click, form or completion.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Interaction {
@@ -24,18 +25,18 @@ pub struct Interaction {
     pub kind: u16,
     /// Answers this interaction for 15 minutes. Secret.
     pub token: String,
-    /// Read in a second step, by kind.
+    /// Parsed in a second step, by kind.
     pub data: Option<Value>,
-    /// Guild, outside direct messages.
+    /// The guild; absent in direct messages.
     pub guild_id: Option<String>,
     pub channel_id: Option<String>,
-    /// The channel or thread as an object; absent in old shapes.
+    /// The channel or thread as an object; absent in old payloads.
     pub channel: Option<Channel>,
-    /// Who, in a guild.
+    /// The person, in a guild.
     pub member: Option<Member>,
-    /// Who, in a direct message.
+    /// The person, in a direct message.
     pub user: Option<User>,
-    /// The message on which somebody clicked, or from which a form was opened.
+    /// The message that was clicked, or from which a form was opened.
     pub message: Option<Message>,
     /// Our permissions in this channel, decimal.
     pub app_permissions: Option<String>,
@@ -65,7 +66,7 @@ impl Channel {
     }
 }
 
-/// Who acts, as a member of the guild in which they act.
+/// The acting person, as a member of the guild.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Member {
@@ -74,7 +75,7 @@ pub struct Member {
     pub nick: Option<String>,
     #[serde(deserialize_with = "or_default")]
     pub roles: Vec<String>,
-    /// What they may do in this channel, as a decimal number.
+    /// The person's permissions in this channel, as a decimal number.
     pub permissions: Option<String>,
 }
 
@@ -82,15 +83,15 @@ pub struct Member {
 #[serde(default)]
 pub struct User {
     pub id: String,
-    /// Name that nobody else has; `global_name` is shown where there is one.
+    /// Unique name; `global_name` is shown if set.
     pub username: String,
     pub global_name: Option<String>,
-    /// An app or a bot, and no person.
+    /// An app or a bot, not a person.
     #[serde(deserialize_with = "or_default")]
     pub bot: bool,
 }
 
-/// A message, as far as we look at it.
+/// A message: the fields that we read.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Message {
@@ -101,23 +102,23 @@ pub struct Message {
     pub components: Vec<Value>,
     #[serde(deserialize_with = "or_default")]
     pub attachments: Vec<Attachment>,
-    /// Who wrote it; a snapshot has none.
+    /// The author; absent in a snapshot.
     pub author: Option<User>,
-    /// Boxes that other bots write in: builds, alerts, tickets.
+    /// Embeds, in which other bots write: builds, alerts, tickets.
     #[serde(deserialize_with = "or_default")]
     pub embeds: Vec<Value>,
-    /// The messages that it forwards, as they were then.
+    /// Copies of the messages that it forwards.
     #[serde(deserialize_with = "or_default")]
     pub message_snapshots: Vec<ForwardedMessage>,
-    /// The message that it answers to; null where that was deleted.
+    /// The message that it replies to; null if that was deleted.
     pub referenced_message: Option<Box<Message>>,
 }
 
-/// The copy of a message that another one forwards.
+/// The copy of a forwarded message.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct ForwardedMessage {
-    /// Without its author: Discord does not tell whose words travel.
+    /// Without its author: Discord does not say who wrote it.
     #[serde(deserialize_with = "or_default")]
     pub message: Message,
 }
@@ -126,14 +127,14 @@ pub struct ForwardedMessage {
 #[serde(default)]
 pub struct Attachment {
     pub filename: String,
-    /// Bytes of the file, as Discord counts them.
+    /// Size of the file in bytes, by Discord's count.
     pub size: u64,
-    /// Address on Discord's CDN, of use only until its signature expires.
+    /// Address on Discord's CDN, valid until its signature expires.
     pub url: String,
     pub content_type: Option<String>,
 }
 
-/// Objects that ids in the data stand for.
+/// Objects for the ids in the data.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Resolved {
@@ -151,22 +152,22 @@ pub struct Command {
     /// 1 slash, 2 user menu, 3 message menu.
     #[serde(rename = "type")]
     pub kind: u16,
-    /// What was filled in.
+    /// The options with their values.
     #[serde(deserialize_with = "or_default")]
     pub options: Vec<CommandOption>,
     #[serde(deserialize_with = "or_default")]
     pub resolved: Resolved,
-    /// What a menu command was used on.
+    /// Target of a menu command.
     pub target_id: Option<String>,
 }
 
-/// At the command itself or its subcommand.
+/// Options of the command itself or its subcommand.
 impl FilledIn for Command {
     fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_str()
     }
 
-    /// By whatever name a client knows it that still has an older set of commands.
+    /// Accepts every name that a client with an older set of commands may use.
     fn required(&self, name: &str) -> &str {
         let first = || {
             let option = self.options.iter().find(|option| option.kind == TEXT)?;
@@ -181,13 +182,13 @@ impl FilledIn for Command {
 }
 
 impl Command {
-    /// The subcommand that was chosen.
+    /// The subcommand.
     #[must_use]
     pub fn subcommand(&self) -> Option<&CommandOption> {
         self.options.iter().find(|option| option.kind == SUBCOMMAND)
     }
 
-    /// The option that somebody is typing into.
+    /// The option that the person is typing into.
     #[must_use]
     pub fn focused(&self) -> Option<&CommandOption> {
         self.filled().iter().find(|option| option.focused)
@@ -204,9 +205,9 @@ impl Command {
     }
 }
 
-/// Option type of a subcommand.
+/// Option type: subcommand.
 const SUBCOMMAND: u16 = 1;
-/// Option type of a text.
+/// Option type: text.
 const TEXT: u16 = 3;
 
 /// An option of a command.
@@ -217,12 +218,12 @@ pub struct CommandOption {
     /// 1 subcommand, 3 text, 5 yes or no, 6 user, 7 channel, 8 role, 11 attachment.
     #[serde(rename = "type")]
     pub kind: u16,
-    /// What was filled in.
+    /// The value of the option.
     pub value: Option<Value>,
-    /// What was filled in at a subcommand.
+    /// The options of a subcommand.
     #[serde(deserialize_with = "or_default")]
     pub options: Vec<CommandOption>,
-    /// In a completion: this one is being typed into.
+    /// In a completion: the person is typing into this option.
     #[serde(deserialize_with = "or_default")]
     pub focused: bool,
 }
@@ -232,7 +233,7 @@ pub struct CommandOption {
 #[serde(default)]
 pub struct Component {
     pub custom_id: String,
-    /// What was chosen in a select.
+    /// Values chosen in a select.
     #[serde(deserialize_with = "or_default")]
     pub values: Vec<String>,
 }
@@ -241,7 +242,7 @@ pub struct Component {
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
 pub struct Modal {
-    /// Name of the form, as it was opened.
+    /// Id of the form, as it was opened.
     pub custom_id: String,
     #[serde(deserialize_with = "or_default")]
     pub components: Vec<Field>,
@@ -250,7 +251,7 @@ pub struct Modal {
 }
 
 impl Modal {
-    /// The input of this name, in a label or an old action row.
+    /// The input with this id, in a label or an old action row.
     #[must_use]
     pub fn field(&self, custom_id: &str) -> Option<&Field> {
         let inputs = self
@@ -266,10 +267,10 @@ impl Modal {
 #[serde(default)]
 pub struct Field {
     pub custom_id: String,
-    /// What was typed, or chosen.
+    /// The text or choice.
     #[serde(deserialize_with = "or_default")]
     pub value: Value,
-    /// Its choices or files.
+    /// Chosen options or files.
     #[serde(deserialize_with = "or_default")]
     pub values: Vec<String>,
     /// The input of a label.

@@ -1,8 +1,8 @@
-//! Discord: what comes in over HTTP, what goes out as JSON, and in `client` the calls. All but `client` is pure.
+//! Discord: incoming HTTP requests, outgoing JSON, and the calls in `client`. All but `client` is pure.
 //!
 //! Promised: a request is verified before it is parsed; every interaction is checked against the policy, clicks and
-//! forms included; no body that is rendered here exceeds a bound of Discord or lets a model mention anybody.
-//! Deliberately absent: the gateway, direct messages and user installs.
+//! forms included; no body rendered here exceeds a bound of Discord or lets a model mention anybody. Deliberately
+//! absent: the gateway, direct messages and user installs.
 
 mod answer;
 mod app;

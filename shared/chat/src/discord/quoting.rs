@@ -1,8 +1,8 @@
-//! A message that was sent on: what of it is the sender's own request, and what travels as a quote beside it.
+//! A message sent on to Bobbin: which part is the sender's own request, and which is quoted beside it.
 //!
-//! The words of the sender's own message are the prompt. A message of somebody else is quoted with its author's name, and
-//! so is what a message answers to or forwards. Of other bots' messages the boxes are read, where alerts and builds say
-//! what happened. All of it is bounded.
+//! The text of the sender's own message is the prompt. Somebody else's message is quoted with its author's name, and so
+//! are messages that it replies to or forwards. In other bots' messages the embeds are read, where alerts and builds
+//! describe events. Everything is bounded.
 
 use bobbin_core::records::message::Quote;
 use bobbin_core::text::shorten;
@@ -12,21 +12,21 @@ use super::bounds::{QUOTED_UNITS_MAX, QUOTES_MAX};
 use super::content::is_blank;
 use super::interaction::{Attachment, Message, User};
 
-/// The request where the sender only pointed at a message of somebody else.
+/// The request if the sender only pointed at somebody else's message.
 pub const WORK_ON_QUOTED: &str = "Work on the quoted message.";
-/// The request where there are files and no words.
+/// The request if there are files and no text.
 const LOOK_AT_FILES: &str = "Look at the attached files.";
 
-/// What was sent on.
+/// A message that was sent on.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Sent {
     /// The prompt, quotation included.
     pub(super) text: String,
-    /// What it refers to, oldest first.
+    /// The quoted messages, oldest first.
     pub(super) quotes: Vec<Quote>,
 }
 
-/// Reads a message that `sender` sends on; none when there is nothing to work on.
+/// Reads a message that `sender` sends on; `None` if there is nothing to work on.
 pub(super) fn read(message: &Message, sender: &str) -> Option<Sent> {
     let own = message.author.as_ref().is_some_and(|by| by.id == sender);
     let answered = message.referenced_message.as_deref();
@@ -49,7 +49,7 @@ pub(super) fn read(message: &Message, sender: &str) -> Option<Sent> {
     Some(Sent { text, quotes })
 }
 
-/// The files of a message, and of what it forwards.
+/// The files of a message and of the messages that it forwards.
 pub(super) fn files(message: &Message) -> impl Iterator<Item = &Attachment> {
     let forwarded = message.message_snapshots.iter();
     let forwarded = forwarded.flat_map(|one| &one.message.attachments);
@@ -67,7 +67,7 @@ fn name(user: &User) -> String {
     chosen.unwrap_or(&user.username).clone()
 }
 
-/// Everything of a message that can be read.
+/// All readable text of a message.
 fn words(message: &Message) -> String {
     let mut parts = vec![message.content.trim().to_owned()];
     parts.extend(message.embeds.iter().map(boxed));
@@ -76,7 +76,7 @@ fn words(message: &Message) -> String {
     parts.join("\n\n")
 }
 
-/// A box's title, address, words and fields, a line each.
+/// An embed's title, address, text and fields, one line each.
 fn boxed(embed: &Value) -> String {
     let line = |name: &str| embed[name].as_str().map(str::to_owned);
     let fields = embed["fields"].as_array().into_iter().flatten();
@@ -89,7 +89,7 @@ fn boxed(embed: &Value) -> String {
     lines.join("\n")
 }
 
-/// The text displays of a message that is made of components.
+/// The text displays of a message that consists of components.
 fn displayed(components: &[Value], into: &mut Vec<String>) {
     for part in components {
         if part["type"] == 10 {

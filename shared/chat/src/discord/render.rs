@@ -1,7 +1,7 @@
-//! What people see, as bodies of requests: cards, answers, asks, notices, the anchor of a thread.
+//! Posts as request bodies: cards, answers, asks, notices, the anchor of a thread.
 //!
-//! Text of models, people and tools is bounded and has no effect beyond being read. A body serves to create a message
-//! and to edit it; only the name that makes a creation repeatable is added ([`with_nonce`]).
+//! Text from models, people and tools is bounded and has no effect beyond being read. A body serves to create a message
+//! and to edit it; only the nonce that makes a creation repeatable is added ([`with_nonce`]).
 
 mod ask;
 mod card;
@@ -32,38 +32,38 @@ use self::fallback::WHOLE_IN_FILE;
 pub use self::fallback::{as_one_text, as_text, blocked, smaller, without_file, without_reply};
 pub use self::sandboxes::{ask_destroy, sandboxes};
 
-/// A body, and the file that goes with it.
+/// A body, and its file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rendered {
     /// The JSON of the message.
     pub body: Value,
-    /// Goes as `files[0]` of a multipart request.
+    /// Sent as `files[0]` of a multipart request.
     pub file: Option<File>,
 }
 
-/// A file that goes along with a message.
+/// A file attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct File {
     pub name: String,
     pub media_type: &'static str,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: Vec<u8>,
 }
 
-/// Name of the file that holds an answer too long for messages.
+/// Name of the file for an answer too long for messages.
 pub const ANSWER_FILE: &str = "answer.md";
-/// One chosen value on the line in the channel.
+/// Maximum length of one chosen value on the line in the channel.
 const CHOSEN_UNITS_MAX: usize = 80;
-/// Characters of the id of a task from a terminal.
+/// Maximum length of the id of a task from a terminal.
 const ID_UNITS_MAX: usize = 60;
-/// Name of the file that holds a turn's changes.
+/// Name of the file for a turn's changes.
 pub const DIFF_FILE: &str = "changes.diff";
-/// Names of a file and of its folder take no more of a message.
+/// Maximum length of the names of a file and its folder in a message.
 const FILE_NAME_UNITS_MAX: usize = 100;
 /// How long a thread stays in the channel's list without activity, in minutes.
 const THREAD_LISTED_MIN: u32 = 1440;
 
-/// A post of any kind.
+/// Renders a post of any kind.
 #[must_use]
 pub fn post(post: &Post) -> Rendered {
     match post {
@@ -79,7 +79,7 @@ pub fn post(post: &Post) -> Rendered {
     }
 }
 
-/// Cuts an answer. Tables first: Discord has none, and an aligned one is longer than its source.
+/// Splits an answer. Tables are converted first: Discord has none, and an aligned one is longer than its source.
 pub(crate) fn split(answer: &str) -> Vec<String> {
     parts(answer, Dialect::Backticks, CHUNK_UNITS)
 }
@@ -99,7 +99,7 @@ fn moved(to: Option<&str>) -> Value {
     container(GREY, vec![text("**This goes on below**"), text(&line)])
 }
 
-/// A post that replies to a card; to none where the card was deleted.
+/// A post that replies to a card; if the card was deleted, it replies to nothing.
 fn replying(mut rendered: Rendered, card: Option<&PostRef>) -> Rendered {
     if let Some(card) = card {
         rendered.body["message_reference"] =
@@ -108,7 +108,7 @@ fn replying(mut rendered: Rendered, card: Option<&PostRef>) -> Rendered {
     rendered
 }
 
-/// A post with these people called by a line of its own: the only thing in it that can ping, and only them.
+/// A post that mentions these people on a separate line: nothing else in it can ping, and nobody else is pinged.
 fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let Rendered { mut body, file } = rendered;
     if let Some((line, allowed)) = called(people) {
@@ -125,7 +125,7 @@ fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     Rendered { body, file }
 }
 
-/// A file that the agent left to be shown: its name says what cannot be seen.
+/// A file that the agent left to be shown: its name describes what cannot be seen.
 fn shown_file(file: &ShownFile) -> Rendered {
     let content = super::content::span(&file.name, FILE_NAME_UNITS_MAX);
     Rendered {
@@ -139,7 +139,7 @@ fn shown_file(file: &ShownFile) -> Rendered {
     }
 }
 
-/// What a turn changed, for one person: short ones in a block, long ones as a file below a summary.
+/// A turn's changes, for one person: short ones in a code block, long ones as a file below a summary.
 #[must_use]
 pub fn diff(patch: &str) -> Rendered {
     let (summary, changed) = changes::parts(patch);
@@ -161,7 +161,7 @@ pub fn diff(patch: &str) -> Rendered {
     }
 }
 
-/// A media type by the name's ending; Discord looks at the name itself.
+/// The media type by the file extension; Discord itself goes by the name.
 fn media_type(name: &str) -> &'static str {
     let ending = name.rsplit_once('.').map_or("", |(_, ending)| ending);
     match ending.to_ascii_lowercase().as_str() {
@@ -175,7 +175,7 @@ fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// The body with the name of the post: Discord gives back the message that already has it.
+/// The body with the post's nonce: Discord returns the existing message with that nonce.
 #[must_use]
 pub fn with_nonce(mut body: Value, nonce: &str) -> Value {
     body["nonce"] = json!(nonce);
@@ -183,7 +183,7 @@ pub fn with_nonce(mut body: Value, nonce: &str) -> Value {
     body
 }
 
-/// A word for one person, as an edit of a deferred answer that only they see.
+/// A text for one person, as an edit of a deferred answer that only they see.
 #[must_use]
 pub fn told(text: &str) -> Value {
     mute(json!({"content": bounded(text)}))
@@ -197,7 +197,7 @@ pub fn for_one(mut body: Value) -> Value {
     body
 }
 
-/// The line in the channel on which the thread hangs.
+/// The line in the channel from which the thread starts.
 #[must_use]
 pub fn anchor(open: &Open) -> Value {
     let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);
@@ -209,7 +209,7 @@ pub fn anchor(open: &Open) -> Value {
     )
 }
 
-/// What marks a task that nobody of the server has asked for; it is told by its id from another one of the same words.
+/// Marks a task that nobody in the server requested; its id distinguishes it from others with the same text.
 fn from_terminal(open: &Open) -> String {
     if open.prompt.membership.operates {
         format!("Sent from a terminal as {}. ", inline(&open.id, ID_UNITS_MAX))
@@ -218,7 +218,7 @@ fn from_terminal(open: &Open) -> String {
     }
 }
 
-/// The line in the channel when no thread could be made.
+/// The line in the channel if no thread could be created.
 #[must_use]
 pub fn anchor_failed(open: &Open, why: &str) -> Value {
     let task = inline(&open.prompt.text, ANCHOR_UNITS_MAX);
@@ -227,7 +227,7 @@ pub fn anchor_failed(open: &Open, why: &str) -> Value {
     )
 }
 
-/// What was chosen for the task, before the words that follow it on the same line.
+/// The choices for the task, before the text that follows on the same line.
 fn chosen(wants: &Selection) -> String {
     let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
     Kind::ALL
@@ -244,7 +244,7 @@ pub fn thread(prompt: &Prompt) -> Value {
     json!({"name": thread_name(subject(prompt)), "auto_archive_duration": THREAD_LISTED_MIN})
 }
 
-/// What a task is about, in a person's words: those of a quoted message where the task is nothing but that.
+/// The subject of a task, in a person's words: those of the quoted message if the task only points at it.
 fn subject(prompt: &Prompt) -> &str {
     match prompt.quotes.last() {
         Some(quote) if prompt.text == WORK_ON_QUOTED => &quote.text,

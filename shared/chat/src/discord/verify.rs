@@ -4,14 +4,14 @@ use ed25519_dalek::{Signature, VerifyingKey};
 
 use super::bounds::WINDOW_S;
 
-/// A public key that is none.
+/// Not a public key.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the Discord public key must be the 64 hex digits that the developer portal shows under General Information"
 )]
 pub struct BadKey;
 
-/// Reads an application's public key.
+/// Parses an application's public key.
 ///
 /// # Errors
 /// [`BadKey`] unless it is 64 hex digits of a point on the curve.
@@ -129,7 +129,7 @@ mod tests {
             serde_json::from_slice::<serde_json::Value>(BODY).expect("valid").to_string();
         assert!(!accepts(&timestamp, &good, reserialised.as_bytes()), "re-serialised body");
         let mut bytes = hex::decode(&good).expect("hex");
-        // S + L is the same point multiple, and must not be a second valid signature.
+        // S + L gives the same point, and must not be a second valid signature.
         let order = hex::decode("edd3f55c1a631258d69cf7a2def9de1400000000000000000000000000000010")
             .expect("hex");
         let mut carry = 0u16;
@@ -154,13 +154,13 @@ mod tests {
         );
     }
 
-    /// Public test vectors, from the folder beside the one that `BOBBIN_SPECS` names.
+    /// Public test vectors, from the folder next to the one that `BOBBIN_SPECS` names.
     fn vectors(file: &str) -> Option<serde_json::Value> {
         let path = super::super::check::outside(&format!("payloads/vectors/{file}"))?;
         Some(serde_json::from_str(&std::fs::read_to_string(path).expect("readable")).expect("JSON"))
     }
 
-    /// The vectors sign plain messages, so this asks the very call that `verify` makes.
+    /// The vectors sign plain messages, so this tests the same call that `verify` makes.
     fn strict(key: &str, message: &str, signature: &str) -> bool {
         let mut bytes = [0u8; 64];
         hex::decode_to_slice(signature, &mut bytes).is_ok()
@@ -206,7 +206,7 @@ mod tests {
                 strict(text("pub_key"), text("message"), text("signature"))
             })
             .collect();
-        // Vectors 3 and 4 have honest, merely mixed-order parts; the strict check is documented to pass only such.
+        // Vectors 3 and 4 have honest, merely mixed-order parts; the strict check is documented to accept only such.
         assert!(accepted.iter().all(|n| [3, 4].contains(n)), "{accepted:?}");
         assert!(!vectors.is_empty());
     }

@@ -1,4 +1,4 @@
-//! The pieces that Slack's messages are made of: Block Kit's text, and the name of a post.
+//! The building blocks of Slack messages: Block Kit's text, and the key of a post.
 
 use serde_json::{Value, json};
 
@@ -24,7 +24,7 @@ pub(super) fn section(text: &str) -> Value {
     json!({ "type": "section", "text": text_object(text) })
 }
 
-/// `verbatim`: names and addresses in it are not turned into links or mentions by Slack.
+/// `verbatim`: Slack does not turn names and addresses in it into links or mentions.
 pub(super) fn text_object(text: &str) -> Value {
     json!({ "type": "mrkdwn", "text": text, "verbatim": true })
 }
@@ -33,7 +33,7 @@ pub(super) fn context(text: &str) -> Value {
     json!({ "type": "context", "elements": [text_object(text)] })
 }
 
-/// A text object without markup, never empty: the label of a button, an option.
+/// A text object without markup, never empty: for the label of a button or an option.
 pub(super) fn label(text: &str, units_max: usize) -> Value {
     json!({ "type": "plain_text", "text": plain_line(text, units_max), "emoji": false })
 }

@@ -1,4 +1,4 @@
-//! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows what runs, and the settings.
+//! `POST /slack/commands`: the slash command. It cannot be used in threads, so it shows running tasks and the settings.
 
 use bobbin_core::base::ids::{BadSandboxName, Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
@@ -14,12 +14,12 @@ use super::words::{command as read, config, place, setup};
 use crate::Inbound;
 use crate::commands::{Intent, Typist};
 
-/// Stands for the thread in the key of what belongs to a channel only: no message has this `ts`.
+/// Placeholder for the thread in the key of something that belongs to a channel only: no message has this `ts`.
 pub(super) const NO_THREAD: &str = "0";
 
-/// Takes a slash command. What it says is for the person alone.
+/// Handles a slash command. Only the person sees the answer.
 ///
-/// Answers 401 to what is not signed, 400 to what is no command, 200 otherwise.
+/// Answers 401 if unsigned, 400 if it is not a command, 200 otherwise.
 #[must_use]
 pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
     let request = Request { raw, signature, timestamp };
@@ -50,7 +50,7 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
         name => name,
     };
     let typed = Typed {
-        // A trigger is of one use of the command only: what is typed twice is meant twice.
+        // Each use of the command has its own trigger: a command typed twice is meant twice.
         id: message_id(tenant, channel, field("trigger_id"), &["command", user, field("text")]),
         tenant,
         channel,
@@ -59,7 +59,7 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     typed.answered(field("text").trim(), command)
 }
 
-/// Who typed a command, and where.
+/// The author of a command, and where it was typed.
 struct Typed<'a> {
     id: String,
     tenant: &'a str,
@@ -68,7 +68,7 @@ struct Typed<'a> {
 }
 
 impl Typed<'_> {
-    /// What the words after the command ask for.
+    /// Handles the words after the command.
     fn answered(self, words: &str, command: &str) -> Inbound {
         let (first, rest) = words.split_once(char::is_whitespace).unwrap_or((words, ""));
         let (text, note) = match first.to_ascii_lowercase().as_str() {
@@ -92,7 +92,7 @@ impl Typed<'_> {
         Inbound::only(ephemeral(&text), note)
     }
 
-    /// What is said to words that want nothing here.
+    /// Help for words that are no request here.
     fn explained(&self, first: &str, command: &str) -> (String, &'static str) {
         match first {
             "sandbox" | "sandboxes" => (sandbox_help(), "sandboxes help"),
@@ -115,7 +115,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
         }
     }
 
-    /// What a command wants outside of threads. `None`: it is about a thread, or these words are no command.
+    /// The request of a command outside threads. `None`: it concerns a thread, or these words are not a command.
     fn intent(&self, words: &str) -> Option<Result<(Want, &'static str), BadSandboxName>> {
         let (command, said) = read(words, &[Reach::Thread, Reach::Anywhere, Reach::Tenant])?;
         let membership = Membership::default();

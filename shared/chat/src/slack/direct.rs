@@ -1,8 +1,9 @@
-//! Direct messages: each one a thread of its own by its `ts`, or all of a person one thread, as their workspace wants it.
+//! Direct messages: each one is a thread by its `ts`, or all of a person's are one thread, as their workspace
+//! configures it.
 //!
-//! Which it is follows from when the thread's first message was sent, so that a retry of Slack's, and an answer inside a
-//! thread that began under the other setting, come out where the first did. Where a message of ours is the first of a
-//! thread no setting is asked: only where all of a person's direct messages are one thread our posts stand under no message.
+//! The choice depends on when the thread's first message was sent. So a retry by Slack, and a reply in a thread that
+//! began under the other setting, end up in the same thread as the first. If a message of ours is the thread's first,
+//! no setting is read: only where all direct messages of a person are one thread are our posts under no message.
 
 use bobbin_core::base::ids::{Ms, Tenant};
 
@@ -10,35 +11,35 @@ use super::types::{Envelope, Event};
 use crate::Inbound;
 use crate::inbound::Direct;
 
-/// What the threads of direct messages are.
+/// How direct messages form threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Threads {
-    /// Each message begins one, and answers in it belong to it.
+    /// Each message begins a thread, and replies in it belong to it.
     EachMessage,
-    /// Each person has one.
+    /// Each person has one thread.
     OneEach,
 }
 
-/// Whether it happened in the direct messages of a person with the app.
+/// Whether it happened in a person's direct messages with the app.
 pub(super) fn is_direct(event: &Event) -> bool {
     event.channel_type.as_deref() == Some("im")
         || event.channel.get().is_some_and(is_direct_channel)
 }
 
-/// Whether a channel is one of direct messages between two.
+/// Whether a channel holds the direct messages of two.
 pub(super) fn is_direct_channel(channel: &str) -> bool {
     channel.starts_with('D')
 }
 
-/// The time of a `ts`, by Slack's clock; 0 of what is none.
+/// The time of a `ts`, by Slack's clock; 0 for an invalid one.
 pub(super) fn sent_ms(ts: &str) -> Ms {
     let (seconds, micros) = ts.split_once('.').unwrap_or((ts, "0"));
     let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-    // Slack always writes six digits behind the point, so they are microseconds.
+    // Slack always writes six digits after the point, so they are microseconds.
     number(seconds).saturating_mul(1_000).saturating_add(number(micros) / 1_000)
 }
 
-/// Reads an event of direct messages with `read`, which says what it comes to with this kind of threads.
+/// Reads an event in direct messages; `read` returns its result for either kind of threads.
 pub(super) fn taken(
     envelope: &Envelope,
     event: &Event,
@@ -56,8 +57,8 @@ pub(super) fn taken(
     either(tenant, root, read)
 }
 
-/// What something comes to whose thread begins with the message `root`: in the thread of that message, or where the
-/// settings say so in the one of the person.
+/// Result of something whose thread begins with the message `root`: in that message's thread, or, if the settings say
+/// so, in the person's one thread.
 pub(super) fn either(tenant: &str, root: &str, read: impl Fn(Threads) -> Inbound) -> Inbound {
     let own = read(Threads::EachMessage);
     let one = read(Threads::OneEach).enqueue;
@@ -70,7 +71,7 @@ pub(super) fn either(tenant: &str, root: &str, read: impl Fn(Threads) -> Inbound
     }
 }
 
-/// The threads of a message of ours in direct messages that somebody presses a button on.
+/// The kind of threads for a click on one of our messages in direct messages.
 pub(super) fn of_post(channel: &str, stands_at: Option<&str>, root: Option<&str>) -> Threads {
     if is_direct_channel(channel) && stands_at == root {
         Threads::OneEach
@@ -79,8 +80,8 @@ pub(super) fn of_post(channel: &str, stands_at: Option<&str>, root: Option<&str>
     }
 }
 
-/// Whether a message that somebody uses the shortcut on can be one of their direct messages with the app: it is theirs, or
-/// an app's. Between two people the other one's is not.
+/// Whether the target of a shortcut can be one of the person's direct messages with the app: written by them or by an
+/// app. In direct messages between two people, the other person's message is not.
 pub(super) fn may_be_ours(message: &Event, user: &str) -> bool {
     message.bot_id.is_some() || message.user.get() == Some(user)
 }

@@ -1,4 +1,4 @@
-//! What every endpoint shares: the app, the order of checks, ids, and how an outcome becomes an answer.
+//! Shared by all endpoints: the app, the order of checks, ids, and how an outcome becomes an answer.
 
 use bobbin_core::base::ids::{Ms, ThreadKey, digest};
 use bobbin_core::base::person::{Membership, Person};
@@ -12,10 +12,10 @@ use super::verify::{Unverified, verify};
 use super::who::{Admission, admission};
 use crate::{HttpAnswer, Inbound};
 
-/// The note of a request that looks signed and was not signed with our secret: with another value of it, it may be.
+/// The note for a request that looks signed but does not match our secret: with another secret it may.
 pub const BAD_SIGNATURE: &str = "bad signature";
 
-/// What ingress knows of the Slack app.
+/// The Slack app: what ingress needs of it.
 #[derive(Clone, Default)]
 pub struct App {
     /// Signing secret; empty: nothing is accepted.
@@ -30,7 +30,7 @@ impl std::fmt::Debug for App {
     }
 }
 
-/// The raw request with the headers that sign it.
+/// The raw request with its signature headers.
 pub(super) struct Request<'a> {
     pub(super) raw: &'a [u8],
     pub(super) signature: &'a str,
@@ -38,7 +38,8 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
-    /// Why the request is not let in, if it is not: size, then signature. Only after that may the body be read.
+    /// Why the request is refused, if it is: size is checked first, then the signature. Only after that may the body be
+    /// read.
     pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Inbound> {
         if self.raw.len() > BODY_BYTES_MAX {
             let answer = HttpAnswer::text(413, "The body is larger than 1 MiB.");
@@ -56,11 +57,11 @@ impl Request<'_> {
     }
 }
 
-/// Said when the queue does not accept: nothing of commands and interactivity is sent again by Slack.
+/// Reply if the queue does not accept: Slack does not retry commands and interactivity.
 pub(super) const NOT_TAKEN: &str =
     "Bobbin could not take that just now. Please try again in a minute.";
 
-/// Taken, with nothing to show: the answer comes by itself. If the queue refuses it, the person is told.
+/// Accepted, with nothing to show: the answer comes later. If the queue refuses it, the person is told.
 pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
     Inbound {
         enqueue: Some(body),
@@ -78,19 +79,19 @@ pub(super) fn nothing(note: &'static str) -> Inbound {
     Inbound::only(HttpAnswer::text(200, ""), note)
 }
 
-/// Signed, but not what Slack sends.
+/// Signed, but not a payload of Slack.
 pub(super) fn malformed(what: &str) -> Inbound {
     Inbound::only(HttpAnswer::text(400, what), "malformed body")
 }
 
-/// Words that only the person sees, as the answer to their own request.
+/// A text that only the person sees, as the answer to their own request.
 pub(super) fn ephemeral(text: &str) -> HttpAnswer {
     HttpAnswer::json(
         &json!({ "response_type": "ephemeral", "replace_original": false, "text": text }),
     )
 }
 
-/// An object out of JSON text.
+/// Parses a JSON object.
 pub(super) fn object(text: &[u8]) -> Option<Map<String, Value>> {
     serde_json::from_slice(text).ok()
 }
@@ -102,11 +103,11 @@ pub(super) fn form(raw: &[u8]) -> std::collections::BTreeMap<String, String> {
         .collect()
 }
 
-/// The id of a message's work: the same for its two events and every retry, because it is made of what the message
-/// *is* (tenant, channel, `ts`), never of the event's id. Further parts name a click on it.
+/// The id of a message's work: the same for its two events and every retry, because it is derived from the message
+/// *itself* (tenant, channel, `ts`), never from the event's id. Further parts identify a click on it.
 ///
-/// Written `slack_<team>_<channel>_<ts>…`; a thread key's parts hold no `_`. What would be longer than SQS allows
-/// becomes a digest.
+/// Written `slack_<team>_<channel>_<ts>…`; a thread key's parts contain no `_`. An id longer than SQS allows becomes a
+/// digest.
 #[must_use]
 pub fn message_id(team: &str, channel: &str, ts: &str, further: &[&str]) -> String {
     let mut parts = vec!["slack", team, channel, ts];
@@ -123,13 +124,13 @@ pub fn message_id(team: &str, channel: &str, ts: &str, further: &[&str]) -> Stri
     }
 }
 
-/// The `ts` of the message that a turn stands for, where its id says it: nothing of the turn was posted before.
+/// The `ts` of the turn's message, if its id contains it: nothing of the turn was posted before.
 #[must_use]
 pub fn message_ts(id: &str) -> Option<&str> {
     Some(message_place(id)?.1)
 }
 
-/// Channel and `ts` of the message that a turn stands for, where its id says them.
+/// Channel and `ts` of the turn's message, if its id contains them.
 pub(super) fn message_place(id: &str) -> Option<(&str, &str)> {
     let mut parts = id.strip_prefix("slack_")?.splitn(4, '_');
     let (_team, channel, ts) = (parts.next()?, parts.next()?, parts.next()?);
@@ -148,8 +149,8 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    /// The same in another thread, where that is where direct messages are taken to be: the words for one person stand
-    /// there too, under no message.
+    /// The same request in the thread for this kind of direct messages: replies to the person are also posted there,
+    /// under no message.
     pub(super) fn within(mut self, threads: Threads) -> Option<Self> {
         if threads == Threads::OneEach {
             self.thread = ThreadKey::slack_direct(&self.team, &self.by.id).ok()?;
@@ -160,7 +161,7 @@ impl Asked {
         Some(self)
     }
 
-    /// What the policy says to it.
+    /// The policy's decision.
     pub(super) fn admission(&self, policy: &Policy, external: bool) -> Admission {
         admission(policy, &self.team, external, &self.channel, &self.by.id)
     }
@@ -181,7 +182,7 @@ impl Asked {
     }
 }
 
-/// What to do, once it is accepted: answered with 503 if the queue is not there, so that Slack tries again.
+/// Enqueues the body; answers 503 if the queue is unavailable, so that Slack tries again.
 pub(super) fn take(body: Body, note: &'static str) -> Inbound {
     Inbound {
         enqueue: Some(body),

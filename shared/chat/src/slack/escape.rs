@@ -1,22 +1,22 @@
 //! Text that cannot ping, break out of its place, or exceed its limit.
 //!
-//! Two dialects: Slack's mrkdwn, where `&`, `<` and `>` are entities, and the Markdown of a `markdown` block, where a `<`
-//! that is none would begin a mention, or a link whose label hides where it leads. Slack shows the entity as what it
-//! stands for and reads no token from it. Code is left as it is but for that.
+//! Two dialects: Slack's mrkdwn, where `&`, `<` and `>` are entities, and the Markdown of a `markdown` block, where a
+//! literal `<` would begin a mention, or a link whose label hides its target. Slack displays the entity as its
+//! character and reads no token from it. Apart from that, code is left unchanged.
 
 use bobbin_core::text::{clusters, code, one_line, visible};
 
-/// Length as Slack may count it at worst.
+/// Length as Slack may count it in the worst case.
 pub(super) fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// For mrkdwn: escaped and within a limit, nothing in it hides; no entity is cut in half.
+/// For mrkdwn: escaped, within a limit, nothing hidden; no entity is cut in half.
 pub(super) fn mrkdwn(text: &str, units_max: usize) -> String {
     prose(&visible(text), units_max)
 }
 
-/// For mrkdwn that stands for an answer, in which scripts need characters that are hidden elsewhere.
+/// For mrkdwn of an answer, where scripts need characters that are hidden elsewhere.
 pub(super) fn prose(text: &str, units_max: usize) -> String {
     mapped(&without_broadcasts(text), units_max, entity)
 }
@@ -26,13 +26,13 @@ pub(super) fn line(text: &str, units_max: usize) -> String {
     mrkdwn(&one_line(&visible(text)), units_max)
 }
 
-/// For fields of plain text on one line, never empty: nothing in them is markup, but a broadcast stays harmless.
+/// For plain-text fields on one line, never empty: nothing in them is markup, but a broadcast is still made harmless.
 pub(super) fn plain_line(text: &str, units_max: usize) -> String {
     let text = one_line(&visible(text));
     if text.is_empty() { "(no words)".to_owned() } else { plain(&text, units_max) }
 }
 
-/// Nothing is escaped in plain text, so what could become a mention is changed, visibly and without growing.
+/// Plain text has no escapes, so anything that could become a mention is changed, visibly and without growing.
 fn plain(text: &str, units_max: usize) -> String {
     let text = without_broadcasts(text);
     let mut out = String::with_capacity(text.len());
@@ -47,7 +47,7 @@ pub(super) fn quoted(text: &str, units_max: usize) -> String {
     line(&text.replace('`', "\u{2cb}"), units_max)
 }
 
-/// For mrkdwn between triple backticks: pieces that each fit into a section, and how many characters are left over.
+/// For mrkdwn between triple backticks: pieces that each fit into a section, and the number of characters left over.
 pub(super) fn code_pieces(text: &str, units_max: usize, pieces_max: usize) -> (Vec<String>, usize) {
     let text = without_broadcasts(&visible(text).replace("```", "\u{2cb}\u{2cb}\u{2cb}"));
     let mut pieces = vec![String::new()];
@@ -68,9 +68,9 @@ pub(super) fn code_pieces(text: &str, units_max: usize, pieces_max: usize) -> (V
     (pieces, 0)
 }
 
-/// For a `markdown` block: mentions, broadcasts and hidden links made harmless, within a limit. Done twice it is done once.
+/// For a `markdown` block: mentions, broadcasts and hidden links made harmless, within a limit. Idempotent.
 pub(super) fn markdown(text: &str, units_max: usize) -> String {
-    // What is code is found as Slack finds it: tags that it does not see hide no backtick.
+    // Finds code the way Slack does: tags that Slack does not see hide no backtick.
     let text = text.replace('<', "&lt;");
     let mut out = String::with_capacity(text.len());
     let mut copied = 0;
@@ -86,8 +86,8 @@ pub(super) fn markdown(text: &str, units_max: usize) -> String {
     })
 }
 
-/// `!`, `@` or `#` and a letter or digit behind a `<` is what Slack reads as a token. HTML's `<!doctype` and comments
-/// are none.
+/// Slack reads `!`, `@` or `#` and a letter or digit after a `<` as a token; HTML's `<!doctype` and comments are not
+/// tokens.
 fn opens_mention(rest: &str) -> bool {
     let mut chars = rest.chars();
     let sign = chars.next().is_some_and(|c| matches!(c, '!' | '@' | '#'));
@@ -97,7 +97,7 @@ fn opens_mention(rest: &str) -> bool {
 
 const BROADCASTS: [&str; 4] = ["channel", "here", "everyone", "group"];
 
-/// A bare `@channel` and its like with another at-sign. Addresses (`me@here.example`) stay.
+/// Replaces the at-sign of a bare `@channel` and its like. Addresses (`me@here.example`) stay.
 fn without_broadcasts(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     let mut before = None;
@@ -153,7 +153,7 @@ fn entity(c: char) -> Piece {
 fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> Piece) -> String {
     let mut out = String::with_capacity(text.len());
     let mut used = 0;
-    // Where to go back to if the whole does not fit: one unit is kept for the ellipsis.
+    // Length to return to if the text does not fit: one unit is kept for the ellipsis.
     let mut safe = 0;
     for (_, cluster) in clusters(text, units_max) {
         for piece in cluster.chars().map(&map) {
@@ -163,7 +163,7 @@ fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> Piece) -> String {
         if used > units_max {
             out.truncate(safe);
             out.push('…');
-            // What was part of a longer word may stand alone now.
+            // A part of a longer word may stand alone now.
             return without_broadcasts(&out);
         }
         if used < units_max {

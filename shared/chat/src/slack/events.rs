@@ -1,4 +1,4 @@
-//! `POST /slack/events`: what people say, and Slack's own Stop button.
+//! `POST /slack/events`: people's messages, and Slack's own Stop button.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::limits::Limits;
@@ -19,11 +19,11 @@ use super::words::{MENTIONED, Remainder, chosen, command, mentions, typed};
 use crate::commands::{Intent, Typist};
 use crate::{HttpAnswer, Inbound};
 
-/// Takes a request of the Events API. Retries are treated like first tries: the first may have been lost, and the
-/// message's id makes the second harmless.
+/// Handles a request of the Events API. Retries are treated like first attempts: the first may have been lost, and the
+/// message's id makes a repeat harmless.
 ///
-/// Answers 401 to what is not signed, 400 to what is no event, 200 otherwise; 503 when the queue does not accept, so
-/// that Slack sends it again.
+/// Answers 401 if unsigned, 400 if it is not an event, 200 otherwise; 503 if the queue does not accept, so that Slack
+/// sends it again.
 #[must_use]
 pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
     let request = Request { raw, signature, timestamp };
@@ -76,7 +76,7 @@ fn callback(
     }
 }
 
-/// Why a message is none of our business, if it is not.
+/// Why a message is ignored, if it is.
 fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
     if event.hidden {
         return Some("hidden message");
@@ -84,7 +84,7 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
     if !matches!(event.subtype.as_deref(), None | Some("file_share" | "thread_broadcast")) {
         return Some("message subtype not in use");
     }
-    // A bot's message of today has no subtype: only these fields tell.
+    // A bot's message has no subtype nowadays: only these fields identify it.
     if event.bot_id.is_some() || event.bot_profile.is_some() {
         return Some("message of a bot");
     }
@@ -98,7 +98,7 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
     (!mentioned && !is_direct(event)).then_some("message without a mention")
 }
 
-/// The person and the place of an event, or nothing if its ids cannot be used.
+/// The person and the place of an event; `None` if its ids are unusable.
 fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Option<Asked> {
     let (tenant, channel, user) = (envelope.tenant()?, event.channel.get()?, event.user.get()?);
     let root = event.thread_ts.as_deref().unwrap_or(ts);
@@ -114,7 +114,7 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Opti
         by: Person { id: user.to_owned(), name: name.to_owned() },
         reply: Reply::Slack {
             channel: channel.to_owned(),
-            // Outside of a thread a word for one person is seen in the channel, where they look.
+            // Outside a thread, a text for one person is shown in the channel, where they look.
             thread_ts: if is_direct(event) {
                 Some(root.to_owned())
             } else {
@@ -156,7 +156,7 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
     prompt(asked, task, now_ms)
 }
 
-/// A prompt that its author deletes while it waits is withdrawn. What runs already goes on: Stop ends it.
+/// A prompt that its author deletes while it waits is withdrawn. A running turn goes on: Stop ends it.
 fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> Inbound {
     let Some(before) = event.previous_message.as_deref() else {
         return nothing("deleted message that is not shown");
@@ -191,7 +191,7 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
     take(asked.control(Want::Withdraw { turn: turn.into() }), "message deleted")
 }
 
-/// A command that stands after the mention.
+/// A command after the mention.
 fn commanded(asked: Asked, command: Command, words: &Remainder, now_ms: Ms) -> Inbound {
     let note = command.row().name;
     if command == Command::Help {
@@ -213,7 +213,7 @@ fn commanded(asked: Asked, command: Command, words: &Remainder, now_ms: Ms) -> I
     }
 }
 
-/// What somebody asks for.
+/// A task as requested.
 #[derive(Default)]
 pub(super) struct Task {
     pub(super) text: String,
@@ -251,7 +251,7 @@ pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
     )
 }
 
-/// The files of a message. One without an address stays in the list: the agent is told that it could not be had.
+/// The files of a message. A file without an address stays in the list: the agent is told that it could not be fetched.
 pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
     let of = |file: &File| Attachment {
         name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
@@ -266,7 +266,7 @@ pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
     files.iter().filter(|file| file.mode != "tombstone").take(FILES_MAX).map(of).collect()
 }
 
-/// Slack's Stop button of an agent session.
+/// Handles Slack's Stop button of an agent session.
 fn stopped(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> Inbound {
     let at = event.event_ts.as_deref().or(event.ts.as_deref());
     let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {

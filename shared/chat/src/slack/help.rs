@@ -1,28 +1,28 @@
-//! What Slack's help says. Plain words with backticks: they go through the same rendering as everything else.
+//! Slack's help texts. Plain words with backticks: they go through the same rendering as everything else.
 
 use bobbin_core::tenant::commands::{
     CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as told,
 };
 
-/// What `/bobbin config` says of itself.
+/// Help of `/bobbin config`.
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
 `/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime native`; with `here` at the end for this channel alone; `none` \
 in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
 opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
 again. The first channel or user that is allowed closes Bobbin to all others.";
 
-/// What `/bobbin setup` says of itself.
+/// Help of `/bobbin setup`.
 pub const SETUP_HELP: &str = "`/bobbin setup` shows where new sandboxes are made and the keys of this workspace's own. Who may manage the \
 workspace chooses with `/bobbin setup sandboxes vercel` where they are made (with `here` at the end for this channel alone; `none` leaves it to \
 the operator). They can store a key with \
 `/bobbin setup daytona` (or `anthropic`, `openai`, `openrouter`), which gives a link to a page for it, and take it away with \
 `/bobbin setup daytona remove`. Never write a key into a message.";
 
-/// What leading words choose ([`super::words::chosen`]).
+/// The choices that leading words can make ([`super::words::chosen`]).
 const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: \
 `sandbox:NAME`, `in:shared`, `provider:NAME`, `runtime:native`, `snapshot:NAME`.";
 
-/// What `help` says.
+/// Text of `help`.
 #[must_use]
 pub fn help() -> String {
     let said = |topics: &[Topic]| told(Writing::Mention, topics);
@@ -36,7 +36,7 @@ pub fn help() -> String {
     )
 }
 
-/// What `/bobbin sandbox` says of itself.
+/// Help of `/bobbin sandbox`.
 pub(super) fn sandbox_help() -> String {
     let in_thread = |row: &CommandRow| match row.spoken {
         Spoken::Words(words) if row.reach == Reach::Thread && words.starts_with("sandbox ") => {
@@ -59,8 +59,7 @@ mod tests {
 
     use super::*;
 
-    /// What people find there, to the letter: whoever changes it sees it here, and writes it anew with
-    /// `BOBBIN_SNAPSHOTS=write`.
+    /// The exact help: a change shows up here, and is recorded with `BOBBIN_SNAPSHOTS=write`.
     #[test]
     fn the_help_is_the_recorded_one() {
         let all =

@@ -1,6 +1,6 @@
-//! Requests about the app's Home: it is opened, a default is chosen on it, a run is stopped from it.
+//! Requests from the app's Home: opening it, choosing a default, stopping a run.
 //!
-//! Which elements there are is said by [`super::render::home`], which draws them; both use the names below.
+//! [`super::render::home`] draws its elements; both use the ids below.
 
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::base::person::{Membership, Person};
@@ -14,18 +14,18 @@ use super::types::{Action, Envelope, Event, Interaction};
 use super::who::{Admission, EXTERNAL, admission};
 use crate::Inbound;
 
-/// Beginning of the action id of a select of a default; the kind's word follows.
+/// Prefix of the action id of a default's select; the kind's name follows.
 pub(super) const DEFAULT_ACTION: &str = "v1:default:";
-/// Beginning of the action id of the button that clears a default; the kind's word follows.
+/// Prefix of the action id of the button that clears a default; the kind's name follows.
 pub(super) const CLEAR_ACTION: &str = "v1:clear:";
-/// Beginning of the action id of the button that stops a run; its number in the list follows, because the ids of a view's
-/// elements must differ. The value is `<channel> <root ts> <turn>`, or `dm <user> <turn>` of somebody's direct messages.
+/// Prefix of the action id of the button that stops a run; the run's number in the list follows, because the ids of a
+/// view's elements must differ. The value is `<channel> <root ts> <turn>`, or `dm <user> <turn>` in direct messages.
 pub(super) const STOP_ACTION: &str = "v1:home-stop:";
 
-/// Stands for the channel in a run of somebody's direct messages.
+/// Replaces the channel for a run in direct messages.
 const DIRECT: &str = "dm";
 
-/// The action id of the select of a default.
+/// The action id of a default's select.
 pub(super) fn default_action(of: Kind) -> String {
     format!("{DEFAULT_ACTION}{}", of.word())
 }
@@ -35,7 +35,7 @@ pub(super) fn clear_action(of: Kind) -> String {
     format!("{CLEAR_ACTION}{}", of.word())
 }
 
-/// What a Home's Stop button is about.
+/// The value of a Home's Stop button.
 pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
     match thread {
         ThreadKey::Slack { channel, root_ts, .. } => Some(format!("{channel} {root_ts} {turn}")),
@@ -44,7 +44,7 @@ pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
     }
 }
 
-/// Somebody opened the app. On its Home they see what runs for them; the tab of messages shows itself.
+/// Somebody opened the app. The Home shows their running tasks; the Messages tab needs nothing.
 pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     if event.tab != "home" {
         return nothing("tab that shows itself");
@@ -57,7 +57,7 @@ pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
     overview(team, by, at, envelope.external(event), None, &app.policy)
 }
 
-/// What was pressed or chosen on the Home.
+/// Handles a click or choice on the Home.
 pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
     let Some(team) = interaction.tenant() else {
         return nothing("home with ids that cannot be used");
@@ -94,7 +94,7 @@ fn change(action: &Action) -> Option<Change> {
     of(word, Some(chosen))
 }
 
-/// The kind of default that is chosen with this element.
+/// The kind of default that this element sets.
 pub(super) fn kind_of(action_id: &str) -> Option<Kind> {
     Kind::named(action_id.strip_prefix(DEFAULT_ACTION)?)
 }
@@ -148,7 +148,7 @@ fn stop(
     let (Some(channel), Some(root), Some(turn)) = parts else {
         return nothing("element not in use");
     };
-    // Direct messages are named by whose they are: a word goes to them, and nobody stops another's.
+    // Direct messages are identified by their person: a reply goes to that person, and nobody stops another's run.
     let is_direct = channel == DIRECT;
     if is_direct && root != by.id {
         return nothing("direct messages of somebody else");

@@ -24,12 +24,12 @@ use super::words::typed;
 use crate::Inbound;
 use crate::press::{Input, Press};
 
-/// Inputs of one message that are read.
+/// Maximum number of inputs read from one message.
 const INPUTS_MAX: usize = 50;
 
-/// Takes a click, a shortcut or a submission. Access is checked again on each.
+/// Handles a click, a shortcut or a submission. Access is checked again on each.
 ///
-/// Answers 401 to what is not signed, 400 to what is no interaction, 200 otherwise.
+/// Answers 401 if unsigned, 400 if it is not an interaction, 200 otherwise.
 #[must_use]
 pub fn interactivity(
     raw: &[u8],
@@ -69,7 +69,7 @@ pub fn interactivity(
     }
 }
 
-/// What a known button wants.
+/// The request of a known button.
 fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
     let value = action.value.as_deref().filter(|v| !v.is_empty())?;
     if action.action_id == STOP_ACTION {
@@ -97,7 +97,7 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
     (!ask.is_empty()).then(|| Want::Settle { ask: ask.into(), choice })
 }
 
-/// What stands in the inputs of the message; Slack sends it along with each click.
+/// The values in the message's inputs; Slack sends them with each click.
 fn filled(interaction: &Interaction) -> Vec<Field> {
     let inputs = interaction.state.values.values().flatten();
     let field = |(id, stated): (&String, &Stated)| {
@@ -150,7 +150,7 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
     }
 }
 
-/// A button of the list of sandboxes was pressed: access is checked for who did and where, as for every click.
+/// A click on the list of sandboxes: access is checked for the person and the place, as for every click.
 fn listed(
     interaction: &Interaction,
     app: &App,
@@ -175,11 +175,11 @@ fn listed(
     }
 }
 
-/// What is asked for with somebody else's message.
+/// The request for somebody else's message.
 const DO_QUOTED: &str = "Do what this message asks for, or look into what it reports.";
 
-/// The shortcut on any message starts a turn in its thread, asked by who used the shortcut: with the message's words
-/// when they are their own, with the message as a quote when another wrote it.
+/// The shortcut on any message starts a turn in its thread, requested by the person who used the shortcut: with the
+/// message's text if they wrote it, with the message as a quote if somebody else did.
 fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
     let message = &interaction.message;
     let stands_at = message.ts.as_deref().or(interaction.message_ts.as_deref());
@@ -207,7 +207,8 @@ fn sent_to(
         return nothing("shortcut with ids that cannot be used");
     };
     if threads == Threads::OneEach {
-        // Not by the channel: that may be one of the person's with somebody else, where nothing can be answered.
+        // Not by the channel: it may hold the person's direct messages with somebody else, where nothing can be
+        // answered.
         let by = &asked.by.id;
         let further = [pressed_at, by.as_str()];
         asked.id = message_id(&asked.team, by, stands_at.unwrap_or_default(), &further);

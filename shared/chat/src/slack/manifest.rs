@@ -1,8 +1,9 @@
-//! The app manifest: what Slack has to be told about this app, made of the names that this module answers to.
+//! The app manifest: Slack's description of this app, generated from the names that this module handles.
 //!
-//! Promised: pasted into Slack it makes an app that works with this ingress; it asks for the scopes that our calls and
-//! events need ([`METHODS`], [`EVENTS`]) and for no other. Source of methods and scopes: Slack's method and event pages.
-//! Absent: tokens and secrets, which Slack makes when the app is installed; OAuth, because one app serves one workspace.
+//! Promised: pasted into Slack it creates an app that works with this ingress; it requests only the scopes that our
+//! calls and events need ([`METHODS`], [`EVENTS`]). Source of methods and scopes: Slack's method and event pages.
+//! Absent: tokens and secrets, which Slack creates when the app is installed; OAuth, because one app serves one
+//! workspace.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::actions::SHORTCUT;
 
-/// The slash command, as the app registers it.
+/// The slash command, as registered by the app.
 pub const COMMAND: &str = "/bobbin";
 
-/// Every method of the Web API that is called, with the scopes without which it fails somewhere.
+/// Every Web API method that we call, with the scopes without which it fails somewhere.
 pub const METHODS: [(&str, &[&str]); 15] = [
     ("agents.sessions.setStatus", &["chat:write"]),
     ("assistant.threads.setStatus", &["chat:write"]),
@@ -38,7 +39,7 @@ pub const METHODS: [(&str, &[&str]); 15] = [
     ("views.publish", &[]),
 ];
 
-/// Every event that is subscribed to, with the scopes that Slack wants for it.
+/// Every event that we subscribe to, with the scopes that Slack wants for it.
 pub const EVENTS: [(&str, &[&str]); 9] = [
     ("agent_session_stopped", &["assistant:write"]),
     ("app_home_opened", &[]),
@@ -51,25 +52,25 @@ pub const EVENTS: [(&str, &[&str]); 9] = [
     ("tokens_revoked", &[]),
 ];
 
-/// What needs a scope without being a method or an event: the slash command and the shortcut; the files that people
-/// send, which are fetched by their address.
+/// Features besides methods and events that need a scope: the slash command and the shortcut; files from people, which
+/// are fetched by their address.
 const OTHER_SCOPES: [&str; 2] = ["commands", "files:read"];
 
-/// An address that Slack would not take.
+/// An address that Slack would refuse.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} cannot be the address of the app: give the function URL of the stack, https:// and a host name, without a path"
 )]
 pub struct BadAddress(String);
 
-/// The scopes that a method needs; none if it is not one that we call.
+/// The scopes that a method needs; `None` if we do not call it.
 #[must_use]
 pub fn scopes_of(method: &str) -> Option<&'static [&'static str]> {
     let found = METHODS.iter().find(|(known, _)| *known == method)?;
     Some(found.1)
 }
 
-/// Every scope that the app needs, in the order of their names.
+/// Every scope that the app needs, sorted by name.
 #[must_use]
 pub fn scopes() -> BTreeSet<&'static str> {
     METHODS
@@ -150,6 +151,6 @@ pub fn manifest(address: &str) -> Result<Value, BadAddress> {
 pub fn link(manifest: &Value) -> String {
     let encoded: String =
         form_urlencoded::byte_serialize(manifest.to_string().as_bytes()).collect();
-    // A blank as `%20`: not every reader of a query takes `+` for one.
+    // Spaces as `%20`: not every query parser reads `+` as one.
     format!("https://api.slack.com/apps?new_app=1&manifest_json={}", encoded.replace('+', "%20"))
 }

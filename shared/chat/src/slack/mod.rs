@@ -1,10 +1,10 @@
-//! Slack: requests that come in, the JSON of what is posted, and in `client` the calls. All but `client` is pure.
+//! Slack: incoming requests, the JSON of posts, and the calls in `client`. All but `client` is pure.
 //!
-//! Promised: nothing of a body is read before its signature holds; every signed request gets an answer within the
-//! protocol; one message leads to one turn, whichever of its two events comes first and however often; no text of a
-//! model or a person can ping anybody. Types are tolerant: a field of another kind than expected counts as absent.
-//! Absent: modals (the inputs that are needed stand in messages and on the Home), replies
-//! without a mention outside of direct messages (they need the session's record, which ingress does not read).
+//! Promised: nothing in a body is read before its signature is verified; every signed request gets an answer within the
+//! protocol; one message leads to one turn, whichever of its two events comes first and however often; no text from a
+//! model or a person can ping anybody. Types are tolerant: a field of an unexpected type counts as absent. Absent:
+//! modals (the inputs are in messages and on the Home), replies without a mention outside direct messages (they need
+//! the session's record, which ingress does not read).
 
 mod actions;
 mod blocks;

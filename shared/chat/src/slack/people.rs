@@ -1,4 +1,4 @@
-//! What `users.info` says of a person.
+//! The answer of `users.info` about a person.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -6,8 +6,8 @@ use serde_json::Value;
 use crate::chat::Member;
 
 impl Member {
-    /// Reads the `user` of an answer, as who is installed in this team, of this organisation if of any; whoever cannot be read
-    /// is an outsider.
+    /// Reads the `user` of an answer, for an installation in this team and, if any, this organisation; somebody who
+    /// cannot be read is an outsider.
     #[must_use]
     pub fn read(user: &Value, team: &str, enterprise: &str) -> Self {
         let Ok(user) = User::deserialize(user) else {
@@ -28,7 +28,7 @@ impl Member {
     }
 }
 
-/// Slack's flags; what is missing is not so.
+/// Slack's flags; a missing flag is false.
 #[derive(Deserialize)]
 struct User {
     #[serde(rename = "id")]
@@ -59,7 +59,7 @@ struct User {
     enterprise_user: Option<EnterpriseUser>,
 }
 
-/// Who somebody is in an organisation of several workspaces.
+/// Identity of a person in an organisation with several workspaces.
 #[derive(Deserialize)]
 struct EnterpriseUser {
     #[serde(default)]
@@ -69,8 +69,8 @@ struct EnterpriseUser {
 }
 
 impl User {
-    /// Whether their home is neither the team nor its organisation: in a channel that is shared with others the flags alone
-    /// do not tell that. An organisation's installation is called by its id in the place of a team's.
+    /// Whether their home is neither the team nor its organisation: in a channel shared with others the flags alone do
+    /// not tell. An organisation's installation has its id in place of a team's.
     fn is_of_another(&self, team: &str, enterprise: &str) -> bool {
         let is_ours = |id: &str| !id.is_empty() && [team, enterprise].contains(&id);
         let of_enterprise = self.enterprise_user.as_ref().is_some_and(|user| {

@@ -1,7 +1,7 @@
 //! The buttons of the list of sandboxes that threads share.
 //!
-//! The list is shown to one person alone, and Slack does not tell of such a message in which thread it stands: so each of
-//! its buttons names the thread in its value.
+//! Only one person sees the list, and for such a message Slack does not say which thread it is in: so the value of each
+//! button names the thread.
 
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::records::message::{Body, Operation, Reply, Want, Which};
@@ -12,21 +12,21 @@ use super::commands::NO_THREAD;
 use super::endpoint::Asked;
 use super::types::Action as Pressed;
 
-/// What a button of the list, or of the question below it, stands for.
+/// A button of the list, or of the question below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Button {
     /// Another page.
     Page(u32),
-    /// Something about a sandbox.
+    /// An action on a sandbox.
     Sandbox(Action, SandboxKey),
-    /// It is to be deleted: its loss has been told.
+    /// Deletes the sandbox: the person has been told what is lost.
     Destroy(SandboxKey),
-    /// Nothing is to be deleted after all.
+    /// Deletes nothing.
     Keep,
 }
 
 impl Button {
-    /// Its action id: distinct in its block.
+    /// Its action id: distinct within its block.
     pub(super) fn action_id(&self) -> String {
         match self {
             Self::Page(page) => format!("{PAGE_ACTION}{page}"),
@@ -36,7 +36,7 @@ impl Button {
         }
     }
 
-    /// Its value: the thread that it was shown in, and the sandbox.
+    /// Its value: the thread in which it was shown, and the sandbox.
     pub(super) fn value(&self, thread: &ThreadKey) -> String {
         match self {
             Self::Page(_) | Self::Keep => thread.to_string(),
@@ -44,7 +44,7 @@ impl Button {
         }
     }
 
-    /// Reads both; none for what is not one of these buttons.
+    /// Parses both; `None` if it is not one of these buttons.
     pub(super) fn read(pressed: &Pressed) -> Option<(Self, ThreadKey)> {
         let id = pressed.action_id.as_str();
         let value = pressed.value.as_deref()?;
@@ -63,7 +63,7 @@ impl Button {
         Some((button, thread))
     }
 
-    /// What it asks for, in words for the log.
+    /// Its request, as a note for the log.
     pub(super) const fn note(&self) -> &'static str {
         match self {
             Self::Page(_) => "sandboxes",
@@ -73,7 +73,7 @@ impl Button {
         }
     }
 
-    /// What it becomes, for who pressed it in the thread that it was shown in.
+    /// Its body for the queue, requested by this person in the thread in which it was shown.
     pub(super) fn body(self, asked: Asked) -> Body {
         let in_thread = is_thread(&asked.thread);
         let operate = |key, operation| Want::Operate { sandbox: Which::Exactly(key), operation };
@@ -93,7 +93,8 @@ impl Button {
     }
 }
 
-/// Who pressed it, as in the thread that the button names; none where that is not of this channel, or not theirs.
+/// The requester, placed in the thread that the button names; `None` if that thread is in another channel or belongs to
+/// somebody else.
 pub(super) fn placed(mut asked: Asked, thread: ThreadKey) -> Option<Asked> {
     let thread_ts = match &thread {
         ThreadKey::Slack { team, channel, root_ts }
@@ -112,7 +113,7 @@ pub(super) fn placed(mut asked: Asked, thread: ThreadKey) -> Option<Asked> {
     Some(asked)
 }
 
-/// Whether people talk there: a command is of a channel alone.
+/// Whether it is a real thread: a command belongs to a channel only.
 fn is_thread(thread: &ThreadKey) -> bool {
     !matches!(thread, ThreadKey::Slack { root_ts, .. } if root_ts == NO_THREAD)
 }

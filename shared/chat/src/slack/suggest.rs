@@ -1,5 +1,5 @@
-//! Suggestions for a select of the Home whose options come from us (`block_suggestion`). Suggestions only: a value that can
-//! be used as it is typed is always among them, and nobody who may not use Bobbin learns what others used.
+//! Suggestions for a select of the Home whose options come from us (`block_suggestion`). They are only suggestions: a
+//! value that is usable as typed is always among them, and people who may not use Bobbin do not learn what others used.
 
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::person::Membership;
@@ -14,7 +14,7 @@ use super::limits::{OPTION_UNITS_MAX, OPTION_VALUE_UNITS_MAX, OPTIONS_MAX};
 use super::types::Interaction;
 use crate::{HttpAnswer, Inbound, Lookup, Sought};
 
-/// Somebody types into a select: what is read for them is for the caller, who has little time for it.
+/// Somebody types into a select: the caller reads the suggestions, in little time.
 pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
     let (Some(kind), Some(team)) = (kind_of(&interaction.action_id), interaction.tenant()) else {
         return nothing("element not in use");
@@ -34,10 +34,10 @@ pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
     Inbound { lookup: Some(lookup), ..Inbound::only(without, "suggestions") }
 }
 
-/// The suggestions: the value as it is typed, where it can be one, what was used of late, what there is.
+/// The suggestions: the typed value, if usable, then recently used and available values.
 #[must_use]
 pub fn suggested(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> HttpAnswer {
-    // A select of the Home asks for nothing else.
+    // A select of the Home has no other kind.
     let Sought::Choice(kind) = lookup.sought else {
         return options(&[]);
     };

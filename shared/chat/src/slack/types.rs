@@ -1,4 +1,4 @@
-//! Slack's payloads, as far as they are read. Every field may be missing, null or of another kind.
+//! Slack's payloads: the fields that we read. Every field may be missing, null or of another type.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
-/// A field of another kind than expected counts as absent: one odd field must not lose a message.
+/// A field of an unexpected type counts as absent: one odd field must not lose a message.
 fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {
@@ -14,7 +14,7 @@ fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     Ok(serde_json::from_value(value).unwrap_or_default())
 }
 
-/// Entries that cannot be read are left out.
+/// Unreadable entries are left out.
 fn lenient_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     deserializer: D,
 ) -> Result<Vec<T>, D::Error> {
@@ -25,7 +25,7 @@ fn lenient_list<'de, D: Deserializer<'de>, T: DeserializeOwned>(
     Ok(entries.into_iter().filter_map(|entry| serde_json::from_value(entry).ok()).collect())
 }
 
-/// An id, given as it is or as an object with an `id`.
+/// An id, either plain or as an object with an `id`.
 #[derive(Debug, Default)]
 pub(super) struct Id(pub(super) Option<String>);
 
@@ -45,7 +45,7 @@ impl Id {
     }
 }
 
-/// What surrounds an event.
+/// Envelope of an event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Envelope {
@@ -67,7 +67,7 @@ pub(super) struct Envelope {
     pub(super) event: Option<Event>,
 }
 
-/// The installation that an event is delivered for.
+/// The installation for which an event is delivered.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Authorization {
@@ -81,7 +81,7 @@ pub(super) struct Authorization {
     pub(super) is_enterprise_install: bool,
 }
 
-/// What happened, or (by the same fields) the message that a click stands on.
+/// An event, or (with the same fields) the message that was clicked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Event {
@@ -105,7 +105,7 @@ pub(super) struct Event {
     pub(super) event_ts: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) thread_ts: Option<String>,
-    /// Who wrote the thread's first message, of a reply (`GenericMessageEvent` of `@slack/types`).
+    /// Author of the thread's first message, in a reply (`GenericMessageEvent` of `@slack/types`).
     pub(super) parent_user_id: Id,
     pub(super) channel: Id,
     #[serde(deserialize_with = "lenient")]
@@ -120,18 +120,18 @@ pub(super) struct Event {
     pub(super) files: Vec<File>,
     #[serde(deserialize_with = "lenient")]
     pub(super) hidden: bool,
-    /// Which tab of the app's Home was opened.
+    /// The opened tab of the app's Home.
     #[serde(deserialize_with = "lenient")]
     pub(super) tab: String,
     /// The message that was deleted.
     #[serde(deserialize_with = "lenient")]
     pub(super) deleted_ts: Option<String>,
-    /// That message as it was.
+    /// The deleted message's last content.
     #[serde(deserialize_with = "lenient")]
     pub(super) previous_message: Option<Box<Event>>,
 }
 
-/// What others call somebody, where Slack says it.
+/// A person's display names, if Slack sends them.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Profile {
@@ -189,13 +189,13 @@ pub(super) struct Interaction {
     pub(super) actions: Vec<Action>,
     #[serde(deserialize_with = "lenient")]
     pub(super) state: State,
-    /// The view in which it was done, if it was one.
+    /// The view in which it happened, if any.
     #[serde(deserialize_with = "lenient")]
     pub(super) view: View,
-    /// Of a request for suggestions: the element's action id.
+    /// In a request for suggestions: the element's action id.
     #[serde(deserialize_with = "lenient")]
     pub(super) action_id: String,
-    /// Of a request for suggestions: what was typed so far.
+    /// In a request for suggestions: the text typed so far.
     #[serde(deserialize_with = "lenient")]
     pub(super) value: String,
 }
@@ -210,7 +210,7 @@ pub(super) struct View {
     pub(super) app_installed_team_id: Option<String>,
 }
 
-/// What stands in the inputs of a surface, by block and action.
+/// Values of a surface's inputs, by block and action.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct State {
@@ -218,7 +218,7 @@ pub(super) struct State {
     pub(super) values: BTreeMap<String, BTreeMap<String, Stated>>,
 }
 
-/// What stands in one input.
+/// Value of one input.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Stated {
@@ -244,7 +244,7 @@ pub(super) struct Clicker {
     pub(super) team_id: Option<String>,
 }
 
-/// The workspace of the surface on which somebody clicked.
+/// The workspace of the surface that was clicked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Surface {
@@ -254,7 +254,7 @@ pub(super) struct Surface {
     pub(super) enterprise_id: Option<String>,
 }
 
-/// Where the clicked element stands.
+/// Location of the clicked element.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Container {
@@ -280,7 +280,7 @@ pub(super) struct Action {
     pub(super) selected_option: Option<Selected>,
 }
 
-/// What was picked in a select.
+/// The option chosen in a select.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct Selected {

@@ -6,7 +6,7 @@ use sha2::Sha256;
 
 use super::limits::CLOCK_SKEW_S_MAX;
 
-/// Why a request is not believed. For the log; the sender learns only that it was refused.
+/// Why a request is rejected. For the log; the sender learns only that it was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unverified {
     /// Without a secret anybody could sign.
@@ -20,17 +20,16 @@ pub enum Unverified {
     Signature,
 }
 
-/// Whether a request carries what only a signed one has: a time of now and a signature of the right form. For anything
-/// else no secret needs to be read.
+/// Whether a request looks signed: a current time and a well-formed signature. Otherwise the secret need not be read.
 #[must_use]
 pub fn looks_signed(signature: &str, timestamp: &str, now_ms: Ms) -> bool {
     claimed(signature, timestamp, now_ms).is_ok()
 }
 
-/// The signature that a request claims to have.
+/// The signature that a request claims.
 ///
-/// The timestamp must be ten digits: the separator can occur in the body, so a looser rule lets one signature cover
-/// two readings (`ts:a` with body `b`, and `ts` with body `a:b`).
+/// The timestamp must be ten digits: the separator can occur in the body, so a looser rule lets one signature cover two
+/// readings (`ts:a` with body `b`, and `ts` with body `a:b`).
 fn claimed(signature: &str, timestamp: &str, now_ms: Ms) -> Result<[u8; 32], Unverified> {
     if timestamp.len() != 10 || !timestamp.bytes().all(|b| b.is_ascii_digit()) {
         return Err(Unverified::Timestamp);
@@ -45,7 +44,7 @@ fn claimed(signature: &str, timestamp: &str, now_ms: Ms) -> Result<[u8; 32], Unv
     Ok(expected)
 }
 
-/// Checks a request's signature over its raw body.
+/// Verifies a request's signature over its raw body.
 ///
 /// # Errors
 /// [`Unverified`], which names what was wrong and never the expected value.

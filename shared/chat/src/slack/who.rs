@@ -1,23 +1,23 @@
-//! Whose request it is: the installed tenant, the actor's home, and what the policy says.
+//! The origin of a request: the installed tenant, the actor's home, and the policy's decision.
 //!
-//! In a shared channel the envelope's `team_id` may be a foreign one; the tenant is that of the installation
+//! In a shared channel the envelope's `team_id` may be a foreign one; the tenant is the installation's
 //! (`authorizations[0]`), and people of other organisations are refused.
 
 use bobbin_core::tenant::access::{Policy, Refusal};
 
 use super::types::{Authorization, Envelope, Event, Interaction};
 
-/// Said to somebody whose home is not ours, or in a channel that is shared with others.
+/// Reply to somebody whose home is elsewhere, or in a channel that is shared with others.
 pub(super) const EXTERNAL: &str = "Bobbin works only for members of its own workspace, in channels that are not shared with other \
 organisations. Ask in a channel of your own workspace.";
 
-/// What the policy says.
+/// The policy's decision.
 pub(super) enum Admission {
     /// The request may be carried out.
     Admitted,
-    /// Not one of our tenants: no word, and no call with a token that we do not have.
+    /// Not one of our tenants: no reply, and no call with a token that we do not have.
     Stranger,
-    /// It may not, and the person is told this.
+    /// Refused, and the person is told this.
     Refused(String),
 }
 
@@ -46,8 +46,8 @@ impl Envelope {
         self.authorizations.first()
     }
 
-    /// The installed team, or the enterprise of an organisation-wide installation. The envelope's own team only where
-    /// the authorization names none (short envelopes): the policy still has to know it.
+    /// The installed team, or the enterprise of an organisation-wide installation. Falls back to the envelope's own
+    /// team if the authorization names none (short envelopes): the policy still has to know it.
     pub(super) fn tenant(&self) -> Option<&str> {
         let of_installation = self.installation().and_then(|a| {
             let (team, enterprise) = (some(a.team_id.as_ref()), some(a.enterprise_id.as_ref()));
@@ -63,8 +63,8 @@ impl Envelope {
 
     /// Whether the channel is shared with others or the actor's home is another organisation.
     ///
-    /// An event that names no home at all is taken as internal only because the channel is not shared: then nobody
-    /// else can be in it.
+    /// An event that names no home counts as internal only because the channel is not shared: then nobody else can be
+    /// in it.
     pub(super) fn external(&self, event: &Event) -> bool {
         if self.is_ext_shared_channel {
             return true;
@@ -80,7 +80,7 @@ impl Envelope {
         if self.tenant() == Some(home) || enterprise == Some(home) {
             return true;
         }
-        // An organisation-wide installation serves every workspace of the enterprise: the envelope names the one.
+        // An organisation-wide installation serves every workspace of the enterprise: the envelope says which one.
         let org = self.installation().is_some_and(|a| a.is_enterprise_install);
         let same_enterprise =
             some(self.enterprise_id.as_ref()).is_none_or(|id| Some(id) == enterprise);
@@ -91,7 +91,7 @@ impl Envelope {
 }
 
 impl Interaction {
-    /// The installed team or enterprise, as far as a click tells it. A view that was opened across organisations names
+    /// The installed team or enterprise, as far as a click names it. A view that was opened across organisations names
     /// the installed team itself, while `team` and `enterprise` are those of the person's surface.
     pub(super) fn tenant(&self) -> Option<&str> {
         let installed = some(self.view.app_installed_team_id.as_ref());
@@ -106,7 +106,7 @@ impl Interaction {
     /// Whether the person's home is another organisation; undecidable counts as yes.
     pub(super) fn external(&self) -> bool {
         let home = some(self.user.team_id.as_ref()).or(some(self.team.id.as_ref()));
-        // The enterprise of a foreign surface is none of ours.
+        // The enterprise of a foreign surface is not ours.
         let enterprise = some(self.team.enterprise_id.as_ref())
             .filter(|_| self.is_enterprise_install || self.tenant() == some(self.team.id.as_ref()));
         let ours = [self.tenant(), enterprise];

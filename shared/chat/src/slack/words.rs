@@ -1,4 +1,4 @@
-//! What a person typed: from Slack's escaped text to words, which words are commands, and which ones choose.
+//! Parses a person's text: from Slack's escaped text to words, commands and choices.
 
 use bobbin_core::base::ids::BadSandboxName;
 use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
@@ -10,8 +10,8 @@ use bobbin_core::tenant::settings::{Change, Kind, List, NotChanged};
 
 use crate::commands::FilledIn;
 
-/// Reads the words after `/bobbin setup` that say where new sandboxes are made; `channel` is where they were typed. None:
-/// they say something else.
+/// Parses the words after `/bobbin setup` that set the place for new sandboxes; `channel` is where they were typed.
+/// `None`: they say something else.
 pub(super) fn place(words: &str, channel: &str) -> Option<Change> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let (first, rest) = words.split_first()?;
@@ -27,7 +27,7 @@ pub(super) fn place(words: &str, channel: &str) -> Option<Change> {
     }
 }
 
-/// Reads the words after `/bobbin setup` that are about keys. None: they are not understood.
+/// Parses the words after `/bobbin setup` about keys. `None`: not understood.
 pub(super) fn setup(words: &str) -> Option<KeyWish> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let provider = |word: &str| Key::of_tenant(word)?.provider().map(str::to_owned);
@@ -42,7 +42,7 @@ pub(super) fn setup(words: &str) -> Option<KeyWish> {
     }
 }
 
-/// Reads the words after `/bobbin config`; `channel` is where they were typed. None: they are not understood.
+/// Parses the words after `/bobbin config`; `channel` is where they were typed. `None`: not understood.
 pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
@@ -74,7 +74,8 @@ fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
     })
 }
 
-/// A channel or person of the settings: `here`, a token as Slack writes it (`<#C…|name>`, `<@U…|name>`), or a plain id.
+/// A channel or person in the settings: `here`, a token in Slack's notation (`<#C…|name>`, `<@U…|name>`), or a plain
+/// id.
 fn listed(what: &str, word: &str, channel: &str) -> Option<(List, String)> {
     let (list, sign) = match what {
         "channel" => (List::Channels, '#'),
@@ -92,7 +93,7 @@ fn listed(what: &str, word: &str, channel: &str) -> Option<(List, String)> {
     Some((list, id.to_owned()))
 }
 
-/// A choice that cannot be used, in words for the person.
+/// An unusable choice, in words for the person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BadChoice {
     #[error(transparent)]
@@ -107,10 +108,10 @@ pub(super) enum BadChoice {
     In,
 }
 
-/// What leading words like `repo:` and `sandbox:` choose, and the words behind them.
+/// The choices of leading words like `repo:` and `sandbox:`, and the rest of the text.
 ///
 /// # Errors
-/// Which value cannot be one, in words for the person.
+/// The unusable value, in words for the person.
 pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
     let (mut selection, mut rest) = (Selection::default(), words.trim_start());
     loop {
@@ -121,7 +122,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
         match key.to_ascii_lowercase().as_str() {
             "sandbox" => selection.sandbox = Some(value.parse()?),
             "snapshot" => selection.snapshot = Some(SandboxOption::Snapshot.usable(value)?),
-            // `in:` begins many a sentence; one word alone is meant.
+            // Many sentences begin with `in:`; only a single word is a choice.
             "in" if value.is_empty() => return Ok((selection, rest)),
             "in" if value.eq_ignore_ascii_case("shared") => selection.in_common = true,
             "in" => return Err(BadChoice::In),
@@ -136,7 +137,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
     }
 }
 
-/// The words behind those of a command.
+/// The words after those of a command.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Remainder {
     text: Option<(&'static str, String)>,
@@ -156,7 +157,7 @@ impl FilledIn for Remainder {
 /// The commands that are understood after a mention.
 pub(super) const MENTIONED: &[Reach] = &[Reach::Thread, Reach::Anywhere];
 
-/// Reads words that are a command of one of these reaches and nothing else.
+/// Parses words that are a command with one of these reaches and nothing else.
 pub(super) fn command(words: &str, reaches: &[Reach]) -> Option<(Command, Remainder)> {
     let mut words: Vec<&str> = words.split_whitespace().collect();
     if words.first()?.eq_ignore_ascii_case("sandboxes") {
@@ -166,7 +167,7 @@ pub(super) fn command(words: &str, reaches: &[Reach]) -> Option<(Command, Remain
     rows.find_map(|row| Some((row.command, remainder(row, &words)?)))
 }
 
-/// The words behind those of a command, if these words are that command.
+/// The words after the command, if these words are that command.
 fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
     let Spoken::Words(spoken) = row.spoken else {
         return None;
@@ -203,7 +204,7 @@ fn is_mention_of(token: &str, user: &str) -> bool {
     rest.is_some_and(|rest| rest.starts_with('>') || rest.starts_with('|'))
 }
 
-/// The words as typed: our own mention removed, links as their address, entities decoded; other mentions stay tokens,
+/// The text as typed: our own mention removed, links as their address, entities decoded; other mentions stay tokens,
 /// because only the id is certain.
 pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
     let mut out = String::with_capacity(text.len());
@@ -211,7 +212,7 @@ pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
     while let Some(open) = rest.find('<') {
         out.push_str(&decoded(&rest[..open]));
         let token = &rest[open..];
-        // Slack escapes a typed `<`, so an unclosed one is no token: it stays as it is.
+        // Slack escapes a typed `<`, so an unclosed one is not a token: it stays unchanged.
         let Some(close) = token.find('>') else {
             out.push_str(&decoded(token));
             return out.trim().to_owned();
@@ -233,7 +234,7 @@ pub(super) fn typed(text: &str, bot: Option<&str>) -> String {
     out.trim().to_owned()
 }
 
-/// `&amp;` last: what a person typed as `&lt;` arrives as `&amp;lt;`.
+/// `&amp;` last: a typed `&lt;` arrives as `&amp;lt;`.
 fn decoded(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }

@@ -1,4 +1,4 @@
-//! What a failed call comes to, in words that keep its cause, and whether a repeat can help.
+//! Errors of AWS calls: messages that keep the cause, and whether a retry can help.
 
 use std::error::Error;
 
@@ -8,11 +8,11 @@ use aws_smithy_runtime_api::client::result::SdkError;
 use aws_smithy_types::error::metadata::ProvideErrorMetadata;
 use aws_types::request_id::RequestId;
 
-/// Characters of a service's own words, or of a cause, that an error keeps.
+/// Longest part of a service's message, or of a cause, that an error keeps, in characters.
 const WORDS_CHARS_MAX: usize = 400;
-/// A certificate that nobody vouches for, as rustls says it.
+/// How rustls reports a certificate that no trusted root has signed.
 const BAD_CERTIFICATE: &str = "invalid peer certificate";
-/// Codes of calls that nothing is wrong with but their time (the SDK's own list, and each service's "Common errors").
+/// Throttling codes: the SDK's own list, and each service's "Common errors".
 const THROTTLED: [&str; 14] = [
     "Throttling",
     "ThrottlingException",
@@ -29,9 +29,9 @@ const THROTTLED: [&str; 14] = [
     "PriorRequestNotComplete",
     "KmsThrottled",
 ];
-/// The code of a write that met a transaction on the same item. Nothing was written, and nothing is wrong with the table.
+/// The code of a write that met a transaction on the same item. Nothing was written, and the table is healthy.
 pub(crate) const CONTENDED: &str = "TransactionConflictException";
-/// Codes of a service that is in trouble itself, whatever the status.
+/// Codes of a service that has trouble itself, regardless of the status.
 const PASSING: [&str; 8] = [
     "RequestTimeout",
     "RequestTimeoutException",
@@ -43,48 +43,48 @@ const PASSING: [&str; 8] = [
     "ServiceUnavailableException",
 ];
 
-/// A call that did not succeed. Holds nothing of the answer but AWS's own code, sentence and request id.
+/// A failed call. Of the answer it holds only AWS's code, message and request id.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum CallError {
-    /// The service answered that it does not.
+    /// The service refused the call.
     #[error("{place} answered {code}: {message} (status {status}, request id {request_id})")]
     Refused {
         /// Service and region, or address.
         place: String,
-        /// AWS's code for it, such as `AccessDeniedException`.
+        /// AWS's error code, such as `AccessDeniedException`.
         code: String,
-        /// The service's own sentence, without anything of a signed request.
+        /// The service's own message, without any part of a signed request.
         message: String,
-        /// HTTP status of the answer.
+        /// HTTP status.
         status: u16,
-        /// By which AWS's support finds the call; `none` where the answer had none.
+        /// Request id for AWS's support; `none` if the answer had none.
         request_id: String,
     },
-    /// There are no credentials to sign with, or the request cannot be written down: what to do.
+    /// There are no credentials to sign with, or the request cannot be built.
     #[error("{place} was not asked: {why}")]
     Unsigned {
         /// Service and region, or address.
         place: String,
-        /// What the call lacks: credentials, a region.
+        /// What is missing: credentials, a region.
         why: String,
     },
-    /// No connection, or it broke before the answer was there.
+    /// No connection, or it broke before the answer arrived.
     #[error("{place} cannot be reached: {why}")]
     Unreachable {
         /// Service and region, or address.
         place: String,
-        /// What stood in the way, by its innermost cause.
+        /// The innermost cause.
         why: String,
     },
-    /// Whether the call had its effect is unknown.
+    /// The call timed out; whether it had its effect is unknown.
     #[error("{place} has not answered within {ms} ms")]
     Late {
         /// Service and region, or address.
         place: String,
-        /// The milliseconds that the call was given.
+        /// The bound of the call, in milliseconds.
         ms: u64,
     },
-    /// The answer is not what the service's protocol says.
+    /// The answer does not follow the service's protocol.
     #[error("the answer of {place} could not be read: {why}")]
     Unreadable {
         /// Service and region, or address.
@@ -92,7 +92,7 @@ pub enum CallError {
         /// What is wrong with it.
         why: String,
     },
-    /// A part of what was asked for did not come, however often it was asked for.
+    /// A part of what was requested did not arrive, despite retries.
     #[error("{place} answers only a part: it is throttled")]
     Partial {
         /// Service and region, or address.
@@ -100,27 +100,27 @@ pub enum CallError {
     },
 }
 
-/// Why a call failed, by what is to be done about it.
+/// Why a call failed, classified by what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Time mends it: throttled, late, in trouble, not reached.
+    /// Transient: throttled, timed out, service in trouble, not reached.
     Passing,
-    /// Another write was under way: a moment mends it, and the service is well.
+    /// Another write was in progress; the service is healthy, and a retry helps soon.
     Contended,
-    /// The role or the person may not.
+    /// The role or the person lacks the permission.
     NotAllowed,
-    /// The credentials have ended.
+    /// The credentials have expired.
     Expired,
-    /// The signature is wrong, or nobody knows the key: wrong credentials, or a clock that is off.
+    /// The signature is wrong or the key is unknown: wrong credentials, or a clock that is off.
     Unknown,
-    /// What is asked for is not there.
+    /// The requested resource does not exist.
     Missing,
     /// The request itself is wrong.
     Wrong,
 }
 
 impl Cause {
-    /// What an operator has to do; none where time mends it.
+    /// What an operator has to do; `None` if it passes without action.
     #[must_use]
     pub const fn remedy(self) -> Option<&'static str> {
         match self {
@@ -154,7 +154,7 @@ impl CallError {
         }
     }
 
-    /// What the failure comes from, and so what is to be done about it.
+    /// The cause of the failure, which decides what to do about it.
     #[must_use]
     pub fn cause(&self) -> Cause {
         match self {
@@ -164,7 +164,7 @@ impl CallError {
         }
     }
 
-    /// The error, and what an operator has to do where that is known.
+    /// The error, followed by what an operator has to do, if known.
     #[must_use]
     pub fn with_remedy(&self) -> String {
         match self.cause().remedy() {
@@ -175,7 +175,7 @@ impl CallError {
 }
 
 fn cause(code: &str, status: u16) -> Cause {
-    // The queues' codes have had a first name: `AWS.SimpleQueueService.NonExistentQueue`.
+    // The queues' codes have a prefix: `AWS.SimpleQueueService.NonExistentQueue`.
     match code.rsplit('.').next().unwrap_or(code) {
         code if THROTTLED.contains(&code) || PASSING.contains(&code) => Cause::Passing,
         CONTENDED => Cause::Contended,
@@ -208,9 +208,9 @@ fn cause(code: &str, status: u16) -> Cause {
     }
 }
 
-/// An error of the SDK, told in our words.
+/// Conversion of an SDK error into [`CallError`].
 pub(crate) trait IntoCallError {
-    /// Of a call to this place that may take so long.
+    /// Converts the error of a call to `place` that had `ms_max` milliseconds.
     fn told(self, place: &str, ms_max: u64) -> CallError;
 }
 
@@ -227,7 +227,7 @@ where
         match &self {
             SdkError::ServiceError(refused) => {
                 let (error, status) = (refused.err(), refused.raw().status().as_u16());
-                // The SDK calls an answer a refusal that it could not read, too.
+                // The SDK also reports an answer that it could not read as a service error.
                 let Some(code) = error.code() else {
                     let why = unread(status, &innermost(error), &request_id);
                     return CallError::Unreadable { place, why };
@@ -257,7 +257,7 @@ where
     }
 }
 
-/// A service's sentence. One about a signature quotes the request that was signed, the session token with it.
+/// The service's message. One about a signature is withheld: it quotes the signed request, including the session token.
 fn words<'a>(code: &str, status: u16, message: Option<&'a str>) -> &'a str {
     match cause(code, status) {
         Cause::Unknown | Cause::Expired => "the credentials or the signature were not accepted",
@@ -279,7 +279,7 @@ fn unreached(why: &str) -> String {
     }
 }
 
-/// What the provider of credentials says, where it is what failed.
+/// The message of the credentials provider, if that is what failed.
 fn credentials_missing(error: &(dyn Error + 'static)) -> Option<String> {
     let found = sources(error).find_map(|source| source.downcast_ref::<CredentialsError>())?;
     Some(match found {
@@ -300,7 +300,7 @@ fn sources<'a>(
     std::iter::successors(Some(error), |&error| error.source())
 }
 
-/// The last cause: the outer ones of a connection or of credentials say nothing.
+/// The last cause: the outer causes of a connection or credentials error say nothing.
 fn innermost(error: &(dyn Error + 'static)) -> String {
     sources(error).last().map_or_else(|| error.to_string(), ToString::to_string)
 }

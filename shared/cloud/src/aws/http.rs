@@ -1,4 +1,4 @@
-//! What carries the SDK's calls: its own client over rustls on ring, with one pool of connections.
+//! HTTP transport of the SDK's calls: its own client over rustls on ring, with one pool of connections.
 
 use std::path::Path;
 use std::time::Duration;
@@ -25,24 +25,25 @@ use rustls::pki_types::pem::PemObject as _;
 
 /// Largest answer: a page of the table has 1 MB and a batch 16 MB, most characters of it escaped.
 pub const ANSWER_BYTES_MAX: usize = 32 * 1024 * 1024;
-/// Time to connect, the handshake of TLS included: less than an attempt of ingress has, which has two seconds in all.
+/// Time to connect, TLS handshake included: less than an attempt of ingress has, which has two seconds in all.
 const CONNECT: Duration = Duration::from_millis(800);
-/// A person may be far away, behind a proxy.
+/// Time to connect from a person's machine, which may be far away, behind a proxy.
 #[cfg(feature = "deployed")]
 const CONNECT_OF_PERSON: Duration = Duration::from_secs(5);
-/// A connection that has idled for longer is not used again: services close theirs, and a frozen function cannot notice.
+/// A connection that has idled for longer is not reused: services close theirs, and a frozen function cannot notice.
 const IDLE: Duration = Duration::from_secs(15);
-/// Connections to one host that are kept for the next request.
+/// Idle connections to one host that are kept.
 const IDLE_MAX: usize = 16;
-/// The authorities that sign for AWS's services in its ordinary regions and its government's (Amazon Trust Services,
-/// "Certificate Authorities"), as their certificates name them.
+/// Certificate authorities of AWS's services in its commercial and government regions (Amazon Trust Services,
+/// "Certificate Authorities"), by the names in their certificates.
 const AMAZON: [&str; 2] = ["Amazon Root CA", "Starfield Services Root Certificate Authority - G2"];
-/// Regions of partitions whose authorities may be others.
+/// Prefixes of regions in partitions that may use other authorities.
 const ELSEWHERE: [&str; 4] = ["cn-", "eusc-", "us-iso", "eu-iso"];
 
 /// For a function: compiled-in roots, no proxy. `bundle` (PEM, as [`bundle`] reads it) is trusted too.
 ///
-/// Amazon's own roots alone are read where they are enough: all hundred and more would cost each cold start a millisecond.
+/// Only Amazon's own roots are parsed where they suffice: parsing all hundred-odd would add a millisecond to each cold
+/// start.
 pub(super) fn of_function(region: &str, bundle: Option<Vec<u8>>) -> SharedHttpClient {
     let is_elsewhere = ELSEWHERE.iter().any(|prefix| region.starts_with(prefix));
     let mut trusted = TrustStore::empty();
@@ -57,8 +58,8 @@ pub(super) fn of_function(region: &str, bundle: Option<Vec<u8>>) -> SharedHttpCl
     client(Connector::builder(), CONNECT, trusted)
 }
 
-/// For a person: the roots of their machine, what `AWS_CA_BUNDLE` names, and the proxies of their environment
-/// (`HTTPS_PROXY`, `NO_PROXY`).
+/// For a person: the roots of their machine, the certificates that `AWS_CA_BUNDLE` names, and the proxies of their
+/// environment (`HTTPS_PROXY`, `NO_PROXY`).
 #[cfg(feature = "deployed")]
 pub(super) fn of_person(bundle: Option<Vec<u8>>) -> SharedHttpClient {
     let mut trusted = TrustStore::empty().with_native_roots(true);
@@ -69,10 +70,10 @@ pub(super) fn of_person(bundle: Option<Vec<u8>>) -> SharedHttpClient {
     client(builder, CONNECT_OF_PERSON, trusted)
 }
 
-/// The certificates in the file that a variable names.
+/// Reads the certificates in the file that a variable names.
 ///
 /// # Errors
-/// A sentence that names both, if there is no certificate in it: the SDK would panic.
+/// Names both, if the file contains no certificate: the SDK would panic.
 pub(super) fn bundle(variable: &str, file: &Path) -> Result<Vec<u8>, String> {
     let wrong = |why: String| {
         format!(
@@ -117,15 +118,16 @@ fn client(
         .tls_provider(Provider::Rustls(CryptoMode::Ring));
     let builder = match context {
         Ok(context) => builder.tls_context(context),
-        // It has no way to fail; without it the machine's own roots would be trusted.
+        // The builder has no way to fail; without it the machine's own roots would be trusted.
         Err(_) => builder,
     };
     let connector = SharedHttpConnector::new(Checked(builder.build()));
-    // One for all clients, whatever their bounds: they share its connections.
+    // One for all clients, regardless of their bounds: they share its connections.
     http_client_fn(move |_, _| connector.clone())
 }
 
-/// Answers of a bounded length, and of the table none that is empty: the SDK would read that as "there is no such item".
+/// Bounds the length of answers, and rejects an empty answer of the table: the SDK would read it as "there is no such
+/// item".
 #[derive(Debug)]
 struct Checked(Connector);
 

@@ -1,5 +1,5 @@
-//! A person's AWS: region, endpoint and credentials as the AWS command line finds them, for a terminal and never for a
-//! function. Credentials that end are asked for again by the SDK before they do.
+//! AWS access from a person's terminal, never in a function: region, endpoint and credentials are found as the AWS
+//! command line finds them. The SDK renews credentials before they expire.
 
 use std::env;
 use std::time::Duration;
@@ -8,18 +8,18 @@ use aws_credential_types::Credentials;
 
 use super::{Aws, http};
 
-/// How long finding a person's region may take; the machine's own is asked for last.
+/// Time to find a person's region; the machine's own metadata is asked last.
 const WAIT: Duration = Duration::from_secs(20);
-/// What to do without credentials.
+/// Advice when there are no credentials.
 pub(crate) const NO_CREDENTIALS: &str = "Set AWS_PROFILE to a profile of yours (aws configure, or aws configure sso and aws sso login), or take those of the AWS command line: eval \"$(aws configure export-credentials --format env)\"";
 
 impl Aws {
-    /// As the AWS command line finds it: variables, profiles, single sign-on, a credential process, a container's or
-    /// machine's role; the machine's certificates and proxies, in every call. `endpoint` stands for every service's
-    /// address, and before `AWS_ENDPOINT_URL`.
+    /// Finds the configuration as the AWS command line does: variables, profiles, single sign-on, a credential process,
+    /// a container's or machine's role. Every call uses the machine's certificates and proxies. `endpoint` replaces
+    /// every service's address and takes precedence over `AWS_ENDPOINT_URL`.
     ///
     /// # Errors
-    /// What is missing, and how it is given.
+    /// What is missing, and how to supply it.
     pub async fn of_person(endpoint: Option<&str>) -> Result<Self, String> {
         let set = |name: &str| env::var(name).ok().filter(|value| !value.is_empty());
         let bundle = set("AWS_CA_BUNDLE").map(|file| http::bundle("AWS_CA_BUNDLE", file.as_ref()));
@@ -37,11 +37,11 @@ impl Aws {
         Self::of(found, endpoint.as_deref())
     }
 
-    /// The laptop stack's own, with its key (id and secret): it stands in one region, and needs nothing of the person's
+    /// For the laptop stack, with its key (id and secret). It has one region, and needs nothing from the person's
     /// environment.
     ///
     /// # Errors
-    /// That the endpoint is no address.
+    /// The endpoint is not an address.
     pub fn of_laptop(endpoint: &str, (id, secret): (&str, &str)) -> Result<Self, String> {
         let credentials = Credentials::new(id, secret, None, None, "laptop");
         Self::new("us-east-1", credentials, Some(endpoint))

@@ -1,14 +1,14 @@
-//! One table of texts and numbers, as everything that is stored in it is read and written.
+//! The one table: reads and writes of items that hold texts and numbers.
 //!
-//! Promised: every call is over within the table's bound; a condition that does not hold is an answer and no error; what a
-//! batch could not read is asked for again, and never looks like what is not there; a transaction bears a token, which the
-//! SDK makes, so that its repeat after a lost answer is the same transaction.
+//! Promised: every call ends within the table's bound. A failed condition is an answer, not an error. Keys that a batch
+//! could not read are requested again, and never look like missing items. A transaction has a token, made by the SDK,
+//! so that a repeat after a lost answer is the same transaction.
 //!
-//! A write that meets a transaction on the same item is refused at once, by a table that is well; the SDK does not repeat it. It
-//! is tried a few times within the call.
+//! A write that meets a transaction on the same item is refused at once, though the table is healthy; the SDK does not
+//! retry it. It is retried a few times within the call.
 //!
-//! A conditional write of one item has no token: one whose answer was lost is repeated, and the repeat may be told that its
-//! condition does not hold. Whoever writes by condition reads again then, and finds its own write.
+//! A conditional write of one item has no token: if its answer is lost it is repeated, and the repeat may be told that
+//! the condition does not hold. Callers that write by condition then read again, and find their own write.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -27,58 +27,58 @@ use aws_sdk_dynamodb::types::{
 use super::error::CONTENDED;
 use super::{Aws, Bounded, CallError, Cause, Late};
 
-/// A call of the table takes no longer than this, repeats included, unless its caller has less time.
+/// Bound of a call to the table, retries included, unless its caller has less time.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
-/// By how much the clocks of a chat and of the functions may differ.
+/// Largest difference between the clocks of a chat and of the functions.
 const CLOCKS_MS: u64 = 10_000;
-// A switch of the settings is stored before the first message is sent that it counts for.
+// A switch of the settings is stored before the first message to which it applies is sent.
 const _: () = assert!(
     CALL_MS_MAX + CLOCKS_MS <= bobbin_core::base::limits::Limits::DEFAULT.tenant.direct_switch_ms
 );
-/// Times that a batch is asked for. What is left out of an answer for its length, of 16 MB, fits into three; what is left
-/// out because the table has too much to do may come later.
+/// Requests of one batch. What is left out because the answer would exceed 16 MB fits into three; what is left out
+/// because the table is overloaded may need more.
 const ROUNDS_MAX: u32 = 4;
-/// Before the second of them; twice that before the next.
+/// Pause before the second request; doubled before each next one.
 const ROUND_PAUSE_MS: u64 = 50;
-/// The code of a write, and the reason of one in a transaction, whose condition did not hold.
+/// Code of a write, and reason within a transaction, whose condition did not hold.
 const LOST: &str = "ConditionalCheckFailedException";
 const LOST_REASON: &str = "ConditionalCheckFailed";
-/// Reasons of a transaction that time mends (API reference, `TransactWriteItems`, "Cancellation reasons").
+/// Transient cancellation reasons (API reference, `TransactWriteItems`, "Cancellation reasons").
 const PASSING_REASONS: [&str; 2] = ["ThrottlingError", "ProvisionedThroughputExceeded"];
-/// The reason of one that met another write of the same item.
+/// Cancellation reason of a transaction that met another write of the same item.
 const CONTENDED_REASON: &str = "TransactionConflict";
-/// Times that a write is made which meets others of the same item each time.
+/// Attempts of a write that keeps meeting other writes of the same item.
 const CONTENTIONS_MAX: u32 = 5;
-/// Before each of them but the first: at least and at most so long, by chance, so that two do not meet again.
+/// Bounds of the random pause before each further attempt, so that two writers do not meet again.
 const CONTENTION_PAUSE_MS: (u64, u64) = (20, 100);
 
-/// Waits before a write that met another one is made again.
+/// Pauses before a write that met another one is retried.
 async fn give_way(attempt: u32) {
     let (least_ms, most_ms) = CONTENTION_PAUSE_MS;
-    // Each of these states is another one.
+    // Each of these states is different.
     let by_chance = RandomState::new().hash_one(attempt) % (most_ms - least_ms + 1);
     tokio::time::sleep(Duration::from_millis(least_ms + by_chance)).await;
 }
 
-/// An item, or a key: attributes by their names.
+/// An item, or a key: attributes by name.
 pub(crate) type Item = HashMap<String, AttributeValue>;
 
-/// The text of an attribute, if it is one.
+/// The attribute as text, if it is text.
 pub(crate) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }
 
-/// The number of an attribute, if it is one of this type.
+/// The attribute as a number, if it is a number of this type.
 pub(crate) fn number<T: FromStr>(item: &Item, name: &str) -> Option<T> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
 
-/// A text as an attribute.
+/// A text attribute.
 pub(crate) fn s(text: impl Into<String>) -> AttributeValue {
     AttributeValue::S(text.into())
 }
 
-/// A number as an attribute.
+/// A number attribute.
 pub(crate) fn n(number: impl Into<u64>) -> AttributeValue {
     AttributeValue::N(number.into().to_string())
 }
@@ -87,7 +87,7 @@ pub(crate) fn n(number: impl Into<u64>) -> AttributeValue {
 #[derive(Debug)]
 pub(crate) struct Page {
     pub(crate) items: Vec<Item>,
-    /// Behind which key the next page begins; none: this was the last.
+    /// Key after which the next page begins; `None` on the last page.
     pub(crate) next: Option<Item>,
 }
 
@@ -102,11 +102,11 @@ pub(crate) struct Write {
 
 #[derive(Debug, Clone)]
 enum Change {
-    /// The item, in the place of the one that stands there.
+    /// Replaces the item.
     Put(Item),
-    /// The key, and the expression.
+    /// Updates the item with this key by the expression.
     Update(Item, String),
-    /// The item of this key goes, if there is one.
+    /// Deletes the item with this key, if it exists.
     Delete(Item),
 }
 
@@ -115,29 +115,29 @@ impl Write {
         Self { change, condition: None, names, values }
     }
 
-    /// Writes an item, in the place of the one that stands there.
+    /// Writes an item; an existing one is replaced.
     pub(crate) fn put(item: Item) -> Self {
         Self::of(Change::Put(item), HashMap::new(), Item::new())
     }
 
-    /// Changes attributes of an item, or makes it.
+    /// Updates attributes of an item, or creates it.
     pub(crate) fn update(key: Item, expression: impl Into<String>) -> Self {
         let change = Change::Update(key, expression.into());
         Self::of(change, HashMap::new(), Item::new())
     }
 
-    /// Deletes an item, if it is there.
+    /// Deletes an item, if it exists.
     pub(crate) fn delete(key: Item) -> Self {
         Self::of(Change::Delete(key), HashMap::new(), Item::new())
     }
 
-    /// What must hold for the write.
+    /// Adds the condition of the write.
     pub(crate) fn condition(mut self, expression: &str) -> Self {
         self.condition = Some(expression.to_owned());
         self
     }
 
-    /// The write holds only for an item whose `version` is this one (0: there is no item yet).
+    /// Writes only if the item's `version` is this one (0: the item does not exist yet).
     pub(crate) fn if_version(self, expected: u64) -> Self {
         let named = self.name("#version", "version");
         match expected {
@@ -146,19 +146,19 @@ impl Write {
         }
     }
 
-    /// What a name in the expressions stands for.
+    /// Defines a name placeholder of the expressions.
     pub(crate) fn name(mut self, placeholder: &str, name: impl Into<String>) -> Self {
         self.names.insert(placeholder.to_owned(), name.into());
         self
     }
 
-    /// What a value in the expressions stands for.
+    /// Defines a value placeholder of the expressions.
     pub(crate) fn value(mut self, placeholder: &str, value: AttributeValue) -> Self {
         self.values.insert(placeholder.to_owned(), value);
         self
     }
 
-    /// As one of the writes of a transaction in this table.
+    /// The write as part of a transaction in this table.
     fn transactional(self, table: &str) -> Result<TransactWriteItem, CallError> {
         let (names, values) = (some(self.names), some(self.values));
         let of = TransactWriteItem::builder();
@@ -193,12 +193,12 @@ impl Write {
     }
 }
 
-/// The SDK's own check of a request found something missing.
+/// The SDK's own check of a request found a missing field.
 fn unwritten(error: aws_sdk_dynamodb::error::BuildError) -> CallError {
     CallError::Unsigned { place: "DynamoDB".to_owned(), why: error.to_string() }
 }
 
-/// Whether a write met another of the same item. The log counts these, apart from what goes wrong.
+/// Whether a write met another write of the same item. The log counts these separately from failures.
 fn is_contended<T>(written: &Result<T, CallError>) -> bool {
     let is_contended = written.as_ref().is_err_and(|error| error.cause() == Cause::Contended);
     if is_contended {
@@ -207,7 +207,7 @@ fn is_contended<T>(written: &Result<T, CallError>) -> bool {
     is_contended
 }
 
-/// The table refuses expressions without names or values that come with an empty list of them.
+/// `None` if empty: the table refuses an empty list of names or values.
 fn some<V>(map: HashMap<String, V>) -> Option<HashMap<String, V>> {
     (!map.is_empty()).then_some(map)
 }
@@ -220,7 +220,7 @@ pub(crate) struct Table {
 }
 
 impl Table {
-    /// The one of this name. Its calls are over within `ms_max` milliseconds.
+    /// Table with this name. Its calls end within `ms_max` milliseconds.
     pub(crate) fn new(aws: &Aws, name: &str, ms_max: u64) -> Self {
         Self { aws: Late::new(aws.clone(), Aws::dynamodb, ms_max), name: name.to_owned() }
     }
@@ -229,7 +229,7 @@ impl Table {
         self.aws.get()
     }
 
-    /// Reads an item consistently, if there is one.
+    /// Reads an item consistently, if it exists.
     ///
     /// # Errors
     /// [`CallError`].
@@ -239,7 +239,7 @@ impl Table {
         Ok(got.map_err(|e| self.aws().failed(e))?.item)
     }
 
-    /// The same of an item of which these attributes alone are read.
+    /// Like [`Table::get`], but reads only these attributes.
     ///
     /// # Errors
     /// [`CallError`].
@@ -259,10 +259,10 @@ impl Table {
         Ok(got.map_err(|e| self.aws().failed(e))?.item)
     }
 
-    /// Reads the items of these keys consistently, at most a hundred, in no order. Those that are not there are left out.
+    /// Reads the items with these keys consistently, at most a hundred, in no order. Missing items are left out.
     ///
     /// # Errors
-    /// [`CallError`]; where some of them could not be read, [`CallError::Partial`].
+    /// [`CallError`]; if some of them could not be read, [`CallError::Partial`].
     pub(crate) async fn get_all(&self, keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
         let Bounded { place, ms_max, .. } = self.aws();
         let bound = Duration::from_millis(*ms_max);
@@ -286,7 +286,7 @@ impl Table {
             let get = self.aws().client.batch_get_item();
             let got = get.request_items(&self.name, wanted).send().await;
             let got = got.map_err(|e| self.aws().failed(e))?;
-            // There is always a list of the table, be it empty: an answer without one is not "nothing is there".
+            // An answer always has a list for the table, even if empty; an answer without one does not mean "no items".
             let mut found = got.responses.ok_or_else(|| self.aws().unreadable("Responses"))?;
             items.extend(found.remove(&self.name).unwrap_or_default());
             let left = got.unprocessed_keys.unwrap_or_default().remove(&self.name);
@@ -301,12 +301,12 @@ impl Table {
     /// Puts, updates or deletes. False: the condition does not hold.
     ///
     /// # Errors
-    /// [`CallError`]; whether a call that was not refused has written is unknown.
+    /// [`CallError`]; unless the call was refused, it is unknown whether it has written.
     pub(crate) async fn write(&self, write: Write) -> Result<bool, CallError> {
         Ok(self.written(write, ReturnValue::None).await?.is_some())
     }
 
-    /// Updates, and answers the whole item as it is then. None: the condition does not hold.
+    /// Updates, and returns the whole item after the update. `None`: the condition does not hold.
     ///
     /// # Errors
     /// As [`Table::write`].
@@ -318,7 +318,7 @@ impl Table {
         }
     }
 
-    /// Updates, and answers what has been set. None: the condition does not hold.
+    /// Updates, and returns the attributes that were set. `None`: the condition does not hold.
     ///
     /// # Errors
     /// As [`Table::write`].
@@ -327,7 +327,8 @@ impl Table {
         Ok(set.map(Option::unwrap_or_default))
     }
 
-    /// Updates, and answers the whole item as it was before, empty where there was none. None: the condition does not hold.
+    /// Updates, and returns the whole item from before the update, empty if there was none. `None`: the condition does
+    /// not hold.
     ///
     /// # Errors
     /// As [`Table::write`].
@@ -336,7 +337,7 @@ impl Table {
         Ok(before.map(Option::unwrap_or_default))
     }
 
-    /// None: the condition does not hold; else of an update what was asked to be answered.
+    /// `None`: the condition does not hold; otherwise the requested attributes of an update.
     async fn written(
         &self,
         write: Write,
@@ -403,7 +404,7 @@ impl Table {
         }
     }
 
-    /// Makes all of these writes or none. False: the condition of one of them does not hold.
+    /// Makes all of these writes or none. False: one of the conditions does not hold.
     ///
     /// # Errors
     /// As [`Table::write`].
@@ -453,7 +454,7 @@ impl Table {
         Err(self.aws().failed(error))
     }
 
-    /// A query of a partition of the table, to be finished and given to [`Table::queried`].
+    /// Starts a query of a partition; complete it and pass it to [`Table::queried`].
     pub(crate) fn query(&self, condition: &str) -> QueryFluentBuilder {
         let query = self.aws().client.query().table_name(&self.name);
         query.key_condition_expression(condition)
@@ -471,7 +472,7 @@ impl Table {
         })
     }
 
-    /// A scan of the whole table, as it was a moment ago, to be finished and given to [`Table::scanned`].
+    /// Starts an eventually consistent scan of the whole table; complete it and pass it to [`Table::scanned`].
     pub(crate) fn scan(&self) -> ScanFluentBuilder {
         self.aws().client.scan().table_name(&self.name)
     }

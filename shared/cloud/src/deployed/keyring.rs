@@ -1,7 +1,7 @@
-//! The keys in the stack's secrets: read, changed one by one, taken out again. What else is in a secret stays as it is.
+//! The keys in the stack's secrets: read, set and removed one by one. Other content of a secret stays unchanged.
 //!
-//! Two people who change the same secret at the same moment can lose the earlier change: Secrets Manager has no
-//! condition on a write.
+//! If two people change the same secret at the same moment, the earlier change can be lost: Secrets Manager has no
+//! conditional write.
 
 use aws_sdk_secretsmanager::Client;
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use super::{CALL_MS_MAX, Deployed, told};
 use crate::aws::Bounded;
 use crate::secrets::Secret;
 
-/// What one of the stack's secrets holds: a flat object.
+/// Content of one of the stack's secrets: a flat object.
 pub struct Keyring {
     aws: Bounded<Client>,
     arn: String,
@@ -47,31 +47,31 @@ impl Deployed {
 }
 
 impl Keyring {
-    /// A key; nothing if it is not there or empty.
+    /// A key; `None` if missing or empty.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<Secret> {
         let value = self.values.get(name)?.as_str()?;
         (!value.is_empty()).then(|| Secret::from(value.to_owned()))
     }
 
-    /// Puts a key in; true if that changes something. Nothing is written yet.
+    /// Sets a key; true if that changes anything. Nothing is written yet.
     pub fn set(&mut self, name: &str, value: &Secret) -> bool {
         let value = Value::String(value.expose().to_owned());
         self.values.insert(name.to_owned(), value.clone()) != Some(value)
     }
 
-    /// Takes a key out; true if it was there. Nothing is written yet.
+    /// Removes a key; true if it existed. Nothing is written yet.
     pub fn forget(&mut self, name: &str) -> bool {
         self.values.remove(name).is_some()
     }
 
-    /// Writes what was changed.
+    /// Writes the changes.
     ///
     /// # Errors
     /// What is missing and what to do; never a part of a value.
     pub async fn save(&self) -> Result<(), String> {
         let text = Value::Object(self.values.clone()).to_string();
-        // A repeat of the command must not make a second version either, as the SDK's own token would.
+        // A repeat of the command must not create a second version, as the SDK's own token would.
         let token = bobbin_core::base::ids::digest(&["keyring", &self.arn, &text])[..32].to_owned();
         let put = self.aws.client.put_secret_value();
         let put = put.secret_id(&self.arn).secret_string(text).client_request_token(token);

@@ -1,4 +1,4 @@
-//! A message that is put into a queue and taken out again, so that a record of it can be given to a function by hand.
+//! Sends a message to a queue and receives it again, so that its record can be passed to a function by hand.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,22 +7,22 @@ use aws_sdk_sqs::types::MessageSystemAttributeName;
 
 use super::{CALL_MS_MAX, Deployed, told};
 
-/// Looks for the message, which may stand behind others.
+/// Receive calls for the message, which may wait behind others.
 const POLLS_MAX: u32 = 20;
-/// Between two of them.
+/// Pause between two receive calls.
 const POLL_PAUSE: Duration = Duration::from_millis(100);
-/// Most that SQS gives out at once.
+/// Most messages that SQS returns at once.
 const BATCH_MAX: i32 = 10;
-/// What the credentials need.
+/// Permissions that the credentials need.
 const ACTIONS: &str =
     "sqs:SendMessage, sqs:ReceiveMessage and sqs:ChangeMessageVisibility on the stack's queues";
 
 /// A delivery of a message.
 #[derive(Debug, Clone)]
 pub struct ReceivedMessage {
-    /// SQS's own id of it.
+    /// SQS's message id.
     pub message_id: String,
-    /// Names this delivery of it, and no later one.
+    /// Identifies this delivery, and no later one.
     pub receipt_handle: String,
     /// The body as it was sent.
     pub body: String,
@@ -33,11 +33,11 @@ pub struct ReceivedMessage {
 }
 
 impl Deployed {
-    /// Puts a body into a FIFO queue and takes that message out again, hidden for `held_seconds`. What else comes out is
-    /// put back.
+    /// Sends a body to a FIFO queue and receives that message again, hidden for `held_seconds`. Other messages that are
+    /// received are put back.
     ///
     /// # Errors
-    /// What is missing and what to do; that somebody else was quicker.
+    /// What is missing and what to do; or that another consumer received it first.
     pub async fn send_and_receive(
         &self,
         queue_url: &str,

@@ -36,7 +36,7 @@ struct Recorded {
     call: Arc<Mutex<Option<(HeaderMap, String)>>>,
 }
 
-/// An endpoint that answers alike, and what it was asked.
+/// An endpoint that always gives the same answer, and a record of its requests.
 async fn answering(status: u16, body: &str) -> Recorded {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());

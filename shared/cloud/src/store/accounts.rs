@@ -1,5 +1,5 @@
-//! In which account of each provider the stack's sandboxes are: one item a provider (`thread = "provider:<name>"`,
-//! `item = "account"`), `account` (JSON) and `version`, written by condition only.
+//! The provider account that holds the stack's sandboxes: one item per provider (`thread = "provider:<name>"`,
+//! `item = "account"`), `account` (JSON) and `version`, written only by condition.
 
 use std::collections::HashMap;
 
@@ -12,20 +12,20 @@ use crate::aws::table::{Item, Write, n, number, s, text};
 
 const ACCOUNT: &str = "account";
 
-/// What is on record, and what the next write of it rests on.
+/// The stored account, and the version on which its next write is conditioned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct KeptAccount {
-    /// What is on record.
+    /// The stored record.
     pub record: AccountRecord,
     unknown: UnknownFields,
     version: u64,
 }
 
 impl Store {
-    /// What is on record of a provider's account, read consistently.
+    /// Reads the stored account of a provider consistently.
     ///
     /// # Errors
-    /// [`StoreError`]. What cannot be read is an error: it may say that nothing is to be given up.
+    /// [`StoreError`]. An unreadable record is an error: it may say that nothing is to be given up.
     pub async fn account(&self, provider: &str) -> Result<Option<KeptAccount>, StoreError> {
         let items = self.read([key(provider)]).await?;
         let Some(item) = items.first() else {
@@ -39,7 +39,7 @@ impl Store {
         Ok(Some(KeptAccount { record, unknown, version }))
     }
 
-    /// Puts it on record in the place of what was read. False: somebody else wrote first.
+    /// Stores the account over the version that was read. False: another worker wrote first.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,9 +1,8 @@
-//! Calls of the tools that go on: an item for each bearer's sandbox in a partition of its own (`thread = "tools:<sandbox>"`,
-//! `item = "calls"`), so that the function that serves the tools, whose role may write there and nowhere else, cannot touch
-//! anything that counts.
+//! Tool calls in progress: an item for each bearer's sandbox in a separate partition (`thread = "tools:<sandbox>"`,
+//! `item = "calls"`). The function that serves the tools may write only there, so it cannot touch any record.
 //!
-//! An attribute each (`place#<n>`) says until when a place is taken, also where whoever took it never says that it is over.
-//! `expires_at` lets the table forget the item.
+//! Each place has an attribute (`place#<n>`) that says until when it is taken, in case its holder never releases it.
+//! After `expires_at` the table deletes the item.
 
 use std::collections::HashMap;
 
@@ -15,10 +14,10 @@ use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, number, s};
 
 const CALLS: &str = "calls";
-/// The item stays so long after its last call.
+/// Seconds that the item is kept after its last call.
 const KEPT_S: u64 = 3_600;
 
-/// A place among the calls, until it is given back.
+/// A place among the concurrent calls, held until it is released.
 #[derive(Debug)]
 pub struct HeldCall {
     sandbox: SandboxKey,
@@ -27,7 +26,7 @@ pub struct HeldCall {
 }
 
 impl Store {
-    /// Takes a place for a call. None: as many go on as may.
+    /// Takes a place for a call. `None`: the maximum of concurrent calls is reached.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -50,7 +49,7 @@ impl Store {
                 .value(":until", n(until_ms))
                 .value(":expires", n(until_ms / 1_000 + KEPT_S))
                 .value(":now", n(now_ms));
-            // Another call may have been first with it since it was read.
+            // Another call may have taken it since it was read.
             if self.table.write(update).await? {
                 let sandbox = sandbox.clone();
                 return Ok(Some(HeldCall { sandbox, place, until_ms }));
@@ -59,7 +58,7 @@ impl Store {
         Ok(None)
     }
 
-    /// Gives a call's place back.
+    /// Releases a call's place.
     ///
     /// # Errors
     /// [`StoreError`].

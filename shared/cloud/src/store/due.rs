@@ -1,9 +1,10 @@
-//! The index of what is due: threads with a turn, and sandboxes that are to be paused or deleted.
+//! The index of due work: threads with a turn, and sandboxes to be paused or deleted.
 //!
-//! Of one group at most one sweep is out, however long nobody works on it. The sweeper marks the record's item before it sends
-//! one: `sweep` is that message's id, and `due_at`, the place in the index, moves forward: for moments until the queue has it, and
-//! as far as `swept` says from then on. A record that is written meanwhile keeps that place, and its own due time in `armed`, to
-//! which whoever has done the sweep takes the place back. So a sweeper that dies in between says the same sweep again.
+//! At most one sweep of a group is outstanding, however long it stays unprocessed. The sweeper marks the record's item
+//! before it sends one: `sweep` is that message's id, and `due_at`, the position in the index, moves forward: by
+//! moments until the queue has the message, then to the time in `swept`. A record that is written meanwhile keeps that
+//! position, and stores its own due time in `armed`; when the sweep is done, the position returns to it. So if a
+//! sweeper dies in between, the same sweep is sent again.
 
 use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey, TurnId};
 
@@ -16,14 +17,13 @@ pub const DUE_SHARDS: u8 = 16;
 /// Pages (of 1 MB) of one shard that are read to find threads whose sandbox has vanished; the rest is left to their due
 /// times.
 const ARMED_PAGES_MAX: usize = 20;
-/// Threads that one look at a shard returns; the next tick sees the rest.
+/// Most threads that one read of a shard returns; the next tick gets the rest.
 pub const DUE_PAGE: i32 = 500;
 /// The sparse index of what is due.
 const DUE: &str = "due";
 
 impl Store {
-    /// What of one shard is due, with its due time: a thread, or the group of a sandbox. A hint: the index lags behind the
-    /// records.
+    /// Due threads or sandbox groups of one shard, with their due times. A hint: the index lags behind the records.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -48,9 +48,9 @@ impl Store {
         Ok(page.items.iter().filter_map(read).collect())
     }
 
-    /// Marks that a sweep with this id is about to be sent to a group that was found due then; it is due again at
-    /// `again_at_ms`. The id to send it with, which is the one of before where that may not have been sent; none: by now
-    /// something else is due there, or nothing.
+    /// Marks that a sweep with this id is about to be sent to a group that was due at the given time; it is due again
+    /// at `again_at_ms`. Returns the id to send, which is the previous one if that may not have been sent. `None`: by
+    /// now something else is due there, or nothing.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -80,8 +80,8 @@ impl Store {
         Ok(Some(id.into()))
     }
 
-    /// Marks that the queue has this sweep: no other is sent before that time, unless it is done before. One that is done
-    /// already leaves no mark.
+    /// Marks that the queue has this sweep: no other is sent before that time, unless it is done earlier. If it is
+    /// already done, no mark is left.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -102,12 +102,12 @@ impl Store {
         Ok(())
     }
 
-    /// Takes the mark of this sweep away: what is due by the record is due again.
+    /// Removes the mark of this sweep: the record's own due time applies again.
     ///
     /// # Errors
     /// [`StoreError`].
     pub async fn sweep_is_done(&self, group: &ThreadKey, id: &TurnId) -> Result<(), StoreError> {
-        // Of a record of which nothing is due the number stands there without a shard, and is in no index.
+        // If nothing is due for the record, the number remains without a shard, and is in no index.
         let write = Write::update(
             item_of(group),
             "SET #due = if_not_exists(#armed, :never) REMOVE #sweep, #swept",
@@ -124,8 +124,8 @@ impl Store {
         Ok(())
     }
 
-    /// The sandboxes of one shard that are to be paused or deleted at some time: all that are there and in use by none. A hint
-    /// too.
+    /// Sandboxes of one shard that are to be paused or deleted at some time: all that exist and are not in use. Also a
+    /// hint.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -134,7 +134,7 @@ impl Store {
         Ok(items.iter().filter_map(sandbox).collect())
     }
 
-    /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. A hint too.
+    /// Threads of one shard that have a sandbox by their records: everything in the due index, due or not. Also a hint.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -142,7 +142,7 @@ impl Store {
         self.armed_of(shard, "").await
     }
 
-    /// Those of them whose key begins so: with a tenant, or with a tenant and a channel.
+    /// Like [`Self::armed`], but only threads whose key begins with `prefix`: a tenant, or a tenant and a channel.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -180,12 +180,12 @@ impl Store {
     }
 }
 
-/// Where that stands of which a sweep of this group is.
+/// Key of the item that a sweep of this group is about.
 fn item_of(group: &ThreadKey) -> Item {
     if group.is_conversation() { key(group, SESSION) } else { sandbox_key(&group.sandbox()) }
 }
 
-/// The sandbox whose record an item of the index stands for; none: it is a thread's.
+/// The sandbox whose record an index item stands for; `None` if it is a thread's.
 fn sandbox(item: &Item) -> Option<SandboxKey> {
     if text(item, ITEM)? != SANDBOX {
         return None;

@@ -1,4 +1,4 @@
-//! The flags of the control lane: an attribute each beside the thread's record, so that they conflict with no write of it.
+//! The control flags: one attribute each beside the thread's record, so that they conflict with no write of it.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,7 @@ const NOW: &str = "now#";
 const STOP_ALL: &str = "stop_all#";
 
 impl Store {
-    /// Sets a cancel flag for a turn. The first one stands.
+    /// Sets a cancel flag for a turn. The first one is kept.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -34,7 +34,8 @@ impl Store {
         self.mark(thread, &format!("{CANCEL}{turn}"), flag_text(by)).await.map(|_| ())
     }
 
-    /// Cancels everything of the thread that was accepted up to then, also what is not announced yet; once a control message.
+    /// Cancels everything of the thread that was accepted up to then, including work that is not announced yet; once
+    /// per control message.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -47,7 +48,7 @@ impl Store {
         self.mark(thread, &format!("{STOP_ALL}{control}"), flag_text(all)).await.map(|_| ())
     }
 
-    /// Settles an ask; false if somebody was first.
+    /// Settles an ask; false if another decision came first.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -60,8 +61,8 @@ impl Store {
         self.mark(thread, &format!("{ASK}{ask}"), flag_text(settlement)).await
     }
 
-    /// Flags a prompt as waiting, if the record is still at this version (0: none is stored): so it cannot have begun
-    /// meanwhile. False if it is not.
+    /// Flags a prompt as waiting if the record is still at this version (0: none is stored), so that it cannot have
+    /// begun meanwhile. False if the version differs.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -79,8 +80,8 @@ impl Store {
         Ok(self.table.write(update).await?)
     }
 
-    /// Flags a waiting prompt as one that shall be sent into the running turn: only beside the flag that says that it waits,
-    /// so that none is left behind of a turn that has begun. False if it does not wait any more, or is marked already.
+    /// Flags a waiting prompt to be sent into the running turn. Requires the waiting flag, so that no flag is left
+    /// behind for a turn that has begun. False if the prompt no longer waits, or is already marked.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -108,8 +109,8 @@ impl Store {
         self.stands(thread, name, value?, update).await
     }
 
-    /// Whether the flag of this update stands. One whose answer was lost is repeated by the SDK and then told that
-    /// somebody was first: who that was is looked up, because it may have been this very flag.
+    /// Whether the flag of this update is set. If its answer was lost, the SDK repeats the write and then sees a failed
+    /// condition; so the stored flag is read, because it may be this very flag.
     async fn stands(
         &self,
         thread: &ThreadKey,
@@ -127,8 +128,7 @@ impl Store {
     }
 }
 
-/// The control flags beside a record. One that is damaged is none, as it always was; one of a newer shape is no flag that can be
-/// passed over.
+/// The control flags beside a record. A damaged one is ignored, as always; one of a newer shape must not be ignored.
 pub(super) fn flags(item: &Item) -> Result<ControlFlags, StoreError> {
     let mut flags = ControlFlags::default();
     for (name, value) in item {

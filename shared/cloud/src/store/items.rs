@@ -1,4 +1,4 @@
-//! What the items of threads and sandboxes look like: their keys, their attributes, and the writes that make them.
+//! Layout of the items of threads and sandboxes: keys, attributes, and the writes that create them.
 
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::protocol::ports::Loaded;
@@ -18,11 +18,11 @@ use super::sandboxes::of_group;
 use super::{StoreError, tenant};
 use crate::aws::table::{Item, Write, n, s, text};
 
-/// The write of a thread's record in the place of the one of version `expected`.
+/// Write of a thread's record over version `expected`.
 pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
     let stored = Session { version: expected + 1, ..session.clone() };
     let stale = names(stale);
-    // What an item of shape 1 had besides.
+    // Attributes that only items of shape 1 had.
     let mut removed = vec!["#phase".to_owned()];
     removed.extend((0..stale.len()).map(|index| format!("#m{index}")));
     let thread = &stored.thread;
@@ -36,7 +36,7 @@ pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlag
     write.if_version(expected)
 }
 
-/// The same of a sandbox's.
+/// Write of a sandbox's record over version `expected`.
 pub(super) fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expected: u64) -> Write {
     let stored = SandboxRecord { version: expected + 1, ..record.clone() };
     let due = (sandbox.due_shard(), stored.due_at_ms);
@@ -47,8 +47,8 @@ pub(super) fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expect
         .if_version(expected)
 }
 
-/// Sets what every record has beside itself: version, tenant, and while something is due its place in the index of that;
-/// what else is `set` and `removed`.
+/// Sets the attributes that every record has: version, tenant, and its position in the due index while something is
+/// due; plus the given `set` and `removed`.
 fn write_of(
     key: Item,
     (record, version): (String, u64),
@@ -66,7 +66,7 @@ fn write_of(
     if !removed.is_empty() {
         expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
     }
-    // What `#version` stands for comes with the condition.
+    // `#version` is defined by the condition.
     let write = Write::update(key, expression)
         .name("#record", "record")
         .name("#tenant", "tenant")
@@ -109,10 +109,10 @@ pub(super) fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -
     Some(item)
 }
 
-/// A thread's record, if there is one, and the control flags beside it.
+/// A thread's record, if it exists, and its control flags.
 pub(super) type Stored = (Option<Session>, ControlFlags);
 
-/// What was read of a thread.
+/// The loaded state of a thread.
 pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
     if !thread.is_conversation() {
@@ -131,7 +131,7 @@ pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, Store
             _ => loaded.in_ledger = true,
         }
     }
-    // What was made in the sandbox's own group can be there before its thread has a record.
+    // A sandbox created in its own group can exist before its thread has a record.
     if loaded.session.is_none()
         && let Some(item) = sandbox
     {
@@ -143,7 +143,7 @@ pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, Store
     Ok(loaded)
 }
 
-/// What the item of a thread holds: without a version there is no record, only control flags.
+/// Content of a thread's item: without a version there is no record, only control flags.
 fn record(item: &Item, sandbox: Option<&Item>) -> Result<Stored, StoreError> {
     let stored = item.contains_key("version").then(|| {
         let sandbox = sandbox.map(record_of).transpose()?;

@@ -1,4 +1,4 @@
-//! Where things stand in the table: keys, and the names of items and attributes.
+//! Layout of the table: keys, and the names of items and attributes.
 
 use std::collections::HashMap;
 
@@ -15,25 +15,25 @@ pub(super) const TURN: &str = "turn#";
 pub(super) const ENTRY: &str = "entry";
 pub(super) const DIFF: &str = "diff#";
 pub(super) const PATCH: &str = "patch";
-/// An item's place in the index of what is due; what that is by the record alone; the sweep that is out; and until when no
-/// other is said.
+/// Position of an item in the due index; its due time by the record alone; the outstanding sweep; and until when no
+/// other is sent.
 pub(super) const DUE_AT: &str = "due_at";
 pub(super) const ARMED: &str = "armed";
 pub(super) const SWEEP: &str = "sweep";
 pub(super) const SWEPT: &str = "swept";
-/// Items of a thread that are read for its record: its own and its sandbox's.
+/// Items that are read for a thread's record: its own and its sandbox's.
 pub(super) const ITEMS_A_RECORD: usize = 2;
 
 pub(super) fn key(thread: &ThreadKey, item: &str) -> Item {
     HashMap::from([("thread".to_owned(), s(thread.to_string())), (ITEM.to_owned(), s(item))])
 }
 
-/// Where a sandbox's record is.
+/// Key of a sandbox's record.
 pub(super) fn sandbox_key(sandbox: &SandboxKey) -> Item {
     HashMap::from([("thread".to_owned(), s(sandbox.to_string())), (ITEM.to_owned(), s(SANDBOX))])
 }
 
-/// Where a thread's record and its sandbox's are.
+/// Keys of a thread's record and its sandbox's.
 pub(super) fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
     [key(thread, SESSION), sandbox_key(&thread.sandbox())]
 }

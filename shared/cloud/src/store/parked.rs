@@ -1,11 +1,12 @@
-//! What the delivery that gave a turn's message back left for the next one: an item of its own beside the record
-//! (`item = "parked"`), because every look writes it, and an item as large as a record costs as many units as that has KB.
+//! State that a delivery saves for the next one when it returns a turn's message to the queue. It is a separate item
+//! beside the record (`item = "parked"`), because every poll writes it, and writing an item costs as many units as it
+//! has KB.
 //!
-//! Beside it stands the receipt by which the queue knows the waiting message, so that whoever wants the thread looked at
-//! can have it come at once. The table forgets the item after a day: a receipt is worth nothing after twelve hours.
+//! The item also holds the receipt of the waiting message, so that others can make it visible at once. The table
+//! deletes the item after a day: a receipt is worthless after twelve hours.
 //!
-//! Whoever has set a flag says so here as well, and is answered with what was left. Both writes are of one item, so one of
-//! them is the first: either the delivery that leaves something hears that it is wanted, or who wants it finds the receipt.
+//! A writer of a flag also notes it here, and gets the saved state in return. Both writes are to one item, so one of
+//! them is first: either the delivery learns that a poll is wanted, or the writer of the flag finds the receipt.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::records::parked::Parked;
@@ -16,26 +17,26 @@ use super::{Store, StoreError};
 use crate::aws::table::{Item, Write, n, s, text};
 
 const RECEIPT: &str = "receipt";
-/// By what a nudge for the turn is known.
+/// Attribute with the mark of the turn's nudge.
 const NUDGE: &str = "nudge";
-/// Since when somebody wants the thread looked at, whom no delivery has heard yet.
+/// Attribute with the time of a request to poll that no delivery has seen yet.
 const WANTED: &str = "wanted";
 const KEPT_MS: u64 = 24 * 60 * 60_000;
 
-/// What came of leaving something for the next delivery.
+/// Result of saving state for the next delivery.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Left {
-    /// It was left, and nobody has said anything since the last time.
+    /// Saved; no flag was set since the last time.
     Quiet,
-    /// It was left, and somebody has set a flag since the last time.
+    /// Saved; a flag was set since the last time.
     Wanted,
-    /// A delivery that came later has left something of the same turn: it was not left.
+    /// Not saved: a later delivery has already saved state of the same turn.
     Overtaken,
 }
 
 impl Store {
-    /// Leaves this for the next delivery, unless one that came later has left something of the same turn; with the receipt of
-    /// the message, and the mark of the turn's nudge (empty: none is taken).
+    /// Saves this for the next delivery, unless a later delivery has already saved state of the same turn; with the
+    /// receipt of the message, and the mark of the turn's nudge (empty: nudges are not accepted).
     ///
     /// # Errors
     /// [`StoreError`].
@@ -73,7 +74,8 @@ impl Store {
         })
     }
 
-    /// Says that somebody has set a flag of this thread. What was left of its turn last, with the receipt of its message.
+    /// Notes that a flag of this thread was set. Returns the last saved state of its turn, with the receipt of its
+    /// message.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -94,7 +96,8 @@ impl Store {
         Ok(item.and_then(|item| Some((parked(&item)?, text(&item, RECEIPT)?.to_owned()))))
     }
 
-    /// What was left of the thread's turn last, with the receipt of its message, for a nudge with this mark. Nothing is written.
+    /// The last saved state of the thread's turn, with the receipt of its message, for a nudge with this mark. Writes
+    /// nothing.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -103,7 +106,7 @@ impl Store {
         thread: &ThreadKey,
         mark: &str,
     ) -> Result<Option<(Parked, String)>, StoreError> {
-        // By the names of these attributes alone may ingress read an item of a thread's (`IngressRole` of the template).
+        // Ingress may read an item of a thread only by naming these attributes (`IngressRole` of the template).
         let own = [ITEM, PARKED, RECEIPT, NUDGE];
         let found = self.table.get_of(key(thread, PARKED), &own).await?;
         let found = found.filter(|item| text(item, NUDGE) == Some(mark));
@@ -115,7 +118,7 @@ const fn expires_at_ms(at_ms: Ms) -> Ms {
     at_ms + KEPT_MS
 }
 
-/// What an item holds. One that cannot be read counts as none: the next delivery looks as if for the first time.
+/// Content of an item. An unreadable one counts as missing: the next delivery polls as if for the first time.
 pub(super) fn parked(item: &Item) -> Option<Parked> {
     debug_assert_eq!(text(item, ITEM), Some(PARKED));
     let (parked, _) = schema::read(Shape::Parked, text(item, PARKED)?).ok()?;

@@ -1,8 +1,8 @@
 //! Sandboxes apart from the threads that work in them: their records by key, and the names that people gave them.
 //!
-//! The names of a tenant are one item (`thread = "tenant:<tenant>"`, `item = "names"`), an attribute each
-//! (`name#<name>`) that holds the sandbox's key: one read shows them all, and a name is given and taken by condition on its
-//! attribute alone, in one transaction with the records.
+//! The names of a tenant are one item (`thread = "tenant:<tenant>"`, `item = "names"`), with an attribute per name
+//! (`name#<name>`) that holds the sandbox's key. One read returns them all, and a name is assigned and released by a
+//! condition on its attribute alone, in one transaction with the records.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -15,12 +15,12 @@ use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, record_keys, record_of, sandb
 use super::{ITEMS_MAX, Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 
-/// The item of a tenant's names, and what stands before each of them there.
+/// The item of a tenant's names, and the prefix of each name in it.
 const NAMES: &str = "names";
 const NAME: &str = "name#";
 
 impl Store {
-    /// Whose name that is in the tenant, read consistently.
+    /// The sandbox with this name in the tenant, read consistently.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -34,7 +34,7 @@ impl Store {
         Ok(found.map(|(_, key)| key))
     }
 
-    /// All names of a tenant, in their order, read consistently: an item holds some thousand.
+    /// All names of a tenant, sorted, read consistently: an item holds some thousand.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -54,7 +54,7 @@ impl Store {
         Ok(names)
     }
 
-    /// The records of these sandboxes, read consistently: what is missing is told from what cannot be read.
+    /// The records of these sandboxes, read consistently; missing and unreadable records are distinguished.
     ///
     /// # Errors
     /// [`StoreError`], when none could be read.
@@ -65,7 +65,7 @@ impl Store {
         let all: Vec<&SandboxKey> = keys.iter().collect();
         let mut found: BTreeMap<SandboxKey, Vec<Item>> = BTreeMap::new();
         for some in all.chunks(ITEMS_MAX / ITEMS_A_RECORD) {
-            // A record of before there were two is in its thread's.
+            // A record from before the split is in its thread's item.
             let wanted = some.iter().flat_map(|key| record_keys(key.thread()));
             for item in self.read(wanted).await? {
                 if let Some(key) = text(&item, "thread").and_then(|key| key.parse().ok()) {
@@ -77,7 +77,7 @@ impl Store {
         Ok(keys.iter().map(of).collect())
     }
 
-    /// The same of one.
+    /// The record of one sandbox.
     ///
     /// # Errors
     /// [`StoreError`], also when it cannot be read.
@@ -89,13 +89,13 @@ impl Store {
         Ok(read.into_values().next().transpose()?.flatten())
     }
 
-    /// The record of this sandbox, where there is one.
+    /// The record of this sandbox, if it exists.
     pub(super) async fn sandbox(&self, key: &SandboxKey) -> Result<SandboxRecord, StoreError> {
         let items = self.read([sandbox_key(key)]).await?;
         Ok(record(Some(&items))?.unwrap_or_default())
     }
 
-    /// The records of the sandboxes that these threads work in, where that is not their own, in their places.
+    /// For threads that work in another sandbox than their own, puts that one's record in its place.
     pub(super) async fn follow_links<'a>(
         &self,
         sessions: impl Iterator<Item = &'a mut Session>,
@@ -108,7 +108,7 @@ impl Store {
         let keys = linked.iter().map(|session| session.sandbox_key()).collect();
         let mut read = self.sandboxes(&keys).await?;
         for session in &mut linked {
-            // One that cannot be read is as one that is not there: whoever writes it loses the condition.
+            // An unreadable record counts as missing: a write of it fails its condition.
             let found = read.get_mut(&session.sandbox_key());
             let found = found.map(|found| found.clone()).transpose()?.flatten();
             session.sandbox = found.unwrap_or_default();
@@ -117,20 +117,20 @@ impl Store {
     }
 }
 
-/// The record that is in these items of a sandbox's key.
+/// The record in the items of a sandbox's key.
 fn record(items: Option<&Vec<Item>>) -> Result<Option<SandboxRecord>, StoreError> {
     let Some(items) = items else { return Ok(None) };
     let item = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
     item.map(|item| Ok(SandboxRecord::decode(record_of(item)?)?)).transpose()
 }
 
-/// What stands in a group of a sandbox: no thread, and the sandbox's record where there is one.
+/// Content of a sandbox's group: no thread, and the sandbox's record if it exists.
 pub(super) fn of_group(group: &ThreadKey, items: &[Item]) -> Result<Option<Session>, StoreError> {
     let found = record(Some(&items.to_vec()))?;
     Ok(found.map(|sandbox| Session { sandbox, ..Session::new(group.clone(), 0) }))
 }
 
-/// The write by which a sandbox gets a name or gives it up, on condition that nobody else has it.
+/// The write that gives a sandbox a name or releases it, on condition that no other sandbox has it.
 pub(super) fn name_write(write: &NameWrite) -> Write {
     let change =
         if write.released { "REMOVE #name" } else { "SET #name = :key, #tenant = :tenant" };

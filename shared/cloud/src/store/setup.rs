@@ -1,8 +1,8 @@
-//! Links by which keys are entered: an item each in a partition of its own (`thread = "setup:<id>"`, `item = "setup"`), so that
-//! ingress, whose role may write there and nowhere else, cannot touch anything that counts.
+//! Links for entering keys: an item each in a separate partition (`thread = "setup:<id>"`, `item = "setup"`). Ingress
+//! may write only there, so it cannot touch any record.
 //!
-//! `setup` (JSON) and `until_ms` are written with the link; `sealed` and `entered_at_ms` by the first who enters something, by
-//! condition. `expires_at` lets the table forget it.
+//! `setup` (JSON) and `until_ms` are written with the link; `sealed` and `entered_at_ms` by the first entry, by
+//! condition. After `expires_at` the table deletes the item.
 
 use std::collections::HashMap;
 
@@ -18,12 +18,13 @@ const SETUP: &str = "setup";
 const SEALED: &str = "sealed";
 const ENTERED: &str = "entered_at_ms";
 const UNTIL: &str = "until_ms";
-/// The item stays so long after the link's end, for the check of what was entered, which may have to wait for the provider.
+/// Seconds that the item is kept after the link's end, for the check of the entered key, which may have to wait for the
+/// provider.
 const KEPT_S: u64 = 3_600;
 
 impl Store {
-    /// Stores a link under its id, unless it is there: a repeat leaves what has become of it alone. With `sealed`, something was
-    /// entered with it at once.
+    /// Stores a link under its id, unless it exists: a repeat leaves its state alone. With `sealed`, a key was entered
+    /// together with it.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -49,7 +50,7 @@ impl Store {
         Ok(())
     }
 
-    /// Reads a link consistently, if there is one.
+    /// Reads a link consistently, if it exists.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -68,7 +69,7 @@ impl Store {
         }))
     }
 
-    /// Enters something sealed with a link. False: somebody has entered something with it, or its time is over.
+    /// Stores a sealed key with a link. False: the link was already used, or has expired.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -83,12 +84,12 @@ impl Store {
         if self.table.write(update).await? {
             return Ok(true);
         }
-        // A write whose answer was lost is repeated, and finds itself.
+        // A write whose answer was lost is repeated, and finds its own result.
         let found = self.link(id).await?;
         Ok(found.is_some_and(|found| found.sealed.as_deref() == Some(sealed)))
     }
 
-    /// Takes back what was entered, if it is still this: nobody was told of it, so the link is open again.
+    /// Removes the entered key, if it is still this one: nobody was told of it, so the link is open again.
     ///
     /// # Errors
     /// [`StoreError`].

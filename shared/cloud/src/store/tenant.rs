@@ -1,8 +1,8 @@
-//! The two items of a tenant: its settings, written by condition only, and its catalogue, where the last write wins.
+//! The two items of a tenant: its settings, written only by condition, and its catalogue, where the last write wins.
 //!
-//! They stand in a partition of their own (`thread = "tenant:<tenant>"`, `item = "settings"` or `"catalogue"`), each as
-//! JSON in an attribute of the same name, the settings with their `version` beside it. Neither has a due time, so the
-//! sweeper's index never holds one, nor an end, so the table never forgets one.
+//! They are in a separate partition (`thread = "tenant:<tenant>"`, `item = "settings"` or `"catalogue"`), each as JSON
+//! in an attribute of the same name, the settings with their `version` beside it. Neither has a due time, so the
+//! sweeper's index never holds one; neither expires, so the table never deletes one.
 
 use bobbin_core::base::ids::Tenant;
 use std::collections::HashMap;
@@ -21,17 +21,17 @@ pub(super) const SETTINGS: &str = "settings";
 const CATALOGUE: &str = "catalogue";
 
 impl Store {
-    /// The settings of a tenant, read consistently; those of a tenant that has none are the default ones.
+    /// The settings of a tenant, read consistently; the defaults if it has none.
     ///
     /// # Errors
-    /// [`StoreError`]. Settings that cannot be read are an error: they may say who is to be kept out.
+    /// [`StoreError`]. Unreadable settings are an error: they may deny access to somebody.
     pub async fn settings(&self, tenant: &Tenant) -> Result<Settings, StoreError> {
         let stored = self.tenant_item(tenant, SETTINGS).await?;
         stored.map_or_else(|| Ok(Settings::default()), |item| settings(&item))
     }
 
     /// Writes the settings if the stored ones are still of version `expected` (0: none are stored), as version
-    /// `expected + 1`; false if somebody else wrote first.
+    /// `expected + 1`; false if another write came first.
     ///
     /// # Errors
     /// [`StoreError`]; the write may or may not have happened, and the version tells.
@@ -49,7 +49,7 @@ impl Store {
         Ok(self.table.write(put).await?)
     }
 
-    /// The catalogue of a tenant; one that has none offers nothing.
+    /// The catalogue of a tenant; empty if it has none.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -64,8 +64,8 @@ impl Store {
         }
     }
 
-    /// Writes the catalogue, whatever stands there, unless it is of a newer shape than this worker reads: it holds
-    /// suggestions, and the next turn mends what two workers took from each other.
+    /// Overwrites the catalogue, unless the stored one has a newer shape than this worker reads: it holds suggestions,
+    /// and the next turn repairs what two concurrent writes lost.
     ///
     /// # Errors
     /// [`StoreError`].

@@ -1,5 +1,5 @@
-//! Whole views of the table, for who runs the stack: every thread, and everything of one thread. Bounded pages; nothing
-//! here is on the path of a message.
+//! Whole views of the table, for the operator: every thread, and everything of one thread. Bounded pages; nothing here
+//! is on the path of a message.
 
 use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_core::base::ids::ThreadKey;
@@ -11,25 +11,25 @@ use super::layout::{DIFF, ITEM, SESSION, TURN, key};
 use super::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
 use crate::aws::table::{Item, Write, s, text};
 
-/// Pages (of 1 MB) of the table that one look reads.
+/// Most pages (of 1 MB) of the table that one call reads.
 const SCAN_PAGES_MAX: usize = 200;
-/// Pages (of 1 MB) of one thread: a month of it.
+/// Most pages (of 1 MB) of one thread: about a month of it.
 const THREAD_PAGES_MAX: usize = 500;
 
 /// A part of all threads.
 #[derive(Debug, Default)]
 pub struct Page {
-    /// Their records, with the control flags beside them.
+    /// Their records, with their control flags.
     pub threads: Vec<(Session, ControlFlags)>,
-    /// Those whose record cannot be read.
+    /// Threads whose record cannot be read.
     pub unreadable: Vec<String>,
     /// Where the next page begins, if there is one.
     pub next: Option<ThreadKey>,
 }
 
 impl Store {
-    /// Every thread that has something alive by its record: a sandbox, or a turn. In the order of their keys; a hint, as
-    /// the index lags.
+    /// Every thread that has a live sandbox or turn by its record, in the order of their keys; a hint, as the index
+    /// lags.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -43,8 +43,8 @@ impl Store {
         Ok(threads)
     }
 
-    /// Records of all threads, those without a sandbox too, in the table's own order, from after a thread on. Ends after
-    /// `threads_max`, or when so much of the table was read that there should be a pause.
+    /// Records of all threads, including those without a sandbox, in the table's own order, starting after a thread.
+    /// Ends after `threads_max`, or when enough of the table was read that there should be a pause.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -95,7 +95,7 @@ impl Store {
         Ok(page)
     }
 
-    /// Every item of a thread as it is stored, as JSON: texts and numbers by their names, and what holds JSON as that.
+    /// Every item of a thread as stored, as JSON: texts and numbers by name, and JSON attributes parsed.
     ///
     /// # Errors
     /// [`StoreError`].
@@ -104,7 +104,7 @@ impl Store {
         Ok(items.iter().map(plain).collect())
     }
 
-    /// Deletes what the ledger holds of a thread: its turns and what they changed. Says how many items those were.
+    /// Deletes the ledger of a thread: its turns and their changes. Returns the number of deleted items.
     ///
     /// # Errors
     /// [`StoreError`]; a repeat deletes the rest.

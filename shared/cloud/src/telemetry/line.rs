@@ -32,7 +32,7 @@ where
             let Ok(said) = serde_json::from_str::<Map<String, Value>>(said) else {
                 continue;
             };
-            // From the inside out: what an inner span says counts.
+            // From the inside out: an inner span takes precedence.
             for (name, value) in said {
                 fields.0.entry(name).or_insert(value);
             }
@@ -120,7 +120,7 @@ mod tests {
         }
     }
 
-    /// The lines without the time, which must be there.
+    /// The lines without the time, which must be present.
     fn lines(log: impl FnOnce()) -> Vec<Value> {
         let written = Written::default();
         let layer = tracing_subscriber::fmt::layer()

@@ -1,11 +1,11 @@
-//! The breaker of a provider: when many calls find it out of order, everybody leaves it alone for a while, and then one
-//! caller looks whether it is back.
+//! The breaker of a provider: when many calls fail, all callers leave the provider alone for a while; then one caller
+//! probes whether it is back.
 //!
-//! Promised: it opens only after [`BreakerLimits::failures`] outages within [`BreakerLimits::window_ms`], whoever saw
-//! them; while it is open nobody is admitted; after that exactly one caller at a time probes, provided that the claim
-//! ([`Breaker::claimed`]) is written by condition; a probe that never says how it ended costs
-//! [`BreakerLimits::probe_ms`] and nothing else. Deliberately absent: where the state is kept, and which failures are
-//! outages (both are the shell's).
+//! Promised: it opens only after [`BreakerLimits::failures`] outages within [`BreakerLimits::window_ms`], whichever
+//! callers saw them. While it is open, no call is admitted. After that, exactly one caller at a time probes, provided
+//! that the claim ([`Breaker::claimed`]) is written conditionally. A probe without a result costs
+//! [`BreakerLimits::probe_ms`] and nothing else. Deliberately absent: where the state is stored, and which failures are
+//! outages (the shell decides both).
 
 use serde::{Deserialize, Serialize};
 
@@ -16,28 +16,28 @@ use crate::base::limits::BreakerLimits;
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Breaker {
-    /// Outages that were seen since `since_ms`, while closed.
+    /// Outages seen since `since_ms`, while closed.
     pub failures: u32,
     /// When the first of them was seen.
     pub since_ms: Ms,
-    /// Open until then, and half open after it; none: closed.
+    /// Open until this time, then half open; `None` means closed.
     pub open_until_ms: Option<Ms>,
-    /// For how long it was opened last; 0 while closed.
+    /// How long it was last opened for, in milliseconds; 0 while closed.
     pub open_ms: u64,
-    /// A caller probes, and has until then to say how it went.
+    /// A caller is probing, and has until this time to report the result.
     pub probing: Option<Ms>,
 }
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Admission {
-    /// The call may go out.
+    /// The call may be made.
     Yes,
-    /// Yes, as the one caller that looks whether the provider is back. To be claimed before the call is made.
+    /// Yes, as the one caller that probes whether the provider is back. Claim the probe before making the call.
     Probe,
-    /// The call is not made: the provider has failed too often of late.
+    /// The call is not made: the provider has failed too often recently.
     No {
-        /// When it is worth asking again, in milliseconds from now; at least 1.
+        /// Milliseconds until it is worth asking again; at least 1.
         retry_in_ms: u64,
     },
 }
@@ -63,19 +63,20 @@ impl Breaker {
         }
     }
 
-    /// The state in which the caller that was told [`Admission::Probe`] is the only one that probes.
+    /// The state that makes the caller with [`Admission::Probe`] the only one that probes.
     #[must_use]
     pub fn claimed(&self, now_ms: Ms, limits: &BreakerLimits) -> Self {
         Self { probing: Some(now_ms.saturating_add(limits.probe_ms)), ..self.clone() }
     }
 
-    /// A call found the provider out of order.
+    /// A call failed with an outage.
     #[must_use]
     pub fn failed(&self, now_ms: Ms, limits: &BreakerLimits) -> Self {
         match self.open_until_ms {
-            // A call that began before it opened: nothing new.
+            // The call began before the breaker opened, and says nothing new.
             Some(until_ms) if now_ms < until_ms => self.clone(),
-            // Whether it was the probe that failed cannot be told: its claim stays, so that there is never a second one.
+            // It cannot be told whether the failed call was the probe: the claim stays, so that there is never a second
+            // probe.
             Some(_) => Self {
                 probing: self.probing,
                 ..Self::opened(now_ms, self.open_ms.saturating_mul(2), limits)
@@ -96,7 +97,8 @@ impl Breaker {
         }
     }
 
-    /// A call was answered. Closes it, unless it is still open: what began before it opened tells nothing about now.
+    /// A call was answered. Closes the breaker, unless it is still open: a call that began before it opened says
+    /// nothing about now.
     #[must_use]
     pub fn succeeded(&self, now_ms: Ms) -> Self {
         match self.open_until_ms {
@@ -192,16 +194,16 @@ mod tests {
         assert!(read.is_closed());
     }
 
-    /// One history: the breaker, and what an onlooker knows of it.
+    /// One history: the breaker, and what an observer knows of it.
     #[derive(Clone, PartialEq, Eq, Hash)]
     struct World {
         now_ms: Ms,
         breaker: Breaker,
-        /// Outages that were reported while it was closed, as far back as the window reaches.
+        /// Outages reported while it was closed, as far back as the window reaches.
         outages: Vec<Ms>,
-        /// When the claims that nobody has reported on end.
+        /// When the claims without a report end.
         probes: BTreeSet<Ms>,
-        /// Calls that are under way besides probes.
+        /// Calls in progress other than probes.
         calls: u8,
     }
 
@@ -213,7 +215,7 @@ mod tests {
             Self { breaker, ..self.clone() }
         }
 
-        /// Everything that can happen next.
+        /// All possible next events.
         fn next(&self) -> Vec<Self> {
             let mut next = Vec::new();
             if self.now_ms < END_MS {
@@ -259,7 +261,7 @@ mod tests {
                 }
                 next.push(out);
                 let mut answered = ended.with(ended.breaker.succeeded(self.now_ms));
-                // Once it is closed, a probe that is under way is a call like others.
+                // Once it is closed, a probe in progress is an ordinary call.
                 if answered.breaker.is_closed() && !answered.probes.is_empty() {
                     answered.probes.clear();
                     answered.calls = (answered.calls + 1).min(CALLS_MAX);
@@ -297,7 +299,7 @@ mod tests {
                 };
                 assert!(retry_in_ms >= until - after.now_ms);
             }
-            // Left alone, it lets somebody in within its longest time, and one answer closes it.
+            // Without further calls, it admits one within its longest time, and one answer closes it.
             let later = after.now_ms + LIMITS.open_ms_max.max(LIMITS.probe_ms);
             assert!(!matches!(after.breaker.admits(later), Admission::No { .. }));
             assert!(after.breaker.succeeded(later).is_closed());

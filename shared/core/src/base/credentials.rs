@@ -1,10 +1,10 @@
-//! Hiding what looks like a credential in text of other programs, before a person sees it.
+//! Hides likely credentials in the text of other programs before a person sees it.
 //!
-//! Promised: keys and tokens of the services that Bobbin speaks to, what follows `Bearer` or `Basic`, values of variables and
-//! options that are named like a secret, and passwords in addresses are not shown; everything else stays as it was. It is
-//! the second line: no such value should be there at all, and one that looks like a word stays.
+//! Promised: hidden are keys and tokens of the services that Bobbin uses, words after `Bearer` or `Basic`, values of
+//! variables and options that are named like a secret, and passwords in addresses. All other text stays as it was. This
+//! is the second line of defence: such values should not be there at all, and one that looks like a word stays.
 
-/// How the credentials of known services begin.
+/// Prefixes of credentials of known services.
 const BEGINNINGS: [&str; 15] = [
     "sk-",
     "dtn_",
@@ -22,11 +22,11 @@ const BEGINNINGS: [&str; 15] = [
     "AKIA",
     "ASIA",
 ];
-/// Shorter ones that only begin like a credential are words.
+/// Shorter words with such a prefix are ordinary words.
 const CHARS_MIN: usize = 12;
-/// What is shown in their stead.
+/// Shown instead of a credential.
 const HIDDEN: &str = "***";
-/// What the name of a secret has in it.
+/// Parts of names that mark a secret.
 const SECRET_NAMES: [&str; 9] = [
     "token",
     "secret",
@@ -39,17 +39,17 @@ const SECRET_NAMES: [&str; 9] = [
     "private_key",
 ];
 
-/// What the word before says of the next one.
+/// What the previous word says about the next one.
 #[derive(Clone, Copy, PartialEq)]
 enum Before {
     Nothing,
-    /// It names a scheme of authorisation, or is an ordinary word.
+    /// It is `Bearer` or `Basic`: an authorisation scheme, or an ordinary word.
     Scheme,
     /// It is an option that takes a secret.
     Option,
 }
 
-/// The text without credentials.
+/// Replaces credentials in the text.
 #[must_use]
 pub fn redact(text: &str) -> String {
     let mut shown = String::with_capacity(text.len());
@@ -86,7 +86,7 @@ pub fn redact(text: &str) -> String {
     shown
 }
 
-/// A word without the password of an address, the value of what is named like a secret, and what begins like a credential.
+/// A word without an address's password, the value of a name that marks a secret, and known credentials.
 fn inside(word: &str) -> String {
     if let Some((scheme, rest)) = word.split_once("://") {
         let authority = rest.split('/').next().unwrap_or("");
@@ -120,7 +120,7 @@ fn inside(word: &str) -> String {
     shown + rest
 }
 
-/// Where a credential begins in a token, if one does.
+/// Index of the credential in a token, if there is one.
 fn credential(token: &str) -> Option<usize> {
     let is_begin = |at: usize| at == 0 || !token.as_bytes()[at - 1].is_ascii_alphanumeric();
     BEGINNINGS

@@ -1,13 +1,13 @@
-//! How a port inside a sandbox is reached from outside: what a provider gives and an agent's client uses.
+//! Endpoint of a port inside a sandbox, given by the provider and used by an agent's client.
 
 use crate::base::failure::Failure;
 
-/// An address for a port of a sandbox. It is fetched when needed and kept in memory at most: never stored, never identity.
+/// Address of a port of a sandbox. It is fetched when needed and kept in memory only: never stored, never identity.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Endpoint {
-    /// Without query and without a slash at its end: an address ends up in logs.
+    /// Without query or trailing slash, because addresses end up in logs.
     pub url: String,
-    /// Headers that the provider's proxy wants with each request, its token among them.
+    /// Headers that the provider's proxy requires on each request, including its token.
     pub headers: Vec<(&'static str, String)>,
 }
 
@@ -23,8 +23,8 @@ impl std::fmt::Debug for Endpoint {
 pub struct NoEndpoint {
     /// The provider does not know the sandbox.
     pub is_gone: bool,
-    /// What the failure table makes of it.
+    /// Its class in the failure table.
     pub failure: Failure,
-    /// What was seen of it, for the log and the report: no secret is in it.
+    /// What was seen, for the log and the report; contains no secret.
     pub seen: String,
 }

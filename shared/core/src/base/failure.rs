@@ -1,20 +1,20 @@
-//! What a failure means: one table from what was seen to what happens.
+//! What a failure means: one table from an observation to its consequence.
 //!
-//! Clients classify (`DaytonaError::failure` and its like); only `decide` acts on the class.
+//! Clients classify failures (`DaytonaError::failure` and the like); only `decide` acts on the class.
 
 use serde::{Deserialize, Serialize};
 
-/// The class of a failure, named by what is to be done about it.
+/// The class of a failure, named by its remedy.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "class", rename_all = "snake_case")]
 pub enum Failure {
-    /// OpenCode does not know the session: find it by title, else make a new one in the same sandbox.
+    /// OpenCode does not know the session: find it by title, else create one in the same sandbox.
     #[error("the agent does not know the session")]
     SessionMissing,
     /// The sandbox or its server does not answer: observe, start, restart the server; never stop.
     #[error("{seen}")]
     SandboxDown {
-        /// What was seen of it, for the log and the report: no secret is in it.
+        /// What was seen, for the log and the report; contains no secret.
         seen: String,
     },
     /// The provider does not know the sandbox: a new generation, or a lost turn.
@@ -23,49 +23,50 @@ pub enum Failure {
     /// Started, but not healthy within its bound.
     #[error("{seen}")]
     ResumeFailed {
-        /// What was seen of it, for the log and the report: no secret is in it.
+        /// What was seen, for the log and the report; contains no secret.
         seen: String,
     },
-    /// Repeating cannot help: report, with what to do.
+    /// A retry cannot help: report it, with what to do.
     #[error("{advice}")]
     NonRecoverable {
         /// A sentence for people: what is wrong and what to do.
         advice: String,
     },
-    /// The provider itself does not answer (5xx, no connection, no reply in time): hold the message without counting an
-    /// attempt, bounded by time.
+    /// The provider itself does not answer (5xx, no connection, no reply in time): retry the message without counting
+    /// an attempt, bounded by time.
     #[error("{seen}")]
     Outage {
         /// Milliseconds until it may be asked again, or 0.
         after_ms: u64,
-        /// What was seen of it, for the log and the report: no secret is in it.
+        /// What was seen, for the log and the report; contains no secret.
         seen: String,
     },
-    /// Not now: hold the message and try again, bounded.
+    /// Not now: retry the message, a bounded number of times.
     #[error("{seen}")]
     Wait {
         /// Milliseconds that the service asked for, or 0.
         after_ms: u64,
-        /// What was seen of it, for the log and the report: no secret is in it.
+        /// What was seen, for the log and the report; contains no secret.
         seen: String,
     },
-    /// Something stored is of a shape that only a newer worker reads: leave it alone and hold the message for that one.
+    /// Stored data has a format that only a newer worker can read: leave it alone, and retry the message for that
+    /// worker.
     #[error("{seen}")]
     Newer {
-        /// What, and which shape.
+        /// What could not be read, and its format.
         seen: String,
     },
-    /// The thread cannot be written in now, and may be again: a right is missing, it is locked or archived, or the app was
-    /// taken out of its channel. What was to be said is kept.
+    /// The thread cannot be written in now, but may be later: a permission is missing, it is locked or archived, or the
+    /// app was removed from its channel. The posts are kept.
     #[error("{seen}")]
     ThreadClosed {
-        /// What was seen of it, for people too: no secret is in it.
+        /// What was seen, shown to people too; contains no secret.
         seen: String,
     },
-    /// The thread or its channel is deleted: nothing can be said there any more.
+    /// The thread or its channel is deleted: nothing can be posted there any more.
     #[error("{seen}")]
     ThreadGone {
-        /// What was seen of it, for the log and the report: no secret is in it.
+        /// What was seen, for the log and the report; contains no secret.
         seen: String,
     },
     /// The run itself failed: report the reason; the session stays usable.

@@ -1,5 +1,5 @@
-//! One flat JSON object for a struct that has its fields in groups: the groups are the code's own, and people type the
-//! names alone. serde's `flatten` does that too, but cannot refuse a name that no group has.
+//! Reads one flat JSON object into a struct whose fields are in groups: the groups exist only in the code, and people
+//! type only the names. serde's `flatten` does that too, but cannot reject a name that no group has.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -9,32 +9,32 @@ use serde::de::{DeserializeOwned, Error, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// A struct of groups. What the object leaves out keeps its default.
+/// A struct of groups. Fields that the object leaves out keep their defaults.
 pub trait Flat: Default {
-    /// What stands in an error for the whole.
+    /// Describes the whole object in an error.
     const EXPECTED: &'static str;
 
-    /// Offers an entry to one group after the other, until one takes it; whether one did.
+    /// Offers an entry to each group until one takes it. Returns whether one did.
     ///
     /// # Errors
-    /// The value is of a wrong kind.
+    /// The value has the wrong type.
     fn take<'de, A: MapAccess<'de>>(&mut self, entry: &mut Entry<'_, A>) -> Result<bool, A::Error>;
 }
 
-/// A name of the object, whose value is still to be read.
+/// A name of the object; its value is not read yet.
 #[derive(Debug)]
 pub struct Entry<'a, A> {
     name: &'a str,
     rest: &'a mut A,
-    /// The names that it might have been.
+    /// The valid names seen so far, for the error.
     known: Vec<String>,
 }
 
 impl<'de, A: MapAccess<'de>> Entry<'_, A> {
-    /// Reads the value into the field of the group that has the entry's name; whether there is one.
+    /// Reads the value into the group's field with the entry's name. Returns whether the group has one.
     ///
     /// # Errors
-    /// The value is of a wrong kind.
+    /// The value has the wrong type.
     pub fn into_group<T>(&mut self, group: &mut T) -> Result<bool, A::Error>
     where
         T: Serialize + DeserializeOwned,
@@ -50,10 +50,10 @@ impl<'de, A: MapAccess<'de>> Entry<'_, A> {
         Ok(true)
     }
 
-    /// Reads the value into a field that stands in no group, if this is the entry's name; whether it is.
+    /// Reads the value into a field outside of all groups, if the entry has this name. Returns whether it has.
     ///
     /// # Errors
-    /// The value is of a wrong kind.
+    /// The value has the wrong type.
     pub fn into_field<T>(&mut self, name: &str, field: &mut T) -> Result<bool, A::Error>
     where
         T: Deserialize<'de>,
@@ -70,7 +70,7 @@ impl<'de, A: MapAccess<'de>> Entry<'_, A> {
 /// Reads the object.
 ///
 /// # Errors
-/// A name that no group has, or that comes twice; a value of a wrong kind.
+/// A name that no group has, or that is repeated; a value of the wrong type.
 pub fn deserialize<'de, T: Flat, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
     deserializer.deserialize_map(Entries(PhantomData))
 }
@@ -107,7 +107,7 @@ impl<'de, T: Flat> Visitor<'de> for Entries<T> {
 mod tests {
     use super::*;
 
-    /// The same fields as those of [`Grouped`], as serde's own derive reads them.
+    /// The fields of [`Grouped`], as serde's own derive reads them.
     #[derive(Debug, Default, PartialEq, Serialize, Deserialize)]
     #[serde(default, deny_unknown_fields)]
     struct Plain {

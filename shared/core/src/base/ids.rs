@@ -1,6 +1,6 @@
 //! Names that make effects repeatable: thread keys, sandbox names, prompt ids, post nonces.
 //!
-//! Every name is a pure function of what it names, so that a repeat after a crash finds the first try.
+//! Every name is a pure function of what it names, so that a repeat after a crash finds the first attempt.
 
 use std::borrow::Borrow;
 use std::fmt;
@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 /// Milliseconds since the Unix epoch.
 pub type Ms = u64;
 
-/// Declares an id: a text that is nobody else's id, however it is spelled.
+/// Declares an id type: equal text in two id types does not make them the same id.
 macro_rules! id {
     ($(#[$doc:meta])* $name:ident) => {
         $(#[$doc])*
@@ -22,7 +22,7 @@ macro_rules! id {
         pub struct $name(String);
 
         impl $name {
-            /// As the platform or the agent writes it.
+            /// The text, as the platform or the agent writes it.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 &self.0
@@ -88,18 +88,18 @@ macro_rules! id {
 }
 
 id! {
-    /// A message in a thread's group, and so the turn that a prompt begins: the platform's own id of what a person did, or
-    /// one made from it. It is the deduplication id at the queue.
+    /// A message in a thread's group, and so the turn that a prompt begins: the platform's own id of a person's action,
+    /// or one made from it. It is the deduplication id at the queue.
     TurnId
 }
 
 id! {
-    /// A question or a permission request, as the agent calls it.
+    /// A question or permission request, by the agent's id.
     AskId
 }
 
 id! {
-    /// A conversation at the agent, as the agent calls it.
+    /// An agent session, by the agent's id.
     AgentSessionId
 }
 
@@ -120,7 +120,7 @@ impl Tenant {
         Self(format!("slack:{team}"))
     }
 
-    /// As it is stored, and written by people.
+    /// The form that is stored, and that people write.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -158,8 +158,8 @@ impl fmt::Display for Tenant {
 
 /// A conversation: the unit of order (message group), of a session and of a sandbox.
 ///
-/// Written `discord:<guild>:<thread>`, `slack:<team>:<channel>:<root ts>` or `slack:<team>:dm:<user>`. The constructor needs
-/// the tenant, so no key can be built that forgets whose data it names.
+/// Written `discord:<guild>:<thread>`, `slack:<team>:<channel>:<root ts>` or `slack:<team>:dm:<user>`. The constructor
+/// requires the tenant, so that no key can be built without saying whose data it names.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub enum ThreadKey {
@@ -167,7 +167,7 @@ pub enum ThreadKey {
     Discord {
         /// The guild's id, a snowflake.
         guild: String,
-        /// Thread id (snowflake), equal to the id of the message it hangs on.
+        /// Thread id (snowflake), equal to the id of the message that it is attached to.
         thread: String,
     },
     /// A Slack thread of a team's channel or direct message.
@@ -179,7 +179,7 @@ pub enum ThreadKey {
         /// `ts` of the thread's root message.
         root_ts: String,
     },
-    /// All direct messages of a person in Slack, where the workspace wants them to be one thread. Its posts stand in the
+    /// All direct messages of a person in Slack, if the workspace wants them to be one thread. Its posts are in the
     /// direct messages themselves, under no message.
     SlackDirect {
         /// Team id (`T…`) or, for an organisation-wide installation, enterprise id (`E…`).
@@ -187,22 +187,23 @@ pub enum ThreadKey {
         /// The person's id (`U…` or `W…`).
         user: String,
     },
-    /// No conversation: the group in which the life cycle of a sandbox travels, so that it waits behind nobody's turn.
+    /// Not a conversation: the group for a sandbox's life cycle, so that it waits behind nobody's turn.
     Sandbox(SandboxKey),
 }
 
-/// Stands before the key of a sandbox in that of its group.
+/// Prefix of a sandbox's group, before the sandbox's key.
 const SANDBOX_GROUP: &str = "sandbox:";
-/// Stands in the key of a sandbox that no thread was the first of, where a Slack channel's id would.
+/// In place of a Slack channel id, in the key of a sandbox that no thread was the first of.
 const NO_CHANNEL: &str = "sandbox";
-/// Hexadecimal digits that tell such a sandbox from others of its tenant.
+/// Hexadecimal digits that distinguish such a sandbox from others of its tenant.
 const SANDBOX_DIGITS: usize = 16;
 
-/// Stands in a key where a channel's id would: no channel of Slack is called so, because their ids are capitals and digits.
+/// In place of a Slack channel id, in the key of direct messages. No Slack channel has this id, because their ids are
+/// capitals and digits.
 const DIRECT: &str = "dm";
 
-/// Longest written key of a thread: with what stands before the group of its sandbox it is a message group, of which SQS
-/// takes 128 characters.
+/// Longest written key of a thread: with the prefix of its sandbox's group it is a message group, for which SQS allows
+/// 128 characters.
 const THREAD_KEY_CHARS_MAX: usize = 128 - SANDBOX_GROUP.len();
 
 /// A thread key that cannot be read.
@@ -237,7 +238,7 @@ impl ThreadKey {
         Self::slack(team, DIRECT, user)
     }
 
-    /// The sandbox that is made for it.
+    /// The sandbox created for the thread.
     #[must_use]
     pub fn sandbox(&self) -> SandboxKey {
         match self {
@@ -246,7 +247,7 @@ impl ThreadKey {
         }
     }
 
-    /// The unit of isolation that the thread belongs to: `discord:<guild>` or `slack:<team>`.
+    /// The tenant that the thread belongs to: `discord:<guild>` or `slack:<team>`.
     #[must_use]
     pub fn tenant(&self) -> Tenant {
         match self {
@@ -256,13 +257,13 @@ impl ThreadKey {
         }
     }
 
-    /// A channel of the place by its name, where the chat writes it for an id; pings nobody.
+    /// A channel as a reference that the chat shows by name, if it has such references; mentions nobody.
     #[must_use]
     pub fn channel_shown(&self, id: &str) -> Option<String> {
         matches!(self, Self::Discord { .. }).then(|| format!("<#{id}>"))
     }
 
-    /// The thread by its name, where the chat writes it for an id; pings nobody.
+    /// The thread as a reference that the chat shows by name, if it has such references; mentions nobody.
     #[must_use]
     pub fn shown(&self) -> Option<String> {
         match self {
@@ -271,19 +272,19 @@ impl ThreadKey {
         }
     }
 
-    /// Whether people talk in it: the group of a sandbox has neither turns nor a record.
+    /// Whether people talk in it: a sandbox's group has neither turns nor a thread record.
     #[must_use]
     pub const fn is_conversation(&self) -> bool {
         !matches!(self, Self::Sandbox(_))
     }
 
-    /// Twelve hex digits that stand for the thread in names seen by the provider.
+    /// Twelve hex digits that stand for the thread in names that the provider sees.
     #[must_use]
     pub fn short_hash(&self) -> String {
         digest(&["thread", &self.to_string()])[..12].to_owned()
     }
 
-    /// The shard (0..16) of the due index in which the thread lives.
+    /// The shard (0..16) of the due index that holds the thread.
     #[must_use]
     pub fn due_shard(&self) -> u8 {
         let digits = digest(&["shard", &self.to_string()]);
@@ -291,7 +292,7 @@ impl ThreadKey {
     }
 }
 
-/// Whether this can be a part of a key: letters, digits, dots and hyphens, at most 64.
+/// Whether this can be part of a key: letters, digits, dots and hyphens, at most 64.
 fn is_plain(part: &str) -> bool {
     let plain = |b: u8| b.is_ascii_alphanumeric() || b == b'.' || b == b'-';
     !part.is_empty() && part.len() <= 64 && part.bytes().all(plain)
@@ -351,16 +352,18 @@ impl TryFrom<String> for ThreadKey {
     }
 }
 
-/// Which of our sandboxes: its name at the provider, its labels and its password follow from this, whatever people call it.
+/// Key of a sandbox: its name at the provider, its labels and its password follow from this, whatever name people give
+/// it.
 ///
-/// That of a thread's own is written as the thread. One that was made without a thread is written like one of its tenant
-/// that no platform has.
+/// The key of a thread's own sandbox is written like the thread. A sandbox created without a thread has the form of a
+/// thread of its tenant that no platform has.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct SandboxKey(Box<ThreadKey>);
 
 impl SandboxKey {
-    /// One that belongs to no thread: what asked for it (a message's id) tells it from others, so that a repeat means the same.
+    /// The key of a sandbox without a thread, made from the request (a message's id), so that a repeated request means
+    /// the same sandbox.
     #[must_use]
     pub fn without_thread(tenant: &Tenant, asked_by: &TurnId) -> Self {
         let id = &digest(&["sandbox", tenant.as_str(), asked_by])[..SANDBOX_DIGITS];
@@ -380,7 +383,7 @@ impl SandboxKey {
         Self(Box::new(of))
     }
 
-    /// Whether there is a thread that it was made for.
+    /// Whether it was created for a thread.
     #[must_use]
     pub fn has_thread(&self) -> bool {
         match &*self.0 {
@@ -391,7 +394,7 @@ impl SandboxKey {
         }
     }
 
-    /// The group in which its life cycle travels.
+    /// The group for its life cycle.
     #[must_use]
     pub fn group(&self) -> ThreadKey {
         ThreadKey::Sandbox(self.clone())
@@ -403,13 +406,13 @@ impl SandboxKey {
         self.0.tenant()
     }
 
-    /// The shard (0..16) of the due index in which it lives.
+    /// The shard (0..16) of the due index that holds it.
     #[must_use]
     pub fn due_shard(&self) -> u8 {
         self.0.due_shard()
     }
 
-    /// The thread that it was made for.
+    /// The thread that it was created for.
     #[must_use]
     pub fn thread(&self) -> &ThreadKey {
         &self.0
@@ -430,7 +433,7 @@ impl TryFrom<String> for SandboxKey {
     }
 }
 
-/// What people of a tenant call a sandbox that they share: 1 to 40 of `a-z`, `0-9` and `-`.
+/// Name of a sandbox that people of a tenant share: 1 to 40 of `a-z`, `0-9` and `-`.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(into = "String", try_from = "String")]
 pub struct SandboxName(String);
@@ -438,7 +441,7 @@ pub struct SandboxName(String);
 /// Characters of a sandbox's name.
 const SANDBOX_NAME_CHARS_MAX: usize = 40;
 
-/// A name that no sandbox can have.
+/// An invalid sandbox name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
@@ -446,7 +449,7 @@ const SANDBOX_NAME_CHARS_MAX: usize = 40;
 pub struct BadSandboxName(String);
 
 impl SandboxName {
-    /// As it is stored and typed.
+    /// The form that is stored and typed.
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
@@ -497,14 +500,14 @@ impl FromStr for SandboxKey {
 
     fn from_str(s: &str) -> Result<Self, Self::Err> {
         match s.parse()? {
-            // The group of a sandbox has none of its own.
+            // A sandbox's group has no group of its own.
             ThreadKey::Sandbox(_) => Err(BadThreadKey(s.to_owned())),
             thread => Ok(Self(Box::new(thread))),
         }
     }
 }
 
-/// Hexadecimal digits by which a changed value is known.
+/// Hexadecimal digits of a secret's version.
 const VERSION_DIGITS: usize = 16;
 
 /// The name of a sandbox in one generation: `bobbin-<stack>-<hash(key)>-g<generation>`.
@@ -515,15 +518,15 @@ pub fn sandbox_name(stack: &str, key: &SandboxKey, generation: u32) -> String {
     format!("bobbin-{stack}-{}-g{generation}", key.0.short_hash())
 }
 
-/// The name of a thread's wake-up within its stack's group of schedules: `idle-<hash(thread)>`, so that a later one takes
-/// the place of an earlier one.
+/// The name of a thread's wake-up within its stack's group of schedules: `idle-<hash(thread)>`, so that a later wake-up
+/// replaces an earlier one.
 #[must_use]
 pub fn wake_name(thread: &ThreadKey) -> String {
     format!("idle-{}", thread.short_hash())
 }
 
-/// The id of the message that a wake-up sends. Unlike for every time: the queue drops a second body of the same content
-/// within five minutes.
+/// The id of the message that a wake-up sends. Different for every time, because the queue drops a second body with the
+/// same content within five minutes.
 #[must_use]
 pub fn wake_message_id(thread: &ThreadKey, at_ms: Ms) -> String {
     format!("wake-{}-{at_ms}", thread.short_hash())
@@ -539,8 +542,8 @@ pub fn sandbox_password(stack_key: &str, sandbox_name: &str) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// Says of a secret's value which one it is: another value, or another stack's key, says something else. The value does not
-/// follow from it, because nobody else has the stack's key.
+/// Version of a secret's value: it differs for another value, or another stack's key. The value cannot be derived from
+/// it, because nobody else has the stack's key.
 #[must_use]
 pub fn secret_version(stack_key: &str, variable: &str, value: &str) -> String {
     let digits = digest(&["secret-version", stack_key, variable, value]);
@@ -574,7 +577,7 @@ impl PromptIds {
     }
 }
 
-/// Where a post stands, so that it can be edited.
+/// Reference to a post, for editing it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct PostRef {
     /// Channel (Slack) or thread (Discord) id.
@@ -583,31 +586,31 @@ pub struct PostRef {
     pub id: String,
 }
 
-/// What a post is for; together with the turn it names the post, so that it is never made twice.
+/// The purpose of a post; together with the turn it names the post, so that it is never made twice.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PostKind {
     /// The living progress card.
     Card,
-    /// The card that took its place when it had become too old to be edited, counted from 1.
+    /// The card that replaced it when it had become too old to be edited, counted from 1.
     Rolled(u32),
-    /// The line that calls who asked, where a turn ended without an answer.
+    /// The line that mentions the requesters, if a turn ended without an answer.
     Call,
     /// One part of the answer, counted from 0.
     Chunk(u32),
     /// The question or permission request with this id.
     Ask(AskId),
-    /// A short word about the session (reset, sandbox deleted).
+    /// A short notice about the session (reset, sandbox deleted).
     Notice,
     /// A file that the agent left to be shown, counted from 0.
     Artifact(u32),
-    /// Which of those files could not be shown.
+    /// The list of files that could not be shown.
     Unshown,
-    /// What the turn changed, as a file.
+    /// The turn's file changes, as a file.
     Diff,
 }
 
-/// The name of a post: 24 hex digits (Discord's nonce holds 25 characters; Slack carries it as metadata).
+/// The name of a post: 24 hex digits (Discord's nonce has room for 25 characters; Slack carries it as metadata).
 #[must_use]
 pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
     let kind = match kind {
@@ -752,7 +755,7 @@ mod tests {
         assert_eq!(wake_name(&a), wake_name(&a.clone()));
         assert_ne!(wake_name(&a), wake_name(&b));
         for name in [wake_name(&a), wake_name(&b)] {
-            // What EventBridge Scheduler takes as a name.
+            // The characters that EventBridge Scheduler accepts in a name.
             let fits = |b: u8| b.is_ascii_alphanumeric() || b"-_.".contains(&b);
             assert!(name.len() <= 64 && name.bytes().all(fits), "{name}");
         }

@@ -1,4 +1,4 @@
-//! Every bound of the product, by what it bounds, with its unit in its name.
+//! Every bound of the product, grouped by what it bounds; each name includes the unit.
 
 mod breaker;
 mod chat;
@@ -34,35 +34,35 @@ use retry::OUTAGE_DELAYS_GROWING;
 
 const MINUTE_MS: u64 = 60_000;
 
-/// The bounds; each can be set by `limits` of the template's parameter `Overrides`: one JSON object of the names of all
-/// groups.
+/// The bounds. Each can be set by `limits` in the template's parameter `Overrides`: one JSON object with the names of
+/// all groups.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Limits {
-    /// A sandbox's life.
+    /// Life cycle of a sandbox.
     #[serde(flatten)]
     pub sandbox: SandboxLimits,
-    /// What several threads have together.
+    /// Resources that several threads share.
     #[serde(flatten)]
     pub share: ShareLimits,
-    /// A turn, and the agent that it runs in.
+    /// A turn and its agent.
     #[serde(flatten)]
     pub turn: TurnLimits,
-    /// How a run is followed.
+    /// Following and polling a run.
     #[serde(flatten)]
     pub poll: PollLimits,
-    /// How often and how long something is tried.
+    /// Retries: how often and how long.
     #[serde(flatten)]
     pub retry: RetryLimits,
-    /// What the table keeps.
+    /// Data kept in the table.
     #[serde(flatten)]
     pub record: RecordLimits,
-    /// What is said in a thread.
+    /// Posts in a thread.
     #[serde(flatten)]
     pub chat: ChatLimits,
     /// Files, in and out.
     #[serde(flatten)]
     pub files: FileLimits,
-    /// The breakers of providers.
+    /// Breakers of providers.
     #[serde(flatten)]
     pub breaker: BreakerLimits,
     /// Tenants, their keys and settings.
@@ -71,7 +71,7 @@ pub struct Limits {
 }
 
 impl Limits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         sandbox: SandboxLimits::DEFAULT,
         share: ShareLimits::DEFAULT,
@@ -85,7 +85,7 @@ impl Limits {
         tenant: TenantLimits::DEFAULT,
     };
 
-    /// Deliveries that one message may take at most, for each of its reasons together.
+    /// Most deliveries that one message can take, for all reasons together.
     #[must_use]
     pub const fn deliveries(&self) -> u64 {
         let (poll, retry, turn_ms) = (&self.poll, &self.retry, self.turn.turn_ms);
@@ -94,15 +94,15 @@ impl Limits {
         let following = if poll.gives_way() { looks } else { windows };
         let outage = retry.outage_ms / retry.backoff_ms_max + 6;
         let telling = retry.telling_ms / retry.outage_backoff_ms_max + OUTAGE_DELAYS_GROWING;
-        // In line for a workspace: often, now and then, and every quarter of an hour.
+        // Waiting for a workspace: often, then now and then, then every quarter of an hour.
         let in_line = 120 + self.share.workspace_wait_ms / (15 * MINUTE_MS);
         retry.attempts as u64 + retry.refusals as u64 + following + outage + telling + in_line
     }
 
-    /// Checks the relations that the protocol rests on.
+    /// Checks the relations that the protocol relies on.
     ///
     /// # Errors
-    /// A sentence that names the two bounds that do not fit.
+    /// A sentence that names the two bounds that conflict.
     pub fn check(&self) -> Result<(), String> {
         self.poll.check()?;
         self.retry.check()?;
@@ -112,7 +112,7 @@ impl Limits {
         self.breaker.check()?;
         self.files.check()?;
         self.tenant.check()?;
-        // Last: it divides by what the groups have found to be above 0.
+        // Last, because it divides by bounds that the groups have checked to be above 0.
         all_hold(&[
             (
                 self.sandbox.lifecycle_call_ms < self.poll.visibility_ms,
@@ -126,7 +126,7 @@ impl Limits {
     }
 }
 
-/// The first of these rules that does not hold is the error.
+/// The first rule that does not hold is the error.
 fn all_hold(rules: &[(bool, &str)]) -> Result<(), String> {
     match rules.iter().find(|(holds, _)| !holds) {
         Some((_, rule)) => Err(format!("limits: {rule}")),
@@ -140,7 +140,7 @@ const _: () = {
     assert!(l.breaker.probe_ms > l.sandbox.lifecycle_call_ms);
     assert!(l.deliveries() < DELIVERIES_MAX as u64);
     assert!(l.turn.turn_ms.div_ceil(l.poll.look_ms_max) < LOOKS_NUDGED as u64);
-    // The way back: every delivery follows for as long as a function can.
+    // The former way: every delivery follows for as long as a function can.
     let held = Limits { poll: PollLimits { hold_ms: HOLD_MS_MAX, ..l.poll }, ..l };
     assert!(held.deliveries() < DELIVERIES_MAX as u64);
 };

@@ -1,4 +1,4 @@
-//! What everything stands on: ids, limits, failures, people, secrets.
+//! The basis of everything else: ids, limits, failures, people, secrets.
 
 pub mod breaker;
 pub mod credentials;

@@ -1,16 +1,16 @@
-//! How somebody is answered.
+//! Ways to answer a person.
 
 use serde::{Deserialize, Serialize};
 
-/// A way to answer one person's request, for a while.
+/// A way to answer one person's request, for a limited time.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "platform", rename_all = "snake_case")]
 pub enum Reply {
     /// Discord's interaction token, valid for 15 minutes.
     Discord {
-        /// The id of the Discord application that was asked.
+        /// Id of the Discord application that received the request.
         application: String,
-        /// The interaction's token: it edits this one answer and nothing else.
+        /// The interaction's token; it can edit only this one answer.
         token: String,
     },
     /// A message that only this person sees, in a Slack thread.
@@ -22,6 +22,6 @@ pub enum Reply {
         /// The one person who sees it.
         user: String,
     },
-    /// Nobody waits for words: who runs the stack reads the record.
+    /// Nobody waits for an answer: the operator reads the record.
     Nobody,
 }

@@ -1,22 +1,22 @@
-//! A value that no log can show.
+//! Secrets, which no log can show.
 
 use std::fmt;
 
 use serde::Deserialize;
 
-/// A value that no log can show; `expose` is its only reader.
+/// A value that no log can show; `expose` is the only way to read it.
 #[derive(Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Secret(String);
 
 impl Secret {
-    /// The value itself: never for a log.
+    /// The value itself; never log it.
     #[must_use]
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// Whether it was left empty.
+    /// Whether the value is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -1,4 +1,4 @@
-//! One delivery of a message, and what becomes of it.
+//! One delivery of a message, and its verdict.
 
 use crate::base::failure::Failure;
 use crate::base::ids::Ms;
@@ -7,36 +7,36 @@ use crate::records::message::Message;
 use crate::schema::wait_ms;
 use crate::tenant::runtime_mode::RuntimeMode;
 
-/// What to do with the message.
+/// Acknowledge or retry.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Verdict {
-    /// Delete it: it ended, visibly.
+    /// Acknowledge: the message ended, visibly.
     Done,
-    /// Give it back: it comes again after the delay.
+    /// Retry after the delay.
     Hold {
-        /// Milliseconds from now until it comes again.
+        /// Milliseconds until the next delivery.
         delay_ms: u64,
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
     },
-    /// Give it back for a newer worker: something of it, or of its thread, is of a shape that this one does not read.
+    /// Retry, for a newer worker: the message or its thread's record has a format that this worker cannot read.
     Newer {
-        /// Milliseconds from now until it comes again.
+        /// Milliseconds until the next delivery.
         delay_ms: u64,
-        /// What, for the log.
+        /// What could not be read, for the log.
         seen: String,
     },
 }
 
 impl Verdict {
-    /// What becomes of a message that this worker is too old for; `receive` counts its deliveries, from 1.
+    /// The verdict on a message that this worker is too old for; `receive` counts its deliveries, from 1.
     #[must_use]
     pub fn newer(seen: String, receive: u32, limits: &RetryLimits) -> Self {
         Self::Newer { delay_ms: wait_ms(limits, receive), seen }
     }
 
-    /// What becomes of a message when what it needs was not to be had: what passes is waited out for as long as that takes,
-    /// a shape of a newer worker is left to that one, and what is refused comes to its end by the queue's count.
+    /// The verdict on a message whose needs could not be met. An outage is waited out, however long it takes; a newer
+    /// format is left to a newer worker; a refusal ends by the queue's receive count.
     #[must_use]
     pub fn given_back(failure: &Failure, why: String, receive: u32, limits: &RetryLimits) -> Self {
         let delay_ms = match failure {
@@ -49,8 +49,9 @@ impl Verdict {
         Self::Hold { delay_ms, why }
     }
 
-    /// The same, but so many milliseconds from now at the latest. Of a turn's deliveries, which the delay was made of, most
-    /// may have been looks at its run; its age says how long what stands in its way can have lasted.
+    /// Caps the delay, in milliseconds from now. The delay was computed from the number of deliveries, but most
+    /// deliveries of a turn may have been polls of its run; the turn's age bounds how long the obstacle can have
+    /// lasted.
     #[must_use]
     pub fn within(mut self, most_ms: u64) -> Self {
         if let Self::Hold { delay_ms, .. } | Self::Newer { delay_ms, .. } = &mut self {
@@ -60,7 +61,7 @@ impl Verdict {
     }
 }
 
-/// One delivery of a message, and how it is driven.
+/// One delivery of a message, with what is needed to drive it.
 #[derive(Debug, Clone)]
 pub struct Delivery<'a> {
     /// The message that was delivered.
@@ -69,28 +70,28 @@ pub struct Delivery<'a> {
     pub id: String,
     /// Counts the deliveries of this message, from 1.
     pub receive: u32,
-    /// Stop following at this time at the latest: the function has no more.
+    /// Latest time to stop following: the function's own time ends then.
     pub follow_until_ms: Ms,
-    /// Model of turns for which none is chosen, as provider/model.
+    /// Default model, as provider/model.
     pub model: &'a str,
-    /// Providers whose models can be chosen: there is a key for them.
+    /// Providers whose models can be chosen, because the stack has a key for them.
     pub providers: &'a [String],
-    /// How agents are run in the stack, where nobody chose.
+    /// The stack's default runtime mode.
     pub runtime: RuntimeMode,
-    /// The bounds of every wait, retry and size.
+    /// Bounds of every wait, retry and size.
     pub limits: &'a Limits,
-    /// Cuts an answer into parts that fit this platform's messages.
+    /// Splits an answer into parts that fit this platform's messages.
     pub split: fn(&str) -> Vec<String>,
 }
 
 impl Delivery<'_> {
-    /// How long ago the message was accepted, in milliseconds.
+    /// Time since the message was accepted, in milliseconds.
     #[must_use]
     pub const fn age_ms(&self, now_ms: Ms) -> u64 {
         now_ms.saturating_sub(self.message.accepted_at_ms)
     }
 
-    /// Whether it is given up where it cannot be done now: what nobody said, after some deliveries.
+    /// Whether to give up if it cannot be done now: true for work that no person asked for, after some deliveries.
     #[must_use]
     pub const fn is_given_up(&self) -> bool {
         self.message.work.is_by_itself() && self.receive > self.limits.retry.attempts

@@ -1,7 +1,7 @@
-//! Decide, save, do: what a [`Machine`] asks for is awaited here, and what came of it goes back to it.
+//! Decide, save, do: awaits what a [`Machine`] asks for, and hands it the outcome.
 //!
-//! Only this loop calls [`World`]. What does not wait for one another is awaited together: a piece of work and its card,
-//! and a write with what the next effect needs to be ready.
+//! Only this loop calls [`World`]. Independent steps are awaited together: a piece of work and its card, or a write and
+//! the preparation of the next effect.
 
 use std::future::{Future, poll_fn};
 use std::pin::pin;
@@ -13,16 +13,16 @@ use crate::protocol::machine::{Machine, Now, Outcome, Step};
 use crate::protocol::ports::{Loaded, Saved, World};
 use crate::records::session::Session;
 
-/// How a delivery ended.
+/// The end of a delivery.
 #[derive(Debug)]
 pub struct Ended {
-    /// What becomes of the message.
+    /// The verdict on the message.
     pub verdict: Verdict,
-    /// The records as they were last written; `None`: nothing was.
+    /// The records as last written; `None` if nothing was written.
     pub written: Option<Session>,
 }
 
-/// Drives one delivery to its verdict. `found` is the first read, where it was begun before.
+/// Drives one delivery to its verdict. `found` is the first read, if it was begun before.
 pub async fn drive<W: World>(
     world: &W,
     delivery: &Delivery<'_>,
@@ -75,7 +75,7 @@ async fn to_verdict<W: World>(
     }
 }
 
-/// What the sweeper waits for stands before the sweep is acknowledged: whoever dies in between is delivered it again.
+/// Records the end of a sweep before the sweep is acknowledged: after a crash in between, it is delivered again.
 async fn swept<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     let message = delivery.message;
     match world.swept(&message.thread, &message.id).await {
@@ -87,7 +87,7 @@ async fn swept<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     }
 }
 
-/// Awaits two at the same time.
+/// Awaits two futures at the same time.
 async fn both<A: Future, B: Future>(a: A, b: B) -> (A::Output, B::Output) {
     let (mut a, mut b) = (pin!(a), pin!(b));
     let (mut of_a, mut of_b) = (None, None);

@@ -1,4 +1,5 @@
-//! What `decide` wants done, alone or beside the post of a card. Each carries the name that makes its repeat harmless.
+//! Effects: what `decide` wants done, alone or beside the post of a card. Each carries the name that makes its repeat
+//! harmless.
 
 use crate::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, PromptIds, SandboxKey, SandboxName, ThreadKey,
@@ -15,113 +16,113 @@ use crate::records::parked::Seen;
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
-/// One step in the world, by who performs it.
+/// One step in the world, grouped by the port that performs it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Effect {
-    /// The provider, behind its breaker.
+    /// At the sandbox provider, behind its breaker.
     Sandbox(SandboxEffect),
-    /// The agent in the sandbox, or what reads and writes beside it there.
+    /// At the agent in the sandbox, or its files.
     Agent(AgentEffect),
-    /// What the thread's chat shows.
+    /// In the thread's chat.
     Chat(ChatEffect),
-    /// Ask the agent what it offers, and note in the tenant's catalogue that and what is used. Answers `OptionsListed`,
-    /// whatever became of it.
+    /// Ask the agent what it offers; note the offer, and what is used, in the tenant's catalogue. Always answers
+    /// `OptionsListed`.
     ListOptions {
-        /// What the turn runs with.
+        /// Selection of the turn.
         used: Selection,
     },
-    /// Read what the ledger holds of these turns. Answers `Recalled`.
+    /// Read the ledger's entries for these turns. Answers `Recalled`.
     Recall {
         /// The ended turns that a new agent session is told about.
         turns: Vec<TurnId>,
     },
-    /// Look up whose name that is in the tenant. Answers `NameFound`.
+    /// Look up which of the tenant's sandboxes has this name. Answers `NameFound`.
     FindName {
         /// The name.
         name: SandboxName,
     },
-    /// Ask in its own group that the second sandbox, which the agent of this one works in by tools, ends. Answers `ToolsEnded`.
+    /// Send a message to the tool sandbox's own group: delete it. Answers `ToolsEnded`.
     EndTools,
-    /// Look whether the sandbox of an agent still wants the second one, which is about to be made, or works in it, before it is
-    /// stopped. Answers `AgentFound`.
+    /// Check whether the agent's sandbox still wants its tool sandbox, which is about to be created, or works in it,
+    /// before it is stopped. Answers `AgentFound`.
     FindAgent {
         /// The agent's sandbox.
         of: SandboxKey,
     },
-    /// Wake the sandbox with a sweep at this time; replaces the wake-up that it has. Answers `Woken`, whatever became of
-    /// it: the sweeper is the net.
+    /// Wake the sandbox with a sweep at this time; replaces its present wake-up. Always answers `Woken`: the sweeper is
+    /// the safety net.
     Wake {
-        /// When the thread is to be looked at.
+        /// When the thread is due.
         at_ms: Ms,
     },
 }
 
-/// What the sandbox provider is asked for: none of it can be done while that does not answer.
+/// Calls to the sandbox provider; none of them works during its outage.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SandboxEffect {
     /// Count the sandboxes of the thread's tenant. Answers `Counted`.
     Count {
-        /// Only those that were made before this thread's one of this generation; none: all.
+        /// Count only those created before this generation of the thread's sandbox; `None`: count all.
         older_than: Option<u32>,
     },
-    /// Create the sandbox of this generation; a taken name is adopted. Answers `Observed`.
+    /// Create the sandbox of this generation; if the name is taken, adopt that sandbox. Answers `Observed`.
     Create {
-        /// The snapshot that it begins with; none: the stack's image.
+        /// The snapshot to create it from; `None`: the stack's image.
         snapshot: Option<String>,
     },
-    /// Make the workspace of the thread's own ready. Answers `WorkspaceReady` or `NoWorkspace`.
+    /// Prepare the thread's own workspace. Answers `WorkspaceReady` or `NoWorkspace`.
     MakeWorkspace {
-        /// How long it may take.
+        /// Time limit in milliseconds.
         within_ms: u64,
     },
-    /// See to it that there is a snapshot of what the sandbox's disk holds, and look how far it is. Answers `SnapshotSeen`.
+    /// Make sure that there is a snapshot of the sandbox's disk, and observe its state. Answers `SnapshotSeen`.
     Snapshot {
-        /// When it was asked for: part of its name.
+        /// When it was requested; part of its name.
         at_ms: Ms,
-        /// Milliseconds to wait before the look.
+        /// Milliseconds to wait before observing.
         after_ms: u64,
     },
-    /// Delete a snapshot; gone is success. Answers `SnapshotDeleted`.
+    /// Delete a snapshot; already gone is success. Answers `SnapshotDeleted`.
     DeleteSnapshot {
         /// Its name at the provider.
         name: String,
     },
-    /// Look at the sandbox after a pause. Answers `Observed`, or `CancelSeen`.
+    /// Observe the sandbox after a pause. Answers `Observed`, or `CancelSeen`.
     Observe {
-        /// Milliseconds to wait first.
+        /// Milliseconds to wait before observing.
         after_ms: u64,
         /// A cancel flag of this turn ends the wait.
         watch: Option<Watched>,
     },
-    /// Look again for what was not found, after a pause, and in the provider's list where it is still not found. Answers
-    /// `Observed`, which is `Gone` only where neither shows it; `Failed(Wait)` where they contradict each other.
+    /// After a pause, look once more for a sandbox that was not found, then in the provider's list. Answers `Observed`,
+    /// with `Gone` only if neither shows it; `Failed(Wait)` if they contradict each other.
     Confirm {
-        /// Milliseconds to wait first.
+        /// Milliseconds to wait before observing.
         after_ms: u64,
     },
-    /// Look, start if it is stopped, look again. Answers `Observed`.
+    /// Observe, start if stopped, observe again. Answers `Observed`.
     Start,
-    /// Look, stop if it runs, look again. Answers `Observed`. Refused (`Wait`) unless enough visibility is left.
+    /// Observe, stop if running, observe again. Answers `Observed`. Refused (`Wait`) unless enough visibility is left.
     Stop,
-    /// Delete; gone is success. Answers `Observed`.
+    /// Delete; already gone is success. Answers `Observed`.
     Delete,
     /// Clone a repository to where the agent works, unless it is there. Answers `Cloned`, `NotCloned` or `CancelSeen`.
     Clone {
-        /// The repository, as it was chosen.
+        /// The repository, as chosen.
         repo: String,
-        /// How long it may take.
+        /// Time limit in milliseconds.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
         watch: Option<Watched>,
     },
-    /// Write the configuration, start the server unless it is healthy, wait. Answers `Healthy`, `SecretsNotPutIn`, `CancelSeen`
-    /// or `Failed`.
+    /// Write the configuration, start the server unless it is healthy, and wait. Answers `Healthy`, `SecretsNotPutIn`,
+    /// `CancelSeen` or `Failed`.
     EnsureServer {
-        /// It was just made: whether secrets are put into its requests is looked at, where they are kept outside.
+        /// The sandbox is new: check that secrets are put into its requests, if they are kept outside.
         is_new: bool,
-        /// End a server that runs but does not answer first.
+        /// First end a server that runs but does not answer.
         restart: bool,
-        /// How long it may take.
+        /// Time limit in milliseconds.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
         watch: Option<Watched>,
@@ -133,82 +134,84 @@ pub enum SandboxEffect {
 pub struct Watched {
     /// Its id.
     pub turn: TurnId,
-    /// When it was accepted: a Stop all is for what was accepted before it.
+    /// When it was accepted: "Stop all" covers only turns accepted before it.
     pub accepted_at_ms: Ms,
 }
 
 impl Watched {
-    /// Who has cancelled it.
+    /// Who has cancelled it, if anybody.
     #[must_use]
     pub fn cancelled_by<'a>(&self, flags: &'a ControlFlags) -> Option<&'a Person> {
         flags.cancelled_by(&self.turn, self.accepted_at_ms)
     }
 }
 
-/// What is done with the agent in a running sandbox.
+/// Calls to the agent in a running sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum AgentEffect {
-    /// Ask the server that should already run. Answers `Healthy` or `Failed(SandboxDown)`.
+    /// Check the server, which should already run. Answers `Healthy` or `Failed(SandboxDown)`.
     CheckServer {
-        /// How long it may take.
+        /// Time limit in milliseconds.
         within_ms: u64,
     },
-    /// The thread's session with the agent: the known id, else by title, else a new one. Answers `AgentSession`.
+    /// Find the thread's agent session: by the known id, else by title, else create one. Answers `AgentSession`.
     FindAgentSession {
         /// The id on record.
         known: Option<AgentSessionId>,
-        /// When the thread's conversation was begun anew; 0: never. One from before that is another one's.
+        /// When the thread's conversation was begun anew; 0 means never. An older session belongs to another
+        /// conversation.
         since_ms: Ms,
-        /// What was chosen as the agent of the turn: not every one goes on in every session.
+        /// The agent chosen for the turn: not every agent can continue every session.
         agent: Option<String>,
     },
-    /// Bring attachments into the sandbox. Answers `Attached`.
+    /// Fetch attachments into the sandbox. Answers `Attached`.
     Attach {
-        /// Turn id: names the folder.
+        /// Turn id; names the folder.
         turn: TurnId,
         /// The files, with the addresses to fetch them from.
         files: Vec<Attachment>,
     },
-    /// Ask the agent what has become of a prompt that may have been sent. Answers `PromptFound`.
+    /// Ask the agent for the state of a prompt that may have been sent. Answers `PromptFound`.
     FindPrompt {
-        /// The agent's session that the prompt was given to.
+        /// The agent session that the prompt was given to.
         agent_session: AgentSessionId,
         /// The prompt's message id at the agent.
         message: String,
     },
-    /// Send the prompt. Answers `Prompted`; of a first sending that the agent certainly did not get, `NotSent`.
+    /// Send the prompt. Answers `Prompted`, or `NotSent` for a first sending that the agent certainly did not get.
     SendPrompt {
-        /// The prompt's own turn: stored beside the words, so that what is in the sandbox is found by the id of the logs.
+        /// The prompt's own turn, stored beside the text, so that it can be found in the sandbox by the id in the logs.
         turn: TurnId,
-        /// The turn whose run it begins, or is sent into: whose message waits for the end.
+        /// The turn whose run the prompt begins or joins; the message of that turn waits for the end.
         run_of: TurnId,
-        /// The agent's session that the prompt was given to.
+        /// The agent session that the prompt was given to.
         agent_session: AgentSessionId,
-        /// Our ids: the same ids are deduplicated.
+        /// Ids minted by Bobbin; the agent deduplicates by them.
         ids: PromptIds,
-        /// The words that the agent is given.
+        /// The text for the agent.
         text: String,
         /// The model, as `provider/model`.
         model: String,
-        /// OpenCode's agent; none: the one that it takes by itself.
+        /// The OpenCode agent; `None`: its default.
         agent: Option<String>,
-        /// Images that go to the model beside the words, from the sandbox, where [`AgentEffect::Attach`] has put them.
+        /// Images for the model beside the text; [`AgentEffect::Attach`] has put them into the sandbox.
         images: Vec<Image>,
-        /// What is known of earlier sendings.
+        /// Earlier sendings of the prompt.
         sending: Sending,
     },
-    /// Follow the run, keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
+    /// Follow the run and keep the card alive. Answers `Finished`, `StillRunning`, `CancelSeen`, `SteerSeen`,
     /// `CardMoved`, `Asked`, `AskClosed` or `Failed`.
     Follow(Follow),
-    /// Look once how the run stands, and show on the card what has changed. Answers as [`AgentEffect::Follow`] does.
+    /// Poll the run once, and show on the card what has changed. Answers like [`AgentEffect::Follow`].
     Look(Follow),
-    /// End the run, unless the agent has been given a prompt of another turn since. Answers `Aborted`.
+    /// End the run, unless the agent has since been given a prompt of another turn. Answers `Aborted`.
     Abort {
-        /// The agent's session that the prompt was given to.
+        /// The agent session that the prompt was given to.
         agent_session: AgentSessionId,
-        /// Message id of the newest prompt of the run: accepted is not yet stored, and before that nothing can be ended.
+        /// Message id of the run's newest prompt: an accepted prompt may not be stored yet, and before that nothing can
+        /// be ended.
         message: String,
-        /// Message ids of all prompts of the turn: what the agent does for another one is not hit.
+        /// Message ids of all prompts of the turn, so that work for another turn is not hit.
         messages: Vec<String>,
     },
     /// End a run that no turn follows any more, unless it has ended. Answers `RunEnded`.
@@ -217,21 +220,21 @@ pub enum AgentEffect {
     Decline {
         /// The ask's id at OpenCode.
         ask: AskId,
-        /// What it was about.
+        /// The subject of the ask.
         about: About,
     },
-    /// Read what the turn changed in the files. Answers `Changed`; a failure costs only the numbers.
+    /// Read the turn's file changes. Answers `Changed`; a failure costs only the numbers.
     ReadChanges {
-        /// The agent's session that the prompt was given to.
+        /// The agent session that the prompt was given to.
         agent_session: AgentSessionId,
         /// Message id of the prompt.
         message: String,
     },
-    /// List the files that the agent left to be shown. Answers `Listed`; a failure leaves them to the next turn.
+    /// List the files that the agent left to be shown. Answers `Listed`; after a failure the next turn shows them.
     ListArtifacts,
 }
 
-/// What is shown in the thread.
+/// Posts in the chat.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(clippy::large_enum_variant, reason = "nearly all of them are posts")]
 pub enum ChatEffect {
@@ -239,65 +242,65 @@ pub enum ChatEffect {
     PostArtifact {
         /// The turn that it belongs to.
         turn: TurnId,
-        /// Its place among those of the turn: with thread and turn it is the nonce.
+        /// Its index among the turn's files; with thread and turn it is the nonce.
         index: u32,
         /// The file, as the sandbox lists it.
         file: Artifact,
     },
-    /// Tell a thread what became of its sandbox. Answers `Told`.
+    /// Tell another thread what happened to its sandbox. Answers `Told`.
     Tell {
-        /// The thread, another one than the message's.
+        /// The thread to tell; not the message's own.
         thread: ThreadKey,
-        /// The message that it comes of: with the thread it is the nonce.
+        /// The message that caused it; with the thread it is the nonce.
         turn: TurnId,
-        /// The words.
+        /// The text.
         word: String,
-        /// Nothing is left to be done there: the thread is put away where the chat can.
+        /// Nothing is left to do there: archive the thread if the chat can.
         archive: bool,
     },
-    /// Tell who asked, beside the thread, which cannot be written in, once. Answers `Told`.
+    /// Tell the requester once, outside of the thread, which cannot be written in. Answers `Told`.
     TellBeside {
-        /// The turn whose end could not be said: with the thread it is the nonce.
+        /// The turn whose end could not be posted; with the thread it is the nonce.
         turn: TurnId,
-        /// The platform's ids of who is told.
+        /// Platform ids of the people to tell.
         people: Vec<String>,
-        /// The words.
+        /// The text.
         word: String,
     },
-    /// Post, or edit what stands. Answers `Posted`.
+    /// Create or edit a post. Answers `Posted`.
     Post {
         /// The turn (or message) that the post belongs to.
         turn: TurnId,
-        /// What the post is for: with thread and turn it is the nonce.
+        /// The purpose of the post; with thread and turn it is the nonce.
         kind: PostKind,
-        /// The post to be edited; none makes a new one.
+        /// The post to edit; `None` creates one.
         at: Option<PostRef>,
-        /// What the post shows.
+        /// The content of the post.
         post: Post,
     },
 }
 
-/// What is known of a prompt's earlier sendings.
+/// Earlier sendings of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Sending {
-    /// There is none: its ids have just been minted.
+    /// None: its ids have just been minted.
     First {
-        /// How long the server may take to accept it, where it was not asked before whether it is healthy.
+        /// How long the server may take to accept it; set if its health was not checked before.
         within_ms: Option<u64>,
     },
-    /// There may be one, and a look ([`AgentEffect::FindPrompt`]) has shown that the agent does not have it, or that nothing works
-    /// on it any more: the same ids make the run go on.
+    /// There may be one, but [`AgentEffect::FindPrompt`] has shown that the agent does not have the prompt, or that
+    /// nothing works on it any more: the same ids make the run go on.
     Again,
 }
 
-/// What following a run needs.
+/// Arguments for following a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Follow {
-    /// The agent's session that the prompt was given to.
+    /// The agent session that the prompt was given to.
     pub agent_session: AgentSessionId,
     /// Message id of the prompt.
     pub message: String,
-    /// Message ids of the prompts that were sent into the run after it: the run is theirs too.
+    /// Message ids of prompts sent into the run after it: the run answers them too.
     pub further: Vec<String>,
     /// The turn whose run is followed.
     pub turn: TurnId,
@@ -305,41 +308,41 @@ pub struct Follow {
     pub card: KeptCard,
     /// When the turn was accepted.
     pub since_ms: Ms,
-    /// Asks that are already in the thread: only others are news.
+    /// Asks that are already in the thread; only others are reported.
     pub asks: Vec<Ask>,
     /// A cancel flag is already known: do not report it again.
     pub cancel_known: bool,
-    /// A waiting prompt may be sent into the run. None: not now. Else those whose wish is known already.
+    /// The turns whose "Send now" is known already; `None`: no waiting prompt may be sent into the run now.
     pub steers: Option<Vec<TurnId>>,
-    /// Give back control at this time at the latest.
+    /// Latest time to return.
     pub until_ms: Ms,
-    /// When the turn's own bound ends it: what would come later is not waited for.
+    /// When the turn's own bound ends it; nothing is waited for beyond that.
     pub ends_ms: Ms,
-    /// Give it back before that where other work waits for which nobody has room.
+    /// Return earlier if other work waits and no worker is free for it.
     pub gives_way: bool,
-    /// What was seen of it before.
+    /// State of the run as last seen.
     pub seen: Seen,
-    /// When that was, where it was by another delivery.
+    /// When it was last seen, if by another delivery.
     pub seen_at_ms: Option<Ms>,
-    /// More assistant messages than this mean a loop.
+    /// More assistant messages than this count as a loop.
     pub messages_max: u32,
 }
 
 /// The card that is kept alive while a run is followed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct KeptCard {
-    /// Where it stands.
+    /// The post, if there is one.
     pub at: Option<PostRef>,
-    /// What it is called.
+    /// Its name.
     pub kind: PostKind,
-    /// What it says while nothing else is known.
+    /// What it shows while nothing else is known.
     pub state: CardState,
     /// Model that the turn runs with.
     pub model: String,
 }
 
 impl Follow {
-    /// Who has cancelled its turn, where that is news.
+    /// Who has cancelled the turn, if that is news.
     #[must_use]
     pub fn cancelled_by<'a>(&self, flags: &'a ControlFlags) -> Option<&'a Person> {
         let by = flags.cancelled_by(&self.turn, self.since_ms);
@@ -348,8 +351,8 @@ impl Follow {
 }
 
 impl SandboxEffect {
-    /// Whether it makes something in the account behind the present key, or takes what that does not show for gone: only
-    /// where the account is the one on record.
+    /// Whether it creates something in the account behind the present key, or concludes from that account that
+    /// something is gone. Allowed only if the account is the one on record.
     #[must_use]
     pub const fn rests_on_account(&self) -> bool {
         matches!(
@@ -360,7 +363,7 @@ impl SandboxEffect {
 }
 
 impl Effect {
-    /// What the post is for, where it is one.
+    /// The purpose of the post, if the effect is one.
     #[must_use]
     pub fn posts(&self) -> Option<PostKind> {
         match self {
@@ -370,8 +373,8 @@ impl Effect {
         }
     }
 
-    /// Whether it may be performed at the same time as the post of a card: neither needs what the other brings, and
-    /// nothing that is stopped, deleted or shown beside is among these.
+    /// Whether it may be performed at the same time as the post of a card. Neither needs the result of the other, and
+    /// nothing that stops, deletes or posts is among these.
     #[must_use]
     pub const fn goes_beside_a_card(&self) -> bool {
         match self {

@@ -1,4 +1,4 @@
-//! What happened: the delivery of a message, or the outcome of an effect that was under way, with that effect.
+//! What happened: a message was delivered, or an effect ended.
 
 use crate::base::failure::Failure;
 use crate::base::ids::{AgentSessionId, AskId, PostRef, SandboxKey, ThreadKey, TurnId};
@@ -16,7 +16,7 @@ use crate::records::run::{Answer, PromptState};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
 
-/// What is decided on.
+/// The input of a decision.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 #[expect(
     clippy::large_enum_variant,
@@ -25,124 +25,124 @@ use crate::tenant::settings::AgentOptions;
 pub enum Cause {
     /// The message in the context has been delivered.
     Delivered,
-    /// An effect is over.
+    /// An effect has ended.
     Done(Effect, Event),
-    /// Two effects that were performed at the same time are over.
+    /// Two effects that were performed at the same time have ended.
     Both {
-        /// What the thread waited for.
+        /// The effect that the thread waited for.
         work: (Effect, Event),
         /// The card beside it.
         card: (Effect, Event),
     },
 }
 
-/// What came of an effect.
+/// Outcome of an effect.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Event {
-    /// The sandbox was looked at.
+    /// The sandbox was observed.
     Observed(SandboxState),
-    /// The tenant has this many sandboxes.
+    /// Number of the tenant's sandboxes.
     Counted(u32),
-    /// What the agent offers; empty where it did not say.
+    /// What the agent offers; empty if it did not say.
     OptionsListed(AgentOptions),
-    /// What the ledger holds of the turns that were asked for.
+    /// The ledger's entries for the requested turns.
     Recalled(Vec<Entry>),
-    /// Whose name that is; nobody's.
+    /// The sandbox that has the name; `None` if no sandbox has it.
     NameFound(Option<SandboxKey>),
-    /// The end of the second sandbox has been asked for, or there is none.
+    /// The deletion of the tool sandbox has been requested, or there is none.
     ToolsEnded,
-    /// What the record of the agent's sandbox says to the second one.
+    /// What the record of the agent's sandbox says to its tool sandbox.
     AgentFound(AgentSeen),
     /// The thread has been told, or cannot be.
     Told {
-        /// Which thread.
+        /// The thread.
         thread: ThreadKey,
     },
-    /// The workspace of the thread's own is ready.
+    /// The thread's own workspace is ready.
     WorkspaceReady {
         /// Its absolute path in the sandbox.
         directory: String,
-        /// The branch that it is on, where it is a worktree.
+        /// Its branch, if it is a worktree.
         branch: Option<String>,
     },
-    /// There is none, and a repeat cannot help.
+    /// There is no workspace, and a retry cannot help.
     NoWorkspace {
-        /// Why, and what to do, in words for people.
+        /// Why, and what to do; shown to people.
         why: String,
     },
-    /// How the snapshot that was asked for stands.
+    /// State of the requested snapshot.
     SnapshotSeen {
         /// Its name at the provider.
         name: String,
-        /// How it stands.
+        /// Its state.
         seen: SnapshotSeen,
     },
-    /// The snapshot is not there any more.
+    /// The snapshot no longer exists.
     SnapshotDeleted {
         /// Its name at the provider.
         name: String,
     },
-    /// The wake-up has been asked for.
+    /// The wake-up has been requested.
     Woken,
-    /// The repository is where the agent works.
+    /// The repository has been cloned to where the agent works.
     Cloned {
-        /// What of it is not.
+        /// What the clone left out.
         left_out: LeftOut,
     },
-    /// It is not, and a repeat cannot help.
+    /// The repository was not cloned, and a retry cannot help.
     NotCloned {
-        /// What stood in the way.
+        /// The reason.
         why: NotCloned,
     },
-    /// The server answered as healthy.
+    /// The server is healthy.
     Healthy,
-    /// What stands for its secrets leaves the new sandbox as it is, and always will.
+    /// The new sandbox sends its secrets' placeholders unreplaced, and always will.
     SecretsNotPutIn,
-    /// The OpenCode session to use.
+    /// The agent session to use.
     AgentSession {
         /// The session's id at the agent.
         id: AgentSessionId,
     },
-    /// The attachments are in the sandbox, as far as they could be had.
+    /// The attachments that could be fetched are in the sandbox.
     Attached {
-        /// What the agent is told about them.
+        /// The text about them for the agent.
         note: String,
-        /// Those that could not be had, a line each with the reason, for the people in the thread.
+        /// Attachments that could not be fetched, one line each with the reason; shown in the thread.
         missed: Vec<String>,
-        /// Those of them that the model is to see.
+        /// Attached images that are passed to the model.
         images: Vec<Image>,
     },
-    /// What has become of a prompt that may have been sent.
+    /// State of a prompt that may have been sent.
     PromptFound(PromptState),
     /// The agent has the prompt.
     Prompted,
     /// The run is over.
     Finished(Answer),
-    /// The time for following was over before the run was, or a look found that it goes on.
+    /// The follow time ended before the run did, or a poll found the run still going.
     StillRunning(Seen),
-    /// The run goes on, and work waits for which nobody has room.
+    /// The run goes on, but other work waits and no worker is free for it.
     OthersWait(Seen),
-    /// A cancel flag for this turn stands beside the record.
+    /// A cancel flag for this turn is set beside the record.
     CancelSeen {
-        /// Who pressed Stop, for the words at the end.
+        /// The person who pressed Stop; shown at the end.
         by: Person,
     },
-    /// Somebody wants a waiting prompt to be sent into the run that is under way.
+    /// Somebody wants a waiting prompt sent into the current run.
     SteerSeen {
-        /// The turn that waits.
+        /// The waiting turn.
         turn: TurnId,
-        /// As it is kept beside the record.
+        /// Its entry beside the record.
         queued: Queued,
-        /// Who pressed the button.
+        /// The person who pressed the button.
         by: Person,
     },
-    /// The card could not be edited where it stood, and stands here now.
+    /// The card could not be edited in place, and has been posted anew here.
     CardMoved(PostRef),
     /// The agent waits for a person.
     Asked {
         /// The ask's id at OpenCode.
         id: AskId,
-        /// What the agent wants to know or to be allowed.
+        /// What the agent asks.
         about: About,
     },
     /// An ask is no longer open at OpenCode.
@@ -154,43 +154,43 @@ pub enum Event {
     },
     /// The run was told to end.
     Aborted,
-    /// The run that no turn follows any more is over.
+    /// A run that no turn follows any more has ended.
     RunEnded,
     /// An ask was answered with no.
     Declined {
         /// The ask's id at OpenCode.
         id: AskId,
     },
-    /// What the turn changed in the files.
+    /// File changes of the turn.
     Changed(Changes),
-    /// What lies in the folder of files to be shown, oldest first.
+    /// Files in the folder of files to show, oldest first.
     Listed(Vec<Artifact>),
-    /// The file cannot be shown, and a repeat will not help.
+    /// The file cannot be shown, and a retry cannot help.
     Unshown {
-        /// Why, in words that finish the sentence "it …".
+        /// The reason, worded to complete the sentence "it …".
         why: String,
     },
-    /// The post stands here.
+    /// The post is in the thread, here.
     Posted(PostRef),
     /// The prompt was not sent, and the agent certainly has nothing of it.
     NotSent(Failure),
-    /// The effect failed, in a way that the failure table knows.
+    /// The effect failed; the failure table says what that means.
     Failed(Failure),
 }
 
-/// What a clone does not bring along. Paths in the repository, bounded by who lists them.
+/// What a clone leaves out. Paths in the repository, bounded by the code that lists them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct LeftOut {
     /// Submodules: their folders are empty.
     pub submodules: Vec<String>,
-    /// Files of Git LFS: pointers stand in their place.
+    /// Git LFS files: only pointers are there.
     pub large: Vec<String>,
 }
 
 /// Why a repository could not be cloned.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum NotCloned {
-    /// There is none at that address, or it wants credentials, and those look alike from outside.
+    /// There is no repository at that address, or it needs credentials; from outside, the two look alike.
     NotFound,
     /// Its host cannot be reached from the sandbox.
     Unreachable,
@@ -198,7 +198,7 @@ pub enum NotCloned {
     TooLong,
     /// The sandbox's disk is too small for it.
     NoRoom,
-    /// Something else: git's last words.
+    /// Another reason: git's last output.
     Other {
         /// On one line, shortened.
         seen: String,

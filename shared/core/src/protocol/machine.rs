@@ -1,8 +1,8 @@
-//! One delivery as a machine without input and output: it says what it stands before, is told what came of that, and
-//! stands before the next. It is a plain value, so that it can be kept, compared and tried from wherever it stands.
+//! One delivery as a machine without input and output: it names its next step, takes the outcome, and names the next
+//! one. It is a plain value: it can be stored, compared, and resumed from any state.
 //!
-//! Intent is on record before its effect: what was decided stands before its write first, and only what that write came to
-//! leads to the effect.
+//! Intent is on record before its effect: a decision is written first, and only the outcome of that write leads to the
+//! effect.
 
 use crate::base::failure::Failure;
 use crate::base::ids::Ms;
@@ -18,84 +18,84 @@ use crate::records::run::RunEnd;
 use crate::records::session::Session;
 use crate::tenant::settings::Settings;
 
-/// More decisions than any message takes: what goes on longer is given back, so that no delivery spins.
+/// More decisions than any message takes; beyond that the message is retried, so that no delivery spins.
 pub const DECISIONS_MAX: u32 = 20_000;
 
-/// Writes of a delivery that others who share its sandbox may be quicker with.
+/// Writes of a delivery that may lose to other users of its sandbox.
 const CONFLICTS_MAX: u32 = 5;
 
 /// A moment, as a delivery sees it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Now {
-    /// The time as the shell's clock has it.
+    /// The time, by the shell's clock.
     pub ms: Ms,
-    /// Until when the message in hand stays invisible to others.
+    /// When the message in hand becomes visible to other workers.
     pub visible_until_ms: Ms,
 }
 
-/// What is to be done next; [`Machine::after`] takes what came of it.
+/// The next thing to do; [`Machine::after`] takes its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<'a> {
     /// Read the thread. Answered with [`Outcome::Loaded`].
     Read,
-    /// Write what has changed, in one piece. Answered with [`Outcome::Saved`].
+    /// Write the changes in one transaction. Answered with [`Outcome::Saved`].
     Write {
-        /// What is written.
+        /// The write.
         write: Write<'a>,
-        /// What can be got ready for meanwhile: it is asked for once the write has succeeded.
+        /// The effect to prepare meanwhile; it is performed once the write has succeeded.
         prepare: Option<Addressed<'a>>,
     },
-    /// Leave this for the next delivery of the message. Answered with [`Outcome::Parked`].
+    /// Save this for the next delivery of the message. Answered with [`Outcome::Parked`].
     Park(Parked),
     /// Perform this. Answered with [`Outcome::Done`].
     Perform(Addressed<'a>),
     /// Perform both at the same time. Answered with [`Outcome::BothDone`].
     PerformBoth {
-        /// What the thread waits for.
+        /// The effect that the thread waits for.
         work: Addressed<'a>,
         /// The card that is posted or edited meanwhile.
         card: Addressed<'a>,
     },
-    /// Nothing more: the delivery is over.
+    /// Nothing: the delivery is over.
     End(Verdict),
 }
 
-/// What came of a step.
+/// Outcome of a step.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[expect(
     clippy::large_enum_variant,
     reason = "one lives at a time, and only until the machine has it"
 )]
 pub enum Outcome {
-    /// What was read, or why nothing was.
+    /// What was read, or the failure.
     Loaded(Result<Loaded, Failure>),
     /// Whether the write was made, lost its condition, or failed.
     Saved(Result<Saved, Failure>),
-    /// The control flags as they stand since; none where nothing was left.
+    /// The control flags since then; `None` if nothing was saved.
     Parked(Option<ControlFlags>),
-    /// What came of the one effect.
+    /// Result of the effect.
     Done(Performed),
-    /// What came of two effects.
+    /// Results of the two effects.
     BothDone {
-        /// Of what the thread waited for.
+        /// The effect that the thread waited for.
         work: Performed,
-        /// Of the card beside it.
+        /// The card beside it.
         card: Performed,
     },
 }
 
-/// What a delivery knows of its thread.
+/// State of a thread, as a delivery knows it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Known {
-    /// The record, as it was read or last written, with what was seen since.
+    /// The record as read or last written, with later observations.
     pub session: Session,
-    /// The control flags beside it, as they were last seen.
+    /// The control flags beside it, as last read.
     pub flags: ControlFlags,
-    /// What those who manage the thread's server or workspace have set.
+    /// The tenant's settings.
     pub settings: Settings,
-    /// How often something was decided.
+    /// Number of decisions so far.
     pub decisions: u32,
-    /// How often somebody else wrote the sandbox's record first.
+    /// How often another delivery wrote the sandbox's record first.
     pub conflicts: u32,
 }
 
@@ -106,46 +106,47 @@ impl Known {
         Addressed { at, effect, flags: &self.flags, settings: &self.settings }
     }
 
-    /// The same with the control flags as they were read since.
+    /// Replaces the control flags, if they were read since.
     fn with(mut self: Box<Self>, flags: Option<ControlFlags>) -> Box<Self> {
         self.flags = flags.unwrap_or(self.flags);
         self
     }
 }
 
-/// Where a delivery stands.
+/// State of a delivery.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Machine {
     /// Before the first read.
     Start,
-    /// A run was ended; before the control flags are read once more.
+    /// A run has ended; before the control flags are read once more.
     Reread {
-        /// What is known so far.
+        /// The state known so far.
         known: Box<Known>,
         /// How the run ended.
         cause: Box<Cause>,
     },
-    /// Before the write of what was decided.
+    /// Before the write of a decision.
     Write {
-        /// What is known so far.
+        /// The state known so far.
         known: Box<Known>,
-        /// What it was decided on.
+        /// The cause that was decided on.
         cause: Box<Cause>,
-        /// The record as it shall be, and what to do then.
+        /// The record to write, and what to do then.
         decision: Box<Decision>,
     },
-    /// Another thread may have written the record of the sandbox; before both are read, and the same decided on them.
+    /// Another thread may have written the sandbox's record; before both are read again and the same cause is decided
+    /// on.
     Overtaken {
-        /// What is known so far.
+        /// The state known so far.
         known: Box<Known>,
-        /// What is to be decided on.
+        /// The cause to decide on.
         cause: Box<Cause>,
     },
-    /// Nothing is left to be written; before what was decided.
+    /// Nothing is left to write; before the next step.
     Act {
-        /// What is known so far.
+        /// The state known so far.
         known: Box<Known>,
-        /// What is to be done.
+        /// The next step.
         next: Box<Next>,
     },
     /// The delivery is over.
@@ -153,7 +154,7 @@ pub enum Machine {
 }
 
 impl Machine {
-    /// What is to be done, at this moment.
+    /// The next thing to do, at this moment.
     #[must_use]
     pub fn step(&self, now: Now, delivery: &Delivery<'_>) -> Step<'_> {
         let (known, next) = match self {
@@ -174,8 +175,8 @@ impl Machine {
         };
         let to = |effect| known.address(&known.session, effect);
         match next {
-            // Who has outlived its visibility does nothing more: somebody else may have the message, and what is done
-            // now, an edit of the card above all, could undo what they did.
+            // A delivery that has outlived its visibility does nothing more. Another worker may have the message, and
+            // an effect now, above all an edit of the card, could undo what that worker did.
             Next::Do(_) | Next::Together { .. } if now.visible_until_ms <= now.ms => Step::End(
                 hold(delivery.limits.retry.backoff_ms, "the message has become visible to others"),
             ),
@@ -189,7 +190,7 @@ impl Machine {
         }
     }
 
-    /// What is left for the next delivery, where the message in hand is that of the turn.
+    /// The state to save for the next delivery, if the message in hand is that of the turn.
     fn parked(&self, now: Now, delay_ms: u64, delivery: &Delivery<'_>) -> Option<Parked> {
         let Self::Act { known, .. } = self else {
             return None;
@@ -204,7 +205,7 @@ impl Machine {
         })
     }
 
-    /// Where it stands after this. Total: an outcome of what was not asked for changes nothing.
+    /// The state after this outcome. Total: an outcome of a step that was not asked for changes nothing.
     #[must_use]
     pub fn after(self, outcome: Outcome, now: Now, delivery: &Delivery<'_>) -> Self {
         match (self, outcome) {
@@ -253,8 +254,8 @@ impl Machine {
             (Self::Overtaken { mut known, cause }, Outcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
                 let stored = found.session.unwrap_or_else(fresh);
-                // Of a thread there is one writer: where it was not this delivery, that has somebody else now. And what was
-                // seen of one generation says nothing of the next.
+                // A thread has one writer. If its record was written by another delivery, that one has the thread now.
+                // And what was seen of one generation says nothing about the next.
                 let before = &known.session;
                 if stored.version != before.version
                     || stored.place.link != before.place.link
@@ -267,7 +268,7 @@ impl Machine {
                 }
                 known.session.sandbox = stored.sandbox;
                 (known.flags, known.settings) = (found.flags, found.settings);
-                // What was seen of a name may be what has changed.
+                // The answer to a name lookup may be what has changed.
                 known.session.observed.sandbox.name_found = None;
                 Self::decided(known, *cause, now, delivery)
             }
@@ -305,9 +306,9 @@ impl Machine {
         }
     }
 
-    /// An effect is over, or two are.
+    /// One effect has ended, or two have.
     fn heard(known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
-        // Nothing is decided on what cannot be read.
+        // Decide nothing on what cannot be read.
         if let Some(seen) = too_new(&cause) {
             return newer(delivery, seen, now);
         }
@@ -318,8 +319,8 @@ impl Machine {
             ));
         }
         match cause {
-            // Whether a run was stopped by a person is judged by the control flags as they stand when it is over: the abort can be
-            // quicker than the next look at them. One that came to its own end was not.
+            // Whether a person stopped a run is judged by the control flags at its end: the abort can be quicker than
+            // the next read of them. A run that completed by itself was not stopped.
             Cause::Done(_, Event::Finished(ref answer)) if answer.end != RunEnd::Completed => {
                 Self::Reread { known, cause: Box::new(cause) }
             }
@@ -371,15 +372,15 @@ fn too_new(cause: &Cause) -> Option<String> {
     }
 }
 
-/// Of a turn's deliveries most may have been looks: no longer than its age allows.
+/// Most deliveries of a turn may have been polls, so its age caps the delay.
 fn newer(delivery: &Delivery<'_>, seen: String, now: Now) -> Machine {
     let most_ms = delivery.limits.retry.within_age(delivery.age_ms(now.ms));
     let verdict = Verdict::newer(seen, delivery.receive, &delivery.limits.retry);
     Machine::End(verdict.within(most_ms))
 }
 
-/// The record could not be read or written. A table that does not answer is waited for, however long that takes; what it
-/// refuses comes to its end by the queue's count, and is told then.
+/// The record could not be read or written. An unavailable table is waited for, however long that takes; a refusal ends
+/// by the queue's receive count, and is told then.
 fn unrecorded(delivery: &Delivery<'_>, failure: &Failure, what: &str, now: Now) -> Machine {
     let why = format!("the record could not be {what}: {failure:?}");
     let Delivery { limits, receive, .. } = delivery;

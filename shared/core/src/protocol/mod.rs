@@ -1,4 +1,4 @@
-//! The protocol: what is decided ([`decide`]), and the loop that saves and performs it.
+//! The protocol: the decisions ([`decide`]), and the loop that saves and performs them.
 
 pub mod decide;
 pub mod delivery;

@@ -12,26 +12,27 @@ use crate::records::parked::Parked;
 use crate::records::session::Session;
 use crate::tenant::settings::Settings;
 
-/// What a write came to.
+/// Result of a write.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Saved {
-    /// Written; these control flags stand beside the record.
+    /// Written; the control flags beside the record.
     Written(ControlFlags),
-    /// Somebody else wrote first.
+    /// Another delivery wrote first.
     Conflict,
 }
 
-/// The versions that a write expects to be stored (0: nothing is).
+/// The stored versions that a write expects; 0 means nothing is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Versions {
-    /// Of the thread's record, which every write writes; none in the group of a sandbox, which has none.
+    /// Version of the thread's record, which every write writes; `None` in a sandbox's group, which has no thread
+    /// record.
     pub thread: Option<u64>,
-    /// Of its sandbox's; none where that stays as it is.
+    /// Version of the sandbox's record; `None` if that record does not change.
     pub sandbox: Option<u64>,
 }
 
 impl Versions {
-    /// What has to be stored for `changed` to take the place of `known`.
+    /// The versions that must be stored for `changed` to replace `known`.
     #[must_use]
     pub fn to_change(known: &Session, changed: &Session) -> Self {
         let differs = changed.sandbox.differs_from(&known.sandbox);
@@ -41,7 +42,7 @@ impl Versions {
         }
     }
 
-    /// Whether these are the versions of what is stored.
+    /// Whether these are the versions of the stored records.
     #[must_use]
     pub fn are_of(self, stored: Option<&Session>) -> bool {
         let thread = stored.map_or(0, |stored| stored.version);
@@ -50,7 +51,7 @@ impl Versions {
             && self.sandbox.is_none_or(|expected| expected == sandbox)
     }
 
-    /// What stands once it is written in their place.
+    /// The stored versions after the write.
     #[must_use]
     pub fn followed_by(self, mut written: Session) -> Session {
         if let Some(version) = self.thread {
@@ -63,27 +64,27 @@ impl Versions {
     }
 }
 
-/// A write of a thread's record, and of its sandbox's where that has changed.
+/// A write of a thread's record, and of its sandbox's record if that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Write<'a> {
-    /// The record as it shall be stored, and that of its sandbox.
+    /// The records to store: the thread's and its sandbox's.
     pub session: &'a Session,
-    /// The record as it is stored; `None`: there is none.
+    /// The stored record; `None` if there is none.
     pub before: Option<&'a Session>,
-    /// The versions that have to be the stored ones.
+    /// The versions that must be stored.
     pub expected: Versions,
-    /// Entries of the ledger that are written with it, in one piece.
+    /// Ledger entries written in the same transaction.
     pub entries: &'a [Entry],
-    /// The control flags that are known: those that the write makes superfluous go with it.
+    /// The known control flags; the write deletes those that it makes superfluous.
     pub flags: &'a ControlFlags,
 }
 
-/// What an effect came to.
+/// Result of an effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Performed {
     /// What happened.
     pub event: Event,
-    /// The control flags, where they were read meanwhile.
+    /// The control flags, if they were read meanwhile.
     pub flags: Option<ControlFlags>,
 }
 
@@ -93,64 +94,64 @@ impl From<Event> for Performed {
     }
 }
 
-/// What was read of a thread.
+/// Data read of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Loaded {
     /// The record, if the thread has one, with that of its sandbox.
     pub session: Option<Session>,
-    /// The control flags beside it, which may stand there before the record does.
+    /// The control flags beside it; they may exist before the record does.
     pub flags: ControlFlags,
-    /// The ledger knows the message in hand as a turn that has ended.
+    /// The ledger knows the message in hand as an ended turn.
     pub in_ledger: bool,
-    /// What those who manage the thread's server or workspace have set.
+    /// The tenant's settings.
     pub settings: Settings,
-    /// What the last delivery that gave a turn's message back has left.
+    /// State that the last delivery of the turn's message left when it returned the message to the queue.
     pub parked: Option<Parked>,
 }
 
-/// Everything that the core needs from outside. It keeps nothing between two calls: each is told all that it needs.
+/// Everything that the core needs from outside. It keeps nothing between calls: each call gets all that it needs.
 pub trait World: Sync {
     /// The time, in milliseconds since 1970.
     fn now_ms(&self) -> Ms;
 
-    /// Until when the message in hand stays invisible to others.
+    /// When the message in hand becomes visible to other workers.
     fn visible_until_ms(&self) -> Ms;
 
-    /// Reads the record consistently, with the control flags beside it, whether the ledger knows `turn` as ended, and the
-    /// settings of the thread's tenant.
+    /// Reads consistently: the record, the control flags beside it, whether the ledger knows `turn` as ended, and the
+    /// tenant's settings.
     fn load(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,
     ) -> impl Future<Output = Result<Loaded, Failure>> + Send;
 
-    /// Writes if the stored versions are still the expected ones, each as the version after it, all in one piece.
+    /// Writes all records in one transaction if the stored versions are the expected ones; each version goes up by one.
     fn save(&self, write: Write<'_>) -> impl Future<Output = Result<Saved, Failure>> + Send;
 
-    /// Gets ready for an effect while its intent is being written. Nothing outside may be changed by it, because the write
-    /// may fail; what it cannot get, the effect gets by itself.
+    /// Prepares for an effect while its intent is being written. Must change nothing outside, because the write may
+    /// fail; what it cannot get, the effect gets by itself.
     fn prepare(&self, _: &Addressed<'_>) -> impl Future<Output = ()> + Send {
         std::future::ready(())
     }
 
-    /// Leaves this for the next delivery, with what the queue knows the message in hand by, so that whoever wants the thread
-    /// looked at can have it come at once. The control flags as they stand then: what was marked before that is among them, and
-    /// who marks later finds what was left. None: it was left in vain, or the flags could not be read; the message comes by
-    /// its time.
+    /// Saves polling state for the next delivery, with the receipt handle of the message in hand, so that others can
+    /// make the message visible early. Returns the control flags as they are then: flags set before are among them, and
+    /// whoever sets one later finds the saved state. `None`: nothing was saved, or the flags could not be read; the
+    /// message comes back after its delay.
     fn park(
         &self,
         thread: &ThreadKey,
         parked: &Parked,
     ) -> impl Future<Output = Option<ControlFlags>> + Send;
 
-    /// The sweep with this id has done its work: the sweeper may say the next.
+    /// Notes that the sweep with this id is done, so that the sweeper may send the next.
     fn swept(
         &self,
         thread: &ThreadKey,
         sweep: &TurnId,
     ) -> impl Future<Output = Result<(), Failure>> + Send;
 
-    /// Performs one effect and says what happened. Never panics; every failure is an event. Two may be under way at the
-    /// same time.
+    /// Performs one effect and returns what happened. Never panics; every failure is an event. Two may run at the same
+    /// time.
     fn perform(&self, effect: &Addressed<'_>) -> impl Future<Output = Performed> + Send;
 }

@@ -1,8 +1,8 @@
-//! What an operator watches: what a write of the record says has happened, by dotted names. Pure: the record before and
-//! after is all that is looked at, so nothing can happen to a session that is not told, and nothing is told twice.
+//! Signals for the operator: the events that a write of the record shows, by dotted names. Pure: computed only from the
+//! record before and after the write, so no change to a session goes unreported, and none is reported twice.
 //!
-//! The names are those of log lines, which are what questions are asked of; a metric is written for an alarm alone
-//! ([`Alarm`]). Deliberately absent: words of people, agents and providers.
+//! The names are those of log lines, which can be queried; a metric is written only for an alarm ([`Alarm`]).
+//! Deliberately absent: the words of people, agents and providers.
 
 use crate::base::ids::{Ms, TurnId};
 use crate::records::outcome::Outcome;
@@ -11,64 +11,64 @@ use crate::records::session::Session;
 use crate::records::stage::Prompted;
 use crate::records::turn::{EndedTurn, Turn};
 
-/// Something that has happened.
+/// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kind {
-    /// A sandbox was asked for.
+    /// A sandbox was requested.
     CreateBegan,
-    /// It runs, and its server is healthy. Took: since it was asked for.
+    /// It runs, and its server is healthy. Duration: since the request.
     CreateReady,
-    /// It will not come.
+    /// It could not be created.
     CreateFailed,
-    /// It came, and does not get its secrets put in.
+    /// It was created, but its secrets are not put in.
     SecretsMissed,
     /// A stopped sandbox, or its server, was asked to start.
     ResumeBegan,
-    /// It runs again. Took: since it was asked to.
+    /// It runs again. Duration: since the request.
     ResumeReady,
-    /// It does not run again.
+    /// It could not be started again.
     ResumeFailed,
     /// The sandbox was paused.
     PauseDone,
-    /// It was deleted, by us.
+    /// Bobbin deleted it.
     DestroyDone,
-    /// It is gone, and not by us.
+    /// It is gone, and Bobbin did not delete it.
     SandboxLost,
-    /// The agent's session was gone: another one goes on in the same sandbox.
+    /// The agent session was gone; another one goes on in the same sandbox.
     SessionReplaced,
-    /// The server in the sandbox was ended and started anew within a turn.
+    /// The server in the sandbox was stopped and started again within a turn.
     ServerRestarted,
-    /// A turn began. Took: the time in the queue.
+    /// A turn began. Duration: the time in the queue.
     TurnBegan,
-    /// The prompt is on its way to the agent. Took: since the turn was accepted.
+    /// The prompt is on its way to the agent. Duration: since the turn was accepted.
     PromptSent,
     /// The same prompt was sent again.
     PromptResent,
-    /// The agent is done, and what came of it is about to be told. Took: since the prompt was sent.
+    /// The agent is done, and the result is about to be told. Duration: since the prompt was sent.
     RunEnded,
-    /// A delivery gave its run back and another goes on with it.
+    /// A delivery returned its run to the queue, and another one continues it.
     TurnSliced,
-    /// A delivery of the turn failed, and another will try.
+    /// A delivery of the turn failed, and will be retried.
     TurnRetried,
-    /// The sandbox provider does not answer a turn at all.
+    /// A turn found the sandbox provider unavailable.
     OutageBegan,
-    /// The chat does not take what is to be said of a turn, or not with this key.
+    /// The chat is unavailable for the posts of a turn, or rejects the key.
     ChatOutageBegan,
     /// The agent asks a person.
     AskOpened,
     /// An ask is settled: by a person, by time, or by the end of the run.
     AskSettled,
-    /// A turn has ended with an answer. Took: since it was accepted.
+    /// A turn has ended with an answer. Duration: since it was accepted.
     TurnAnswered,
-    /// A turn has failed. Took: since it was accepted.
+    /// A turn has failed. Duration: since it was accepted.
     TurnFailed,
-    /// A turn was cancelled. Took: since it was accepted.
+    /// A turn was cancelled. Duration: since it was accepted.
     TurnCancelled,
-    /// A turn was lost with its sandbox. Took: since it was accepted.
+    /// A turn was lost with its sandbox. Duration: since it was accepted.
     TurnLost,
     /// A waiting prompt was sent into a running turn, and has ended with it.
     TurnJoined,
-    /// A turn has ended and the chat did not take that, for good: whoever waits in its thread does not know.
+    /// A turn has ended, but the chat will never show it: people waiting in its thread do not know.
     TurnUntold,
 }
 
@@ -140,7 +140,7 @@ impl Kind {
         }
     }
 
-    /// The alarm that counts it, if one does.
+    /// The alarm that counts it, if any.
     #[must_use]
     pub const fn alarm(self) -> Option<Alarm> {
         match self {
@@ -152,14 +152,14 @@ impl Kind {
     }
 }
 
-/// What somebody is woken for. Each is one metric, because CloudWatch bills a metric for the hours in which it is written:
-/// these are written only when something goes wrong. Which event it was says the log line beside it.
+/// Reasons to wake the operator. Each is one metric, because CloudWatch bills a metric for the hours in which it is
+/// written: these are written only when something goes wrong. The log line beside it says which event it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Something that somebody asked for was given up, or could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
-    /// [`BURIED`], [`Kind::TurnLost`], [`Kind::TurnUntold`].
+    /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`BURIED`],
+    /// [`Kind::TurnLost`], [`Kind::TurnUntold`].
     WorkDropped,
-    /// The table, a chat or a sandbox provider does not do what work needs: [`TABLE_FAILED`], [`Kind::ChatOutageBegan`],
+    /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`], [`Kind::ChatOutageBegan`],
     /// [`BREAKER_OPENED`], [`ACCOUNT_OTHER`].
     ServiceAway,
     /// A turn has failed: [`Kind::TurnFailed`].
@@ -167,7 +167,7 @@ pub enum Alarm {
 }
 
 impl Alarm {
-    /// Every one.
+    /// All alarms.
     pub const ALL: [Self; 3] = [Self::WorkDropped, Self::ServiceAway, Self::TurnFailed];
 
     /// The name of its metric.
@@ -185,38 +185,38 @@ impl Alarm {
 pub const NAMESPACE: &str = "Bobbin";
 /// Their only dimension: the stack.
 pub const DIMENSION: &str = "Stack";
-/// Event: a request that the platform had signed could not be queued, or not be judged. Its sender is asked to send it
-/// again.
+/// Event: a request signed by the platform could not be queued, or not be judged. Its sender is asked to send it again.
 pub const INGRESS_FAILED: &str = "ingress.failed";
-/// Event: something of the control lane (a Stop, a decision, a first prompt, a look at the state) was given up.
+/// Event: a control message (a Stop, a decision, a first prompt, a status request) was given up.
 pub const CONTROL_DROPPED: &str = "control.dropped";
-/// Event: a message ended among the dead letters, and whoever waits for it is told.
+/// Event: a message became a dead letter, and whoever waits for it is told.
 pub const BURIED: &str = "message.buried";
-/// Event: the table refused a delivery its record, to read or to write, or did not answer at all.
+/// Event: the table refused to read or write the record of a delivery, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";
-/// Event: the stack's key for a provider, or its settings, are of another account than the sandboxes on record.
+/// Event: the stack's key for a provider, or its settings, belong to another account than the sandboxes on record.
 pub const ACCOUNT_OTHER: &str = "account.other";
-/// Event: a breaker of a provider has opened.
+/// Event: a provider's breaker has opened.
 pub const BREAKER_OPENED: &str = "provider.breaker.opened";
-/// Event: sandboxes would have been deleted as nobody's and were kept, because they were most of a listing.
+/// Event: sandboxes that looked like orphans were kept, because they were most of a listing.
 pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
-/// Event: records would have been asked to look for their sandboxes and were not, because most sandboxes were missing.
+/// Event: records were not asked to look for their sandboxes, because most sandboxes were missing.
 pub const VANISHED_HELD: &str = "sandbox.vanished.held";
-/// Event: what a turn took: time, tokens, money, and what it changed.
+/// Event: usage of a turn: time, tokens, money, and file changes.
 pub const USED: &str = "turn.used";
 
-/// Something that has happened to a session.
+/// An event of a session.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
-    /// The event that is counted.
+    /// Kind of event.
     pub kind: Kind,
-    /// To which turn, if to one.
+    /// The turn, if the event belongs to one.
     pub turn: Option<TurnId>,
-    /// Milliseconds that it took, where that is known.
+    /// Duration in milliseconds, if known.
     pub took_ms: Option<u64>,
 }
 
-/// What has happened between two states of a record, in the order of a life. `before` is none for a thread's first.
+/// The events between two states of a record, in the order in which they happen. `before` is `None` for a thread's
+/// first record.
 #[must_use]
 pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Signal> {
     let mut told = Vec::new();

@@ -1,4 +1,4 @@
-//! Where an effect is done: the world is told with each effect, and keeps nothing of it.
+//! Target of an effect. The world is told with each effect, and keeps none of it.
 
 use crate::base::ids::{SandboxKey, ThreadKey, TurnId};
 use crate::protocol::effect::{Effect, SandboxEffect};
@@ -8,24 +8,24 @@ use crate::records::workspace::Workspace;
 use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::settings::Settings;
 
-/// Where an effect is done, by the record as it stands when the effect is due.
+/// Target of an effect, taken from the record when the effect is due.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Target {
     /// The thread whose message is in hand.
     pub thread: ThreadKey,
-    /// The turn that is under way.
+    /// The current turn.
     pub turn: Option<TurnId>,
     /// The sandbox.
     pub sandbox: SandboxKey,
-    /// Its generation.
+    /// Sandbox generation.
     pub generation: u32,
-    /// Where in it the thread's turns work.
+    /// Where in the sandbox the thread's turns work.
     pub workspace: Workspace,
-    /// The provider by name; `None`: the stack's.
+    /// Provider name; `None` means the stack's.
     pub provider: Option<String>,
-    /// The way to run agents by name; `None`: the stack's.
+    /// Runtime name; `None` means the stack's.
     pub runtime: Option<String>,
-    /// The tenant's own credentials count, not the stack's.
+    /// Use the tenant's own credentials, not the stack's.
     pub own_credentials: bool,
 }
 
@@ -34,8 +34,8 @@ impl Target {
     #[must_use]
     pub fn of(session: &Session, settings: &Settings, effect: &Effect) -> Self {
         let sandbox = &session.sandbox;
-        // The sandbox is not made yet: it is counted at the provider and with the credentials that it is to have, and
-        // the runtime of the generation before says nothing of the next.
+        // The sandbox does not exist yet. It is counted at the provider and with the credentials that it will have, and
+        // the previous generation's runtime says nothing about the next.
         let is_new = matches!(effect, Effect::Sandbox(SandboxEffect::Count { older_than: None }));
         let wanted = || session.turn.as_ref()?.selection.provider.clone();
         Self {
@@ -53,21 +53,21 @@ impl Target {
         }
     }
 
-    /// Whether the agent works in another sandbox than its own.
+    /// Whether the agent works in a sandbox other than its own.
     #[must_use]
     pub fn works_elsewhere(&self) -> bool {
         RuntimeMode::recorded_as(self.runtime.as_deref()).is_some_and(RuntimeMode::works_elsewhere)
     }
 }
 
-/// An effect as the world is asked to perform it.
+/// An effect with its target, as the world performs it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressed<'a> {
-    /// Where.
+    /// The target.
     pub at: Target,
-    /// What.
+    /// The effect.
     pub effect: &'a Effect,
-    /// The control flags that are known.
+    /// The known control flags.
     pub flags: &'a ControlFlags,
     /// The tenant's settings.
     pub settings: &'a Settings,

@@ -1,5 +1,5 @@
-//! The account of a provider in which the stack's sandboxes are, and whether the one behind the present key or settings is the
-//! same. Nothing of another one is found here, which says nothing about what is there.
+//! The account at a provider that holds the stack's sandboxes, and whether the present key or settings lead to the same
+//! account. In another account none of them is found, which says nothing about what exists.
 
 use std::collections::BTreeSet;
 
@@ -7,45 +7,45 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Ms;
 
-/// An account: all of its parts are needed to reach every sandbox in it. An organisation is one part, a team with its project
-/// too, and of machines each is one.
+/// An account, as the set of parts needed to reach every sandbox in it. An organisation is one part; so is a team with
+/// its project; with machines, each is one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Account {
-    /// What tells the parts from those of other accounts. None of it is secret.
+    /// What distinguishes the parts from those of other accounts. Not secret.
     pub parts: BTreeSet<String>,
 }
 
 impl Account {
-    /// The account of this one part.
+    /// An account with this one part.
     #[must_use]
     pub fn of(part: &str) -> Self {
         Self { parts: [part.to_owned()].into() }
     }
 }
 
-/// What is on record of a provider's account.
+/// The record of a provider's account.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct AccountRecord {
-    /// Where the sandboxes on record are.
+    /// The account that holds the sandboxes on record.
     pub account: Account,
-    /// When a person last said that sandboxes elsewhere are given up; none: nobody has.
+    /// When a person last confirmed that sandboxes elsewhere are given up; `None` if nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirmed_at_ms: Option<Ms>,
 }
 
-/// How the account behind the present key stands to the one on record.
+/// Whether the present account is the one on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It is that one.
+    /// It is the same.
     Same,
-    /// It has all parts of that one and more, or there is none on record: this one is to be remembered.
+    /// It has all parts of that one and more, or there is none on record: record the present one.
     ToRemember,
     /// Sandboxes may be where the present key or settings do not reach.
     Other,
 }
 
 impl Standing {
-    /// Of the present account, beside what is on record.
+    /// Compares the present account with the one on record.
     #[must_use]
     pub fn of(present: &Account, recorded: Option<&AccountRecord>) -> Self {
         match recorded {
@@ -56,7 +56,7 @@ impl Standing {
     }
 }
 
-/// What waits is told, and the operator.
+/// The text for waiting work and for the operator.
 #[must_use]
 pub fn of_another_account(provider: &str) -> String {
     format!("the stack's {provider} key or settings are of another account than its sandboxes")

@@ -1,7 +1,7 @@
 //! Files that the agent leaves for people to see: which of them a turn shows, and under which names.
 //!
-//! Promised: a file is shown once, whatever turn finds it, until its content changes; number and size are bounded, and
-//! what is left out is named. Deliberately absent: reading the folder, which the sandbox does, and posting.
+//! Promised: a file is shown once, whichever turn finds it, until its content changes; number and size are bounded, and
+//! files left out are named. Deliberately absent: reading the folder, which the sandbox does, and posting.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,13 +11,13 @@ use crate::text::{one_line, shorten};
 
 /// The folder, below the agent's working directory.
 pub const FOLDER: &str = "output/display";
-/// Files that one look at the folder lists, the newest ones.
+/// Files that one listing of the folder returns: the newest ones.
 pub const LISTED_MAX: usize = 100;
 /// Lines about files that could not be shown.
 const UNSHOWN_LINES_MAX: usize = 10;
 /// Characters of a name in the thread.
 const NAME_CHARS_MAX: usize = 80;
-/// Bytes of a path that is taken at all: Linux knows none longer.
+/// Bytes of the longest accepted path: Linux has none longer.
 const PATH_BYTES_MAX: usize = 4_096;
 
 /// A file in the folder.
@@ -27,12 +27,12 @@ pub struct Artifact {
     pub path: String,
     /// Its size in bytes.
     pub size: u64,
-    /// Checksum of its content; `-` where it was too large to be read.
+    /// Checksum of its content; `-` if it was too large to be read.
     pub sum: String,
 }
 
 impl Artifact {
-    /// What it is remembered by: another content is another file.
+    /// The key under which it is remembered: other content makes another file.
     #[must_use]
     pub fn key(&self) -> String {
         let size = self.size.to_string();
@@ -51,14 +51,14 @@ impl Artifact {
             })
             .collect();
         let safe = safe.trim_start_matches(['.', '-']);
-        // The end of a long name is kept: it says what kind of file it is.
+        // Keeps the end of a long name: it says what kind of file it is.
         let skip = safe.chars().count().saturating_sub(NAME_CHARS_MAX);
         let name: String = safe.chars().skip(skip).collect();
         let name = name.trim_start_matches(['.', '-']);
         if name.is_empty() { "file".to_owned() } else { name.to_owned() }
     }
 
-    /// Its path as words, in a code span.
+    /// Its path as text, in a code span.
     #[must_use]
     pub fn words(&self) -> String {
         let path = shorten(&one_line(&self.path).replace('`', "'"), NAME_CHARS_MAX);
@@ -66,8 +66,8 @@ impl Artifact {
     }
 }
 
-/// Reads what the sandbox printed: a line a file, `SUM SIZE PATH`, the newest first. Answers the oldest first. What is no
-/// such line, or names a path that leaves the folder, is passed over.
+/// Parses the sandbox's listing: one line per file, `SUM SIZE PATH`, newest first. Returns the oldest first. Skips
+/// other lines, and paths that leave the folder.
 #[must_use]
 pub fn listed(printed: &str) -> Vec<Artifact> {
     let read = |line: &str| {
@@ -89,7 +89,7 @@ pub fn listed(printed: &str) -> Vec<Artifact> {
     files
 }
 
-/// What a turn shows of the listed files, oldest first, and a line for each new one that it does not.
+/// The listed files that a turn shows, oldest first, and a line for each new file that it does not show.
 #[must_use]
 pub fn chosen(
     listed: Vec<Artifact>,
@@ -130,7 +130,7 @@ pub fn chosen(
     (files, left_out)
 }
 
-/// What the agent is told about the folder.
+/// The text about the folder for the agent.
 #[must_use]
 pub fn told_to_agent(limits: &FileLimits) -> String {
     format!(

@@ -1,5 +1,5 @@
-//! A permission or question of the agent, and what a person says to it. What may be said is ruled on in
-//! [`crate::shown::asks`].
+//! A permission request or question of the agent, and a person's answer. [`crate::shown::asks`] decides which answers
+//! are valid.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,27 +7,28 @@ use crate::base::ids::{AskId, Ms, PostRef};
 use crate::base::person::Person;
 use crate::text::{one_line, shorten};
 
-/// Questions of one ask that are kept; OpenCode counts an answer that is missing as not given.
+/// Most questions kept of one ask; OpenCode treats a missing answer as not given.
 pub const QUESTIONS_MAX: usize = 10;
-/// Options of one question that are kept.
+/// Most options kept of one question.
 pub const OPTIONS_MAX: usize = 100;
-/// Characters of a question that are kept; more are cut.
+/// Characters kept of a question's text; the rest is cut.
 pub const TEXT_CHARS_MAX: usize = 1_000;
-/// A question's short name (OpenCode's schema: 30 characters).
+/// Characters of a question's short name (OpenCode's schema: 30).
 pub const HEADER_CHARS_MAX: usize = 40;
-/// An option's name, which is also the answer.
+/// Characters of an option's name, which is also the answer.
 pub const LABEL_CHARS_MAX: usize = 120;
-/// What an option means.
+/// Characters of an option's description.
 pub const DESCRIPTION_CHARS_MAX: usize = 200;
-/// All words of one ask: what is beyond is left out, so that a record with several stays far below its store's bound.
+/// Characters of all texts of one ask. The rest is left out, so that a record with several asks stays far below its
+/// store's bound.
 pub const ASK_CHARS_MAX: usize = 12_000;
-/// A command or path that is kept with a permission.
+/// Characters kept of a permission's command or path.
 pub const SUBJECT_CHARS_MAX: usize = 4_000;
-/// Patterns that are kept with a permission, and characters of one.
+/// Most patterns kept with a permission.
 pub const PATTERNS_MAX: usize = 5;
 /// Characters of one pattern.
 pub const PATTERN_CHARS_MAX: usize = 120;
-/// Somebody's own words in answer to one question.
+/// Characters of a person's own words in answer to one question.
 pub const WORDS_CHARS_MAX: usize = 1_000;
 
 /// A permission or question that waits for a person.
@@ -37,37 +38,37 @@ pub struct Ask {
     pub id: AskId,
     /// What the agent wants to know or to be allowed.
     pub about: About,
-    /// After this it counts as no.
+    /// From this time on it counts as no.
     pub expires_at_ms: Ms,
-    /// Where it stands in the thread, once it does.
+    /// Its post in the thread, once posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub post: Option<PostRef>,
-    /// It has been settled and its post says so.
+    /// It is settled, and its post says so.
     #[serde(default)]
     pub settled: bool,
 }
 
-/// What an ask is about.
+/// The subject of an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "about", rename_all = "snake_case")]
 pub enum About {
-    /// The agent wants to do something that needs a yes.
+    /// The agent needs permission for an action.
     Permission {
-        /// OpenCode's word: `bash`, `edit`, `external_directory`, `read`.
+        /// OpenCode's name for the action: `bash`, `edit`, `external_directory`, `read`.
         action: String,
-        /// The exact command or file, its beginning if it is long.
+        /// The exact command or file; only its beginning if it is long.
         subject: String,
-        /// Characters of it that are not kept.
+        /// Characters of the subject that are not kept.
         #[serde(default)]
         left_out: usize,
         /// Places outside of the project that it reaches, as patterns.
         #[serde(default)]
         places: Box<[String]>,
-        /// What "always" would cover, as patterns; empty where it would cover nothing more.
+        /// What "always" would cover, as patterns; empty if it would cover nothing more.
         #[serde(default)]
         always: Box<[String]>,
     },
-    /// The agent asks, one question or several together.
+    /// The agent asks one question, or several together.
     Question {
         /// The questions, in the order in which they are shown.
         #[serde(default)]
@@ -76,7 +77,8 @@ pub enum About {
 }
 
 impl About {
-    /// A settled ask needs no more than a few words: a turn that asks often must not make its record grow with each.
+    /// Shortens a settled ask to a few words, so that a turn that asks often does not make its record grow with each
+    /// ask.
     pub fn shrink(&mut self) {
         const KEPT_CHARS: usize = 80;
         match self {
@@ -98,35 +100,35 @@ impl About {
 /// One question, as OpenCode asks it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Question {
-    /// A word or two that name it; may be empty.
+    /// A short name; may be empty.
     pub header: String,
     /// The question in full, as the agent asks it.
     pub text: String,
-    /// What can be chosen.
+    /// The options.
     pub options: Vec<Opt>,
     /// More than one option may be chosen.
     pub multiple: bool,
-    /// Own words are an answer too.
+    /// Own words are accepted as an answer.
     pub free: bool,
 }
 
-/// One thing to choose.
+/// An option of a question.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Opt {
     /// Its name, which is also the answer.
     pub label: String,
-    /// What it means; may be empty.
+    /// Its meaning; may be empty.
     pub description: String,
 }
 
 impl Question {
-    /// Whether own words are taken: where nothing can be chosen, nothing else is possible.
+    /// Whether own words are accepted; always true without options.
     #[must_use]
     pub fn takes_words(&self) -> bool {
         self.free || self.options.is_empty()
     }
 
-    /// How it is called in a few words, on one line.
+    /// A short name, on one line.
     #[must_use]
     pub fn name(&self) -> String {
         let from = if self.header.trim().is_empty() { &self.text } else { &self.header };
@@ -138,7 +140,7 @@ impl Question {
         self.options.iter().find(same).map(|o| o.label.clone())
     }
 
-    /// The options that typed words name, by number (from 1) or label: one, or several between commas.
+    /// The options that typed text names, by number (from 1) or label: one, or several separated by commas.
     pub(crate) fn named(&self, text: &str) -> Option<Vec<String>> {
         let one = |word: &str| {
             let word = word.trim().trim_end_matches('.');
@@ -150,58 +152,58 @@ impl Question {
     }
 }
 
-/// One thing that was filled in. Numbers count from 0.
+/// One filled-in field of a form. Numbers count from 0.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "field", rename_all = "snake_case")]
 pub enum Field {
-    /// Options of a question.
+    /// Chosen options of a question.
     Picked {
-        /// The question's place among those of the ask, from 0.
+        /// The question's index in the ask, from 0.
         question: usize,
-        /// The places of the chosen options, from 0.
+        /// The indexes of the chosen options, from 0.
         options: Vec<usize>,
     },
-    /// Own words, as they are.
+    /// Own words, taken as they are.
     Words {
-        /// The question's place among those of the ask, from 0.
+        /// The question's index in the ask, from 0.
         question: usize,
-        /// Own words, in place of an option of the list.
+        /// Own words, instead of an option.
         text: String,
     },
     /// Numbers of options (from 1), their labels, or own words.
     Typed {
-        /// The question's place among those of the ask, from 0.
+        /// The question's index in the ask, from 0.
         question: usize,
-        /// What was typed into its field.
+        /// The text typed into its field.
         text: String,
     },
-    /// A line a question: its number (from 1), a colon, and what [`Field::Typed`] takes.
+    /// One line per question: its number (from 1), a colon, and what [`Field::Typed`] takes.
     Lines {
-        /// A line for each question, numbered where there are several.
+        /// One line per question, numbered if there are several.
         text: String,
     },
 }
 
-/// How an ask was settled.
+/// A decision on an ask.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "choice", content = "value", rename_all = "snake_case")]
 pub enum Choice {
-    /// Permission for this one call.
+    /// Permit this one call.
     Once,
-    /// Permission for calls like this one.
+    /// Permit calls like this one.
     Always,
-    /// It is denied, or the question is skipped.
+    /// Deny the permission, or skip the question.
     Reject,
-    /// A question's form, as it was filled in: what it comes to is found beside the record of what was asked.
+    /// A filled-in form; its answers are worked out beside the record of the questions.
     Form(Vec<Field>),
-    /// The answers: one list of labels or own words a question.
+    /// The answers: per question, a list of labels or own words.
     Answers(Vec<Vec<String>>),
 }
 
-/// How an ask was settled, and by whom.
+/// A decision on an ask, with the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Settlement {
-    /// The person whose decision counts: the first one in time.
+    /// The person whose decision counts: the first one.
     pub by: Person,
     /// Their decision.
     pub choice: Choice,

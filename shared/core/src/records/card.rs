@@ -15,28 +15,28 @@ pub struct Card {
     pub turn: TurnId,
     /// What is happening now.
     pub state: CardState,
-    /// What the agent means to do, in its order, already bounded; empty without a plan.
+    /// The agent's plan, in its order, already bounded; empty without a plan.
     pub plan: Vec<PlanItem>,
-    /// What the agent has done so far, oldest first, already bounded.
+    /// The agent's steps so far, oldest first, already bounded.
     pub steps: Vec<CardStep>,
-    /// How many steps came before these.
+    /// Number of steps before these.
     pub earlier: usize,
     /// When the turn was accepted.
     pub since_ms: Ms,
-    /// When this picture was taken.
+    /// When this state was taken.
     pub now_ms: Ms,
     /// Model of the agent, as provider/model.
     pub model: String,
-    /// What goes wrong at the moment, while it is tried again.
+    /// The present trouble, while it is being retried.
     pub trouble: Option<String>,
-    /// Prompts that wait behind it, as far as that is known.
+    /// Prompts that wait behind it, as far as known.
     pub waiting: usize,
-    /// When the provider deletes the sandbox, where that is soon and could not be put off.
+    /// When the provider deletes the sandbox, if that is soon and could not be put off.
     pub ends_ms: Option<Ms>,
 }
 
 impl Card {
-    /// A card of which nothing more is known than this: no steps, and nothing goes wrong.
+    /// A card with only this known: no steps, and no trouble.
     #[must_use]
     pub fn new(turn: &TurnId, state: CardState, since_ms: Ms, now_ms: Ms, model: &str) -> Self {
         Self {
@@ -55,7 +55,7 @@ impl Card {
     }
 }
 
-/// What a turn's card is called: its first one, or the n-th that took the place of an earlier one.
+/// Name of a turn's card: the first one, or the n-th that replaced an earlier one.
 #[must_use]
 pub const fn card_kind(rolls: u32) -> PostKind {
     match rolls {
@@ -71,17 +71,17 @@ pub enum CardState {
     Received,
     /// It waits behind others.
     Queued {
-        /// How many come before it.
+        /// Number of turns before it.
         ahead: usize,
-        /// It can be sent into the running turn: its words are kept beside the record.
+        /// It can be sent into the running turn: its text is kept beside the record.
         now: bool,
     },
     /// Another thread's turn works in the directory that this one needs.
     Shared {
-        /// Whose it is, where that is known.
+        /// The other thread, if known.
         holder: Option<ThreadKey>,
     },
-    /// A new sandbox is being made.
+    /// A new sandbox is being created.
     Creating,
     /// A paused sandbox, or its server, is being started.
     Resuming,
@@ -95,27 +95,27 @@ pub enum CardState {
     Ended {
         /// Answered, failed, cancelled or lost, with the reason.
         outcome: Outcome,
-        /// Time, tokens and money that it took.
+        /// Usage: time, tokens and money.
         usage: Usage,
     },
 }
 
-/// One thing that the agent did or does.
+/// One step of the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CardStep {
-    /// What, as a person would say it: `Running cargo test`, `Wrote src/main.rs`.
+    /// The step, in a person's words: `Running cargo test`, `Wrote src/main.rs`.
     pub text: String,
-    /// How far it has come.
+    /// Its state.
     pub state: StepState,
 }
 
-/// How a step stands.
+/// State of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
-    /// The tool is at work.
+    /// The tool is running.
     Running,
-    /// It has come to its end without an error.
+    /// It ended without an error.
     Done,
     /// It ended with an error.
     Failed,
@@ -126,17 +126,17 @@ pub enum StepState {
 pub struct PlanItem {
     /// What is to be done, in the agent's words, on one line.
     pub text: String,
-    /// How far it has come.
+    /// Its state.
     pub state: PlanState,
 }
 
-/// How a line of the plan stands.
+/// State of a line of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PlanState {
-    /// It has come to its end without an error.
+    /// It is done.
     Done,
-    /// The agent is at it.
+    /// The agent is working on it.
     Now,
     /// The agent has not begun it.
     Next,
@@ -144,20 +144,20 @@ pub enum PlanState {
     Dropped,
 }
 
-/// What is posted or edited.
+/// The content of a post, created or edited.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Post {
-    /// The card that shows how a turn stands, edited as that changes.
+    /// The card of a turn, edited as its state changes.
     Card(Card),
     /// One part of an answer, Markdown, already within the platform's limit.
     Chunk {
-        /// The words, as they are shown.
+        /// The text, as shown.
         text: String,
         /// The last part carries the Reply button.
         last: bool,
         /// The whole answer as a file, when it is too long for messages.
         file: Option<String>,
-        /// The card that the first part replies to, where the platform has replies.
+        /// The card that the first part replies to, on platforms that have replies.
         card: Option<PostRef>,
     },
     /// A permission request or a question.
@@ -169,28 +169,29 @@ pub enum Post {
     },
     /// A file that the agent left to be shown.
     File(ShownFile),
-    /// A short word about the session.
+    /// A short notice about the session.
     Notice(String),
-    /// The last notice of a thread that nobody needs any more: the thread is archived after it, where the platform does that.
+    /// The last notice of a thread that nobody needs any more: the thread is archived after it, on platforms that do
+    /// that.
     Closing(String),
-    /// The last words of a card that has become too old to be edited: where it goes on.
+    /// The last state of a card that has become too old to be edited: a link to its successor.
     Moved {
-        /// The card that takes its place.
+        /// The card that replaces it.
         to: PostRef,
         /// Its address, which only the platform's side knows.
         link: Option<String>,
     },
-    /// A new post that also calls these people; nobody else is ever called, and an edit calls nobody.
+    /// A new post that also mentions these people; no other post mentions anybody, and an edit mentions nobody.
     Calling {
-        /// The platform's ids of who is called.
+        /// Platform ids of the people to mention.
         people: Vec<String>,
-        /// What is posted with the call.
+        /// The post.
         post: Box<Post>,
     },
 }
 
 impl Post {
-    /// What is posted, whoever is called by it.
+    /// The post without the mentions.
     #[must_use]
     pub fn bare(&self) -> &Self {
         match self {
@@ -199,7 +200,7 @@ impl Post {
         }
     }
 
-    /// Who is called by it.
+    /// The people that it mentions.
     #[must_use]
     pub fn calls(&self) -> &[String] {
         match self {
@@ -214,6 +215,6 @@ impl Post {
 pub struct ShownFile {
     /// Its name, safe in any file system.
     pub name: String,
-    /// What is in it.
+    /// Its content.
     pub bytes: Vec<u8>,
 }

@@ -1,53 +1,53 @@
-//! What a turn changed in the files: the numbers for its card, and one patch that `git apply` takes.
+//! File changes of a turn: the numbers for its card, and one patch that `git apply` takes.
 //!
 //! Promised: the patch is bounded, cut between files, and says what it leaves out. Deliberately absent: the contents of
-//! binary files, which OpenCode does not tell.
+//! binary files, which OpenCode does not report.
 
 use crate::records::usage::Usage;
 use crate::text::{one_line, shorten};
 
 /// Files that a summary lists.
 const SUMMARY_FILES_MAX: usize = 20;
-/// Characters of a file's path in a summary.
+/// Characters (UTF-16 units) of a file's path in a summary.
 const PATH_UNITS_MAX: usize = 80;
 
 /// How a file was changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum How {
-    /// The turn made the file.
+    /// The turn created the file.
     Added,
     /// The turn deleted the file.
     Deleted,
-    /// It was there before, and is.
+    /// The file existed before and still exists.
     Modified,
 }
 
-/// What a turn did to one file.
+/// A turn's changes to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Change {
     /// Path relative to the project.
     pub file: String,
-    /// Whether it was made, changed or deleted.
+    /// Whether it was created, changed or deleted.
     pub how: How,
-    /// Lines that it has and had not before.
+    /// Lines that only the new version has.
     pub added: u64,
-    /// Lines that it had before and has not any more.
+    /// Lines that only the old version has.
     pub removed: u64,
-    /// A unified diff; empty where there is no text to compare.
+    /// A unified diff; empty if there is no text to compare.
     pub patch: String,
 }
 
-/// What a turn changed.
+/// A turn's file changes.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Changes {
     /// The changed files, in the order in which the agent lists them.
     pub files: Vec<Change>,
-    /// There may be more: that could not be found out.
+    /// There may be more changes: not all could be read.
     pub unknown: bool,
 }
 
 impl Changes {
-    /// The same usage with the numbers of these changes.
+    /// The usage with the numbers of these changes.
     #[must_use]
     pub fn counted(&self, usage: Usage) -> Usage {
         let sum =
@@ -61,14 +61,14 @@ impl Changes {
         }
     }
 
-    /// Those that could not be read at all.
+    /// Changes that could not be read at all.
     #[must_use]
     pub const fn unread() -> Self {
         Self { files: Vec::new(), unknown: true }
     }
 
-    /// Everything as one patch of at most so many bytes, with a summary above that `git apply` passes over. None when
-    /// nothing was changed.
+    /// All changes as one patch of at most `bytes_max` bytes, below a summary that `git apply` skips. `None` if nothing
+    /// was changed.
     #[must_use]
     pub fn patch(&self, bytes_max: usize) -> Option<String> {
         if self.files.is_empty() {
@@ -79,7 +79,7 @@ impl Changes {
         let mut left_out = 0;
         for change in &self.files {
             let piece = change.as_git();
-            // Room for the line that counts what is left out.
+            // Leaves room for the line that counts what is left out.
             if out.len() + body.len() + piece.len() + 100 > bytes_max {
                 left_out += 1;
             } else {
@@ -96,7 +96,7 @@ impl Changes {
         (out.len() <= bytes_max).then_some(out)
     }
 
-    /// A line for all, and one a file.
+    /// One line for all files, then one line per file.
     #[must_use]
     pub fn summary(&self) -> String {
         let usage = self.counted(Usage::default());
@@ -123,13 +123,13 @@ impl Change {
         format!("  {path} ({how}+{} -{})", self.added, self.removed)
     }
 
-    /// In git's form: OpenCode's own head names neither new nor deleted files as such.
+    /// In git's format: OpenCode's own header does not mark new and deleted files.
     fn as_git(&self) -> String {
         let Some(hunks) = self.patch.find("\n@@ ").map(|at| &self.patch[at + 1..]) else {
             return String::new();
         };
         let file = one_line(&self.file);
-        // Git ends a name with blanks in it by a tab.
+        // Git ends a name that contains blanks with a tab.
         let tab = if file.contains(' ') { "\t" } else { "" };
         let (mode, old, new) = match self.how {
             How::Added => {
@@ -145,7 +145,7 @@ impl Change {
     }
 }
 
-/// `3 files changed, +12 -4`. None where nothing was changed.
+/// `3 files changed, +12 -4`. `None` if nothing was changed.
 #[must_use]
 pub fn in_short(usage: &Usage) -> Option<String> {
     let files = match (usage.files, usage.files_unknown) {
@@ -159,7 +159,7 @@ pub fn in_short(usage: &Usage) -> Option<String> {
     Some(format!("{files} changed, +{} -{}", usage.added, usage.removed))
 }
 
-/// The summary and the patch below it, of what [`Changes::patch`] made.
+/// Splits a result of [`Changes::patch`] into the summary and the patch below it.
 #[must_use]
 pub fn parts(patch: &str) -> (&str, &str) {
     patch.split_once("\n\n").map_or((patch.trim_end(), ""), |(summary, body)| (summary, body))

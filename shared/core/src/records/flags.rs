@@ -1,4 +1,4 @@
-//! What control messages wrote beside a thread's record: it conflicts with nothing.
+//! Control flags: what control messages write beside a thread's record, so that they conflict with no other write.
 
 use std::collections::BTreeMap;
 
@@ -10,34 +10,34 @@ use crate::records::ask::Settlement;
 use crate::records::message::Prompt;
 use crate::records::session::Session;
 
-/// What the control lane wrote beside the record: it may conflict with nothing.
+/// Flags that control messages wrote beside the record, where they conflict with no other write.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ControlFlags {
-    /// Who cancelled which turn (by turn id).
+    /// The person who cancelled each turn (by turn id).
     pub cancelled: BTreeMap<TurnId, Person>,
-    /// How asks were settled (by ask id).
+    /// Settlements of asks (by ask id).
     pub settled: BTreeMap<AskId, Settlement>,
     /// Prompts that wait behind the present turn (by turn id).
     pub queued: BTreeMap<TurnId, Queued>,
-    /// Who wants which of them sent into the present turn (by turn id).
+    /// The person who wants each of them sent into the present turn (by turn id).
     pub now: BTreeMap<TurnId, Person>,
-    /// Who stopped everything, and up to when (by the id of that control message). It cancels prompts that nobody has
-    /// announced yet, too.
+    /// Each "Stop all": its author, and the time up to which it applies (by the id of the control message). It also
+    /// cancels prompts that have not been announced yet.
     pub stopped_all: BTreeMap<TurnId, StoppedAll>,
 }
 
-/// A Stop all.
+/// A "Stop all".
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StoppedAll {
-    /// Who wanted it.
+    /// Its author.
     pub by: Person,
-    /// What was accepted up to then is cancelled.
+    /// Prompts accepted up to this time are cancelled.
     pub until_ms: Ms,
 }
 
 impl ControlFlags {
-    /// Those that this record makes superfluous: of turns that have begun or ended, and of asks whose turn is over.
-    /// What still waits in the queue keeps its control flags.
+    /// The flags that this record makes superfluous: those of turns that have begun or ended, and of asks whose turn is
+    /// over. Prompts that still wait in the queue keep their flags.
     #[must_use]
     pub fn spent(&self, session: &Session) -> Self {
         let ended = |id: &TurnId| session.ended.iter().any(|turn| turn.id == *id);
@@ -54,7 +54,7 @@ impl ControlFlags {
         spent
     }
 
-    /// Those that are left when these are removed.
+    /// The flags without the removed ones.
     #[must_use]
     pub fn without(mut self, removed: &Self) -> Self {
         self.cancelled.retain(|turn, _| !removed.cancelled.contains_key(turn));
@@ -65,7 +65,7 @@ impl ControlFlags {
         self
     }
 
-    /// Who cancelled the turn that was accepted at this time, by a Stop of its own or by a Stop all.
+    /// The person who cancelled the turn that was accepted at this time, by its own Stop or by a "Stop all".
     #[must_use]
     pub fn cancelled_by(&self, turn: &TurnId, accepted_at_ms: Ms) -> Option<&Person> {
         let all = self.stopped_all.values();
@@ -73,8 +73,7 @@ impl ControlFlags {
         self.cancelled.get(turn).or_else(|| all.map(|all| &all.by).next())
     }
 
-    /// Whether a person has said something that is not among the others: a stop, a decision, or the wish that a waiting prompt
-    /// is sent at once.
+    /// Whether they contain a person's request that `others` do not: a stop, a decision, or a "Send now".
     #[must_use]
     pub fn ask_for_more_than(&self, others: &Self) -> bool {
         self.cancelled.keys().any(|turn| !others.cancelled.contains_key(turn))
@@ -98,17 +97,17 @@ impl ControlFlags {
 /// A prompt that waits in the queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Queued {
-    /// Who asked for it.
+    /// The requester.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// Its card, once it stands.
+    /// Its card, once posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
-    /// More prompts than the thread may have were waiting when it came: it will not be worked on.
+    /// Too many prompts were waiting when it came: it will not be worked on.
     #[serde(default)]
     pub refused: bool,
-    /// What is asked, where it is small enough to be kept here: so it can be sent into the turn before it.
+    /// The prompt, if it is small enough to be kept here, so that it can be sent into the turn before it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Box<Prompt>>,
 }

@@ -1,4 +1,4 @@
-//! Images that come with a prompt: which of the attached files the model is to see.
+//! Images that come with a prompt: which of the attached files are passed to the model.
 
 /// An image in the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -9,10 +9,10 @@ pub struct Image {
     pub name: String,
 }
 
-/// Kinds of images that models take (Anthropic's, OpenAI's and Google's documentation agree on these).
+/// Image types that models accept (Anthropic's, OpenAI's and Google's documentation agree on these).
 const KINDS: [&str; 4] = ["image/png", "image/jpeg", "image/gif", "image/webp"];
 
-/// Whether a file is to be taken for such an image, by what its platform says, else by its name.
+/// Whether a file counts as such an image, by the platform's media type, else by its name.
 #[must_use]
 pub fn is_image(name: &str, media_type: Option<&str>) -> bool {
     if let Some(kind) = media_type.filter(|kind| !kind.is_empty()) {
@@ -23,7 +23,7 @@ pub fn is_image(name: &str, media_type: Option<&str>) -> bool {
     ["png", "jpg", "jpeg", "gif", "webp"].iter().any(|known| known.eq_ignore_ascii_case(ending))
 }
 
-/// The media type of an image by its first bytes; none when it is none of those kinds.
+/// The media type of an image by its first bytes; `None` if it is none of those types.
 #[must_use]
 pub fn media_type(bytes: &[u8]) -> Option<&'static str> {
     match bytes {

@@ -1,7 +1,8 @@
-//! The ledger: an item a turn, beside the record, kept for a month.
+//! The ledger: one item per turn, beside the record, kept for a month.
 //!
-//! It answers what the record is too small for: what was asked and answered (in brief), what it took, where it stands.
-//! An entry is written in the same transaction as the record that closes its turn, so neither is ever without the other.
+//! It holds what the record is too small for: what was asked and answered (in brief), the usage, and where the posts
+//! are. An entry is written in the same transaction as the record that closes its turn, so neither is ever without the
+//! other.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +18,9 @@ use crate::text::{one_line, shorten, units};
 pub const BRIEF_UNITS_MAX: usize = 240;
 /// Entries of a digest.
 pub const DIGEST_ENTRIES_MAX: usize = 40;
-/// Characters (UTF-16 units) of one entry of a digest.
+/// Characters (UTF-16 units) of one entry in a digest.
 pub const DIGEST_ENTRY_UNITS_MAX: usize = 500;
-/// Characters (UTF-16 units) of a digest in all.
+/// Characters (UTF-16 units) of a whole digest.
 pub const DIGEST_UNITS_MAX: usize = 6_000;
 /// Bytes of a prompt that an entry keeps whole, so that it can be run again: an item holds 400 KB.
 const AGAIN_BYTES_MAX: usize = 300_000;
@@ -29,39 +30,38 @@ const AGAIN_BYTES_MAX: usize = 300_000;
 pub struct Entry {
     /// The id of the message that the turn began with.
     pub turn: TurnId,
-    /// Who asked for it.
+    /// The requester.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// When its end was on record.
+    /// When its end was recorded.
     pub ended_at_ms: Ms,
     /// Answered, failed, cancelled or lost, with the reason.
     pub outcome: Outcome,
-    /// Time, tokens and money that it took.
+    /// Usage: time, tokens and money.
     #[serde(default)]
     pub usage: Usage,
-    /// What it ran with.
+    /// Selection of the turn.
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
-    /// The beginning of what was asked, on one line.
+    /// Beginning of the prompt, on one line.
     pub asked: String,
-    /// The beginning of what was answered, on one line.
+    /// Beginning of the answer, on one line.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub answered: String,
-    /// Where its card stands.
+    /// Its card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
-    /// How often a new card took the place of an earlier one.
+    /// How often a new card replaced an earlier one.
     #[serde(default)]
     pub rolls: u32,
     /// The parts of its answer, in order.
     #[serde(default)]
     pub posted: Vec<PostRef>,
-    /// The whole prompt, kept only where a person may want to run it again: the turn was lost or has failed.
+    /// The whole prompt, kept only if a person may want to run it again: the turn was lost or has failed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub again: Option<Prompt>,
-    /// What it changed in the files, as one patch. Written with the entry as an item of its own, so that reading
-    /// entries stays cheap.
+    /// File changes as one patch. Written with the entry as an item of its own, so that reading entries stays cheap.
     #[serde(skip)]
     pub patch: Option<String>,
 }
@@ -80,15 +80,15 @@ pub fn brief(text: &str) -> String {
     shorten(&one_line(text), BRIEF_UNITS_MAX)
 }
 
-/// The prompt as an entry keeps it: without the addresses of files, which have ended by the time that it is used.
-/// None when it is too long to be kept.
+/// The prompt as an entry keeps it: without the addresses of files, which will have expired by the time it is used.
+/// `None` if it is too long to be kept.
 #[must_use]
 pub fn kept(prompt: &Prompt) -> Option<Prompt> {
     (prompt.text.len() <= AGAIN_BYTES_MAX)
         .then(|| Prompt { attachments: Vec::new(), ..prompt.clone() })
 }
 
-/// What a new agent session is told about the thread so far; empty when there is nothing. The newest entries win.
+/// The digest of the thread for a new agent session; empty if there is nothing. The newest entries win.
 #[must_use]
 pub fn digest(entries: &[Entry]) -> String {
     const HEAD: &str = "The conversation of this thread went on elsewhere before, and files of that sandbox may be gone. What \

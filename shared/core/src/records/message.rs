@@ -1,4 +1,4 @@
-//! What travels through the queues: accepted work for a thread, and control that never waits behind a run.
+//! Queue messages: accepted work for a thread, and control messages that never wait behind a run.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,43 +18,43 @@ use crate::tenant::settings::{Change, Settings};
 pub enum Body {
     /// Work for a thread's session, in order.
     Message(Message),
-    /// A task whose thread does not exist yet (Discord): make it, then pass the prompt on into its group.
+    /// A task whose thread does not exist yet (Discord): create the thread, then pass the prompt on into its group.
     Open(Open),
-    /// A word that must not wait behind a run.
+    /// A control message; it does not wait behind a run.
     Control(Control),
-    /// A prompt has been put into its thread's group: it is shown as waiting there, or refused where too many wait.
+    /// A prompt has been put into its thread's group: show it as waiting there, or refuse it if too many wait.
     Announce(Announce),
-    /// What runs for somebody in a Slack workspace is to be shown to them.
+    /// Show a person in a Slack workspace what runs for them.
     Overview(Overview),
-    /// One of two copies of something that somebody said in their direct messages.
+    /// One of two copies of something that a person said in direct messages.
     Candidate(Candidate),
-    /// Dead letters wait: whoever waits for what they were is to be told.
+    /// There are dead letters: tell the people who wait for them.
     DeadLetters(DeadLetters),
 }
 
-/// Dead letters wait in their queues. The sweeper says so at a tick that finds some; the worker takes them out and tells
-/// whoever waits.
+/// There are dead letters in their queues. The sweeper sends this at a tick that finds some; the worker takes them out
+/// and tells the people who wait.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeadLetters {
-    /// Of the tick that found them; also the deduplication id.
+    /// Id of the tick that found them; also the deduplication id.
     pub id: String,
 }
 
-/// One of two copies of something that somebody said in their direct messages, each in the group of a thread that it may
-/// belong to: ingress could not read the settings that say which. The worker reads them, does what the one says that is
-/// in the right thread, and nothing for the other. So both groups keep their order, and nothing is sent on.
+/// One of two copies of something that a person said in direct messages, each in the group of a thread that it may
+/// belong to: ingress could not read the settings that decide it. The worker reads them, handles the copy in the right
+/// thread, and ignores the other. So both groups keep their order, and nothing is forwarded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Candidate {
     /// When the thread's first message was sent, by the clock of the chat.
     pub sent_ms: Ms,
-    /// The copy counts where all direct messages of a person were one thread then, or else where they were not.
+    /// This copy counts if all direct messages of a person were one thread then; otherwise the other copy counts.
     pub one_thread: bool,
-    /// What was said: in the thread that it is in then.
+    /// What was said, as a body for that thread.
     pub said: Box<Body>,
 }
 
 impl Candidate {
-    /// What was said, if this is the copy that counts by these settings, read after it was sent.
+    /// What was said, if this copy counts by these settings, which were read after it was sent.
     #[must_use]
     pub fn chosen(self, settings: &Settings) -> Option<Body> {
         (settings.is_one_thread(self.sent_ms) == self.one_thread).then_some(*self.said)
@@ -62,7 +62,7 @@ impl Candidate {
 }
 
 impl Body {
-    /// Who asks for something, and where; none where nobody of the platform does, or anybody may.
+    /// The requester and their thread; `None` if nobody on the platform asked, or if anybody may ask.
     #[must_use]
     pub fn asker(&self) -> Option<(&ThreadKey, &Person)> {
         match self {
@@ -90,7 +90,7 @@ impl Body {
         }
     }
 
-    /// As what they count there.
+    /// The requester's channel, roles and permissions.
     pub fn membership_mut(&mut self) -> Option<&mut Membership> {
         match self {
             Self::Message(message) => match &mut message.work {
@@ -110,21 +110,21 @@ impl Body {
     }
 }
 
-/// What runs for somebody in a Slack workspace is to be shown to them, and the workspace's defaults with it.
+/// Show a person in a Slack workspace what runs for them, and the workspace's defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Overview {
     /// From the platform; also the deduplication id.
     pub id: String,
     /// Team or enterprise id.
     pub team: String,
-    /// Whose overview it is.
+    /// The person whose overview it is.
     pub by: Person,
     /// Where it is shown.
     pub place: Surface,
-    /// Why they may not use Bobbin: shown in its stead.
+    /// Why they may not use Bobbin; shown instead of the overview.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// A change of the settings that they asked for there: made first.
+    /// A settings change that they requested there; made first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub change: Option<Change>,
 }
@@ -135,7 +135,7 @@ pub struct Overview {
 pub enum Surface {
     /// On the app's Home.
     Home,
-    /// As the answer to a request; only what runs in this channel.
+    /// As the answer to a request, showing only what runs in this channel.
     Answer {
         /// The way to answer the request.
         reply: Reply,
@@ -144,39 +144,39 @@ pub enum Surface {
     },
 }
 
-/// The same JSON in the characters that SQS takes. Of those that JSON does not escape by itself it refuses two, and the whole
-/// message with them; people paste them from PDFs and from mail.
+/// The same JSON in the characters that SQS accepts. SQS rejects two of the characters that JSON leaves unescaped, and
+/// the whole message with them; people paste them from PDFs and mail.
 fn within_the_queues_alphabet(json: String) -> String {
     const REFUSED: [char; 2] = ['\u{fffe}', '\u{ffff}'];
     if !json.contains(REFUSED) {
         return json;
     }
-    // Outside of its strings JSON has ASCII alone.
+    // Outside of strings, JSON is ASCII only.
     json.replace('\u{fffe}', "\\ufffe").replace('\u{ffff}', "\\uffff")
 }
 
-/// Says past the group's head that a prompt waits behind it. Sent after the prompt; what becomes of it changes nothing
-/// about whether the prompt is worked on, except that the queue of a thread is bounded by it.
+/// Announces, past the head of the group, that a prompt waits behind it. Sent after the prompt. Its outcome does not
+/// change whether the prompt is worked on, except that it bounds the thread's queue.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Announce {
-    /// The prompt's message id.
+    /// Message id of the prompt.
     pub turn: TurnId,
     /// The thread that it belongs to.
     pub thread: ThreadKey,
-    /// Who asked for it.
+    /// The requester.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// What it asks for, unless that is too large or comes with something that lies in its message alone.
+    /// The prompt, unless it is too large or comes with something that only its message has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub prompt: Option<Prompt>,
 }
 
-/// Bytes (as JSON) of a prompt that an announcement carries; what of it is kept is for `RecordLimits::steer_bytes` to say.
+/// Bytes (as JSON) of a prompt that an announcement carries; `RecordLimits::steer_bytes` bounds what is kept of it.
 const ANNOUNCED_BYTES_MAX: usize = 64 * 1024;
 
 impl Announce {
-    /// What is announced of a body: prompts only.
+    /// The announcement of a body; `None` unless it is a prompt.
     #[must_use]
     pub fn of(body: &Body) -> Option<Self> {
         match body {
@@ -198,21 +198,21 @@ impl Announce {
 /// One accepted piece of work for a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Message {
-    /// From the platform; also the deduplication id. A prompt's is its turn's.
+    /// From the platform; also the deduplication id. The id of a prompt is that of its turn.
     pub id: TurnId,
-    /// Whose session it is for; also the message group.
+    /// The thread; also the message group.
     pub thread: ThreadKey,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// What is to be done.
+    /// The work to do.
     pub work: Work,
 }
 
-/// What the id of a sweep of the sweeper's begins with; one of a wake-up has none like it.
+/// Prefix of the ids of the sweeper's sweeps; the sweep of a wake-up does not have it.
 const SWEEP: &str = "sweep-";
 
 impl Message {
-    /// The sweep of a thread, or of a sandbox's group, that the sweeper means now.
+    /// A sweep of a thread, or of a sandbox's group, sent by the sweeper now.
     #[must_use]
     pub fn sweep(thread: ThreadKey, now_ms: Ms) -> Self {
         Self {
@@ -223,7 +223,7 @@ impl Message {
         }
     }
 
-    /// Whether the sweeper has marked the record for which it sent this, and says no other until that mark is gone.
+    /// Whether the sweeper has marked the record for which it sent this; it sends no other until that mark is gone.
     #[must_use]
     pub fn is_marked(&self) -> bool {
         matches!(self.work, Work::Sweep) && self.id.starts_with(SWEEP)
@@ -245,7 +245,7 @@ impl Message {
         }
     }
 
-    /// The prompt of the turn with this id, where this message holds it.
+    /// The prompt of the turn with this id, if this message holds it.
     #[must_use]
     pub fn prompt_of(&self, turn: &TurnId) -> Option<&Prompt> {
         match &self.work {
@@ -258,7 +258,7 @@ impl Message {
     }
 }
 
-/// What a message asks for.
+/// The work that a message asks for.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "work", rename_all = "snake_case")]
 #[expect(
@@ -268,34 +268,34 @@ impl Message {
 pub enum Work {
     /// A person's words for the agent.
     Prompt(Prompt),
-    /// The sweeper or a wake-up found the session due: look and decide.
+    /// The sweeper or a wake-up found the session due: observe and decide.
     Sweep,
-    /// The provider lists no sandbox where the record has one: look whether it is still there.
+    /// The record has a sandbox that the provider does not list: check whether it still exists.
     Reconcile,
-    /// A person wants a fresh sandbox, or a new conversation in the one that is there.
+    /// A person wants a fresh sandbox, or a new conversation in the existing one.
     Reset {
-        /// Who asked for it.
+        /// The requester.
         by: Person,
-        /// Where they asked, and as what they count there.
+        /// The requester's channel, roles and permissions.
         #[serde(default)]
         membership: Membership,
-        /// The sandbox stays, with everything in it; only what was said is forgotten.
+        /// Keep the sandbox with everything in it; only the conversation is forgotten.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         keeps_files: bool,
     },
-    /// A message of this thread ended among the dead letters: the thread is told, unless it ended before.
+    /// A message of this thread became a dead letter: tell the thread, unless the message ended before.
     DeadLetter {
         /// The id of that message.
         turn: TurnId,
-        /// What it asked for, if it was a prompt: it can be run again.
+        /// The prompt, if it was one: it can be run again.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompt: Option<Box<DeadPrompt>>,
     },
-    /// The sandbox is wanted in another state: by who runs the stack, or by somebody in the chat who was let.
+    /// An operation on the sandbox: requested by the operator, or by a person in the chat who has permission.
     Operate {
-        /// What is wanted of the sandbox.
+        /// The operation.
         want: Operation,
-        /// Who wants it in the chat; none: who runs the stack.
+        /// The person in the chat; `None` means the operator.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         by: Option<Person>,
     },
@@ -303,81 +303,83 @@ pub enum Work {
     Name {
         /// The name.
         name: SandboxName,
-        /// Who wants it.
+        /// The requester.
         by: Person,
-        /// Where they said so, and as what they count there.
+        /// The requester's channel, roles and permissions.
         #[serde(default)]
         membership: Membership,
     },
-    /// A person wants the thread to work in another sandbox.
+    /// A person connects the thread to another sandbox.
     Connect {
-        /// Which one; none: one of the thread's own.
+        /// The sandbox; `None` means the thread's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<SandboxKey>,
-        /// Who wants it.
+        /// The requester.
         by: Person,
-        /// Where they said so, and as what they count there.
+        /// The requester's channel, roles and permissions.
         #[serde(default)]
         membership: Membership,
     },
-    /// A sandbox is wanted that no thread was the first of. Travels in that sandbox's group.
+    /// Create a sandbox that no thread was the first of. Travels in that sandbox's group.
     Create(NewSandbox),
 }
 
 impl Work {
-    /// Whether nobody said it: it is not waited for, because it holds back what is said next, and the sweeper says it again.
+    /// Whether no person asked for it. Such work is not retried for long, because it holds back later messages, and the
+    /// sweeper sends it again.
     #[must_use]
     pub const fn is_by_itself(&self) -> bool {
         matches!(self, Self::Sweep | Self::Reconcile)
     }
 }
 
-/// A sandbox that is to be made with a name.
+/// A sandbox to create, with a name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct NewSandbox {
-    /// What people will call it.
+    /// Its name.
     pub name: SandboxName,
-    /// The provider that it is made at; none: the stack's first.
+    /// Its provider; `None` means the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// How agents are run in it, by the name of a [`crate::tenant::runtime_mode::RuntimeMode`]; none: as the tenant or the stack says.
+    /// Its runtime mode, by the name of a [`crate::tenant::runtime_mode::RuntimeMode`]; `None` means the tenant's or
+    /// the stack's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
-    /// The repository that is cloned into it.
+    /// The repository to clone into it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// The snapshot that it begins with; none: the stack's image.
+    /// The snapshot to create it from; `None` means the stack's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// The sandbox of the agent that works in it by tools: without that one it is not made.
+    /// For a tool sandbox, the sandbox of its agent: without that one it is not created.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<SandboxKey>,
 }
 
-/// What who runs the stack can want of a thread's sandbox.
+/// Operations on a thread's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Operation {
-    /// Stop it, keep its disk.
+    /// Stop it and keep its disk.
     Pause,
-    /// Bring it back, with its server and agent session.
+    /// Start it again, with its server and agent session.
     Resume,
-    /// Delete it; the thread goes on with a new one.
+    /// Delete it; the thread continues with a new one.
     Destroy,
-    /// Take out of the record what people wrote and what they are called; only where there is no sandbox any more.
+    /// Remove people's words and names from the record; only if there is no sandbox any more.
     Forget,
-    /// Keep what its disk holds as a snapshot, from which others can begin.
+    /// Keep its disk as a snapshot from which other sandboxes can be created.
     Snapshot,
-    /// Make it: what came of a [`NewSandbox`] is remembered under this word.
+    /// Create it: the result of a [`NewSandbox`] is recorded under this name.
     Create,
 }
 
 impl Operation {
-    /// Every one of them.
+    /// All operations.
     pub const ALL: [Self; 6] =
         [Self::Pause, Self::Resume, Self::Destroy, Self::Forget, Self::Snapshot, Self::Create];
 
-    /// What it is called by who waits for its effect.
+    /// Its name for people who wait for its effect.
     #[must_use]
     pub const fn effect(self) -> &'static str {
         match self {
@@ -390,7 +392,7 @@ impl Operation {
         }
     }
 
-    /// The word that is stored, typed and shown.
+    /// The name that is stored, typed and shown.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -404,220 +406,220 @@ impl Operation {
     }
 }
 
-/// A prompt whose message ended among the dead letters.
+/// A prompt whose message became a dead letter.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DeadPrompt {
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// What it asked for.
+    /// The prompt.
     pub prompt: Prompt,
 }
 
 /// A person's words for the agent.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Prompt {
-    /// The words, as typed.
+    /// The text, as typed.
     pub text: String,
-    /// The name of who typed them.
+    /// The author.
     pub by: Person,
-    /// Files that came along.
+    /// Attached files.
     #[serde(default)]
     pub attachments: Vec<Attachment>,
-    /// Messages that the words forward or answer to, oldest first.
+    /// Messages that the prompt forwards or replies to, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub quotes: Vec<Quote>,
-    /// What was asked for beside the words.
+    /// Choices made beside the text.
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub wants: Selection,
-    /// Where it was said, and as what its sender counts there.
+    /// The author's channel, roles and permissions.
     #[serde(default)]
     pub membership: Membership,
-    /// It shall not wait: where a turn is running, it is sent into that one.
+    /// Do not wait: if a turn is running, send it into that run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub now: bool,
 }
 
 impl Prompt {
-    /// Whether it is words alone: no files, nothing forwarded, nothing chosen that a running turn could not follow.
+    /// Whether it is text alone: no files, nothing forwarded, no choice that a running turn could not follow.
     #[must_use]
     pub fn is_plain(&self) -> bool {
         self.attachments.is_empty() && self.quotes.is_empty() && self.wants.is_empty()
     }
 
-    /// Its size as it is stored.
+    /// Its size as stored.
     #[must_use]
     pub fn bytes(&self) -> usize {
         serde_json::to_string(self).map_or(usize::MAX, |stored| stored.len())
     }
 }
 
-/// A message that a prompt forwards or answers to.
+/// A message that a prompt forwards or replies to.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Quote {
-    /// Its author's name, as the platform shows it; empty where it does not say.
+    /// Its author's name, as the platform shows it; empty if the platform does not say.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub by: String,
-    /// The quoted words.
+    /// The quoted text.
     pub text: String,
 }
 
-/// A file that came along with a prompt. Its address is short-lived and never stored.
+/// A file attached to a prompt. Its address is short-lived and never stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Attachment {
     /// File name as given.
     pub name: String,
-    /// Where it can be fetched.
+    /// The address to fetch it from.
     pub url: String,
-    /// Bytes, as the platform states them.
+    /// Size in bytes, as the platform states it.
     pub size: u64,
-    /// Media type, where the platform names one.
+    /// Media type, if the platform names one.
     pub media_type: Option<String>,
 }
 
 /// A Discord task that has no thread yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Open {
-    /// The interaction's id: names the turn and the anchor's nonce.
+    /// The interaction's id; names the turn and the anchor's nonce.
     pub id: TurnId,
-    /// Guild in which it was asked.
+    /// Guild of the request.
     pub guild: String,
-    /// Channel in which it was asked.
+    /// Channel of the request.
     pub channel: String,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// What to do in the new thread.
+    /// The prompt for the new thread.
     pub prompt: Prompt,
     /// How to edit the deferred answer, which becomes the anchor.
     pub reply: Reply,
 }
 
-/// A word that must not wait behind a run.
+/// A control message; it does not wait behind a run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Control {
     /// From the platform; also the deduplication id.
     pub id: String,
-    /// Whose session it is about.
+    /// The thread that it is about.
     pub thread: ThreadKey,
-    /// Who pressed the button or typed the command.
+    /// The person who pressed the button or typed the command.
     pub by: Person,
     /// How to answer them.
     pub reply: Reply,
-    /// Where they said it, and as what they count there.
+    /// Their channel, roles and permissions.
     #[serde(default)]
     pub membership: Membership,
-    /// What they want.
+    /// The request.
     pub want: Want,
 }
 
-/// What a control word wants.
+/// Requests of control messages.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "want", rename_all = "snake_case")]
 pub enum Want {
     /// End the present turn (or exactly this one).
     Stop {
-        /// The turn whose button was pressed; none for a typed command.
+        /// The turn whose button was pressed; `None` for a typed command.
         turn: Option<TurnId>,
     },
-    /// End the present turn, and every one that waits behind it.
+    /// End the present turn and every turn that waits behind it.
     StopAll,
-    /// End exactly this turn, if it is the present one. Said by who runs the stack: no tenant's settings can forbid it.
+    /// End exactly this turn, if it is the present one. Sent by the operator: no tenant's settings can forbid it.
     Halt {
-        /// The turn to be ended.
+        /// The turn to end.
         turn: TurnId,
     },
-    /// Give a waiting prompt to the agent at once, within the run that is under way.
+    /// Send a waiting prompt to the agent at once, into the current run.
     Now {
-        /// The turn that waits.
+        /// The waiting turn.
         turn: TurnId,
     },
-    /// Take back a prompt that still waits, because its message was deleted; nothing if it does not wait.
+    /// Withdraw a prompt that still waits, because its message was deleted; no effect if it does not wait.
     Withdraw {
         /// The turn that may wait.
         turn: TurnId,
     },
-    /// Show what a turn changed in the files.
+    /// Show a turn's file changes.
     Diff {
-        /// The turn; none for the last one that has ended.
+        /// The turn; `None` means the last one that has ended.
         turn: Option<TurnId>,
     },
-    /// Show or change the settings of the tenant.
+    /// Show or change the tenant's settings.
     Configure {
-        /// What is to be changed.
+        /// The change.
         change: Change,
     },
-    /// Show the tenant's own keys, enter or remove one.
+    /// Show, enter or remove the tenant's own keys.
     OwnKey {
-        /// What is wanted of them.
+        /// The request.
         key: KeyWish,
     },
-    /// Run the prompt of this ended turn again, as a new turn of who asks.
+    /// Run the prompt of this ended turn again, as a new turn of the requester.
     Again {
         /// The turn that was lost or has failed.
         turn: TurnId,
     },
-    /// Say in the thread how Bobbin is used.
+    /// Post in the thread how Bobbin is used.
     Help {
-        /// The words, as they are shown.
+        /// The text, as shown.
         text: String,
     },
-    /// Tell only this person these words (a refusal): ingress holds no token to say them itself.
+    /// Show this text (a refusal) to this person only: ingress has no token to post it itself.
     Say {
-        /// The words, as they are shown.
+        /// The text, as shown.
         text: String,
     },
-    /// Show the sandboxes that have a name, to who asks alone.
+    /// Show the named sandboxes, to the requester only.
     Sandboxes {
-        /// Which page of them, from 0.
+        /// The page, from 0.
         page: u32,
-        /// It was asked in a thread, which can be connected to one of them.
+        /// It was requested in a thread, which can be connected to one of them.
         in_thread: bool,
     },
-    /// Take the thread to another sandbox, behind what runs in it.
+    /// Move the thread to another sandbox, after what runs in it.
     Connect {
-        /// Which one; none: one of the thread's own.
+        /// The sandbox; `None` means the thread's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         to: Option<Which>,
     },
-    /// Ask whether a sandbox is to be deleted, and say what would be lost.
+    /// Ask for confirmation before a sandbox is deleted, and say what would be lost.
     AskDestroy {
-        /// Which one.
+        /// The sandbox.
         sandbox: Which,
     },
-    /// Bring a sandbox into another state, or keep what it holds.
+    /// Pause, resume, delete or snapshot a sandbox.
     Operate {
-        /// Which one.
+        /// The sandbox.
         sandbox: Which,
-        /// What is wanted of it.
+        /// The operation.
         operation: Operation,
     },
     /// Settle a permission or question.
     Settle {
         /// The ask's id at OpenCode.
         ask: AskId,
-        /// What the person chose.
+        /// The person's choice.
         choice: Choice,
     },
-    /// Answer a command that is about nothing but where it was typed.
+    /// Answer a command that concerns only the place where it was typed.
     Command {
-        /// Which one.
+        /// The command.
         command: Command,
     },
 }
 
-/// The sandbox that somebody means.
+/// The sandbox that a person means.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Which {
     /// The one that the thread works in.
     Here,
-    /// The one of this name, as it is when that is looked up.
+    /// The one with this name, looked up when needed.
     Named(SandboxName),
-    /// Exactly this one: what a button was shown for.
+    /// Exactly this one: the one that a button was shown for.
     Exactly(SandboxKey),
 }
 
 impl Want {
-    /// What it is called by who waits for its effect; none where only words were to be said, or nobody waits for them.
+    /// Its name for people who wait for its effect; `None` if it only shows text, or nobody waits for it.
     #[must_use]
     pub const fn effect(&self) -> Option<&'static str> {
         match self {
@@ -645,14 +647,15 @@ impl Want {
     }
 }
 
-/// Stands between a thread's key, which never has it, and what sets a group apart from the thread's own.
+/// Separates a thread's key, which never contains it, from the suffix of a group of its own.
 const APART: char = '#';
-/// Behind a thread's key: the group of its announcements.
+/// Suffix of a thread's key: the group of its announcements.
 const WAITING: &str = "#queued";
-/// Hex digits behind a thread's key of 120 characters: a queue takes 128. Two that are alike cost an order that nobody needs.
+/// Hex digits after a thread's key of 120 characters: a queue takes 128. A collision costs only an order that nobody
+/// needs.
 const APART_DIGITS: usize = 7;
 
-/// The thread whose group this is, or which it is about; none where it is about no thread.
+/// The thread that the group belongs to or is about; `None` if it is about no thread.
 #[must_use]
 pub fn thread_of_group(group: &str) -> Option<ThreadKey> {
     let key = group.split_once(APART).map_or(group, |(key, _)| key);
@@ -660,8 +663,9 @@ pub fn thread_of_group(group: &str) -> Option<ThreadKey> {
 }
 
 impl Control {
-    /// The FIFO message group. Of two changes to the settings or to the sandbox the later one counts, so they keep their order in
-    /// the thread's group. So do two decisions on one ask, of which the first counts. Anything else waits for nothing.
+    /// The FIFO message group. Of two changes to the settings or to the sandbox the later one counts, so they keep
+    /// their order in the thread's group. Two decisions on one ask keep theirs too, since the first one counts. Any
+    /// other control message waits for nothing.
     fn group(&self) -> String {
         let apart = match &self.want {
             Want::Configure { .. }
@@ -669,7 +673,7 @@ impl Control {
             | Want::Connect { .. }
             | Want::Operate { .. } => return self.thread.to_string(),
             Want::Settle { ask, .. } => digest(&["ask", ask]),
-            // Two clicks at once would each say so.
+            // Two clicks at once would each run it.
             Want::Again { turn } => digest(&["again", turn]),
             Want::Stop { .. }
             | Want::StopAll
@@ -699,7 +703,7 @@ impl Body {
         within_the_queues_alphabet(text)
     }
 
-    /// The thread that it is about; none where it is about no thread, or about one that is still to be made.
+    /// The thread that it is about; `None` if it is about no thread, or about one that does not exist yet.
     #[must_use]
     pub fn thread(&self) -> Option<&ThreadKey> {
         match self {
@@ -711,7 +715,7 @@ impl Body {
         }
     }
 
-    /// Whether it goes past what runs, into the control queue.
+    /// Whether it goes to the control queue, past what runs.
     #[must_use]
     pub fn is_control(&self) -> bool {
         match self {
@@ -721,7 +725,7 @@ impl Body {
         }
     }
 
-    /// Reads the queued form. Unknown fields are left out: nobody writes a message back.
+    /// Reads the queued form. Unknown fields are dropped: nobody writes a message back.
     ///
     /// # Errors
     /// [`Unreadable`].
@@ -729,7 +733,7 @@ impl Body {
         schema::read(Shape::Body, text).map(|(body, _)| body)
     }
 
-    /// The FIFO message group: the thread, so that its work stays in order. A control message whose order nobody needs has a
+    /// The FIFO message group: the thread, so that its work stays in order. A control message that needs no order has a
     /// group to itself, so that it waits for no other.
     #[must_use]
     pub fn group(&self) -> String {
@@ -745,8 +749,8 @@ impl Body {
         }
     }
 
-    /// The id by which everything about one prompt is found in the logs, from the request to the sandbox: that of its
-    /// turn. What is about no turn goes by its own.
+    /// The id under which the logs show everything about one prompt, from the request to the sandbox: that of its turn.
+    /// A body that is about no turn uses its own id.
     #[must_use]
     pub fn correlation(&self) -> &str {
         match self {
@@ -816,7 +820,7 @@ mod tests {
         })
     }
 
-    /// The characters that SQS documents for a message's body.
+    /// The characters that SQS documents for a message body.
     fn is_taken(one: char) -> bool {
         matches!(one, '\t' | '\n' | '\r' | ' '..='\u{d7ff}' | '\u{e000}'..='\u{fffd}')
             || one >= '\u{10000}'
@@ -869,7 +873,7 @@ mod tests {
         control(id, Want::Settle { ask, choice })
     }
 
-    /// Two of each word that must get through while something else of its thread does not.
+    /// Two of each control message that must get through while other work of its thread does not.
     fn brakes() -> Vec<Body> {
         let turn = || TurnId::from("m1");
         let mut all = Vec::new();

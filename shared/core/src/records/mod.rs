@@ -1,4 +1,4 @@
-//! What is stored: the records of threads and sandboxes, messages, the ledger.
+//! Stored data: the records of threads and sandboxes, messages, the ledger.
 
 pub mod account;
 pub mod artifacts;

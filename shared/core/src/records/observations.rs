@@ -1,4 +1,4 @@
-//! What one delivery has seen so far: kept beside the record in memory, and never stored.
+//! Observations of one delivery: kept in memory beside the record, and never stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,142 +14,145 @@ use crate::records::run::{Answer, PromptState};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
 
-/// What this delivery has seen so far.
+/// Observations of this delivery so far.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Observations {
-    /// Of the sandbox, at its provider and in the table.
+    /// The sandbox, at its provider and in the table.
     pub sandbox: SandboxObserved,
-    /// Of the agent and its run.
+    /// The agent and its run.
     pub agent: AgentObserved,
-    /// Of the chat: what it was told, or could not be.
+    /// The chat: posts that were made, or could not be.
     pub chat: ChatObserved,
-    /// What goes along with the next save.
+    /// What the next save writes besides the records.
     pub writes: Writes,
-    /// What the delivery before left.
+    /// State that the previous delivery left.
     pub parked: Option<Parked>,
     /// The message in hand is a turn that the ledger knows as ended.
     pub in_ledger: bool,
-    /// What stood in the way, for the person who wanted something of the sandbox.
+    /// The trouble, for the person who requested an operation on the sandbox.
     pub trouble: Option<String>,
 }
 
-/// What was seen of the sandbox.
+/// Observations of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct SandboxObserved {
-    /// Its state, when last looked at.
+    /// Its state, as last observed.
     pub state: Option<SandboxState>,
-    /// Who did not find it, until that is believed or refuted.
+    /// The call or observation that did not find it, until that is believed or refuted.
     pub missing: Option<Missing>,
     /// When the create of the present generation was answered.
     pub created_ms: Option<Ms>,
-    /// This delivery found another message's lease over, for whose end the ones before had waited.
+    /// This delivery found another message's lease expired, after earlier deliveries had waited for its end.
     pub after_lease: bool,
-    /// A start was asked for in this delivery.
+    /// This delivery has requested a start.
     pub start_asked: bool,
-    /// When a stop or delete was asked for.
+    /// When a stop or delete was requested.
     pub stop_asked_ms: Option<Ms>,
-    /// How many sandboxes the tenant has.
+    /// Number of the tenant's sandboxes.
     pub of_tenant: Option<u32>,
-    /// The repository is in it.
+    /// The repository has been cloned into it.
     pub cloned: bool,
-    /// State of the snapshot that was asked for.
+    /// State of the requested snapshot.
     pub snapshot: Option<SnapshotSeen>,
-    /// Whose the name is that was looked up: `Some(None)` is nobody's.
+    /// The sandbox that has the name that was looked up; `Some(None)` if no sandbox has it.
     pub name_found: Option<Option<SandboxKey>>,
     /// For a tool sandbox: what the record of its agent's sandbox says.
     pub agent_seen: Option<AgentSeen>,
-    /// The sandbox that the thread leaves with the next save, whose record is still the one at hand.
+    /// The sandbox that the thread leaves with the next save; its record is still the one at hand.
     pub left: Option<SandboxKey>,
 }
 
-/// What was seen of the agent and its run.
+/// Observations of the agent and its run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct AgentObserved {
-    /// The server answered as healthy.
+    /// The server is healthy.
     pub healthy: bool,
-    /// The server came up but never became healthy: end it before the next try.
+    /// The server came up but never became healthy: stop it before the next try.
     pub restart_server: bool,
-    /// How often the server did not answer while no turn was there to count it, or the run of several prompts was lost from sight.
+    /// How often the server did not answer while there was no turn to count it, or the run of several prompts was out
+    /// of sight.
     pub downs: u32,
     /// The agent session is known to exist.
     pub session: bool,
-    /// What the agent offers; empty where it did not say.
+    /// What the agent offers; empty if it did not say.
     pub options: Option<AgentOptions>,
-    /// The attachments are in the sandbox; the words name them to the agent.
+    /// The attachments are in the sandbox; this text names them to the agent.
     pub attached: Option<String>,
-    /// Those of them that the model is to see.
+    /// Attached images that are passed to the model.
     pub images: Vec<Image>,
-    /// What a new agent session is told about the thread so far.
+    /// The digest of the thread for a new agent session.
     pub digest: Option<String>,
-    /// What the agent knows of the prompt that may have been sent.
+    /// State of the prompt that may have been sent.
     pub found: Option<PromptState>,
-    /// What was seen of the run that goes on.
+    /// State of the run that goes on.
     pub seen: Seen,
-    /// Asks that are no longer open at the agent, with the decision where one was made in the thread.
+    /// Asks that are no longer open at the agent, with the decision if one was made in the thread.
     pub closed_asks: BTreeMap<AskId, Option<Settlement>>,
     /// The run was told to end.
     pub abort_sent: bool,
-    /// The run that no turn follows any more could not be ended in this delivery.
+    /// The stray run could not be ended in this delivery.
     pub run_left: bool,
     /// The answer of the finished run.
     pub answer: Option<Answer>,
-    /// What the turn changed in the files, once that was read.
+    /// The turn's file changes, once read.
     pub changes: Option<Changes>,
 }
 
-/// What the chat was told in this delivery, or could not be.
+/// Posts of this delivery, made or failed.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct ChatObserved {
-    /// What the card was last made to say.
+    /// The state that the card last showed.
     pub card_state: Option<CardState>,
-    /// A new card that could not be posted is not tried again before this time.
+    /// Time before which a new card that could not be posted is not tried again.
     pub card_retry_ms: Option<Ms>,
-    /// The final card stands.
+    /// The final card is posted.
     pub final_card: bool,
-    /// Posts beside the turn's own card and answer that stand, or are not tried again in this delivery.
+    /// Posts beside the turn's own card and answer that are posted, or are not tried again in this delivery.
     pub asides_over: BTreeSet<Aside>,
-    /// Waiting prompts whose wish to be sent at once was turned down.
+    /// Waiting prompts whose "Send now" was rejected.
     pub not_steered: Vec<TurnId>,
-    /// The thread was told what the clone left out, where there was something.
+    /// The thread was told what the clone left out, if anything.
     pub left_out_told: bool,
-    /// Attachments that could not be had, a line each, until the thread has been told.
+    /// Attachments that could not be fetched, one line each, until the thread has been told.
     pub missed: Vec<String>,
     /// The turn has no files to show, or they could not be listed and are left to the next turn.
     pub nothing_to_show: bool,
-    /// The thread has been told what was to be told, or cannot be.
+    /// The thread has been sent its notice, or cannot be.
     pub noticed: bool,
-    /// Threads that have been told what became of their sandbox, or cannot be.
+    /// Threads that have been told what happened to their sandbox, or cannot be.
     pub told: BTreeSet<ThreadKey>,
-    /// A turn whose end the chat did not take, for good: its record says how it ended, its thread does not.
+    /// A turn whose end the chat refused for good: it is in the record, but not in the thread.
     pub untold: Option<TurnId>,
-    /// The thread cannot be written in: the end is kept, with these words.
+    /// The thread cannot be written in, for this reason: the end of the turn is kept.
     pub closed: Option<String>,
-    /// What was kept is not tried again in this delivery.
+    /// Kept posts are not tried again in this delivery.
     pub untold_tried: bool,
 }
 
-/// What goes along with the next save.
+/// What the next save writes besides the records.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Writes {
-    /// Entries of the ledger.
+    /// Ledger entries.
     pub entries: Vec<Entry>,
     /// Names of sandboxes.
     pub names: Vec<NameWrite>,
 }
 
-/// A name that a sandbox gets, or is given up: written in one piece with the records, on condition that nobody else has it.
+/// A sandbox name to take or release: written in the same transaction as the records, on condition that no other
+/// sandbox has it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct NameWrite {
     /// The name.
     pub name: SandboxName,
-    /// Whose it is.
+    /// The sandbox.
     pub sandbox: SandboxKey,
-    /// It is given up.
+    /// The name is released.
     pub released: bool,
 }
 
 impl Observations {
-    /// What was seen of a sandbox says nothing of the one after it, nor of itself once somebody has stopped or deleted it.
+    /// Forgets the sandbox's observations: they say nothing of the next sandbox, nor of this one after a stop or
+    /// delete.
     pub fn forget_sandbox(&mut self) {
         self.sandbox = SandboxObserved {
             after_lease: self.sandbox.after_lease,
@@ -164,17 +167,17 @@ impl Observations {
     }
 }
 
-/// Who did not find a sandbox.
+/// The call or observation that did not find a sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Missing {
-    /// A look at it, or a call that ends with one.
+    /// An observation, or a call that ends with one.
     Look,
-    /// A call that needs it. It may have been the first sending of a prompt.
+    /// A call that needs the sandbox. It may have been the first sending of a prompt.
     Call {
-        /// It was that.
+        /// It was a first sending.
         first_sending: bool,
     },
-    /// Who was to end a run that no turn follows any more.
+    /// The call that was to end a stray run.
     EndRun,
 }
 
@@ -183,9 +186,9 @@ pub enum Missing {
 pub enum Aside {
     /// The card of a prompt that was sent into the run.
     Steered(TurnId),
-    /// The card before the present one.
+    /// The previous card.
     OldCard,
-    /// The line that calls who asked.
+    /// The line that mentions the requesters.
     Call,
     /// An ask, in a thread that cannot be written in.
     Ask(AskId),

@@ -1,15 +1,15 @@
-//! How a turn ended.
+//! Outcome of a turn.
 
 use crate::base::ids::TurnId;
 use serde::{Deserialize, Serialize};
 
-/// How a turn ended.
+/// Outcome of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub enum Outcome {
     /// The agent's answer is in the thread.
     Answered,
-    /// It was sent into the run of another turn, and that one's answer is its answer too.
+    /// It was sent into the run of another turn, whose answer is its answer too.
     Joined {
         /// The id of that turn.
         turn: TurnId,
@@ -21,7 +21,7 @@ pub enum Outcome {
     },
     /// Somebody stopped the turn.
     Cancelled {
-        /// The name of who stopped it.
+        /// Name of the person who stopped it.
         by: String,
     },
     /// The sandbox vanished after the agent had taken the prompt.

@@ -1,43 +1,43 @@
-//! The sandbox that an agent works in by tools, where it has its own for nothing but itself.
+//! The tool sandbox: the second sandbox, used when the agent runs outside of the code's sandbox.
 //!
-//! The agent's sandbox holds the model's key and the conversation, the other one the code. The second one has a name, a record
-//! and a group like one that people share, and goes through the same life; here is only which one it is, what it is made as,
-//! and that it ends with the first.
+//! The agent's sandbox holds the model's key and the conversation; the tool sandbox holds the code. It has a name, a
+//! record and a group like a shared sandbox, and the same life cycle. This module only says which sandbox it is, how it
+//! is created, and that it ends with the agent's.
 
 use crate::base::ids::{Ms, SandboxKey, SandboxName, TurnId};
 use crate::records::message::{Message, NewSandbox, Operation, Work};
 use crate::records::sandbox::{Phase, SandboxRecord};
 use crate::tenant::runtime_mode::RuntimeMode;
 
-/// Before the digits of such a sandbox's name.
+/// Prefix of its name; digits follow.
 const NAME: &str = "tools-";
 
-/// Which sandbox the agent of this one works in.
+/// The tool sandbox of this agent's sandbox.
 #[must_use]
 pub fn tools_of(agent: &SandboxKey) -> SandboxKey {
     let asked_by = TurnId::from(format!("tools-of-{agent}"));
     SandboxKey::without_thread(&agent.tenant(), &asked_by)
 }
 
-/// What it is called.
+/// Its name.
 ///
 /// # Panics
-/// Never: the digits can stand in a name.
+/// Never: the digits are valid in a name.
 #[must_use]
 pub fn name_of(tools: &SandboxKey) -> SandboxName {
     let name = format!("{NAME}{}", tools.group().short_hash());
     name.parse().expect("letters, digits and a hyphen")
 }
 
-/// Whether somebody whose thread works in `here` sees the sandbox of this name. Nobody gave the second one its name, nor its
-/// code to others: it is the business of those alone who work with its agent.
+/// Whether a thread that works in `here` sees the sandbox with this name. Nobody named the tool sandbox or shared its
+/// code: only the people who work with its agent see it.
 #[must_use]
 pub fn is_seen_from(here: Option<&SandboxKey>, (name, key): (&SandboxName, &SandboxKey)) -> bool {
     *name != name_of(key) || here.is_some_and(|here| tools_of(here) == *key)
 }
 
-/// The message that has it made, once within so many milliseconds: with the code that `agent` was to have, or with what the
-/// newest snapshot of it kept.
+/// The message that has it created, once per `every_ms`: with the code that `agent` was to have, or from its newest
+/// snapshot.
 #[must_use]
 pub fn made(
     (key, agent): (&SandboxKey, &SandboxRecord),
@@ -51,7 +51,7 @@ pub fn made(
         name: name_of(&tools),
         provider: agent.tools_provider.clone(),
         runtime: Some(RuntimeMode::Bare.name().to_owned()),
-        // A snapshot has it already.
+        // A snapshot contains it already.
         repo: agent.repo.clone().filter(|_| kept.is_none()),
         snapshot: kept.or_else(|| agent.snapshot.clone()),
         agent: Some(key.clone()),
@@ -62,16 +62,16 @@ pub fn made(
     message(&tools, TurnId::from(id), now_ms, Work::Create(new))
 }
 
-/// What the record of an agent's sandbox says to the second one.
+/// What the record of an agent's sandbox says to its tool sandbox.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct AgentSeen {
-    /// It has use for a second one ([`is_wanted_by`]).
+    /// The agent's sandbox needs a tool sandbox ([`is_wanted_by`]).
     pub wants: bool,
-    /// A turn works there: the newest began then.
+    /// When the newest turn at work there began; `None` if no turn works there.
     pub at_work_since_ms: Option<Ms>,
 }
 
-/// Reads that from the record; none: there is no such sandbox.
+/// Reads that from the record; `None` means that there is no such sandbox.
 #[must_use]
 pub fn seen(agent: Option<&SandboxRecord>) -> AgentSeen {
     let Some(agent) = agent else {
@@ -84,22 +84,22 @@ pub fn seen(agent: Option<&SandboxRecord>) -> AgentSeen {
     }
 }
 
-/// Whether an agent's sandbox, as its record stands, has use for one: not while it ends, because what is asked for then would
-/// come after the end.
+/// Whether an agent's sandbox, by its record, needs a tool sandbox. Not while it is being deleted: a sandbox requested
+/// then would be created after the end.
 #[must_use]
 pub fn is_wanted_by(agent: &SandboxRecord) -> bool {
     let is_there = agent.is_alive() && agent.phase != Phase::Destroying;
     is_there && agent.works_elsewhere() && !agent.ends_tools()
 }
 
-/// The name of the newest snapshot that was made of it.
+/// The name of its newest snapshot.
 #[must_use]
 pub fn newest(record: &SandboxRecord) -> Option<String> {
     let kept = record.snapshots.iter().max_by_key(|one| one.at_ms);
     kept.map(|one| one.name.clone())
 }
 
-/// The message that has it deleted with this generation of the sandbox of its agent; none: there is nothing to delete.
+/// The message that deletes it with this generation of its agent's sandbox; `None` if there is nothing to delete.
 #[must_use]
 pub fn ended(
     (key, generation): (&SandboxKey, u32),

@@ -1,33 +1,34 @@
-//! A turn whose message waits in the queue: what the delivery that gave it back knew, kept beside the record for the next.
+//! State that one delivery saves beside the record for the next, when it returns the turn's message to the queue.
 //!
-//! It is no part of the record: a look that finds nothing new leaves that as it is. Whoever finds none looks as if for the
-//! first time, so one that is lost costs an edit of a card and counts as a delivery that did not come back.
+//! It is not part of the record: a poll that finds nothing new leaves the record as it is. Without it, the next
+//! delivery polls as if for the first time, so losing it costs an edit of a card, and counts as a delivery that did not
+//! come back.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::{LOOK_SOON_MS, LOOKS_EAGER, LOOKS_NUDGED, NUDGE_APART_MS};
 
-/// What the last delivery of a turn's message left for the next one.
+/// State that the last delivery of a turn's message left for the next one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Parked {
     /// The turn whose message waits.
     pub turn: TurnId,
-    /// Which delivery of it gave it back, from 1.
+    /// Receive count of the delivery that returned the message, from 1.
     pub receive: u32,
-    /// When that was.
+    /// When it was returned.
     pub at_ms: Ms,
-    /// When it comes again by itself.
+    /// When it comes back by itself.
     pub until_ms: Ms,
-    /// What that delivery saw of the run.
+    /// State of the run as that delivery saw it.
     #[serde(default)]
     pub seen: Seen,
 }
 
-/// What was seen of a run that goes on, as far as the next look needs it.
+/// State of a run that goes on, as far as the next poll needs it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Seen {
-    /// A digest of what the card shows; none where that is not known.
+    /// A digest of what the card shows; `None` if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<String>,
     /// A state that is believed only once it has lasted.
@@ -38,48 +39,48 @@ pub struct Seen {
 /// A state that needs confirmation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Doubt {
-    /// What it looked like.
+    /// The state.
     pub about: Doubtful,
-    /// Since when.
+    /// When it was first seen.
     pub since_ms: Ms,
 }
 
-/// What a run may look like for a moment without being so.
+/// States that a run may appear to be in for a moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Doubtful {
-    /// It was broken off.
+    /// The run was broken off.
     Stopped,
-    /// Nothing has come of the prompt.
+    /// The agent has not begun the prompt.
     Pending,
 }
 
-/// Who wants the next look to come sooner.
+/// Who requests an earlier poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wish {
-    /// A person has said something about the turn.
+    /// A person has acted on the turn.
     Person,
-    /// The daemon in the turn's sandbox, in which whatever runs may say so as often as it likes.
+    /// The daemon in the turn's sandbox. Any program in there may request it as often as it likes.
     Daemon,
 }
 
-/// What becomes of such a wish.
+/// Verdict on a request for an earlier poll.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Forward {
-    /// The message is to come now.
+    /// Make the message visible now.
     Now {
-        /// How long it would have waited.
+        /// Milliseconds that it would still have waited.
         waits_ms: u64,
     },
-    /// It comes by its time: that is soon, or the turn has been looked at very often.
+    /// Leave the message to its delay: that ends soon, or the turn has been polled very often.
     ByItsTime,
-    /// No message of this turn waits, or it is not certain that it does: somebody may be looking, or giving it back.
+    /// No message of this turn waits, or that is not certain: a delivery may be polling, or returning it.
     NotWaiting,
 }
 
 impl Parked {
-    /// What becomes of a wish for this turn. A daemon's wishes have bounds of their own: its looks lie apart, and leave enough
-    /// of the quick ones for people's.
+    /// Judges a request for this turn. A daemon's requests have bounds of their own: its polls are spaced apart, and
+    /// leave enough of the quick ones for people's requests.
     #[must_use]
     pub fn forward(&self, turn: &TurnId, wish: Wish, now_ms: Ms) -> Forward {
         let waits_ms = self.until_ms.saturating_sub(now_ms);
@@ -96,7 +97,7 @@ impl Parked {
         Forward::Now { waits_ms }
     }
 
-    /// Whether the delivery right before this one gave the message back.
+    /// Whether the delivery right before this one returned the message.
     #[must_use]
     pub fn is_of_the_delivery_before(&self, turn: &TurnId, receive: u32) -> bool {
         self.turn == *turn && self.receive.checked_add(1) == Some(receive)

@@ -1,37 +1,37 @@
-//! A run of the agent: how far it has come with a prompt, and what it left.
+//! A run of the agent: its progress with a prompt, and its results.
 
 use crate::records::card::{CardStep, PlanItem};
 use crate::records::usage::Usage;
 
-/// What a finished run left.
+/// Results of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Answer {
     /// How the run ended.
     pub end: RunEnd,
-    /// The final text, Markdown, empty if there was none.
+    /// The final text, as Markdown; empty if there was none.
     pub text: String,
-    /// Time, tokens and money that it took.
+    /// Usage: time, tokens and money.
     pub usage: Usage,
-    /// What the agent did, for the card.
+    /// The agent's steps, for the card.
     pub steps: Vec<CardStep>,
-    /// How many steps came before these.
+    /// Number of steps before these.
     pub earlier: usize,
-    /// How its plan stands.
+    /// State of its plan.
     pub plan: Vec<PlanItem>,
 }
 
-/// How a run ended, by the messages it left.
+/// How a run ended, by the messages that it left.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum RunEnd {
     /// With an answer, maybe an empty one.
     Completed,
-    /// With an answer that the model's output limit cut off.
+    /// With an answer that was cut off by the model's output limit.
     Cut,
-    /// The agent does not say how: neither an answer nor an abort may be read into that.
+    /// The agent does not say how: take it neither for an answer nor for an abort.
     Unexplained,
-    /// By an abort, ours or somebody else's.
+    /// By an abort, from Bobbin or anybody else.
     Aborted,
-    /// Because somebody said no to an ask.
+    /// Because somebody answered an ask with no.
     Rejected,
     /// With an error of the model or the agent.
     Error {
@@ -40,13 +40,13 @@ pub enum RunEnd {
     },
 }
 
-/// What an agent knows of a prompt.
+/// State of a prompt at the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum PromptState {
-    /// It has never heard of it.
+    /// The agent does not know it.
     Absent,
-    /// It works on it, or has come to an end with it: sending it again would begin nothing.
+    /// The agent works on it, or has finished it: sending it again would begin nothing.
     Taken,
-    /// It has it, and at this moment nothing works on it, without an end.
+    /// The agent has it without an end, and nothing works on it at this moment.
     Idle,
 }

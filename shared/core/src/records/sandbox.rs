@@ -1,7 +1,7 @@
-//! A sandbox of ours: its record, and what one at the provider is doing.
+//! Sandboxes: their records, and the states of the provider's sandboxes.
 //!
-//! The record outlives the provider's sandboxes: each of those is a generation of it. It is written under its own version,
-//! in one transaction with the record of the thread that has work for it.
+//! A record outlives the provider's sandboxes: each of those is one generation of it. It is written under its own
+//! version, in one transaction with the record of the thread that has work for it.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::tenant::runtime_mode::RuntimeMode;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// The present generation is being made.
+    /// The present generation is being created.
     Creating,
     /// The sandbox runs and its server has been healthy.
     Active,
@@ -25,19 +25,19 @@ pub enum Phase {
     Pausing,
     /// Stopped; the disk is kept.
     Paused,
-    /// Being brought back: start, server, session.
+    /// Being started: sandbox, server, session.
     Resuming,
     /// Being deleted, under a lease.
     Destroying,
-    /// There is none at the provider.
+    /// The provider has no sandbox for it.
     #[default]
     Destroyed,
-    /// Making it failed for a reason that a repeat cannot mend; the next prompt starts a new generation.
+    /// Creation failed, and a retry cannot help; the next prompt starts a new generation.
     Error,
 }
 
 impl Phase {
-    /// Every phase, in the order of a life.
+    /// Every phase, in life-cycle order.
     pub const ALL: [Self; 8] = [
         Self::Creating,
         Self::Active,
@@ -49,7 +49,7 @@ impl Phase {
         Self::Error,
     ];
 
-    /// The word that is stored and shown.
+    /// The name that is stored and shown.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -65,89 +65,90 @@ impl Phase {
     }
 }
 
-/// The record of a sandbox. The default is that of one that has never been made; version 0 means: not stored.
+/// The record of a sandbox. The default is a sandbox that was never created; version 0 means that it is not stored.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct SandboxRecord {
-    /// Grows by one with every write; the condition of the next.
+    /// Grows by one with every write; the condition of the next write.
     #[serde(default)]
     pub version: u64,
-    /// Where it is in its life.
+    /// Phase of the life cycle.
     pub phase: Phase,
     /// When the phase was entered (or re-entered by a new delivery).
     pub phase_since_ms: Ms,
-    /// Counts the provider's sandboxes that it has had; part of their names.
+    /// Sandbox generation; part of the provider's name for it.
     pub generation: u32,
-    /// What people call it. One with a name can be shared by threads of its tenant, and is kept for longer.
+    /// Its name. A named sandbox can be shared by threads of its tenant, and is kept longer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<SandboxName>,
-    /// The provider that runs it; none: the stack's first.
+    /// Its provider; `None` means the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// What runs agents in this generation, by the name that the worker knows it by; none: what it began with.
+    /// Runtime of this generation, by the name that the worker uses; `None` means the one that it began with.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
-    /// The snapshot that a generation begins with; none: the stack's image.
+    /// The snapshot that a generation is created from; `None` means the stack's image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// The provider of the sandbox that its agent works in by tools, where it works in another one; none: the stack's first.
+    /// Provider of the tool sandbox, if its agent works in one; `None` means the stack's first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools_provider: Option<String>,
-    /// The second sandbox, which its agent works in by tools, while there may be one ([`crate::records::outside`]).
+    /// Its tool sandbox, while there may be one ([`crate::records::outside`]).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tools: Option<Tools>,
-    /// The sandbox whose agent works in this one by tools: a turn there is use of this one too.
+    /// For a tool sandbox, the sandbox of its agent: a turn there counts as use of this one too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<SandboxKey>,
-    /// The snapshots that were made of it, newest last.
+    /// Its snapshots, newest last.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub snapshots: Vec<KeptSnapshot>,
-    /// The threads that work in it, where people share it.
+    /// The threads that work in it, if it is shared.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub threads: BTreeSet<ThreadKey>,
-    /// The turns that it is in use by: written in one piece with the beginning and the end of each. Nobody pauses or deletes
-    /// it while there is one, unless a person wants it deleted.
+    /// The turns that use it, written in one transaction with the beginning and the end of each. While there is one,
+    /// the sandbox is neither paused nor deleted, unless a person wants it deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<InUse>,
     /// Turns that wait for the common checkout, in the order in which they get it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub waiting: Vec<Waiting>,
-    /// Who wants it deleted: nothing begins in it any more.
+    /// The person who wants it deleted: nothing begins in it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub closing: Option<Person>,
-    /// Whose credentials this generation was made with: the fingerprint that the tenant's own key had then; none: the stack's.
+    /// Fingerprint of the tenant's own key with which this generation was created; `None` means the stack's
+    /// credentials.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<String>,
-    /// Who may bring it up, stop or delete it until when, while it is on its way somewhere.
+    /// Who may start, stop or delete it, and until when, while it is changing phase.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lease: Option<Lease>,
-    /// When the sweeper should look next, while no turn is under way.
+    /// When the next sweep is due, while no turn is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at_ms: Option<Ms>,
-    /// Last time that a turn began or ended in it.
+    /// When a turn last began or ended in it.
     pub last_activity_ms: Ms,
-    /// The wake-up that was last asked for.
+    /// When its requested wake-up is due.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub wake_at_ms: Option<Ms>,
-    /// The repository that is worked on: cloned where a generation is made, and kept for the next one until somebody wants
-    /// a fresh start.
+    /// The repository, cloned when a generation is created, and kept for the next one until somebody wants a fresh
+    /// start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
-    /// What of the repository this generation's clone left out, in words; none: nothing that is known.
+    /// What this generation's clone left out of the repository, as text; `None` if nothing is known to be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
-    /// The generation that was last given up because the provider did not know it any more.
+    /// The last generation that was given up as vanished, because the provider did not know it any more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vanished: Option<Vanished>,
-    /// Generations in a row whose secrets were not put into their requests: the first of them is made anew.
+    /// Generations in a row whose secrets were not put into their requests; the first of them is replaced.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub without_secrets: u32,
-    /// The last changes of phase, newest last.
+    /// The last phase changes, newest last.
     #[serde(default)]
     pub timeline: Vec<TimelineEntry>,
-    /// What who runs the stack wanted last, newest last: a repeat of one of them does nothing.
+    /// The last operations, newest last: a repeat of one of them does nothing.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operated: Vec<Operated>,
-    /// What of the stored record this build does not know: written back as it was.
+    /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
 }
@@ -158,44 +159,44 @@ const fn is_zero(count: &u32) -> bool {
 }
 
 impl SandboxRecord {
-    /// The record of a sandbox that has never been made.
+    /// The record of a sandbox that was never created.
     #[must_use]
     pub fn new(now_ms: Ms) -> Self {
         Self { phase_since_ms: now_ms, last_activity_ms: now_ms, ..Self::default() }
     }
 
-    /// Whether the provider has a sandbox for it, as far as the record says: one that is on its way in or out too.
+    /// Whether the provider has a sandbox for it, by the record; also while that is being created or deleted.
     #[must_use]
     pub const fn is_alive(&self) -> bool {
         !matches!(self.phase, Phase::Destroyed | Phase::Error)
     }
 
-    /// Whether its agent works in a sandbox of its own for tools ([`crate::records::outside`]).
+    /// Whether its agent works in a tool sandbox ([`crate::records::outside`]).
     #[must_use]
     pub fn works_elsewhere(&self) -> bool {
         RuntimeMode::recorded_as(self.runtime.as_deref()).is_some_and(RuntimeMode::works_elsewhere)
     }
 
-    /// Whether the second sandbox of its agent is to end, and that has to be asked for yet.
+    /// Whether its tool sandbox is to end, and that has not been requested yet.
     #[must_use]
     pub fn ends_tools(&self) -> bool {
         let ends_with = self.tools.and_then(|tools| tools.ends_with);
         ends_with == Some(self.generation)
     }
 
-    /// Whether people share it.
+    /// Whether it can be shared: it has a name.
     #[must_use]
     pub const fn is_shared(&self) -> bool {
         self.name.is_some()
     }
 
-    /// Whether threads can come to it: not to an agent's second one, which has a name that nobody gave it.
+    /// Whether threads can join it. They cannot join a tool sandbox, whose name nobody chose.
     #[must_use]
     pub const fn takes_threads(&self) -> bool {
         self.is_shared() && self.agent.is_none()
     }
 
-    /// Whether a turn of this thread has its workspace.
+    /// Whether this turn of this thread has its workspace.
     #[must_use]
     pub fn is_in_use_by(&self, thread: &ThreadKey, turn: &TurnId) -> bool {
         let mut in_use = self.in_use.iter();
@@ -215,7 +216,7 @@ impl SandboxRecord {
         in_use.find(|one| one.common && one.thread != *other_than)
     }
 
-    /// Whether it has to be written where `stored` stands.
+    /// Whether it has to be written over `stored`.
     #[must_use]
     pub fn differs_from(&self, stored: &Self) -> bool {
         let strip = |record: &Self| Self { unknown: UnknownFields::default(), ..record.clone() };
@@ -241,65 +242,65 @@ impl SandboxRecord {
     }
 }
 
-/// The second sandbox of an agent's, as the record of the agent's says.
+/// The tool sandbox, as noted in the record of its agent's sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Tools {
     /// The generation of the agent's sandbox that it began with.
     pub since: u32,
-    /// It is to end with this generation of it, while that is the present one: asked for before anything else happens to the
-    /// agent's.
+    /// The generation of the agent's sandbox that it ends with, while that generation is the present one. The end is
+    /// requested before anything else happens to the agent's sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ends_with: Option<u32>,
 }
 
-/// A generation that the provider did not know any more, though nobody had deleted it.
+/// A generation that the provider did not know any more, though Bobbin had not deleted it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Vanished {
-    /// Which one.
+    /// The generation.
     pub generation: u32,
     /// When that was believed.
     pub at_ms: Ms,
 }
 
-/// Something that who runs the stack wanted, and what came of it.
+/// An operation on the sandbox, and its result.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Operated {
     /// The id of the message that it began with.
     pub id: TurnId,
-    /// What the operator wanted.
+    /// The operation.
     pub want: Operation,
-    /// When it was over.
+    /// When it ended.
     pub at_ms: Ms,
-    /// Why it was not done; none: it was.
+    /// Why it was not done; `None` if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// Operations that a record remembers.
+/// Operations that a record keeps.
 pub const OPERATED_MAX: usize = 10;
 
-/// Who may make calls of its life cycle, and until when everybody else waits.
+/// A lease: the right to make life-cycle calls, while everybody else waits.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Lease {
-    /// The delivery that holds it; of who brings the sandbox up the message, because a repeat of that does no harm.
+    /// The delivery that holds it. For bringing the sandbox up it is the message, because repeating that is harmless.
     pub holder: String,
-    /// Until when nobody else may make such a call.
+    /// When it ends, in Unix milliseconds.
     pub until_ms: Ms,
 }
 
-/// A turn that a workspace of the sandbox is in use by.
+/// A turn that uses a workspace of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct InUse {
-    /// The thread whose turn it is.
+    /// The turn's thread.
     pub thread: ThreadKey,
     /// The turn.
     pub turn: TurnId,
-    /// It works in the common checkout, and not in a workspace of its thread's own.
+    /// It works in the common checkout, not in its thread's own workspace.
     pub common: bool,
-    /// Since when.
+    /// When it began.
     pub since_ms: Ms,
-    /// The turn has ended, and its run may still go on there: nobody else works there, but the sandbox can be paused, which
-    /// ends it.
+    /// The turn has ended, but its run may still go on there: no other turn works there, but the sandbox can be paused,
+    /// which ends the run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub left: bool,
 }
@@ -307,36 +308,36 @@ pub struct InUse {
 /// A turn that waits for the common checkout.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Waiting {
-    /// The thread whose turn it is.
+    /// The turn's thread.
     pub thread: ThreadKey,
     /// The turn.
     pub turn: TurnId,
-    /// It has given no sign of life since: others need not wait for it any more.
+    /// Without a sign of life until then, others no longer wait for it.
     pub until_ms: Ms,
 }
 
-/// A snapshot that was made of the sandbox.
+/// A snapshot of the sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeptSnapshot {
     /// Its name at the provider.
     pub name: String,
-    /// When it was asked for.
+    /// When it was requested.
     pub at_ms: Ms,
-    /// Who wanted it; empty for one that was made by itself.
+    /// The person who requested it; empty for an automatic one.
     #[serde(default)]
     pub by: Person,
 }
 
-/// How a snapshot that was asked for stands.
+/// State of a requested snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SnapshotSeen {
     /// It is being made.
     UnderWay,
-    /// A sandbox can be made from it.
+    /// A sandbox can be created from it.
     Ready,
-    /// It was not made.
+    /// It could not be made.
     Failed {
-        /// Why, as far as anybody says.
+        /// The reason, if one is given.
         why: String,
     },
 }
@@ -348,20 +349,20 @@ pub struct TimelineEntry {
     pub at_ms: Ms,
     /// The phase that was entered.
     pub phase: Phase,
-    /// Why, in a few words.
+    /// The reason, in a few words.
     pub note: String,
 }
 
-/// A sandbox, coarsely (reference: Daytona's states, mapped).
+/// State of a provider's sandbox, coarsely (reference: Daytona's states, mapped).
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum SandboxState {
-    /// On its way up.
+    /// Being created or started.
     Provisioning,
     /// It runs: programs in it can be reached.
     Running,
     /// Stopped or archived; can be started.
     Stopped,
-    /// In a transition, or in a state that we do not know.
+    /// In a transition, or in a state that Bobbin does not know.
     Busy,
     /// The provider gave up on it.
     Broken {

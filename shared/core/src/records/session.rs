@@ -1,7 +1,7 @@
 //! The record of a thread: one item, written under its version.
 //!
-//! What one delivery has seen so far ([`Observations`]) is kept beside the record in memory and never stored: a redelivery
-//! finds out by observation what happened.
+//! The observations of one delivery ([`Observations`]) are kept in memory beside the record and never stored: a
+//! redelivery finds out by observation what happened.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,9 +17,9 @@ use crate::tenant::selection::Selection;
 /// The record of a thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Session {
-    /// Whose record it is.
+    /// The thread.
     pub thread: ThreadKey,
-    /// Grows by one with every write; the condition of the next.
+    /// Grows by one with every write; the condition of the next write.
     pub version: u64,
     /// The thread's conversation with the agent.
     #[serde(default)]
@@ -27,31 +27,31 @@ pub struct Session {
     /// Where its turns work.
     #[serde(default)]
     pub place: Place,
-    /// The turn that is under way.
+    /// The current turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<Turn>,
     /// The run of an ended turn that may still go on: it is ended before the agent is given anything else.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stray: Option<StrayRun>,
-    /// The last turns that ended, newest last: a repeat of one of them does nothing.
+    /// The last ended turns, newest last: a repeat of one of them does nothing.
     #[serde(default)]
     pub ended: Vec<EndedTurn>,
-    /// When the sweeper should look next, while a turn is under way.
+    /// When the next sweep is due, while a turn is under way.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub due_at_ms: Option<Ms>,
     /// Digests of the agent's files that turns have shown, newest last: each is shown once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shown: Vec<String>,
-    /// What the thread was not told, because nobody can write in it, oldest first.
+    /// Posts that the thread was not sent because it could not be written in, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<Untold>,
-    /// Stored fields that this build does not know: written back as they were.
+    /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
     /// Its sandbox: a record of its own, read and written with this one.
     #[serde(skip)]
     pub sandbox: SandboxRecord,
-    /// What this delivery has seen; never stored.
+    /// Observations of this delivery; never stored.
     #[serde(skip)]
     pub observed: Observations,
 }
@@ -62,20 +62,20 @@ pub struct Conversation {
     /// The agent session.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session: Option<AgentSessionId>,
-    /// Generation of the sandbox that the session is in; `None`: the present one.
+    /// Generation of the sandbox that the session is in; `None` means the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generation: Option<u32>,
-    /// The agent session that has been given a prompt of this thread: another one knows nothing of it yet.
+    /// The agent session that has been given a prompt of this thread; any other knows nothing of the thread yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub briefed: Option<AgentSessionId>,
-    /// Turns that ended before this are not told to a new agent session: somebody wanted a fresh start.
+    /// Turns that ended before this time are not told to a new agent session: somebody wanted a fresh start.
     #[serde(default)]
     pub fresh_since_ms: Ms,
-    /// Whether the agent offers what a turn runs with, when it was last asked.
+    /// The selection that the agent was last found to offer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub options: Option<CheckedOptions>,
-    /// The agent that somebody chose in this thread, where sandboxes have several: its turns go on with it until another is
-    /// chosen.
+    /// The agent that somebody chose in this thread, for sandboxes with several agents: its turns use it until another
+    /// one is chosen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
 }
@@ -83,46 +83,46 @@ pub struct Conversation {
 /// Where a thread's turns work.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Place {
-    /// The sandbox that it is connected to; `None`: its own.
+    /// The sandbox that it is connected to; `None` means its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<SandboxKey>,
     /// Somebody wants its turns in the common checkout of a shared sandbox.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_common: bool,
-    /// The workspace of its own in a shared sandbox, once that was made.
+    /// Its own workspace in a shared sandbox, once made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own: Option<OwnWorkspace>,
 }
 
-/// A run whose turn has ended without having seen its end.
+/// A run whose turn ended before the run was seen to end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct StrayRun {
     /// Generation of the sandbox.
     pub generation: u32,
-    /// The agent's session that the prompt was given to.
+    /// The agent session that the prompt was given to.
     pub agent_session: AgentSessionId,
-    /// Message ids of its prompts, the newest last.
+    /// Message ids of its prompts, newest last.
     pub messages: Vec<String>,
 }
 
-/// A workspace of a thread's own.
+/// A thread's own workspace.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OwnWorkspace {
     /// Generation of the sandbox that it is in.
     pub generation: u32,
     /// Its absolute path in the sandbox.
     pub directory: String,
-    /// The branch that it is on, where it is a worktree of a repository.
+    /// Its branch, if it is a worktree of a repository.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub branch: Option<String>,
 }
 
-/// What the agent of a sandbox was found to offer.
+/// A selection that the agent of a sandbox was found to offer.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct CheckedOptions {
     /// The generation whose agent was asked.
     pub generation: u32,
-    /// What a turn ran with there.
+    /// The selection of the turn.
     pub selection: Selection,
 }
 
@@ -133,23 +133,23 @@ impl Session {
         self.place.link.clone().unwrap_or_else(|| self.thread.sandbox())
     }
 
-    /// The sandbox whose record this one holds: while the thread is on its way to another one, still the one before.
+    /// The sandbox whose record this one holds: while the thread is moving to another one, still the previous one.
     #[must_use]
     pub fn sandbox_at_hand(&self) -> SandboxKey {
         let left = self.observed.sandbox.left.clone();
         left.unwrap_or_else(|| self.sandbox_key())
     }
 
-    /// Whether its turns work in the common checkout: those of the thread that the sandbox was made for, of one that somebody
-    /// wants there, and of all where there is no repository that each could have a worktree of, or where the agent works in
-    /// another sandbox, in whose one checkout all tools work.
+    /// Whether its turns work in the common checkout. True for the thread that the sandbox was created for, and for a
+    /// thread that somebody wants there. True for all threads if there is no repository for worktrees, or if the agent
+    /// works in a tool sandbox, where all tools work in the one checkout.
     #[must_use]
     pub fn works_in_common(&self) -> bool {
         let has_worktrees = self.sandbox.repo.is_some() && !self.sandbox.works_elsewhere();
         self.place.link.is_none() || self.place.in_common || !has_worktrees
     }
 
-    /// Where its turns work; none as long as its own workspace has to be made ready.
+    /// Where its turns work; `None` until its own workspace has been made.
     #[must_use]
     pub fn workspace(&self) -> Option<Workspace> {
         if self.works_in_common() {
@@ -160,7 +160,7 @@ impl Session {
         is_here.then(|| Workspace::own(&own.directory)).flatten()
     }
 
-    /// What the present turn would leave at work if it ended now.
+    /// The run that the present turn would leave at work if it ended now.
     #[must_use]
     pub fn left_running(&self) -> Option<StrayRun> {
         let turn = self.turn.as_ref()?;
@@ -174,13 +174,13 @@ impl Session {
         }
         Some(StrayRun {
             generation: self.sandbox.generation,
-            // The one that was given the prompt, whatever is known of it since.
+            // The session that was given the prompt, whatever is known of it since.
             agent_session: self.conversation.briefed.clone()?,
             messages: turn.messages(),
         })
     }
 
-    /// The record of a thread that has had no sandbox yet. Version 0 means: not stored.
+    /// The record of a thread that has had no sandbox yet. Version 0 means that it is not stored.
     #[must_use]
     pub fn new(thread: ThreadKey, now_ms: Ms) -> Self {
         Self {
@@ -206,13 +206,13 @@ impl Session {
         self.version > 0 || self.sandbox.version > 0
     }
 
-    /// When the sweeper should look next, at the thread or at its sandbox.
+    /// When the next sweep of the thread or its sandbox is due.
     #[must_use]
     pub fn due_at_ms(&self) -> Option<Ms> {
         self.due_at_ms.or(self.sandbox.due_at_ms)
     }
 
-    /// Whether what is stored of the thread itself is equal.
+    /// Whether the stored fields of the thread itself are equal.
     #[must_use]
     pub fn same_record(&self, other: &Self) -> bool {
         let strip = |s: &Self| Self {
@@ -224,7 +224,7 @@ impl Session {
         strip(self) == strip(other)
     }
 
-    /// The stored form, without that of its sandbox.
+    /// The stored form, without the sandbox's record.
     ///
     /// # Panics
     /// Never: every field has a JSON form.
@@ -233,7 +233,7 @@ impl Session {
         schema::write(Shape::Record, self, &self.unknown).expect("every field has a JSON form")
     }
 
-    /// Reads the stored form of a thread's record and, where there is one, of its sandbox's. Unknown fields are kept, so
+    /// Reads the stored form of a thread's record and of its sandbox's, if there is one. Unknown fields are kept, so
     /// that an older worker can write a newer record back.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! How far a turn is, with what belongs to each stage.
+//! Stages of a turn, with what belongs to each.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,30 +7,31 @@ use crate::records::artifacts::Artifact;
 use crate::records::outcome::Outcome;
 use crate::records::usage::Usage;
 
-/// How far a turn is. What cannot be, a prompt that the agent may have without the ids that it was sent under, does not decode.
+/// Stage of a turn. An impossible state does not decode, such as a prompt that the agent may have without the ids that
+/// it was sent under.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "stage", rename_all = "snake_case")]
 pub enum Stage {
-    /// On record; the agent has not been given the prompt.
+    /// Recorded; the agent has not been given the prompt.
     Received {
-        /// The ids of a sending that was taken back: the next one goes out under the same.
+        /// The ids of a sending that was taken back: the next sending uses the same.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         ids: Option<PromptIds>,
     },
-    /// The intent to prompt is on record: from here on the agent may have it.
+    /// The intent to prompt is recorded: from here on the agent may have the prompt.
     Prompting(Prompted),
-    /// The agent has taken it.
+    /// The agent has taken the prompt.
     Running(Prompted),
-    /// The outcome is on record and is being told.
+    /// The outcome is recorded and is being told.
     Ending {
-        /// What will be told.
+        /// The outcome to tell.
         outcome: Outcome,
-        /// What the run took.
+        /// Usage of the run.
         usage: Usage,
-        /// The prompt that the agent had; `None` where the turn ended before that.
+        /// The prompt that the agent had; `None` if the turn ended before that.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         prompted: Option<Prompted>,
-        /// How far the telling is.
+        /// How much has been told.
         #[serde(default)]
         told: Told,
     },
@@ -51,13 +52,13 @@ pub struct Prompted {
     /// Times that it was sent again.
     #[serde(default)]
     pub resends: u32,
-    /// Deliveries that followed the run to their time's end, where every one of them follows.
+    /// Deliveries that followed the run to the end of their time, in stacks where every delivery follows.
     #[serde(default)]
     pub windows: u32,
-    /// A delivery let go of the run before its time, because other work waited.
+    /// A delivery let go of the run early, because other work waited.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub let_go: bool,
-    /// Why Bobbin aborts the run, if it does.
+    /// Why Bobbin aborts the run; `None` if it does not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub aborting: Option<String>,
 }
@@ -79,31 +80,31 @@ impl Prompted {
     }
 }
 
-/// What stands in the thread of a turn's end.
+/// What the thread has been told of a turn's end.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Told {
-    /// Parts of the answer that stand there, by index.
+    /// Posted parts of the answer, by index.
     #[serde(default)]
     pub posted: Vec<PostRef>,
-    /// How many parts the answer has, once that is known.
+    /// Number of parts of the answer, once known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parts: Option<usize>,
-    /// The person who asked was called, because there is no answer that would have done so.
+    /// The requester was mentioned, because there is no answer that would have done so.
     #[serde(default)]
     pub called: bool,
     /// Files to show, once they are listed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifacts: Option<Vec<Artifact>>,
-    /// How many of them are dealt with, in their order.
+    /// How many of them are posted or given up, in order.
     #[serde(default)]
     pub artifacts_done: usize,
-    /// Files that could not be shown, a line each, until the thread has been told.
+    /// Files that could not be shown, one line each, until the thread has been told.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unshown: Vec<String>,
 }
 
 impl Stage {
-    /// What the agent may have; none before the intent to prompt.
+    /// The prompt that the agent may have; `None` before the intent to prompt.
     #[must_use]
     pub const fn prompted(&self) -> Option<&Prompted> {
         match self {
@@ -113,7 +114,7 @@ impl Stage {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`Stage::prompted`], mutable.
     pub const fn prompted_mut(&mut self) -> Option<&mut Prompted> {
         match self {
             Self::Received { .. } => None,
@@ -122,7 +123,7 @@ impl Stage {
         }
     }
 
-    /// What stands in the thread of the end; `None` before it.
+    /// What the thread has been told of the end; `None` before the end.
     #[must_use]
     pub const fn told(&self) -> Option<&Told> {
         match self {
@@ -131,7 +132,7 @@ impl Stage {
         }
     }
 
-    /// The same, to be changed.
+    /// As [`Stage::told`], mutable.
     pub const fn told_mut(&mut self) -> Option<&mut Told> {
         match self {
             Self::Ending { told, .. } => Some(told),
@@ -139,13 +140,13 @@ impl Stage {
         }
     }
 
-    /// The outcome goes on record. What was told of another one before stands in the thread all the same.
+    /// Records the outcome. Posts for an earlier outcome stay in the thread.
     pub fn ended(&mut self, outcome: Outcome, usage: Usage) {
         let told = self.told_mut().map(std::mem::take).unwrap_or_default();
         *self = Self::Ending { outcome, usage, prompted: self.prompted().cloned(), told };
     }
 
-    /// The ids that the prompt has been sent under, taken back or not.
+    /// The ids that the prompt has been sent under, even if the sending was taken back.
     #[must_use]
     pub const fn ids(&self) -> Option<&PromptIds> {
         match self {
@@ -170,40 +171,40 @@ impl Stage {
         matches!(self, Self::Prompting(_))
     }
 
-    /// Whether the agent has taken the prompt, and its end has not been seen.
+    /// Whether the agent has taken the prompt, and no end of the run has been seen.
     #[must_use]
     pub const fn is_running(&self) -> bool {
         matches!(self, Self::Running(_))
     }
 
-    /// Whether the agent may be at work on it.
+    /// Whether the agent may be working on the prompt.
     #[must_use]
     pub const fn is_with_agent(&self) -> bool {
         matches!(self, Self::Prompting(_) | Self::Running(_))
     }
 
-    /// Whether the outcome is on record.
+    /// Whether the outcome is recorded.
     #[must_use]
     pub const fn is_ending(&self) -> bool {
         matches!(self, Self::Ending { .. })
     }
 
-    /// The agent has it. Nothing where there was no intent, or where the turn has ended.
+    /// The agent has the prompt. No effect if there was no intent, or if the turn has ended.
     pub fn taken(&mut self) {
         if let Self::Prompting(prompted) = self {
             *self = Self::Running(prompted.clone());
         }
     }
 
-    /// The agent may have lost it: back to the intent, which has to be made good again.
+    /// The agent may have lost the prompt: back to the intent, which has to be carried out again.
     pub fn doubted(&mut self) {
         if let Self::Running(prompted) = self {
             *self = Self::Prompting(prompted.clone());
         }
     }
 
-    /// The agent certainly has nothing of it. Its ids stay, so that not even a proxy that passes on what it has refused
-    /// doubles anything. Whether there was an intent to take back.
+    /// The agent certainly does not have the prompt. The ids stay, so that even a proxy that delivers what it has
+    /// refused duplicates nothing. Returns whether there was an intent to take back.
     pub fn withdrawn(&mut self) -> bool {
         let Self::Prompting(prompted) = self else {
             return false;

@@ -17,38 +17,38 @@ use crate::tenant::selection::Selection;
 pub struct Turn {
     /// The id of the message that it began with.
     pub id: TurnId,
-    /// Who asked for it.
+    /// The requester.
     pub by: Person,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// What it runs with: judged once, so that every delivery goes on with the same.
+    /// Its selection: decided once, so that every delivery continues with the same.
     #[serde(default, skip_serializing_if = "Selection::is_empty")]
     pub selection: Selection,
-    /// How far it is, with what belongs to that stage.
+    /// Its stage, with what belongs to that stage.
     pub stage: Stage,
     /// Its card in the thread.
     #[serde(default)]
     pub card: CardPlace,
-    /// Questions and permissions of this turn.
+    /// Its questions and permission requests.
     #[serde(default)]
     pub asks: Vec<Ask>,
-    /// What has been tried for it, each within a bound.
+    /// Its tries, each with a bound.
     #[serde(default)]
     pub tries: Tries,
-    /// Since when what it needs has not answered at all.
+    /// Outages that it waits out.
     #[serde(default)]
     pub outages: Outages,
-    /// A delivery has the turn in hand. Still so when the next one comes: that one never gave its message back, unless it
-    /// left a word that it did ([`Parked`]), as those do that only poll the run.
+    /// A delivery has the turn in hand. If still set when the next delivery comes, the last one never returned its
+    /// message, unless it left a [`Parked`] state, as deliveries that only poll the run do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_hand: bool,
-    /// Its message was given back to wait for somebody else who works with the sandbox, and not because something failed.
+    /// Its message was returned to wait for another user of the sandbox, and not because something failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub waits: bool,
-    /// Who pressed Stop, once that was seen.
+    /// The person who pressed Stop, once seen.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cancelled_by: Option<Person>,
-    /// What went wrong last, for the report when it keeps going wrong.
+    /// The last trouble, for the report if it keeps going wrong.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
     /// Prompts that waited behind this turn and were sent into its run, in that order.
@@ -59,27 +59,27 @@ pub struct Turn {
 /// A turn's card in the thread.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct CardPlace {
-    /// Where the present one stands.
+    /// The present card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<PostRef>,
-    /// Since when.
+    /// When it was posted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub since_ms: Option<Ms>,
-    /// How often a new card took the place of one that had become too old.
+    /// How often a new card replaced one that had become too old.
     #[serde(default)]
     pub rolls: u32,
-    /// The card before the present one, until it says where it goes on.
+    /// The previous card, until it points to the present one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub old: Option<PostRef>,
 }
 
-/// What has been tried for a turn.
+/// Tries of a turn.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Tries {
-    /// Deliveries of the message that failed.
+    /// Failed deliveries of the message.
     #[serde(default)]
     pub attempts: u32,
-    /// Times that the chat refused to be told the end.
+    /// How often the chat refused the end.
     #[serde(default)]
     pub refusals: u32,
     /// Restarts of the agent's server.
@@ -90,22 +90,22 @@ pub struct Tries {
 /// Outages that a turn waits out.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Outages {
-    /// Since when the provider has not answered at all.
+    /// When the provider's outage began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider_since_ms: Option<Ms>,
-    /// The same of the chat.
+    /// When the chat's outage began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chat_since_ms: Option<Ms>,
 }
 
 impl Turn {
-    /// Whether its run has gone on for so long that nobody holds it any more, or was let go of.
+    /// Whether its run is only polled, because it has gone on for too long to be held, or was let go.
     #[must_use]
     pub fn is_only_looked_at(&self, limits: &PollLimits, now_ms: Ms) -> bool {
         self.stage.is_running() && !self.is_wanted_over() && !self.is_held(limits, now_ms)
     }
 
-    /// Whether the time for which its run is held goes on, and nobody has let go of it.
+    /// Whether a delivery still holds its run: its time is not over, and no delivery has let go of it.
     #[must_use]
     pub fn is_held(&self, limits: &PollLimits, now_ms: Ms) -> bool {
         let held =
@@ -113,13 +113,13 @@ impl Turn {
         self.stage.prompted().is_some_and(held)
     }
 
-    /// Whether somebody, or a bound, wants its run to end.
+    /// Whether a person or a bound wants its run to end.
     #[must_use]
     pub const fn is_wanted_over(&self) -> bool {
         self.cancelled_by.is_some() || self.aborting().is_some()
     }
 
-    /// Why Bobbin aborts its run, if it does.
+    /// Why Bobbin aborts its run; `None` if it does not.
     #[must_use]
     pub const fn aborting(&self) -> Option<&String> {
         match self.stage.prompted() {
@@ -128,26 +128,26 @@ impl Turn {
         }
     }
 
-    /// Has its run aborted for this reason; nothing where the agent has no prompt.
+    /// Has its run aborted for this reason; no effect if the agent has no prompt.
     pub fn abort(&mut self, reason: String) {
         if let Some(prompted) = self.stage.prompted_mut() {
             prompted.aborting = Some(reason);
         }
     }
 
-    /// What its present card is called.
+    /// The name of its present card.
     #[must_use]
     pub const fn card_kind(&self) -> crate::base::ids::PostKind {
         card_kind(self.card.rolls)
     }
 
-    /// Whether this is its message, or that of a prompt that was sent into it.
+    /// Whether this is its message, or that of a prompt that was sent into its run.
     #[must_use]
     pub fn covers(&self, id: &TurnId) -> bool {
         self.id == *id || self.steered.iter().any(|steered| steered.turn == *id)
     }
 
-    /// Message ids of all its prompts that the agent may have, the newest last.
+    /// Message ids of all its prompts that the agent may have, newest last.
     #[must_use]
     pub fn messages(&self) -> Vec<String> {
         let steered = self.steered.iter().map(|steered| &steered.ids);
@@ -155,7 +155,7 @@ impl Turn {
         ids.map(|ids| ids.message.clone()).collect()
     }
 
-    /// Message ids of the prompts that were sent into the run, as far as the agent has them.
+    /// Message ids of the prompts that were sent into the run and that the agent has.
     #[must_use]
     pub fn further(&self) -> Vec<String> {
         let sent = self.steered.iter().filter(|steered| steered.sent);
@@ -166,17 +166,17 @@ impl Turn {
 /// A prompt that was sent into the run of the turn before it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Steered {
-    /// The id of the message that asked for it.
+    /// The id of its message.
     pub turn: TurnId,
-    /// What was asked, and by whom.
+    /// The prompt and its author.
     pub prompt: Prompt,
     /// When ingress accepted it.
     pub accepted_at_ms: Ms,
-    /// Who wanted it sent at once.
+    /// The person who wanted it sent at once.
     pub wanted_by: Person,
     /// Its ids at OpenCode, minted with this intent.
     pub ids: PromptIds,
-    /// Where its card stands.
+    /// Its card.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub card: Option<PostRef>,
     /// The agent has it.
@@ -187,19 +187,19 @@ pub struct Steered {
     pub shown: bool,
 }
 
-/// A turn that has ended, as far as a repeat needs it. The rest is in the ledger.
+/// An ended turn, as far as deduplication needs it. The rest is in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct EndedTurn {
     /// The id of the message that it began with.
     pub id: TurnId,
-    /// How the turn ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When that was.
+    /// When it ended.
     pub at_ms: Ms,
 }
 
 impl Turn {
-    /// The model that it runs with; `configured` counts for turns that began before models could be chosen.
+    /// Model of the turn; `configured` is used for turns that began before models could be chosen.
     #[must_use]
     pub fn model<'a>(&'a self, configured: &'a str) -> &'a str {
         self.selection.model.as_deref().unwrap_or(configured)

@@ -1,4 +1,4 @@
-//! What a thread has not been told, because it could not be written in: kept on its record until it can.
+//! Posts that a thread was not sent because it could not be written in; kept on its record until it can.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,51 +7,51 @@ use crate::records::card::{Card, CardState, Post};
 use crate::records::outcome::Outcome;
 use crate::records::usage::Usage;
 
-/// Bytes that one takes in a record besides its words, generously.
+/// Generous estimate of the bytes that one takes in a record besides its text.
 const BYTES: usize = 512;
 
-/// A post that a thread has not.
+/// A post that the thread does not have yet.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Untold {
-    /// The turn, or the message, that it belongs to.
+    /// The turn or message that it belongs to.
     pub turn: TurnId,
-    /// What it is for: with thread and turn it is the nonce.
+    /// Its purpose; with thread and turn it is the nonce.
     pub kind: PostKind,
-    /// Since when it could not be said.
+    /// When it could not be posted first.
     pub since_ms: Ms,
-    /// The platform's ids of who is called by it.
+    /// Platform ids of the people that it mentions.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub people: Vec<String>,
-    /// What it says.
+    /// Its content.
     #[serde(flatten)]
     pub said: Said,
 }
 
-/// What such a post says.
+/// Content of such a post.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "said", rename_all = "snake_case")]
 pub enum Said {
     /// A part of an answer.
     Part {
-        /// The words, already within the platform's limit.
+        /// The text, already within the platform's limit.
         text: String,
         /// The last part.
         #[serde(default)]
         last: bool,
     },
-    /// A word about the session.
+    /// A notice about the session.
     Word {
-        /// The words.
+        /// The text.
         text: String,
     },
-    /// A card, which looks as if its turn were under way.
+    /// A card that still looks as if its turn were under way.
     Card {
-        /// Where it stands; none: there is none yet.
+        /// Where it is posted; `None` if it does not exist yet.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<PostRef>,
-        /// How the turn ended.
+        /// Outcome of the turn.
         outcome: Outcome,
-        /// What it took.
+        /// Usage of the turn.
         usage: Usage,
         /// Model of the agent, as provider/model.
         model: String,
@@ -61,7 +61,7 @@ pub enum Said {
 }
 
 impl Untold {
-    /// What is posted, or edited where it stands.
+    /// The post to create or edit.
     #[must_use]
     pub fn post(&self) -> Post {
         let post = match &self.said {
@@ -81,7 +81,7 @@ impl Untold {
         Post::Calling { people: self.people.clone(), post: Box::new(post) }
     }
 
-    /// Where it stands already, if it does.
+    /// Where it is already posted, if it is.
     #[must_use]
     pub const fn at(&self) -> Option<&PostRef> {
         match &self.said {
@@ -90,7 +90,7 @@ impl Untold {
         }
     }
 
-    /// Bytes that it takes in a record, about.
+    /// Approximate bytes that it takes in a record.
     #[must_use]
     pub fn bytes(&self) -> usize {
         BYTES

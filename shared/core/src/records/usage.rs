@@ -1,15 +1,15 @@
-//! What a turn took.
+//! Usage of a turn.
 
 use serde::{Deserialize, Serialize};
 
-/// What a turn took, and what it changed.
+/// Usage of a turn, and the size of its file changes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Usage {
     /// Tokens in and out, as OpenCode reports them.
     pub tokens: u64,
     /// Cost in millionths of a US dollar, as OpenCode reports it.
     pub cost_micro_usd: u64,
-    /// Files that it changed, added or deleted.
+    /// Files changed, added or deleted.
     #[serde(default)]
     pub files: u32,
     /// Lines added in them.
@@ -18,7 +18,7 @@ pub struct Usage {
     /// Lines removed from them.
     #[serde(default)]
     pub removed: u64,
-    /// There may be more changed files than these: that could not be found out.
+    /// There may be more changed files than these: not all could be read.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub files_unknown: bool,
 }

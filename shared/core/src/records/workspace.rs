@@ -2,33 +2,33 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The folder of the checkout that every thread of a sandbox can work in, in the sandbox's working directory.
+/// The folder of the common checkout, in the sandbox's working directory.
 pub const COMMON_FOLDER: &str = "project";
-/// Below a workspace: the folder with the files that came with messages.
+/// The folder for files attached to messages, below a workspace.
 pub const ATTACHMENTS_FOLDER: &str = ".bobbin/attachments";
 /// Bytes of a directory's path (Linux: `PATH_MAX`).
 const PATH_BYTES_MAX: usize = 4096;
 
 /// A directory in a sandbox in which turns work, one at a time.
 ///
-/// One server of an agent serves all of them. Of OpenCode 1.18.33 this was measured with two git worktrees of a repository:
-/// each directory has its own event stream, statuses, permissions and questions, and sees nothing of the others'; the abort
-/// of a session, or the end of one directory's instance, leaves the others alone; they share one process and its end.
+/// One agent server serves all of them. Measured with OpenCode 1.18.33 and two git worktrees of a repository: each
+/// directory has its own event stream, statuses, permissions and questions, and sees nothing of the other's. Aborting a
+/// session, or ending one directory's instance, leaves the others alone. They share one process, and end with it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Workspace {
     /// The common checkout, in which the agent's server was started.
     #[default]
     Common,
-    /// One of a thread's own.
+    /// A thread's own workspace.
     Own {
-        /// Its absolute path in the sandbox, as the sandbox told it: another sandbox has it elsewhere.
+        /// Its absolute path in the sandbox, as the sandbox reported it; it differs between sandboxes.
         directory: String,
     },
 }
 
 impl Workspace {
-    /// The one in this directory; none where that is no absolute path, or one that no line of text can hold.
+    /// The workspace in this directory; `None` if that is not an absolute path, or cannot be written in one line.
     #[must_use]
     pub fn own(directory: &str) -> Option<Self> {
         let plain = directory.starts_with('/')
@@ -37,7 +37,7 @@ impl Workspace {
         plain.then(|| Self::Own { directory: directory.to_owned() })
     }
 
-    /// The absolute path that an agent is told; none for the one that it works in by itself.
+    /// The absolute path that the agent is told; `None` for its default directory.
     #[must_use]
     pub fn directory(&self) -> Option<&str> {
         match self {
@@ -46,7 +46,7 @@ impl Workspace {
         }
     }
 
-    /// The path by which files in it are reached: in the sandbox's working directory, or absolute.
+    /// The path to its files: relative to the sandbox's working directory, or absolute.
     #[must_use]
     pub fn path(&self) -> &str {
         self.directory().unwrap_or(COMMON_FOLDER)

@@ -1,4 +1,4 @@
-//! What an older worker does with what a newer one wrote.
+//! How an older worker handles data that a newer one wrote.
 
 use serde::Deserialize;
 use serde_json::json;
@@ -45,7 +45,7 @@ fn unnumbered_item_is_first_shape() {
 #[test]
 fn newer_shape_is_refused_unread() {
     let newer = Shape::Entry.reads() + 1;
-    // Neither the missing name nor the list that is none is looked at.
+    // Neither the missing name nor the wrong type of the list is looked at.
     let text = json!({"schema": newer, "list": "a list no more"}).to_string();
     let refused = read::<Thing>(Shape::Entry, &text).expect_err("it is too new");
     assert_eq!(refused, Unreadable::Newer { shape: Shape::Entry, schema: newer });
@@ -106,7 +106,7 @@ mod a_change_in_two_steps {
         let second = written(SECOND_STEP, &Job::Run { metres: 400 });
         let newer = Unreadable::Newer { shape: Shape::Entry, schema: 2 };
         assert_eq!(read_as::<OldJob>(BEFORE, &second), Err(newer));
-        // Without the number it would have been taken for damage.
+        // Without the number it would be taken for damaged.
         let unnumbered = second.replace(r#""schema":2,"#, "");
         let damaged = read_as::<OldJob>(BEFORE, &unnumbered);
         assert!(matches!(damaged, Err(Unreadable::Damaged { .. })));
@@ -176,7 +176,7 @@ fn newer_worker_waits_outlast_deployment() {
         [1, 2, 3, 50].map(|receive| wait_ms(&limits, receive)),
         [2_000, 4_000, 8_000, 300_000]
     );
-    // The fewer deliveries of the two queues (template.yaml).
+    // The smaller number of deliveries of the two queues (template.yaml).
     let together: u64 = (1..20).map(|receive| wait_ms(&limits, receive)).sum();
     assert!(together > 60 * 60_000, "{together} ms");
 }

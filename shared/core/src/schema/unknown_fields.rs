@@ -1,27 +1,27 @@
-//! What a reader does not know of a stored thing, so that it can be put back when the thing is written.
+//! Fields of a stored item that its reader does not know, kept so that they can be put back when the item is written.
 //!
-//! Found by comparison: the thing as it was read, less what the reader's own form of it says. So it covers fields at any
-//! depth without a word in any type. A field stays with the object that it was found in, for as long as that is the same
-//! object: what has another `id` (or another tag) is something else. Elements of lists are known by their `id` too, or by
-//! being unchanged.
+//! Found by comparison: the item as read, minus the reader's own form of it. So it covers fields at any depth, and no
+//! type has to mention it. A field stays with the object that it was found in, as long as that is the same object: an
+//! object with another `id` (or another tag) is a different one. Elements of lists are recognised by their `id` too, or
+//! by being unchanged.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use serde_json::{Map, Value};
 
-/// Fields that say which object an object is: ids, and the tags of variants.
+/// Fields that identify an object: ids, and the tags of variants.
 const IDENTITY: [&str; 8] =
     ["id", "turn", "message", "holder", "stage", "outcome", "about", "change"];
 
-/// The unknown rest of a stored thing. The default is that of something made here: nothing.
+/// The unknown rest of a stored item. The default, for an item made here, is empty.
 #[derive(Clone, Default, PartialEq, Eq, Hash)]
 pub struct UnknownFields {
     schema: u32,
     rest: Option<Box<Rest>>,
 }
 
-/// Nobody knows what is in it, so it is never shown.
+/// Its content is unknown, so it is never shown.
 impl fmt::Debug for UnknownFields {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "UnknownFields({} fields)", self.fields())
@@ -30,21 +30,21 @@ impl fmt::Debug for UnknownFields {
 
 #[derive(Clone, PartialEq, Eq, Hash)]
 enum Rest {
-    /// The reader knows nothing of this value.
+    /// The reader does not know this value at all.
     Whole(Value),
     /// Unknown fields of the object with this identity.
     Fields { of: Vec<(&'static str, String)>, fields: BTreeMap<String, Rest> },
-    /// Unknown fields of these elements, each as it was known.
+    /// Unknown fields of these elements, each with its known form.
     Elements(Vec<(Value, Rest)>),
 }
 
 impl UnknownFields {
-    /// What `raw` holds that `known`, the reader's own form of it, does not.
+    /// The fields of `raw` that `known`, the reader's own form of it, does not have.
     pub(super) fn of(schema: u32, raw: &Value, known: &Value) -> Self {
         Self { schema, rest: less(raw, known).map(Box::new) }
     }
 
-    /// The shape that the thing was read in, where it is beyond the one that this build writes; 0 otherwise.
+    /// The shape that the item was read in, if that is newer than the one that this build writes; otherwise 0.
     #[must_use]
     pub const fn schema(&self) -> u32 {
         self.schema
@@ -56,13 +56,13 @@ impl UnknownFields {
         self.rest.is_none()
     }
 
-    /// How many fields are not known.
+    /// Number of unknown fields.
     #[must_use]
     pub fn fields(&self) -> usize {
         self.rest.as_deref().map_or(0, count)
     }
 
-    /// Puts it back into what is about to be written.
+    /// Puts the unknown fields back into the item to be written.
     pub(super) fn put_back(&self, whole: &mut Value) {
         if let Some(rest) = &self.rest {
             add(whole, rest);
@@ -86,7 +86,7 @@ fn less(raw: &Value, known: &Value) -> Option<Rest> {
                 .filter_map(|(name, value)| {
                     let rest = match known.get(name) {
                         Some(known) => less(value, known),
-                        // Nothing by name is nothing.
+                        // A null in an unknown field counts as absent.
                         None if value.is_null() => None,
                         None => Some(Rest::Whole(value.clone())),
                     };
@@ -96,7 +96,7 @@ fn less(raw: &Value, known: &Value) -> Option<Rest> {
             let of = identity(known);
             (!fields.is_empty()).then_some(Rest::Fields { of, fields })
         }
-        // A list that the reader has ordered anew holds scalars.
+        // A list that the reader has sorted anew holds scalars.
         (Value::Array(raw), Value::Array(known)) if raw.len() == known.len() => {
             let elements: Vec<(Value, Rest)> = raw
                 .iter()
@@ -118,7 +118,7 @@ fn add(whole: &mut Value, rest: &Rest) {
                     (None, Rest::Whole(value)) => {
                         whole.insert(name.clone(), value.clone());
                     }
-                    // What it stood in is gone.
+                    // The object that it was in is gone.
                     (None, _) => {}
                 }
             }

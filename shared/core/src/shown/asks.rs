@@ -1,8 +1,8 @@
-//! What the agent asks, and what a person's answer comes to. Platform-neutral: forms name questions and options by
-//! number, and only here, beside the record of what was asked, do they become words.
+//! The agent's asks, and the meaning of a person's answer. Platform-neutral: forms refer to questions and options by
+//! number, and only here, beside the record of the questions, do the numbers become text.
 //!
-//! Promised: an answer that is sent has one entry a question, every option in it is one that was offered, and own
-//! words stand only where they were allowed. Deliberately absent: how it is shown (the wire modules do that).
+//! Promised: an answer that is sent has one entry per question, every option in it was offered, and own words appear
+//! only if they were allowed. Deliberately absent: how an ask is shown (the wire modules do that).
 
 use crate::base::ids::Ms;
 use crate::base::person::Person;
@@ -13,23 +13,23 @@ use crate::records::flags::ControlFlags;
 use crate::records::session::Session;
 use crate::text::{one_line, shorten};
 
-/// What was filled in for one ask: an option and own words for each question.
+/// Most fields filled in for one ask: an option and own words for each question.
 const FIELDS_MAX: usize = 2 * QUESTIONS_MAX;
-/// One answer as it is told afterwards.
+/// Characters of one answer as it is told afterwards.
 const TOLD_CHARS_MAX: usize = 200;
 
-/// Why a decision cannot be taken; the words are for who made it.
+/// Why a decision is not accepted, worded for the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
     /// A question has no answer.
     #[error("{0} has no answer yet, so nothing was sent. Please answer it and send again.")]
     Missing(String),
-    /// Something else than an option, where nothing else is taken.
+    /// The answer is not an option, and only options are accepted.
     #[error(
         "{0} takes only the options that it names, so nothing was sent. Please choose one and send again."
     )]
     NotAnOption(String),
-    /// More than one option where one can be chosen.
+    /// More than one option was chosen, but only one can be.
     #[error("{0} takes one option, so nothing was sent. Please choose one and send again.")]
     TooMany(String),
     /// A line that names no question.
@@ -37,17 +37,17 @@ pub enum Unfit {
         "Begin each line with the number of its question, like `1: yes`. Nothing was sent; please send again."
     )]
     Unnumbered,
-    /// A button or form that belongs to something else.
+    /// The button or form belongs to another ask.
     #[error(
         "That does not fit what was asked, so nothing was decided. Please use the newest buttons."
     )]
     Foreign,
 }
 
-/// What a press or a filled form decides about an ask: with [`Choice::Answers`] in place of [`Choice::Form`].
+/// The decision made by a press or a filled-in form: with [`Choice::Answers`] in place of [`Choice::Form`].
 ///
 /// # Errors
-/// [`Unfit`] with words for the person; nothing is decided then.
+/// [`Unfit`], worded for the person; nothing is decided then.
 pub fn decision(about: &About, choice: &Choice) -> Result<Choice, Unfit> {
     match (about, choice) {
         (About::Permission { .. }, Choice::Once | Choice::Always | Choice::Reject)
@@ -59,7 +59,7 @@ pub fn decision(about: &About, choice: &Choice) -> Result<Choice, Unfit> {
     }
 }
 
-/// The answers, one list a question, in the order in which they were asked.
+/// The answers, one list per question, in the order of the questions.
 fn answers(questions: &[Question], fields: &[Field]) -> Result<Vec<Vec<String>>, Unfit> {
     let mut answers: Vec<Vec<String>> = vec![Vec::new(); questions.len()];
     let mut give = |at: usize, given: Vec<String>| {
@@ -130,7 +130,8 @@ fn one_if_single(questions: &[Question], at: usize, labels: &[String]) -> Result
     Ok(())
 }
 
-/// The questions that lines name, with what was typed for each; a line without a number belongs to the one before it.
+/// The questions that the lines refer to, with the text typed for each; a line without a number belongs to the one
+/// before it.
 fn lines(count: usize, text: &str) -> Result<Vec<(usize, String)>, Unfit> {
     let mut found: Vec<(usize, String)> = Vec::new();
     for line in text.lines().filter(|line| !line.trim().is_empty()) {
@@ -153,7 +154,7 @@ fn lines(count: usize, text: &str) -> Result<Vec<(usize, String)>, Unfit> {
     Ok(found)
 }
 
-/// How a question is called in a word to who answered it.
+/// The name of a question in an error for the person who answered it.
 fn called(questions: &[Question], at: usize) -> String {
     match questions.get(at) {
         Some(question) if questions.len() > 1 => {
@@ -163,7 +164,7 @@ fn called(questions: &[Question], at: usize) -> String {
     }
 }
 
-/// Who decided what: a line, or one more for each answer where several questions were asked.
+/// Who decided what: one line, plus one per answer if there were several questions.
 #[must_use]
 pub fn settled(ask: &Ask, settlement: &Settlement) -> String {
     let by = name(&settlement.by);
@@ -196,39 +197,39 @@ fn name(person: &Person) -> &str {
     if known.is_empty() { &person.id } else { known }
 }
 
-/// What comes of a decision.
+/// Consequence of a decision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ruling<'a> {
-    /// It is the first, as far as is known: it is marked, and if the flag is ours, the agent is told.
+    /// It is the first, as far as is known: set the flag, and tell the agent if the flag that is set is this one.
     Mark {
         /// The generation whose agent asks.
         generation: u32,
         /// The ask that it is about.
         ask: &'a Ask,
-        /// What was decided, and by whom.
+        /// The decision, and who made it.
         settlement: Settlement,
     },
-    /// It is marked already, by an earlier delivery of the same word: the agent is told again, which is harmless.
+    /// The flag was set by an earlier delivery of the same message: tell the agent again, which is harmless.
     TellAgent {
         /// The generation whose agent asks.
         generation: u32,
         /// The ask that it is about.
         ask: &'a Ask,
-        /// What was decided for it.
+        /// The decision.
         choice: Choice,
     },
-    /// It changes nothing; these words are for who made it.
+    /// Nothing changes; this text is for the person who decided.
     TellPerson(String),
 }
 
-/// Said to who decides about something that is over.
+/// Told to a person who decides an ask that is no longer open.
 pub const OVER: &str =
     "This is no longer open: the run that asked it has gone on or is over, so nothing was changed.";
-/// Said to who decides too late.
+/// Told to a person who decides too late.
 pub const EXPIRED: &str =
     "The time to answer this is over: it counted as no. Ask the agent again if you still want it.";
 
-/// Rules on somebody's decision about an ask. `receive` counts the deliveries of their word, from 1.
+/// Judges a person's decision on an ask. `receive` counts the deliveries of the control message, from 1.
 #[must_use]
 pub fn rule<'a>(
     found: Option<(&'a Session, &'a ControlFlags)>,
@@ -270,7 +271,7 @@ pub fn rule<'a>(
     }
 }
 
-/// What somebody is told whose decision comes after another one.
+/// The text for a person whose decision comes after another one.
 #[must_use]
 pub fn too_late(ask: &Ask, settlement: &Settlement) -> String {
     let first = settled(ask, settlement);

@@ -1,4 +1,4 @@
-//! What people are shown of it: status, lists, asks.
+//! Presentation: status, lists, asks.
 
 pub mod asks;
 pub mod overview;

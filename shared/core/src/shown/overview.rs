@@ -1,7 +1,7 @@
-//! What runs for one person in the threads of a workspace: what they asked for themselves and nothing of others.
+//! Overview of one person's turns in the threads of a workspace: only their own requests, not those of others.
 //!
-//! Pure: records in, a picture out. The wire modules draw it. Absent: what others asked for, in whatever channel, because
-//! a record does not say who may see that channel.
+//! Pure: it turns records into values, and the wire modules draw them. Absent: requests of others, in any channel,
+//! because a record does not say who may see that channel.
 
 use crate::base::ids::{Ms, ThreadKey, TurnId};
 use crate::records::ask::About;
@@ -19,7 +19,7 @@ pub const RUNS_MAX: usize = 10;
 pub const ENDED_MAX: usize = 5;
 /// Threads whose records are read for one overview.
 pub const THREADS_MAX: usize = 50;
-/// Characters (UTF-16 units) of an ask, or of what was asked.
+/// Characters (UTF-16 units) of an ask or of a prompt.
 const LINE_UNITS_MAX: usize = 160;
 
 /// A turn that has not ended.
@@ -29,32 +29,32 @@ pub struct Run {
     pub thread: ThreadKey,
     /// The turn that has not ended.
     pub turn: TurnId,
-    /// How it stands, in a word or two: `Working`.
+    /// Its state, in a word or two: `Working`.
     pub state: &'static str,
     /// When it was accepted.
     pub since_ms: Ms,
-    /// What it asks and nobody has decided yet, a line each.
+    /// Its asks without a decision, one line each.
     pub asks: Vec<String>,
 }
 
-/// What one person sees.
+/// The overview of one person.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Picture {
-    /// What runs or waits, oldest first.
+    /// Running and waiting turns, oldest first.
     pub runs: Vec<Run>,
-    /// What has ended of late, newest first.
+    /// Recently ended turns, newest first.
     pub ended: Vec<(ThreadKey, Entry)>,
-    /// What a turn of the tenant runs with where nobody says otherwise.
+    /// The tenant's defaults for a turn.
     pub defaults: Selection,
-    /// They may change them.
+    /// The person may change the defaults.
     pub manages: bool,
-    /// What came of what they did last.
+    /// Result of the person's last action.
     pub notice: Option<String>,
-    /// When the picture was taken.
+    /// When this state was taken.
     pub now_ms: Ms,
 }
 
-/// What of a thread's record belongs to `user`.
+/// The parts of a thread's record that belong to `user`.
 #[must_use]
 pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
     let mut runs = Vec::new();
@@ -97,7 +97,7 @@ fn about(about: &About) -> String {
     shorten(&one_line(&words), LINE_UNITS_MAX)
 }
 
-/// How a turn ended, on one line: `answered 3 min 0 s ago, took 30 s: fix the build`.
+/// Outcome of a turn, on one line: `answered 3 min 0 s ago, took 30 s: fix the build`.
 #[must_use]
 pub fn ended(entry: &Entry, now_ms: Ms) -> String {
     let how = match &entry.outcome {

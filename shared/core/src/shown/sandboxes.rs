@@ -1,7 +1,7 @@
-//! The named sandboxes of a tenant as people see them: a list, a page at a time, what can be done about each, and what
-//! would be lost with one.
+//! The named sandboxes of a tenant as people see them: a paged list, the actions for each, and what would be lost by
+//! deleting one.
 //!
-//! Pure: records in, values and words out. The wire modules draw them; the command line and the page print them.
+//! Pure: it turns records into values and text. The wire modules draw them; the command line and the page print them.
 
 use serde::Serialize;
 
@@ -14,51 +14,51 @@ use crate::tenant::glance::{Glance, used};
 use crate::tenant::settings::Kind;
 use crate::text::{one_line, shorten, span};
 
-/// Sandboxes of one page in a chat: with four buttons each they fit into a message of either platform.
+/// Sandboxes on one page in a chat: with four buttons each they fit into a message on either platform.
 pub const PAGE_SANDBOXES: usize = 5;
 /// Characters (UTF-16 units) of a provider or repository in a line.
 const WORD_UNITS_MAX: usize = 80;
-/// Characters (UTF-16 units) of what an operation came to grief of.
+/// Characters (UTF-16 units) of the trouble of an operation.
 const TROUBLE_UNITS_MAX: usize = 160;
-/// Bytes of the name of a snapshot.
+/// Bytes of a snapshot's name.
 const SNAPSHOT_BYTES_MAX: usize = 200;
-/// For how long it is said what became of the last operation, in milliseconds.
+/// How long the result of the last operation is shown, in milliseconds.
 const TOLD_MS: u64 = 60 * 60_000;
 
-/// A sandbox as the list has it.
+/// A sandbox in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Listed {
-    /// Which one it is.
+    /// Its key.
     pub key: SandboxKey,
-    /// What people call it; none for a thread's own.
+    /// Its name; `None` for a thread's own.
     pub name: Option<SandboxName>,
-    /// The provider that runs it; none: the stack's first.
+    /// Its provider; `None` means the stack's first.
     pub provider: Option<String>,
-    /// Where it is in its life.
+    /// Phase of its life cycle.
     pub phase: Phase,
-    /// Which of the provider's sandboxes that it has had it is in now.
+    /// Sandbox generation.
     pub generation: u32,
-    /// The repository that it was made with.
+    /// The repository that it was created with.
     pub repo: Option<String>,
     /// When a turn last began or ended in it.
     pub last_used_ms: Ms,
-    /// The sandbox whose agent works in it by tools.
+    /// For a tool sandbox, the sandbox of its agent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<SandboxKey>,
     /// The threads that work in it.
     pub threads: Vec<ThreadKey>,
-    /// The threads of which a turn works in it now.
+    /// The threads with a turn that works in it now.
     pub in_use: Vec<ThreadKey>,
     /// Turns that wait for the common checkout.
     pub waiting: usize,
     /// Its snapshots, newest last.
     pub snapshots: Vec<KeptSnapshot>,
-    /// That its provider makes no snapshots, and why, where it does not.
+    /// Why its provider makes no snapshots; `None` if it does.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_snapshots: Option<String>,
-    /// Somebody wants it destroyed: nothing begins in it any more.
+    /// Somebody wants it deleted: nothing begins in it any more.
     pub closing: bool,
-    /// What was wanted of it last, and what came of it.
+    /// The last operation and its result.
     #[serde(skip)]
     pub operated: Option<Operated>,
 }
@@ -86,19 +86,19 @@ impl Listed {
         }
     }
 
-    /// The same, where its provider makes no snapshots, and says why.
+    /// Notes that its provider makes no snapshots, and why.
     #[must_use]
     pub fn without_snapshots(self, why: Option<String>) -> Self {
         Self { no_snapshots: why, ..self }
     }
 
-    /// What people call it.
+    /// Its name, as shown.
     #[must_use]
     pub fn called(&self) -> &str {
         self.name.as_ref().map_or("without a name", SandboxName::as_str)
     }
 
-    /// How it stands, in a word or two.
+    /// Its state, in a word or two.
     #[must_use]
     pub const fn state(&self) -> &'static str {
         match self.phase {
@@ -114,20 +114,20 @@ impl Listed {
         }
     }
 
-    /// Its provider, as it is called where none was chosen too.
+    /// Its provider as shown, also if none was chosen.
     #[must_use]
     pub fn provider(&self) -> String {
         let provider = self.provider.as_deref().unwrap_or("default provider");
         shorten(&one_line(provider), WORD_UNITS_MAX)
     }
 
-    /// When it was used last.
+    /// Its last use, as text.
     #[must_use]
     pub fn used(&self, now_ms: Ms) -> String {
         used(self.in_use.len(), self.last_used_ms, now_ms)
     }
 
-    /// What is noted of it for suggestions.
+    /// Its cached status, for suggestions.
     #[must_use]
     pub fn glance(&self) -> Glance {
         Glance {
@@ -137,7 +137,7 @@ impl Listed {
         }
     }
 
-    /// Provider, state, last use, threads, and what else it has: the facts of its line, in this order.
+    /// The facts for its line, in this order: provider, state, last use, threads, and anything else.
     #[must_use]
     pub fn facts(&self, now_ms: Ms) -> Vec<String> {
         let mut facts = vec![self.provider(), self.state().to_owned(), self.used(now_ms)];
@@ -152,7 +152,7 @@ impl Listed {
             1 => facts.push("1 task waits".to_owned()),
             n => facts.push(format!("{n} tasks wait")),
         }
-        // By its name a sandbox is made from it.
+        // The name is shown because it is needed to create a sandbox from the snapshot.
         if let Some(newest) = self.snapshots.last() {
             facts.push(match self.snapshots.len() {
                 1 => format!("snapshot {}", newest.name),
@@ -163,7 +163,7 @@ impl Listed {
         facts
     }
 
-    /// What became of the last operation, for a while after it.
+    /// Result of the last operation, shown for a while after it.
     #[must_use]
     pub fn told(&self, now_ms: Ms) -> Option<String> {
         let last = self.operated.as_ref()?;
@@ -178,7 +178,7 @@ impl Listed {
         })
     }
 
-    /// What can be done about it now; `in_thread` says whether there is a thread that could be connected to it.
+    /// The actions offered for it now; `in_thread` says whether there is a thread to connect to it.
     #[must_use]
     pub fn actions(&self, in_thread: bool) -> Vec<Action> {
         let mut actions = Vec::new();
@@ -193,7 +193,7 @@ impl Listed {
         actions
     }
 
-    /// Why an operation would come to nothing, as the record stands now.
+    /// Why an operation would do nothing, by the present record.
     #[must_use]
     pub fn pointless(&self, want: Operation) -> Option<&str> {
         if self.closing {
@@ -203,7 +203,7 @@ impl Listed {
             return self.no_snapshots.as_deref();
         }
         match (want, self.phase) {
-            // What had only a name left gives that up.
+            // A sandbox that is only a name releases the name.
             (Operation::Destroy, _) => None,
             (_, Phase::Destroyed | Phase::Error) => {
                 Some("there is none at present; the next message of one of its threads makes one")
@@ -222,27 +222,27 @@ impl Listed {
     }
 }
 
-/// Something that can be done about a sandbox of the list.
+/// Actions for a sandbox in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
-    /// The thread works in it from now on.
+    /// Let the thread work in it from now on.
     Connect,
-    /// Stop it, keep its disk.
+    /// Stop it and keep its disk.
     Stop,
-    /// Bring it back.
+    /// Start it again.
     Start,
-    /// Keep what its disk holds.
+    /// Keep its disk as a snapshot.
     Snapshot,
-    /// Ask whether it is to be deleted.
+    /// Ask for confirmation before deleting it.
     Destroy,
 }
 
 impl Action {
-    /// All of them, in the order in which they are offered.
+    /// All actions, in the order in which they are offered.
     pub const ALL: [Self; 5] =
         [Self::Connect, Self::Stop, Self::Start, Self::Snapshot, Self::Destroy];
 
-    /// What its button says.
+    /// The label of its button.
     #[must_use]
     pub const fn label(self) -> &'static str {
         match self {
@@ -254,7 +254,7 @@ impl Action {
         }
     }
 
-    /// The word of its button's name.
+    /// The word in its button's id.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -266,13 +266,13 @@ impl Action {
         }
     }
 
-    /// Reads that word.
+    /// The action with this word.
     #[must_use]
     pub fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|action| action.word() == word)
     }
 
-    /// The operation that it comes to.
+    /// The operation that it requests, if any.
     #[must_use]
     pub const fn operation(self) -> Option<Operation> {
         match self {
@@ -295,35 +295,35 @@ fn action_of(want: Operation) -> Option<Action> {
 pub struct Page {
     /// The sandboxes of the page.
     pub shown: Vec<Listed>,
-    /// Which page it is, from 0.
+    /// The page number, from 0.
     pub page: usize,
-    /// How many there are, at least one.
+    /// Number of pages, at least one.
     pub pages: usize,
-    /// Sandboxes of all pages.
+    /// Number of sandboxes on all pages.
     pub total: usize,
     /// The sandbox that the thread works in.
     pub here: Option<SandboxKey>,
-    /// Where it was asked; what is connected from the list is this thread.
+    /// Where it was requested; the list's buttons connect this thread.
     pub thread: ThreadKey,
-    /// It was asked in a thread, and not in a channel.
+    /// It was requested in a thread, not in a channel.
     pub in_thread: bool,
-    /// When the picture was taken.
+    /// When this state was taken.
     pub now_ms: Ms,
 }
 
 /// Where a list is shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ListContext {
-    /// Where it was asked.
+    /// Where it was requested.
     pub thread: ThreadKey,
-    /// It is a thread, and not only a channel.
+    /// That is a thread, not only a channel.
     pub in_thread: bool,
     /// The sandbox that the thread works in.
     pub here: Option<SandboxKey>,
 }
 
 impl Page {
-    /// This page of all of them; the last one where there are fewer.
+    /// This page of the list, or the last page if there are fewer.
     #[must_use]
     pub fn of(mut all: Vec<Listed>, page: usize, place: ListContext, now_ms: Ms) -> Self {
         sort(&mut all);
@@ -343,7 +343,7 @@ impl Page {
         }
     }
 
-    /// What stands above the list.
+    /// The heading of the list.
     #[must_use]
     pub fn heading(&self) -> String {
         match (self.total, self.pages) {
@@ -360,7 +360,7 @@ impl Page {
     }
 }
 
-/// Sorts what is used now and what was used of late to the top.
+/// Sorts sandboxes in use, then recently used ones, to the top.
 pub fn sort(all: &mut [Listed]) {
     all.sort_by(|a, b| {
         let rank = |one: &Listed| (one.in_use.is_empty(), std::cmp::Reverse(one.last_used_ms));
@@ -368,10 +368,10 @@ pub fn sort(all: &mut [Listed]) {
     });
 }
 
-/// What would be lost with a sandbox, line by line; `named` says how a thread is shown.
+/// What would be lost with a sandbox, line by line; `named` formats a thread for display.
 #[must_use]
 pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String) -> Vec<String> {
-    /// Threads that are named.
+    /// Threads that are listed by name.
     const NAMED_MAX: usize = 5;
     let listed = |threads: &[ThreadKey]| {
         let shown: Vec<String> = threads.iter().take(NAMED_MAX).map(&named).collect();
@@ -418,7 +418,7 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
     lines
 }
 
-/// What happens next to an operation that has been asked for, in words for who asked.
+/// What happens next after an operation was requested, worded for the requester.
 #[must_use]
 pub fn asked_for(sandbox: &Listed, want: Operation, thread: &ThreadKey) -> String {
     let list = thread.command(Command::List);
@@ -447,18 +447,18 @@ pub fn asked_for(sandbox: &Listed, want: Operation, thread: &ThreadKey) -> Strin
     }
 }
 
-/// A choice that somebody typed beside a sandbox's name.
+/// A choice typed beside a sandbox's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SandboxOption {
     /// The provider of a new sandbox.
     Provider,
-    /// How agents are run in a new sandbox.
+    /// The runtime mode of a new sandbox.
     Runtime,
-    /// The snapshot that a new sandbox begins with.
+    /// The snapshot to create a new sandbox from.
     Snapshot,
 }
 
-/// A choice that cannot be one.
+/// An invalid choice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{shown:?} cannot be {what}")]
 pub struct Unusable {
@@ -467,10 +467,10 @@ pub struct Unusable {
 }
 
 impl SandboxOption {
-    /// The choice in the form in which it can be used.
+    /// The choice in its usable form.
     ///
     /// # Errors
-    /// [`Unusable`], in words for the person.
+    /// [`Unusable`], worded for the person.
     pub fn usable(self, typed: &str) -> Result<String, Unusable> {
         let typed = typed.trim();
         let of_name = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);

@@ -1,4 +1,4 @@
-//! The answer to "what is it doing?", in words.
+//! The answer to "what is it doing?", as text.
 
 use std::collections::BTreeSet;
 
@@ -14,12 +14,12 @@ use crate::text::{shorten, span};
 
 /// Ended turns that the answer lists.
 const ENDED_SHOWN: usize = 3;
-/// People named of those whose tasks wait.
+/// People named among those whose tasks wait.
 const NAMES_SHOWN: usize = 5;
-/// Characters of what was asked.
+/// Characters (UTF-16 units) of the prompt.
 const ASKED_UNITS_MAX: usize = 80;
 
-/// What a session is doing, as Markdown that both platforms show. `None`: the thread has no record.
+/// The state of a session, as Markdown that both platforms show. `None` if the thread has no record.
 #[must_use]
 pub fn words(
     session: Option<&Session>,
@@ -84,8 +84,8 @@ pub fn words(
     lines.join("\n")
 }
 
-/// The sandbox that the thread shares: what it is called, where in it the thread works, and who else does. `named` says how a
-/// thread is shown; none where it cannot be. None: nobody shares it.
+/// The shared sandbox of the thread: its name, where the thread works in it, and which other threads do. `named`
+/// formats a thread for display, or returns `None` if it cannot. `None` if the sandbox is not shared.
 #[must_use]
 pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -> Option<String> {
     let sandbox = &session.sandbox;
@@ -146,7 +146,7 @@ fn behind(flags: &ControlFlags) -> Option<String> {
     }
 }
 
-/// What a turn runs with.
+/// Selection of a turn, as text.
 fn with(selection: &Selection) -> String {
     let model = selection.model.as_deref();
     let agent = selection.agent.as_deref();

@@ -1,47 +1,48 @@
-//! What a call of a sandbox's tools meets, as that one's record stands, and what it has asked for in the sandbox's own group.
+//! What a call of a sandbox's tools finds, by the sandbox's record, and the messages that it sends to the sandbox's own
+//! group.
 //!
-//! Who serves the tools makes, starts and deletes nothing: it wishes, as who runs the stack would.
+//! The tools function creates, starts and deletes nothing: it sends requests, as the operator would.
 
 use crate::base::ids::{Ms, SandboxKey, TurnId};
 use crate::records::message::{Message, Operation, Work};
 use crate::records::outside;
 use crate::records::sandbox::{Phase, SandboxRecord};
 
-/// One wish to have it back, or made, is sent in so many milliseconds, however many calls want it.
+/// Time within which at most one request to start or create it is sent, however many calls want it.
 pub const WISH_MS: u64 = 30_000;
-/// Calls with one bearer that go on at once: each holds an execution of the account while it waits.
+/// Concurrent calls with one bearer token: each holds one of the account's executions while it waits.
 pub const CALLS_MAX: u8 = 16;
-/// A call that never says that it is over counts for so long: no function runs for longer.
+/// A call that never reports its end counts for this long: no function runs longer.
 pub const CALL_MS_MAX: u64 = 15 * 60_000;
-/// A sandbox that is used is said to be after this part of the time that it may be idle.
+/// A sandbox in use is reported as used after this fraction of its allowed idle time.
 const USE_SHARE: u64 = 4;
 
-/// Where tools work, by the records.
+/// The sandbox in which tools work, by the records.
 #[derive(Debug, Clone, Copy)]
 pub struct Site<'a> {
     /// The sandbox.
     pub key: &'a SandboxKey,
     /// Its record.
     pub record: &'a SandboxRecord,
-    /// The sandbox whose agent it is for, where there is one: then it is made, and made anew, by itself.
+    /// For a tool sandbox, the sandbox of its agent: then it is created, and created anew, automatically.
     pub agent: Option<(&'a SandboxKey, &'a SandboxRecord)>,
 }
 
-/// How a sandbox stands for whoever wants its tools.
+/// State of a sandbox, for a caller of its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Standing {
-    /// It should run: the provider says whether it does.
+    /// It should be running: the provider knows whether it is.
     Up,
-    /// It is stopped, or on its way up or down.
+    /// It is stopped, being started or being stopped.
     Stopped,
-    /// Its generation is being made.
+    /// Its generation is being created.
     BeingMade,
-    /// It is not there for long, or not any more: how.
+    /// It is gone, or soon will be; the text says how.
     Gone(&'static str),
 }
 
 impl Site<'_> {
-    /// How it stands.
+    /// Its state.
     #[must_use]
     pub const fn standing(&self) -> Standing {
         if self.record.closing.is_some() {
@@ -56,7 +57,7 @@ impl Site<'_> {
         }
     }
 
-    /// What an agent needs that has come and has not called a tool yet.
+    /// The message for an agent that has connected and has not called a tool yet.
     #[must_use]
     pub fn expected(&self, now_ms: Ms) -> Option<Message> {
         self.agent?;
@@ -67,20 +68,20 @@ impl Site<'_> {
         }
     }
 
-    /// The wish that it is made, for an agent whose sandbox is there.
+    /// The message that requests its creation, if the agent's sandbox still wants it.
     #[must_use]
     pub fn made(&self, now_ms: Ms) -> Option<Message> {
         let agent = self.agent.filter(|(_, agent)| outside::is_wanted_by(agent))?;
         Some(outside::made(agent, Some(self.record), now_ms, WISH_MS))
     }
 
-    /// The wish that it runs.
+    /// The message that requests its start.
     #[must_use]
     pub fn brought_back(&self, now_ms: Ms) -> Message {
         self.running(now_ms, WISH_MS)
     }
 
-    /// The word that it is used, now and then: else it would be stopped under whoever uses its tools.
+    /// The message that reports its use, sent now and then: otherwise it would be stopped while its tools are in use.
     #[must_use]
     pub fn used(&self, now_ms: Ms, idle_pause_ms: u64) -> Option<Message> {
         let every_ms = idle_pause_ms / USE_SHARE;
@@ -88,7 +89,7 @@ impl Site<'_> {
         (since_ms >= every_ms).then(|| self.running(now_ms, every_ms))
     }
 
-    /// Wants it to run, once within a time.
+    /// Requests that it runs, once per `every_ms`.
     fn running(&self, now_ms: Ms, every_ms: u64) -> Message {
         let group = self.key.group();
         let turn = now_ms / every_ms.max(1);

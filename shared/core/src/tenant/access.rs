@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 /// The access policy, from configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Policy {
-    /// Discord guilds that may use Bobbin. Empty: none.
+    /// Discord guilds that may use Bobbin. Empty means none.
     pub guilds: BTreeSet<String>,
-    /// Slack teams or enterprises that may use Bobbin. Empty: none.
+    /// Slack teams or enterprises that may use Bobbin. Empty means none.
     pub teams: BTreeSet<String>,
-    /// Channels. Empty: every channel of an allowed guild or team.
+    /// Channels. Empty means every channel of an allowed guild or team.
     pub channels: BTreeSet<String>,
-    /// Users, or Discord roles. Empty: every member.
+    /// Users, or Discord roles. Empty means every member.
     pub people: BTreeSet<String>,
 }
 
-/// Why somebody was refused, in words for them. Says nothing about repositories or sessions.
+/// Why a person was refused, worded for that person. Says nothing about repositories or sessions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     /// The guild or team is not on the list.
@@ -31,10 +31,10 @@ pub enum Refusal {
     /// The person is not on the list.
     #[error("You may not use Bobbin here. Ask its operator to add you or one of your roles.")]
     Person,
-    /// The person is a guest, or of another organisation.
+    /// The person is a guest, or from another organisation.
     #[error("Bobbin works only for full members of this workspace.")]
     Outsider,
-    /// What the person is could not be asked.
+    /// It could not be found out whether the person is a full member.
     #[error(
         "Bobbin may not ask Slack whether you are a full member of this workspace. Its operator finds in the log what is missing."
     )]
@@ -56,7 +56,8 @@ impl Policy {
         }
     }
 
-    /// A Discord request: `channels` are the channel and, for a thread, its parent; `ids` the user's and their roles'.
+    /// A Discord request: `channels` are the channel and, for a thread, its parent; `ids` are the user's and their
+    /// roles'.
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.
@@ -64,7 +65,7 @@ impl Policy {
         if self.guilds.contains(guild) { self.inside(channels, ids) } else { Err(Refusal::Tenant) }
     }
 
-    /// A Slack request of a team's (or enterprise's) own member.
+    /// A Slack request from a member of the team (or enterprise) itself.
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.
@@ -76,7 +77,7 @@ impl Policy {
         }
     }
 
-    /// A Slack request that belongs to no channel: a person's Home.
+    /// A Slack request outside of any channel: a person's Home.
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.

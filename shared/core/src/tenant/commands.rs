@@ -1,5 +1,5 @@
-//! The table of commands. A command is a variant of [`Command`] and its row: both chats register, read, complete and
-//! explain it from here, and `bobbin-app` has a file of its name for what it does.
+//! The table of commands. A command is a variant of [`Command`] and its row. Both chats register, parse, complete and
+//! explain commands from this table; `bobbin-app` has a file with the command's name for what it does.
 #![allow(missing_docs, reason = "the names say it")]
 
 mod row;
@@ -12,7 +12,7 @@ pub use self::row::{
 use self::row::{flag, optional, required, subcommand};
 use crate::tenant::settings::Kind;
 
-/// A command. The order is that of [`TABLE`]; the variant's name is what a queued message says.
+/// A command. The order is that of [`TABLE`]; queued messages use the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Command {
@@ -31,25 +31,25 @@ pub enum Command {
     Help,
 }
 
-/// Names of arguments, for who reads what was filled in.
+/// Names of arguments, for reading what was filled in.
 pub mod argument {
     pub const PROMPT: &str = "prompt";
     pub const FILE: &str = "file";
     pub const NOW: &str = "now";
     pub const ALL: &str = "all";
     pub const KEEP_FILES: &str = "keep-files";
-    /// The sandbox that a task is done in.
+    /// The sandbox for a task.
     pub const SANDBOX: &str = "sandbox";
     pub const NAME: &str = "name";
-    /// The provider of a new sandbox; of `sandbox-setup`: whose key.
+    /// The provider of a new sandbox; for `sandbox-setup`, the key's provider.
     pub const PROVIDER: &str = "provider";
     pub const RUNTIME: &str = "runtime";
     pub const SNAPSHOT: &str = "snapshot";
-    /// Where in a shared sandbox the work is done.
+    /// Where to work in a shared sandbox.
     pub const IN: &str = "in";
     /// The one value of [`IN`].
     pub const IN_SHARED: &str = "shared";
-    /// Where new sandboxes are made.
+    /// Where new sandboxes are created.
     pub const SANDBOXES: &str = "sandboxes";
     /// The value of [`SANDBOXES`] that leaves it to the operator.
     pub const NONE: &str = "none";
@@ -82,7 +82,7 @@ const AGENT: Argument = optional(
 );
 const ATTACHED: Argument = optional(FILE, "A file that the agent can read", Takes::File);
 
-/// Every command, in the order in which it is registered.
+/// Every command, in the order of registration.
 pub const TABLE: &[CommandRow] = &[
     CommandRow {
         command: Command::Sandbox,
@@ -251,7 +251,7 @@ back to one of its own)",
             Takes::Sandbox,
         )],
         topic: Topic::Share,
-        // The help of `sandbox-name` tells of it.
+        // The help of `sandbox-name` covers it.
         help: HelpText::of_both(""),
     },
     CommandRow {
@@ -369,7 +369,7 @@ impl Command {
         &TABLE[self as usize]
     }
 
-    /// The command of this name.
+    /// The command with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         TABLE.iter().find(|row| row.name == name).map(|row| row.command)

@@ -1,31 +1,31 @@
-//! How a sandbox with a name stood when it was last written: for suggestions, by who may read no record.
+//! Cached status of a named sandbox, for autocomplete in ingress, which may not read records.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::Ms;
 use crate::text::span;
 
-/// What is said of a sandbox beside its name.
+/// Status shown beside a sandbox's name.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Glance {
     /// Its state in a word or two: `running`.
     pub state: String,
-    /// When a turn last began or ended in it; 0: never.
+    /// When a turn last began or ended in it; 0 means never.
     pub last_used_ms: Ms,
-    /// Turns that work in it.
+    /// Number of turns that use it.
     #[serde(default)]
     pub in_use: usize,
 }
 
 impl Glance {
-    /// State and last use.
+    /// The status as text: state and last use.
     #[must_use]
     pub fn words(&self, now_ms: Ms) -> String {
         format!("{} · {}", self.state, used(self.in_use, self.last_used_ms, now_ms))
     }
 }
 
-/// When a sandbox was used last.
+/// The last use as text.
 #[must_use]
 pub fn used(in_use: usize, last_used_ms: Ms, now_ms: Ms) -> String {
     match (in_use, last_used_ms) {

@@ -1,30 +1,30 @@
-//! The keys of a stack: which there are, in which secret each one lies, and what is said when one is missing.
+//! The keys of a stack: which ones exist, which secret holds each, and the text shown when one is missing.
 //!
-//! A function reads the secrets that it needs and no other, so the keys lie in one secret for each need. All but the
-//! stack key begin absent, are put there by `bobbin secrets`, and may be replaced at any time. No value is here.
+//! A function reads only the secrets that it needs, so the keys are in one secret per need. All but the stack key are
+//! absent at first, are stored with `bobbin secrets`, and can be replaced at any time. No value is in this module.
 
-/// A key that an outside service asks for, or that the stack made for itself.
+/// A key for an outside service, or the key that the stack made for itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Key {
-    /// Verifies what Slack sends.
+    /// Verifies Slack's requests.
     SlackSigningSecret,
-    /// Lets the worker speak on Discord as the bot.
+    /// Lets the worker act on Discord as the bot.
     DiscordBotToken,
-    /// Lets the worker speak on Slack as the bot.
+    /// Lets the worker act on Slack as the bot.
     SlackBotToken,
     /// Lets the agent call Anthropic's models.
     AnthropicApiKey,
-    /// Pays `OpenAI`'s models, or an endpoint of one's own.
+    /// Pays for `OpenAI`'s models, or for the operator's own endpoint.
     OpenAiApiKey,
     /// Lets the agent call models through `OpenRouter`.
     OpenRouterApiKey,
-    /// Makes and ends sandboxes.
+    /// Creates and deletes sandboxes.
     DaytonaApiKey,
-    /// Makes and ends sandboxes, where Vercel runs them.
+    /// Creates and deletes sandboxes that Vercel runs.
     VercelToken,
-    /// Logs in at hosts of one's own that run sandboxes, over SSH: a private key.
+    /// A private key: logs in over SSH to the operator's own hosts that run sandboxes.
     SshKey,
-    /// The passwords of sandboxes are derived from it; the template makes it, and nothing ever changes it.
+    /// The passwords of sandboxes are derived from it. The template creates it, and nothing ever changes it.
     StackKey,
 }
 
@@ -75,11 +75,11 @@ impl Key {
         }
     }
 
-    /// The keys that a tenant can have of its own, in the order in which they are told.
+    /// The keys that a tenant can have of its own, in display order.
     pub const OF_TENANTS: [Self; 4] =
         [Self::DaytonaApiKey, Self::AnthropicApiKey, Self::OpenAiApiKey, Self::OpenRouterApiKey];
 
-    /// Whose key it is, as one word that people type and that is stored; none for a key that no tenant has.
+    /// The provider, as the word that people type and that is stored; `None` for a key that no tenant can have.
     #[must_use]
     pub const fn provider(self) -> Option<&'static str> {
         match self {
@@ -96,7 +96,7 @@ impl Key {
         }
     }
 
-    /// The same as the provider writes itself; the key's own name where it is nobody's.
+    /// The provider's name as the provider writes it; the key's own name if it belongs to no provider.
     #[must_use]
     pub const fn brand(self) -> &'static str {
         match self {
@@ -109,7 +109,7 @@ impl Key {
         }
     }
 
-    /// The key of a provider that a tenant can have one of, by its word.
+    /// The key for a provider, by that word, if a tenant can have one.
     #[must_use]
     pub fn of_tenant(provider: &str) -> Option<Self> {
         let typed = provider.trim().to_ascii_lowercase();
@@ -117,13 +117,13 @@ impl Key {
         all.find(|key| key.provider() == Some(typed.as_str()))
     }
 
-    /// The key that has this name.
+    /// The key with this name.
     #[must_use]
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|key| key.name() == name)
     }
 
-    /// The key of a provider of models, for those whose keys a stack can hold.
+    /// The key for a provider of models, if a stack can hold one.
     #[must_use]
     pub fn of_model_provider(provider: &str) -> Option<Self> {
         match provider {
@@ -134,7 +134,7 @@ impl Key {
         }
     }
 
-    /// What is said when it is not there: which key, in which secret, and what puts it there.
+    /// The text shown when the key is missing: which key, in which secret, and how to store it.
     #[must_use]
     pub fn missing(self) -> String {
         format!(

@@ -1,4 +1,4 @@
-//! What a tenant may and chooses: commands, settings, access, keys, ways to run agents.
+//! A tenant's choices: commands, settings, access, keys, runtime modes.
 
 pub mod access;
 pub mod commands;

@@ -1,9 +1,9 @@
-//! What hardly anybody changes: bounds, the addresses of outside services, an endpoint of one's own for models.
+//! Settings that hardly anybody changes: bounds, addresses of outside services, the operator's own endpoint for models.
 //!
-//! The template has one parameter for all of it, a JSON object of these names. `sam deploy --guided` asks for every
-//! parameter, and a question about each of these would stand before the few that everybody must answer; and a bound
-//! that comes later needs no new parameter. What gets lost, a check of each value by CloudFormation, is made up for here:
-//! an unknown name or a wrong kind of value is one line when a function starts.
+//! The template has one parameter for all of them, a JSON object with these names. `sam deploy --guided` asks for every
+//! parameter, and a question for each of these would come before the few that everybody must answer. Also, a new bound
+//! needs no new parameter. What is lost is CloudFormation's check of each value; instead, an unknown name or a value of
+//! the wrong type is one line when a function starts.
 
 use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -12,10 +12,10 @@ use crate::base::flat::{self, Entry, Flat};
 use crate::base::limits::Limits;
 use crate::tenant::runtime_mode::TOOLS;
 
-/// The parameter `Overrides` of the template; whatever it leaves out has its default.
+/// The parameter `Overrides` of the template; fields that it leaves out have their defaults.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Overrides {
-    /// The bounds that differ from the built-in ones.
+    /// Bounds that differ from the built-in ones.
     pub limits: Limits,
     /// Agents and their models.
     #[serde(flatten)]
@@ -23,43 +23,43 @@ pub struct Overrides {
     /// Chats and the pages that they link to.
     #[serde(flatten)]
     pub chats: ChatOverrides,
-    /// Where sandboxes run.
+    /// Providers of sandboxes.
     #[serde(flatten)]
     pub providers: ProviderOverrides,
 }
 
-/// What the parameter says of agents and their models.
+/// Overrides for agents and their models.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentOverrides {
     /// Address of an OpenAI-compatible endpoint that serves the models; empty uses the provider's own.
     pub model_base_url: String,
-    /// Further models of that endpoint that can be chosen, as provider/model.
+    /// More models of that endpoint that can be chosen, as provider/model.
     pub models: Vec<String>,
-    /// Model keys go into the environment of each sandbox's server, also where the provider could keep them.
+    /// Put model keys into the environment of each sandbox's server, even if the provider could keep them outside.
     pub model_keys_inside: bool,
-    /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: what lies in them configures the agent, and its
-    /// plugins, commands and MCP servers run beside the model keys. Nobody's are by default.
+    /// Tenants (`discord:GUILD`, `slack:TEAM`) whose repositories are trusted: files in them configure the agent, and
+    /// its plugins, commands and MCP servers run beside the model keys. By default no tenant's are.
     pub project_config_of: Vec<String>,
-    /// Tools of which each use needs a person's leave, where an agent works in another sandbox than its own.
+    /// Tools that need a person's permission for each use, if the agent works in a sandbox other than its own.
     pub tools_ask: Vec<String>,
 }
 
-/// What the parameter says of chats.
+/// Overrides for chats.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatOverrides {
     /// Base of Discord's HTTP API.
     pub discord_api: String,
     /// Base of Slack's Web API.
     pub slack_api: String,
-    /// Short answers on Slack are shown while they are written, where the workspace takes streams.
+    /// Show short answers on Slack while they are being written, if the workspace accepts streams.
     pub slack_stream_answers: bool,
-    /// Keys of tenants' own are entered in a form of Discord's, which Discord sees, and not on a page of ingress.
+    /// Enter tenants' own keys in a Discord form, which Discord sees, and not on a page of ingress.
     pub keys_by_form: bool,
-    /// Where the page for keys is, for ingress behind a domain; empty is the function's own address.
+    /// Address of the page for keys, for ingress behind a domain; empty means the function's own address.
     pub page_url: String,
 }
 
-/// What the parameter says of the providers of sandboxes.
+/// Overrides for the providers of sandboxes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProviderOverrides {
     /// The provider that runs the sandboxes, by its name (`daytona`, `vercel`, `ssh`).
@@ -70,13 +70,13 @@ pub struct ProviderOverrides {
     pub vercel_api: String,
     /// The team at Vercel whose token is stored, by id.
     pub vercel_team_id: String,
-    /// The project at Vercel that sandboxes are made in, by id.
+    /// The project at Vercel in which sandboxes are created, by id.
     pub vercel_project_id: String,
-    /// Image in Vercel's registry that sandboxes are made of; empty is Vercel's own.
+    /// Image in Vercel's registry from which sandboxes are created; empty means Vercel's own.
     pub vercel_image: String,
     /// The hosts that run sandboxes over SSH, as their provider reads them.
     pub ssh_hosts: Vec<serde_json::Value>,
-    /// Where daemons in sandboxes say that something has happened, as they reach it; empty is the path `/nudge` of the
+    /// Address to which daemons in sandboxes send nudges, as reachable from there; empty means the path `/nudge` at the
     /// function's own address.
     pub nudge_url: String,
 }
@@ -129,7 +129,7 @@ impl Overrides {
     /// Reads the parameter; an empty one changes nothing.
     ///
     /// # Errors
-    /// One line that names what is unknown or wrong.
+    /// One line that names the unknown name or wrong value.
     pub fn parse(text: &str) -> Result<Self, String> {
         let wrong = |why: String| format!("The parameter Overrides cannot be used: {why}");
         let read: Self = match text.trim() {

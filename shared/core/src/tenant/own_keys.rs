@@ -1,8 +1,9 @@
-//! Keys of a tenant's own: a server or workspace pays its sandboxes or models itself.
+//! A tenant's own keys: a server or workspace pays for its sandboxes or models itself.
 //!
-//! A key is kept sealed: whoever reads the record of settings sees a ciphertext, which opens for this stack, this tenant and
-//! this provider alone ([`sealed_for`]). It comes in by a link that works once ([`SetupLink`]), and counts from the time at which
-//! its provider has taken it. Deliberately absent: the value, which is in none of these types.
+//! A key is stored sealed: the record of settings has only a ciphertext, which can be opened only for this stack, this
+//! tenant and this provider ([`sealed_for`]). It is entered through a link that works once ([`SetupLink`]), and is used
+//! from the time at which its provider has accepted it. Deliberately absent: the value, which is in none of these
+//! types.
 
 use std::collections::BTreeMap;
 
@@ -16,39 +17,39 @@ use crate::base::reply::Reply;
 use crate::tenant::keys::Key;
 use crate::text::span;
 
-/// Bytes of a key; the longest that is known has 164. KMS encrypts 4,096 by itself.
+/// Bytes of a key; the longest known one has 164. KMS encrypts 4,096 by itself.
 pub const KEY_BYTES_MAX: usize = 512;
-/// Fewer are no key of any provider.
+/// A shorter text is no provider's key.
 const KEY_BYTES_MIN: usize = 8;
-/// Hexadecimal digits by which people tell two keys apart.
+/// Hexadecimal digits of a fingerprint, for people to tell two keys apart.
 const FINGERPRINT_DIGITS: usize = 12;
 
-/// A key that a tenant has stored and that its provider has taken.
+/// A key that a tenant has stored and its provider has accepted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct OwnKey {
-    /// The value as KMS has sealed it, in base64.
+    /// The value sealed by KMS, in base64.
     pub sealed: String,
-    /// Tells it from another one ([`fingerprint`]).
+    /// Distinguishes it from other keys ([`fingerprint`]).
     pub fingerprint: String,
-    /// What its provider said of it last.
+    /// The provider's last verdict on it.
     pub state: KeyState,
     /// The person who entered it, for the list of keys.
     pub by: Person,
     /// When they entered it (Unix milliseconds).
     pub since_ms: Ms,
-    /// When its provider was asked about it last.
+    /// When its provider was last asked about it.
     pub checked_at_ms: Ms,
 }
 
-/// What is known of a key.
+/// State of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum KeyState {
-    /// Its provider takes it.
+    /// Its provider accepts it.
     Valid,
-    /// Its provider takes it no more.
+    /// Its provider no longer accepts it.
     Refused,
-    /// It cannot be unsealed: the item is damaged, or was copied from somewhere else.
+    /// It cannot be unsealed: the item is damaged, or was copied from elsewhere.
     Unreadable,
 }
 
@@ -62,70 +63,70 @@ impl KeyState {
     }
 }
 
-/// What somebody wants of the keys of their server or workspace. A provider is named by its word ([`Key::provider`]).
+/// Requests about the keys of a server or workspace. A provider is named by its word ([`Key::provider`]).
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "wish", rename_all = "snake_case")]
 pub enum KeyWish {
-    /// See which there are, and what their providers say of them.
+    /// Show the keys, and what their providers say of them.
     Show,
-    /// A link is wanted by which a key can be entered.
+    /// Send a link for entering a key.
     Enter {
-        /// Whose key it is.
+        /// The key's provider.
         provider: String,
     },
-    /// The stored key is to be forgotten; the stack's own counts again.
+    /// Forget the stored key; the stack's own is used again.
     Remove {
-        /// Whose key it is.
+        /// The key's provider.
         provider: String,
     },
-    /// One was entered: it is to be tried.
+    /// A key was entered: try it.
     Check {
-        /// The link by which it came ([`link_id`]).
+        /// The link through which it was entered ([`link_id`]).
         link: String,
     },
 }
 
-/// A link by which one key can be entered once. Stored under [`link_id`], so that who reads the table cannot follow it.
+/// A link for entering one key once. Stored under [`link_id`], so that a reader of the table cannot follow it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct SetupLink {
-    /// Whose key it is for.
+    /// The provider that the key is for.
     pub provider: String,
-    /// Where it was asked for: the tenant follows from it.
+    /// Where it was requested; the tenant follows from this.
     pub thread: ThreadKey,
-    /// The server's or workspace's name, where it could be found out.
+    /// The server's or workspace's name, if it could be found out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<String>,
-    /// The person who asked for the link, and is told what came of it.
+    /// The person who requested the link and is told the result.
     pub by: Person,
-    /// As what they counted there.
+    /// Their channel, roles and permissions there.
     pub membership: Membership,
-    /// How they are told what came of it.
+    /// How they are told the result.
     pub reply: Reply,
     /// The link works until then.
     pub until_ms: Ms,
 }
 
-/// What has become of a link, as its item says.
+/// State of a link, from its item.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredLink {
-    /// What the link is for, and until when it works.
+    /// The link.
     pub link: SetupLink,
-    /// What was entered, sealed, in base64; none: nothing yet.
+    /// The entered value, sealed, in base64; `None` until something is entered.
     pub sealed: Option<String>,
     /// When it was entered.
     pub entered_at_ms: Option<Ms>,
 }
 
 impl StoredLink {
-    /// Whether something can still be entered.
+    /// Whether a key can still be entered.
     #[must_use]
     pub const fn is_open(&self, now_ms: Ms) -> bool {
         self.sealed.is_none() && now_ms < self.link.until_ms
     }
 }
 
-/// What a sealed value is bound to: KMS's encryption context. It stands in clear in the account's log of calls, so nothing of
-/// a value is in it.
+/// KMS's encryption context, to which a sealed value is bound. It is written in clear text to the account's log of
+/// calls, so it contains nothing of a value.
 #[must_use]
 pub fn sealed_for(stack: &str, tenant: &Tenant, key: Key) -> BTreeMap<String, String> {
     let kind = key.provider().unwrap_or_else(|| key.name());
@@ -135,8 +136,8 @@ pub fn sealed_for(stack: &str, tenant: &Tenant, key: Key) -> BTreeMap<String, St
         .collect()
 }
 
-/// The secret part of a link: it follows from the stack's key and from what asked for it, so that a repeat makes the same
-/// link, and nobody without the stack's key makes one.
+/// The secret part of a link. It is derived from the stack's key and the request, so that a repeat makes the same link,
+/// and nobody without the stack's key can make one.
 #[must_use]
 pub fn link_token(
     stack_key: &str,
@@ -155,7 +156,7 @@ pub fn link_id(token: &str) -> String {
     digest(&["setup-link", token])
 }
 
-/// Tells a key from another one, without telling anything of it to somebody who has not the stack's key.
+/// Distinguishes a key from others, without revealing anything of it to anybody without the stack's key.
 #[must_use]
 pub fn fingerprint(stack_key: &str, key: Key, value: &str) -> String {
     let mut digits = keyed(stack_key, &["own-key", key.name(), value]);
@@ -170,7 +171,7 @@ fn keyed(stack_key: &str, parts: &[&str]) -> String {
     hex::encode(mac.finalize().into_bytes())
 }
 
-/// What was typed, without white space around it, if it can be a key at all.
+/// The typed text without surrounding white space, if it can be a key at all.
 #[must_use]
 pub fn usable(typed: &str) -> Option<&str> {
     let typed = typed.trim();

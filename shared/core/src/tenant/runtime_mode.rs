@@ -1,13 +1,14 @@
-//! How agents are run in a sandbox: as the stack says (`SANDBOX_RUNTIME_MODE`), a tenant, a channel, or whoever has one made.
+//! How agents are run in a sandbox: chosen by the stack (`SANDBOX_RUNTIME_MODE`), a tenant, a channel, or the person
+//! who has the sandbox created.
 //!
-//! Promised: a sandbox goes on with the way that it began with, which its record names where somebody chose it or where it is
-//! not one of the two to OpenCode's server. Changing the stack between those keeps the conversations, because it is the same
-//! server over the same store, in whose sessions they are.
+//! Promised: a sandbox keeps the mode that it began with. Its record names the mode if somebody chose it, or if it is
+//! not one of the two for OpenCode's server. Changing the stack between those two keeps the conversations, because the
+//! sessions are in the same server over the same store.
 
-/// Agents that can be chosen by name in the mode that has several, besides the one that every mode has.
+/// Agents that can be chosen by name in the mode with several agents, besides the one that every mode has.
 pub const AGENTS: [&str; 3] = ["claude", "codex", "amp"];
 
-/// What the tools are called, in the order in which they are told. An agent puts the server's name before each.
+/// Names of the tools, in display order. An agent puts the server's name before each.
 pub const TOOLS: [&str; 8] = [
     "run_command",
     "read_file",
@@ -19,33 +20,34 @@ pub const TOOLS: [&str; 8] = [
     "upload_file",
 ];
 
-/// One of the ways.
+/// A runtime mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum RuntimeMode {
-    /// OpenCode's own server, spoken to directly.
+    /// OpenCode's own server, called directly.
     #[default]
     OpenCode,
-    /// The same server, started and guarded by the daemon of the sandbox, spoken to through it.
+    /// The same server, started and guarded by the sandbox's daemon, and called through it.
     Compat,
     /// Agents of any kind, in the daemon's own sessions.
     Native,
-    /// OpenCode's server in a sandbox that holds nothing else: it works by tools in a second sandbox, which has the code and
-    /// neither model key nor conversation.
+    /// OpenCode's server in a sandbox with nothing else in it: it works by tools in a tool sandbox, which has the code,
+    /// but neither model key nor conversation.
     Outside,
-    /// No agent at all: what is worked in by tools. Nobody chooses it; sandboxes of [`Self::Outside`] have one of this way each.
+    /// No agent at all: a tool sandbox. Nobody chooses this mode; each sandbox in mode [`Self::Outside`] has one tool
+    /// sandbox, which is in this mode.
     Bare,
 }
 
-/// A name that is none of a way's.
+/// A name that is not a mode's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no way to run agents; there are opencode, compat, native and outside")]
 pub struct UnknownMode(String);
 
 impl RuntimeMode {
-    /// All that can be chosen, the first one first.
+    /// All modes that can be chosen, the first one first.
     pub const ALL: [Self; 4] = [Self::OpenCode, Self::Compat, Self::Native, Self::Outside];
 
-    /// The name that settings and records know it by.
+    /// The name in settings and records.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -57,17 +59,17 @@ impl RuntimeMode {
         }
     }
 
-    /// The mode of this name.
+    /// The mode with this name.
     ///
     /// # Errors
-    /// [`UnknownMode`], which says which there are.
+    /// [`UnknownMode`], which lists the modes.
     pub fn named(name: &str) -> Result<Self, UnknownMode> {
         let found = Self::ALL.into_iter().find(|mode| mode.name() == name);
         found.ok_or_else(|| UnknownMode(crate::text::shorten(&crate::text::one_line(name), 60)))
     }
 
-    /// The mode of a sandbox whose record says this, in a stack of this mode. A record that says nothing is of a sandbox that
-    /// began with one of the two ways to OpenCode's server, and those follow the stack.
+    /// The mode of a sandbox, from its record and the stack's mode. A record without a mode belongs to a sandbox that
+    /// began in one of the two modes for OpenCode's server, and those follow the stack.
     ///
     /// # Errors
     /// [`UnknownMode`].
@@ -79,7 +81,7 @@ impl RuntimeMode {
         }
     }
 
-    /// The mode that a record names; none: it names none, or one that this build does not know.
+    /// The mode that a record names; `None` if it names none, or one that this build does not know.
     #[must_use]
     pub fn recorded_as(name: Option<&str>) -> Option<Self> {
         Self::read(name?).ok()
@@ -92,14 +94,14 @@ impl RuntimeMode {
         Self::named(name)
     }
 
-    /// The mode that an agent of this name needs, with a mode of its own or without; none: any.
+    /// The mode that an agent needs, named with or without its own mode; `None` if any mode will do.
     #[must_use]
     pub fn of_agent(chosen: &str) -> Option<Self> {
         let name = chosen.split_once(':').map_or(chosen, |(name, _)| name);
         AGENTS.contains(&name).then_some(Self::Native)
     }
 
-    /// What the record of a sandbox says that begins in a stack of this mode, where nobody chose.
+    /// What the record of a sandbox says that begins in a stack of this mode, if nobody chose a mode.
     #[must_use]
     pub const fn recorded(self) -> Option<&'static str> {
         match self {
@@ -108,13 +110,13 @@ impl RuntimeMode {
         }
     }
 
-    /// Whether there are several agents, of which a thread has one.
+    /// Whether there are several agents, one of which each thread uses.
     #[must_use]
     pub const fn has_agents(self) -> bool {
         matches!(self, Self::Native)
     }
 
-    /// Whether its agent works in another sandbox than its own.
+    /// Whether its agent works in a sandbox other than its own.
     #[must_use]
     pub const fn works_elsewhere(self) -> bool {
         matches!(self, Self::Outside)

@@ -1,10 +1,10 @@
-//! What somebody chose for a turn.
+//! A person's choices for a turn.
 
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::SandboxName;
 
-/// Repository, model and agent of a turn, as far as somebody chose them.
+/// Repository, model, agent and the like of a turn, as far as somebody chose them.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 pub struct Selection {
     /// Repository to clone, `owner/name` or an https address.
@@ -13,22 +13,22 @@ pub struct Selection {
     /// The model, as `provider/model`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
-    /// The agent's own mode or persona, by its name there.
+    /// The agent, or its mode or persona, by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
-    /// The sandbox to work in, by its name; none: the thread's own.
+    /// The sandbox to work in, by its name; `None` means the thread's own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sandbox: Option<SandboxName>,
-    /// The provider that a new sandbox is made at.
+    /// The provider for a new sandbox.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub provider: Option<String>,
-    /// How agents are run in a new sandbox, by the name of a [`crate::tenant::runtime_mode::RuntimeMode`].
+    /// The runtime mode of a new sandbox, by the name of a [`crate::tenant::runtime_mode::RuntimeMode`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<String>,
-    /// The snapshot that a new sandbox begins with.
+    /// The snapshot to create a new sandbox from.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// To work in the common checkout of a shared sandbox, and not in a worktree.
+    /// Work in the common checkout of a shared sandbox, and not in a worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_common: bool,
 }
@@ -40,7 +40,7 @@ impl Selection {
         *self == Self::default()
     }
 
-    /// This, and where nothing was chosen what `other` says.
+    /// These choices, with those of `other` for what was not chosen.
     #[must_use]
     pub fn or(&self, other: &Self) -> Self {
         let first = |a: &Option<String>, b: &Option<String>| a.clone().or_else(|| b.clone());

@@ -1,8 +1,8 @@
-//! What those who manage a server or workspace have set in the chat: who may use Bobbin there, and defaults.
+//! Settings that the managers of a server or workspace have made in the chat: who may use Bobbin there, and defaults.
 //!
-//! One record a tenant, written under its version. It only narrows what the operator's configuration allows
-//! ([`crate::tenant::access`]), so that nobody in a chat can open what the operator has closed. Beside it the catalogue: what
-//! the agents of the tenant's sandboxes offer and what was used of late, for suggestions only.
+//! One record per tenant, written under its version. It only narrows what the operator's configuration allows
+//! ([`crate::tenant::access`]), so that nobody in a chat can open what the operator has closed. Beside it is the
+//! catalogue: what the agents of the tenant's sandboxes offer and what was used recently, for suggestions only.
 
 mod direct;
 mod listing;
@@ -27,13 +27,13 @@ use crate::tenant::selection::Selection;
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;
-/// Ids in each of the lists of who may use Bobbin where.
+/// Ids in each of the lists of channels and of people.
 pub const IDS_MAX: usize = 200;
-/// Changes that are remembered.
+/// Changes that are kept.
 pub const AUDIT_MAX: usize = 20;
 /// Bytes of one value.
 pub const VALUE_BYTES_MAX: usize = 300;
-/// Bytes of the name of a provider.
+/// Bytes of a provider's name.
 const PROVIDER_BYTES_MAX: usize = 40;
 /// Entries of each list of the catalogue.
 pub const CATALOGUE_MAX: usize = 200;
@@ -42,26 +42,26 @@ pub const CATALOGUE_MAX: usize = 200;
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
-    /// Grows by one with every write; the condition of the next. 0: not stored.
+    /// Grows by one with every write; the condition of the next write. 0 means that it is not stored.
     pub version: u64,
-    /// Channels in which Bobbin may be used; empty: all that the operator allows.
+    /// Channels in which Bobbin may be used; empty means all that the operator allows.
     pub open_channels: BTreeSet<String>,
-    /// People and roles who may use it; empty: all whom the operator allows.
+    /// People and roles who may use it; empty means all whom the operator allows.
     pub open_to: BTreeSet<String>,
     /// Defaults of the tenant.
     pub defaults: Selection,
-    /// Defaults of channels, before those of the tenant.
+    /// Defaults of channels; they override the tenant's.
     pub channels: BTreeMap<String, Selection>,
     /// The last changes, newest last.
     pub audit: Vec<Changed>,
-    /// When all direct messages of a person became one thread, or ceased to be one: oldest first, each the opposite of the
-    /// one before. Not among the other changes, which an older worker has to know one and all.
+    /// When all direct messages of a person became one thread, or ceased to be one: oldest first, each the opposite of
+    /// the one before. Kept apart from the other changes, because an older worker has to know every one of those.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub direct: Vec<DirectSwitch>,
-    /// Keys of the tenant's own, by the words of their providers ([`crate::tenant::keys::Key::provider`]).
+    /// The tenant's own keys, by their providers' words ([`crate::tenant::keys::Key::provider`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_keys: BTreeMap<String, OwnKey>,
-    /// What of the stored settings this build does not know: written back as it was.
+    /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
 }
@@ -69,66 +69,66 @@ pub struct Settings {
 /// A change that was made.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Changed {
-    /// Id of the word that wanted it, so that its repeat is known.
+    /// Id of the message that requested it, so that a repeat is recognised.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub id: String,
     /// When it was changed (Unix milliseconds).
     pub at_ms: Ms,
-    /// Who made the change.
+    /// The person who made the change.
     pub by: Person,
-    /// The setting, and what it became.
+    /// The change.
     pub change: Change,
 }
 
-/// What somebody wants of the settings.
+/// A request about the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
 pub enum Change {
-    /// Nothing: they want to see them.
+    /// Show them.
     Show,
     /// Set or clear a default.
     Default {
-        /// Of this channel; none: of the tenant.
+        /// The channel; `None` means the tenant.
         channel: Option<String>,
         /// The default that was changed.
         of: Kind,
-        /// The value; none clears it.
+        /// The value; `None` clears it.
         value: Option<String>,
     },
-    /// Open Bobbin to a channel, a person or a role; the first one closes it to all others.
+    /// Allow a channel, a person or a role; the first entry of a list closes Bobbin to all others.
     Allow {
-        /// Which of the lists is changed.
+        /// The list.
         list: List,
-        /// The platform's id of who or what is put there.
+        /// The platform's id of the channel, person or role.
         id: String,
     },
-    /// Take that back; the last one that is taken back opens it to all whom the operator allows.
+    /// Take that back; when the last entry is removed, Bobbin is open to all whom the operator allows.
     Disallow {
-        /// Which of the lists is changed.
+        /// The list.
         list: List,
-        /// The platform's id of who or what is put there.
+        /// The platform's id of the channel, person or role.
         id: String,
     },
-    /// Make all direct messages of a person one thread, or each one a thread of its own. Slack alone has such messages.
+    /// Make all direct messages of a person one thread, or each one a thread of its own. Only Slack has such messages.
     Direct {
         /// They are one thread.
         one_thread: bool,
     },
 }
 
-/// What a default is of.
+/// Kinds of defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
     /// The repository that a new sandbox clones.
     Repo,
-    /// The model that a turn runs with.
+    /// The model of a turn.
     Model,
-    /// The agent that a turn runs with.
+    /// The agent of a turn.
     Agent,
-    /// The provider that a new sandbox is made at.
+    /// The provider of a new sandbox.
     Provider,
-    /// How agents are run in a new sandbox.
+    /// The runtime mode of a new sandbox.
     Runtime,
 }
 
@@ -138,40 +138,40 @@ pub enum Kind {
 pub enum List {
     /// Channels in which Bobbin may be used.
     Channels,
-    /// Who: people and roles.
+    /// People and roles who may use it.
     People,
 }
 
-/// Why a change was not made, in words for the person.
+/// Why a change was not made, worded for the person.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotChanged {
-    /// Only those who manage the place may.
+    /// Only managers of the server or workspace may change settings.
     #[error("Only people who may manage this server or workspace can change Bobbin's settings.")]
     NotAllowed,
     /// A bound is reached.
     #[error("No more than {0} can be listed. Take one back first.")]
     Full(usize),
-    /// Two defaults do not go together.
+    /// Two defaults conflict.
     #[error(
         "The agent {agent} runs in the way {needed}, and the default way to run agents here would be {there}. Clear one of them first, or make them fit."
     )]
     Apart {
         /// The default agent.
         agent: String,
-        /// The way that it needs.
+        /// The runtime mode that it needs.
         needed: &'static str,
-        /// The default way.
+        /// The default runtime mode.
         there: String,
     },
-    /// The value cannot be one.
+    /// The value is invalid.
     #[error("`{0}` cannot be used as {1}.")]
     Unusable(String, &'static str),
-    /// The value is an address with something secret in it: it is not said back.
+    /// The value is an address that contains a secret: it is not repeated.
     #[error(
         "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: it stands in this chat now."
     )]
     Secret(&'static str),
-    /// The value is the address of something in a repository.
+    /// The value is the address of a page inside a repository.
     #[error("That is a page of {0}: name {0}.")]
     Page(String),
 }
@@ -191,14 +191,15 @@ impl Settings {
         self.own_keys.get(key.provider()?)
     }
 
-    /// Whose credentials the next sandbox is made with: the fingerprint of the tenant's own key, or none for the stack's.
+    /// Fingerprint of the tenant's own key with which the next sandbox is created; `None` means the stack's
+    /// credentials.
     #[must_use]
     pub fn sandbox_credentials(&self) -> Option<String> {
         let own = self.own_key(Key::DaytonaApiKey)?;
         Some(own.fingerprint.clone())
     }
 
-    /// Whether the settings admit somebody; `user` is their id. Who runs the stack needs no leave of theirs.
+    /// Whether the settings admit a person; `user` is their id. The operator is always admitted.
     ///
     /// # Errors
     /// The [`Refusal`] to tell the person.
@@ -232,7 +233,8 @@ impl Settings {
         }
     }
 
-    /// Who made this kind's default in a channel what it is, where there is one: nobody by name, where that was long ago.
+    /// The person who set this kind's default for a channel, if there is a default; a person without a name if that was
+    /// long ago.
     #[must_use]
     pub fn default_set_by(&self, kind: Kind, channel: &str) -> Option<Person> {
         let defaults = self.defaults_of(channel);
@@ -245,12 +247,12 @@ impl Settings {
         Some(made.map_or_else(Person::default, |made| made.by.clone()))
     }
 
-    /// The settings after a change by somebody who may make it; `membership` says whether they may. A change of an `id`
-    /// that was made before is not made again. `now_ms` is right before the settings are written, and what decides in which
-    /// thread a message is counts for those that are sent `switch_ms` later ([`Settings::is_one_thread`]).
+    /// The settings after a change; `membership` says whether the person may make it. A change whose `id` was already
+    /// made is not made again. `now_ms` is taken right before the settings are written; a switch of which thread direct
+    /// messages are in applies to messages sent `switch_ms` later ([`Settings::is_one_thread`]).
     ///
     /// # Errors
-    /// [`NotChanged`], to be told to the person.
+    /// [`NotChanged`], to tell the person.
     pub fn changed(
         &self,
         id: &str,
@@ -335,11 +337,11 @@ impl Settings {
 }
 
 impl Kind {
-    /// Whatever a default can be of, in the order in which they are shown.
+    /// All kinds, in display order.
     pub const ALL: [Self; 5] =
         [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
 
-    /// The word that people type for it.
+    /// The word that people type.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {
@@ -351,13 +353,13 @@ impl Kind {
         }
     }
 
-    /// The kind of this word.
+    /// The kind with this word.
     #[must_use]
     pub fn named(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.word() == word)
     }
 
-    /// The value without white space around it, if it can be one.
+    /// The value without surrounding white space, if it is valid.
     ///
     /// # Errors
     /// [`NotChanged::Unusable`].
@@ -375,7 +377,7 @@ impl Kind {
             let name = || value.to_ascii_lowercase();
             return fits.then(name).ok_or_else(unusable);
         }
-        // As people copy it.
+        // In the form in which people copy it.
         let value = match self {
             Self::Repo => value.trim_end_matches('/'),
             _ => value,
@@ -410,7 +412,7 @@ impl Kind {
         }
     }
 
-    /// What of a choice is of this kind.
+    /// The selection's value of this kind.
     #[must_use]
     pub const fn of(self, selection: &Selection) -> &Option<String> {
         match self {
@@ -422,7 +424,7 @@ impl Kind {
         }
     }
 
-    /// Makes this value what of a choice is of this kind.
+    /// Sets the selection's value of this kind.
     pub fn set(self, selection: &mut Selection, value: Option<String>) {
         match self {
             Self::Repo => selection.repo = value,
@@ -434,7 +436,7 @@ impl Kind {
     }
 }
 
-/// Whether an agent and the way to run agents that are both a default go together.
+/// Checks that a default agent and a default runtime mode fit together.
 fn fit_together(defaults: &Selection) -> Result<(), NotChanged> {
     let (Some(agent), Some(runtime)) = (&defaults.agent, &defaults.runtime) else {
         return Ok(());
@@ -449,18 +451,18 @@ fn fit_together(defaults: &Selection) -> Result<(), NotChanged> {
     }
 }
 
-/// What is said of a value that cannot be used: nothing secret that is in it.
+/// The error for an unusable value; shows no secret that the value contains.
 fn unusable(value: &str, what: &'static str) -> NotChanged {
     if names_somebody(value) {
         return NotChanged::Secret(what);
     }
     let value = crate::text::one_line(value);
-    // A query may hold a token under any name.
+    // A query may contain a token under any name.
     let value = match value.split_once('?') {
         Some((address, _)) if address.contains("://") => format!("{address}?…"),
         _ => value,
     };
-    // Before it is cut: half of a credential is not known as one.
+    // Before it is shortened: half of a credential would not be recognised.
     let shown = crate::text::shorten(&redact(&value), 60);
     NotChanged::Unusable(shown, what)
 }
@@ -475,7 +477,7 @@ fn names_somebody(value: &str) -> bool {
     authority.rsplit_once('@').is_some_and(|(before, _)| has_scheme || before.contains(':'))
 }
 
-/// The repository that an address of a page of a known host belongs to, as it is to be named; none where it is no such page.
+/// The name of the repository to which a page's address on a known host belongs; `None` if it is not such a page.
 fn page_of(value: &str) -> Option<String> {
     let rest = value.strip_prefix("https://")?;
     let rest = rest.split(['?', '#']).next().unwrap_or_default();
@@ -494,7 +496,7 @@ fn page_of(value: &str) -> Option<String> {
     Kind::Repo.usable(&repo).ok()
 }
 
-/// `owner/name` (GitHub), or an https address without credentials and without steps upwards.
+/// `owner/name` (GitHub), or an https address without credentials and without parent-directory steps.
 fn is_repo(value: &str) -> bool {
     let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(':');
     match value.strip_prefix("https://") {
@@ -510,7 +512,8 @@ fn is_repo(value: &str) -> bool {
     }
 }
 
-/// The address that a repository is cloned from: https, with nothing secret in it. The same for two ways to name one.
+/// The address to clone a repository from: https, without secrets. Two ways to name one repository give the same
+/// address.
 #[must_use]
 pub fn clone_address(repo: &str) -> String {
     let repo = repo.trim().trim_end_matches('/');
@@ -534,7 +537,8 @@ fn usable_id(id: &str) -> Result<String, NotChanged> {
     }
 }
 
-/// What the agents of a tenant's sandboxes offer, and what was used of late. For suggestions: whatever is typed counts.
+/// What the agents of a tenant's sandboxes offer, and what was used recently. Only for suggestions: people may type
+/// anything.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Catalogue {
@@ -542,20 +546,20 @@ pub struct Catalogue {
     pub models: Vec<String>,
     /// Agents that a prompt can be given to.
     pub agents: Vec<String>,
-    /// Providers of sandboxes that are set up here, the configured one first.
+    /// Providers of sandboxes that are set up, the configured one first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<String>,
-    /// What turns have used, newest first.
+    /// Recent choices of turns, newest first.
     pub recent: Recent,
-    /// How sandboxes with a name stood when they were last written. Whose names those are is said elsewhere.
+    /// Cached status of named sandboxes, by their last write. The owners of the names are stored elsewhere.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sandboxes: BTreeMap<SandboxName, Glance>,
-    /// What of the stored catalogue this build does not know: written back as it was.
+    /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
 }
 
-/// What the agent of one sandbox offers.
+/// Models and agents that one sandbox's agent offers.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct AgentOptions {
     /// The models, each as `provider/model`.
@@ -564,20 +568,20 @@ pub struct AgentOptions {
     pub agents: Vec<String>,
 }
 
-/// What turns have used, newest first.
+/// Recent choices of turns, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Recent {
-    /// The repositories that were used, the newest last.
+    /// The repositories used, newest first.
     pub repos: Vec<String>,
-    /// The models that were used, the newest last.
+    /// The models used, newest first.
     pub models: Vec<String>,
-    /// The agents that were used, the newest last.
+    /// The agents used, newest first.
     pub agents: Vec<String>,
 }
 
 impl Recent {
-    /// Remembers what a turn uses; false when that changes nothing.
+    /// Notes what a turn uses. Returns whether that changed anything.
     pub fn note(&mut self, used: &Selection) -> bool {
         let before = self.clone();
         for (list, value) in [
@@ -595,12 +599,12 @@ impl Recent {
     }
 }
 
-/// Entries of each list of what was used of late.
+/// Entries of each list of recent use.
 const RECENT_MAX: usize = 25;
 
 impl Catalogue {
-    /// Takes over what a sandbox's agent offers; false when that changes nothing. Agents that others have stay, because
-    /// projects bring their own; what was not said is not forgotten.
+    /// Adds what a sandbox's agent offers. Returns whether that changed anything. Agents of other sandboxes stay,
+    /// because projects bring their own; an offer that is missing removes nothing.
     pub fn learn(&mut self, offer: &AgentOptions) -> bool {
         let before = (self.models.clone(), self.agents.clone());
         if !offer.models.is_empty() {
@@ -617,7 +621,8 @@ impl Catalogue {
         (&self.models, &self.agents) != (&before.0, &before.1)
     }
 
-    /// Notes how a sandbox stands; false when that changes nothing. Where there are too many, the longest unused is forgotten.
+    /// Notes a sandbox's status. Returns whether that changed anything. If there are too many, the longest unused one
+    /// is forgotten.
     pub fn note_sandbox(&mut self, name: &SandboxName, glance: Glance) -> bool {
         if self.sandboxes.get(name) == Some(&glance) {
             return false;
@@ -631,7 +636,7 @@ impl Catalogue {
         true
     }
 
-    /// Up to `most` suggestions that contain what has been typed, whatever the case: what was used of late comes first.
+    /// Up to `most` suggestions that contain the typed text, ignoring case; recently used ones come first.
     #[must_use]
     pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
         let (recent, offered): (&[String], &[String]) = match kind {
@@ -776,7 +781,7 @@ mod tests {
             format!("ada:{SECRET}@github.com/acme/api"),
             format!("http://git.example.com/acme/api?private={SECRET}"),
             format!("{} {SECRET}", "x".repeat(20)),
-            // Cut in the middle it would not be known as one.
+            // Cut in the middle, it would not be recognised.
             format!("{} {SECRET}", "x".repeat(50)),
             format!("/{SECRET}/"),
         ];

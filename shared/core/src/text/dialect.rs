@@ -1,7 +1,7 @@
-//! CommonMark in what a chat reads of it.
+//! Converts CommonMark to the dialect that a chat reads.
 //!
-//! Promised: what a reader of the dialect sees of code is what the author wrote, line by line, whatever stands around
-//! it. Everything that the dialect shares with CommonMark stays as it is written.
+//! Promised: a reader of the dialect sees code as the author wrote it, line by line, whatever surrounds it. Everything
+//! that the dialect shares with CommonMark stays as written.
 
 use std::ops::Range;
 
@@ -14,31 +14,35 @@ use super::split::split;
 use super::tables::aligned;
 use super::terminal::without_controls;
 
-/// What a chat reads. Neither knows HTML, footnotes, or links that are defined elsewhere in a text that is cut.
+/// Dialects that chats read. Neither supports HTML, footnotes, or links that are defined elsewhere in a text that is
+/// cut.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Dialect {
-    /// CommonMark with tables and task lists, in which a bare `<` begins something else and entities count in code, too.
+    /// CommonMark with tables and task lists, in which a bare `<` starts something else, and entities are decoded in
+    /// code, too.
     Entities,
-    /// Paragraphs, lists, one level of quotes, emphasis, links, headings to the third, code spans; blocks of code begin
-    /// with exactly three backticks at the start of a line or quoted line, and end at the next three, wherever they are.
+    /// Paragraphs, lists, one level of quotes, emphasis, links, headings to the third level, code spans. Code blocks
+    /// start with exactly three backticks at the start of a line or quoted line, and end at the next three, wherever
+    /// those are.
     Backticks,
 }
 
-/// A rule, where there are none.
+/// A horizontal rule, for a dialect without rules.
 const RULE: &str = "──────────";
 /// Deepest heading of [`Dialect::Backticks`].
 const HEADINGS_MAX: usize = 3;
-/// Between two backticks it is not seen, and they are no fence.
+/// Between two backticks this is invisible, and keeps them from forming a fence.
 const APART: char = '\u{2060}';
-/// Longest name of an entity.
+/// Bytes of the longest entity name.
 const ENTITY_BYTES_MAX: usize = 40;
-/// Longest tag, comment and address that are looked for, so that no text takes longer than its length.
+/// Bytes of the longest tag, comment and address that are searched for, so that the time stays linear in the text's
+/// length.
 const TAG_BYTES_MAX: usize = 256;
 const COMMENT_BYTES_MAX: usize = 8_192;
 const ADDRESS_CHARS_MAX: usize = 2_048;
 
-/// An agent's Markdown in parts of at most so many UTF-16 units, as the chat's reader is to see them. Where there is
-/// something, there is a part.
+/// An agent's Markdown in the chat's dialect, in parts of at most `units_max` UTF-16 units. A text that is not blank
+/// has at least one part.
 #[must_use]
 pub fn parts(markdown: &str, dialect: Dialect, units_max: usize) -> Vec<String> {
     let fitted = fit(markdown, dialect);
@@ -48,7 +52,7 @@ pub fn parts(markdown: &str, dialect: Dialect, units_max: usize) -> Vec<String> 
     split(&fitted, units_max)
 }
 
-/// An agent's Markdown as the chat's reader is to see it.
+/// An agent's Markdown in the chat's dialect.
 #[must_use]
 pub fn fit(markdown: &str, dialect: Dialect) -> String {
     let text = without_controls(markdown);
@@ -69,9 +73,9 @@ pub fn fit(markdown: &str, dialect: Dialect) -> String {
         in_table: false,
     };
     fitting.read(parser.into_offset_iter());
-    // No reader of CommonMark sees them, and each link has its address now.
+    // CommonMark does not show link definitions, and each link has its address now.
     for span in defined {
-        // What goes on behind one may be nothing without it.
+        // The text after a definition may lose its meaning without it.
         let next = text[span.end..].trim_start_matches('\n').len();
         let alone = next == 0 || text.len() - next > span.end + 1;
         if alone || fitting.backticks {
@@ -85,7 +89,7 @@ pub fn fit(markdown: &str, dialect: Dialect) -> String {
     }
 }
 
-/// Where in a text of CommonMark there is code: blocks and spans.
+/// The ranges of code blocks and code spans in a CommonMark text.
 #[must_use]
 pub fn code(markdown: &str) -> Vec<Range<usize>> {
     let events = Parser::new_ext(markdown, options()).into_offset_iter();
@@ -99,14 +103,14 @@ struct Fitting<'t> {
     text: &'t str,
     backticks: bool,
     code: Vec<Range<usize>>,
-    /// Marks whose other end the dialect would find in code.
+    /// Marks for which the dialect would find a closing mark in code.
     marks: Vec<char>,
     edits: Vec<(Range<usize>, String)>,
-    /// Quotes around.
+    /// Depth of the surrounding quotes.
     quotes: usize,
-    /// The links around, with their addresses.
+    /// The surrounding links, with their addresses.
     links: Vec<(LinkType, String)>,
-    /// Where the last thing within a line ended.
+    /// End of the last inline element.
     inline_end: usize,
     in_table: bool,
 }
@@ -121,7 +125,7 @@ impl<'t> Fitting<'t> {
         let mut out = String::with_capacity(self.text.len() + 64);
         let mut copied = 0;
         for (range, with) in &self.edits {
-            // What lies in something that was written anew is written.
+            // An edit inside an edited range is already covered.
             if range.start >= copied {
                 out.push_str(&self.text[copied..range.start]);
                 out.push_str(with);
@@ -216,7 +220,7 @@ impl<'t> Fitting<'t> {
             Tag::Emphasis => self.emphasis(range, 1),
             Tag::FootnoteDefinition(label) => {
                 let mark = range.start..range.start + label.len() + "[^]:".len();
-                // What belongs to it stands farther in, as in an item of a list.
+                // The rest of the footnote is indented, as in a list item.
                 self.edit(mark, format!("- [{label}]"));
             }
             _ => {}
@@ -231,7 +235,7 @@ impl<'t> Fitting<'t> {
                 let end = self.trimmed(range).end;
                 let from = self.inline_end.clamp(range.start, end);
                 match depth(level) {
-                    // Its line of `=` or `-`, or hashes at its end.
+                    // Its line of `=` or `-`, or the hashes at its end.
                     1..=HEADINGS_MAX if from > range.start => self.edit(from..end, ""),
                     1..=HEADINGS_MAX => {}
                     _ if from > range.start => self.edit(from..end, "**"),
@@ -255,8 +259,8 @@ impl<'t> Fitting<'t> {
         }
     }
 
-    /// Words outside of code: what only the dialect would read as a mark is escaped, and what only CommonMark reads as
-    /// a character is that character.
+    /// Text outside of code: escapes characters that only the dialect would read as marks, and replaces notations that
+    /// only CommonMark decodes with their characters.
     fn words(&mut self, words: &str, range: &Range<usize>) {
         if !self.backticks || self.links.last().is_some_and(|(kind, _)| is_bare(*kind)) {
             return;
@@ -281,7 +285,8 @@ impl<'t> Fitting<'t> {
         }
     }
 
-    /// Emphasis around code that holds its mark would end there, and one that begins in an address has no beginning.
+    /// Removes emphasis that would not work: around code that contains its mark it would end there, and inside an
+    /// address it would not begin.
     fn emphasis(&mut self, range: &Range<usize>, length: usize) {
         let marks = &self.text[range.clone()];
         let mark = &marks[..1];
@@ -298,7 +303,7 @@ impl<'t> Fitting<'t> {
         }
     }
 
-    /// A code span: in the one dialect no three backticks stand in a line, in the other no entity is read.
+    /// A code span. One dialect must have no three backticks within a line; the other must decode no entity.
     fn span(&mut self, code: &str, range: &Range<usize>) {
         let raw = &self.text[range.clone()];
         if !self.backticks {
@@ -306,7 +311,7 @@ impl<'t> Fitting<'t> {
             return;
         }
         if in_address(self.text, range.start) {
-            // The address would take the mark.
+            // The address would absorb the mark.
             self.edit(range.start..range.start, " ");
         }
         if raw.contains("```") {
@@ -365,7 +370,7 @@ impl<'t> Fitting<'t> {
         self.fenced(range, "", &aligned(&rows));
     }
 
-    /// Writes a block of code for what stands in this range, out of the lists around it.
+    /// Replaces this range with a code block, outside of the lists around it.
     fn fenced(&mut self, range: &Range<usize>, language: &str, code: &str) {
         let range = self.trimmed(range);
         let line = self.line_start(range.start);
@@ -411,7 +416,7 @@ impl<'t> Fitting<'t> {
         self.inline_end = range.end;
     }
 
-    /// Tags of HTML in a range become what they stand for; what is no known tag stays. Fences in it are none.
+    /// Replaces known HTML tags in a range with their equivalents; unknown tags stay. Fences in it are escaped.
     fn html(&mut self, range: &Range<usize>) {
         let end = range.end;
         let mut at = range.start;
@@ -436,7 +441,7 @@ impl<'t> Fitting<'t> {
         length
     }
 
-    /// Words behind tags are not drawn into the item that those stand in.
+    /// Keeps text after tags from becoming part of the list item that contains them.
     fn ended(&mut self, range: &Range<usize>) {
         let (block, behind) = self.text.split_at(range.end);
         let next = match behind.strip_prefix('\n') {
@@ -448,8 +453,8 @@ impl<'t> Fitting<'t> {
         }
     }
 
-    /// What stands between tags is neither code, however far in it stands, nor a heading, an item or a quote that something behind
-    /// would belong to.
+    /// Flattens text between tags: it is not code, however far it is indented, nor a heading, list item or quote that
+    /// later text could belong to.
     fn flat(&mut self, range: &Range<usize>) {
         let mut at = range.start;
         for line in self.text[range.clone()].split_inclusive('\n') {
@@ -465,7 +470,7 @@ impl<'t> Fitting<'t> {
         }
     }
 
-    /// A quote that goes on behind a blank line of its own needs the blank that makes that line a quote.
+    /// In a quote that continues after its own blank line, adds the space that keeps that line part of the quote.
     fn blank_lines_of_quote(&mut self, range: &Range<usize>) {
         let mut at = range.start;
         for line in self.text[range.clone()].split_inclusive('\n') {
@@ -498,7 +503,7 @@ const fn is_bare(kind: LinkType) -> bool {
     matches!(kind, LinkType::Autolink | LinkType::Email)
 }
 
-/// In an address that stands in the text by itself a backslash would be a part of it.
+/// Whether the place is in a bare address, where a backslash would become part of the address.
 fn in_address(text: &str, at: usize) -> bool {
     let word = text[..at].char_indices().rev().take(ADDRESS_CHARS_MAX);
     let word = word.take_while(|(_, c)| !c.is_whitespace() && !"<([\"".contains(*c));
@@ -506,13 +511,13 @@ fn in_address(text: &str, at: usize) -> bool {
     text[begin..at].contains("://")
 }
 
-/// A backslash before it takes its meaning, unless that is itself taken.
+/// Whether a backslash before it takes its meaning, and is not escaped itself.
 fn is_escaped(text: &str, at: usize) -> bool {
     let before = text[..at].bytes().rev().take_while(|b| *b == b'\\').count();
     before % 2 == 1
 }
 
-/// What stands for a character in code stands for itself.
+/// Escapes entities in code, so that they are shown as written.
 fn entities_kept(code: &str) -> String {
     let mut out = String::with_capacity(code.len());
     for (at, c) in code.char_indices() {
@@ -524,7 +529,7 @@ fn entities_kept(code: &str) -> String {
     out
 }
 
-/// What follows a `&` makes a character of it.
+/// Whether the text after a `&` makes it an entity.
 fn is_entity(rest: &str) -> bool {
     let name = rest.strip_prefix('#').unwrap_or(rest).as_bytes();
     let length =
@@ -532,7 +537,7 @@ fn is_entity(rest: &str) -> bool {
     length > 0 && name.get(length) == Some(&b';')
 }
 
-/// An address between round brackets.
+/// An address, encoded for round brackets.
 fn address(dest: &str) -> String {
     let mut out = String::with_capacity(dest.len());
     for c in dest.chars() {
@@ -546,7 +551,7 @@ fn address(dest: &str) -> String {
     out
 }
 
-/// No two backticks of it are neighbours.
+/// Separates neighbouring backticks.
 fn apart(code: &str) -> String {
     let mut out = String::with_capacity(code.len() + 8);
     for c in code.chars() {
@@ -558,7 +563,7 @@ fn apart(code: &str) -> String {
     out
 }
 
-/// Fences of it do not end the block that it stands in.
+/// Keeps fences in the code from ending the block around it.
 pub fn apart_fences(code: &str) -> String {
     code.replace("```", &format!("`{APART}`{APART}`"))
 }
@@ -586,7 +591,7 @@ fn in_cell(cell: &mut String, links: &mut Vec<(String, usize)>, event: Event<'_>
     }
 }
 
-/// What a tag at the beginning of a text stands for, with the tag's length; none where it is no known one.
+/// The equivalent of the tag at the start of a text, with the tag's length; `None` if the tag is unknown.
 fn meaning(text: &str) -> Option<(usize, &'static str)> {
     let inner = text.strip_prefix('<')?.as_bytes();
     if inner.starts_with(b"!--") {

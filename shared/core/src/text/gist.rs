@@ -1,4 +1,4 @@
-//! What stands for a long answer where there is little room.
+//! A short stand-in for a long answer, where there is little room.
 
 use pulldown_cmark::{Event, HeadingLevel, Parser, Tag, TagEnd};
 
@@ -6,12 +6,12 @@ use super::markdown::options;
 use super::plain::units;
 use super::split::split;
 
-/// Headings under which an answer says what it comes to, in lower case.
+/// Headings, in lower case, under which an answer sums itself up.
 const GIST_HEADINGS: [&str; 6] =
     ["summary", "in short", "conclusion", "tl;dr", "result", "outcome"];
 
-/// What stands for a long text where only so many UTF-16 units fit: its last section that sums it up, if it has one that
-/// fits, else its beginning, cut as [`split`] cuts.
+/// A stand-in of at most `units_max` UTF-16 units for a long text: the last summarising section that fits, else the
+/// beginning, cut as [`split`] cuts.
 #[must_use]
 pub fn gist(markdown: &str, units_max: usize) -> String {
     if units(markdown) <= units_max {
@@ -28,8 +28,8 @@ pub fn gist(markdown: &str, units_max: usize) -> String {
     }
 }
 
-/// The sections under headings that stand by themselves: the heading's words, and everything up to the next one of its
-/// level or above, the heading included.
+/// The sections under top-level headings: the heading's text, and everything up to the next heading of the same level
+/// or above, including the heading itself.
 fn sections(markdown: &str) -> Vec<(String, &str)> {
     let mut heads: Vec<(usize, HeadingLevel, String)> = Vec::new();
     let (mut depth, mut inside) = (0usize, false);

@@ -1,7 +1,7 @@
-//! Characters that nobody sees.
+//! Invisible characters.
 
-/// Characters that hide or reorder others are written out, and so are control characters: what somebody approves must be
-/// what they read. Joiners and variation selectors stay where they make a letter or an emoji what it is.
+/// Writes out characters that hide or reorder others, and control characters: what a person approves must be what the
+/// person reads. Joiners and variation selectors stay if they are needed for a letter or an emoji.
 #[must_use]
 pub fn visible(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -18,7 +18,7 @@ pub fn visible(text: &str) -> String {
     out
 }
 
-/// Nothing is seen of it by itself.
+/// Whether the character is invisible by itself.
 #[must_use]
 pub const fn is_hidden(c: char) -> bool {
     matches!(c, '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{115f}' | '\u{1160}' | '\u{17b4}' | '\u{17b5}' | '\u{180b}'..='\u{180f}'
@@ -26,13 +26,13 @@ pub const fn is_hidden(c: char) -> bool {
         | '\u{fe00}'..='\u{fe0f}' | '\u{feff}' | '\u{ffa0}' | '\u{fff0}'..='\u{fffb}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// It shapes the character before it and hides nothing.
+/// Whether it shapes the character before it and hides nothing.
 fn belongs(c: char, before: Option<char>) -> bool {
     let pictures = |c: char| matches!(c, '\u{a9}' | '\u{ae}' | '\u{203c}'..='\u{27ff}' | '\u{2900}'..='\u{3299}' | '\u{1f000}'..='\u{1faff}');
     before.is_some_and(|before| match c {
-        // Text or picture.
+        // As text or as a picture.
         '\u{fe0e}' | '\u{fe0f}' => pictures(before) && !is_hidden(before),
-        // Scripts of India join letters by it, pictures join to one; U+FE0F may stand before it.
+        // Joins letters in Indian scripts, and pictures into one; U+FE0F may come before it.
         '\u{200d}' => !before.is_ascii() && (before == '\u{fe0f}' || !is_hidden(before)),
         _ => false,
     })

@@ -2,7 +2,7 @@
 
 use pulldown_cmark::Options;
 
-/// What is read besides CommonMark.
+/// Extensions of CommonMark that are parsed.
 pub(super) fn options() -> Options {
     Options::ENABLE_TABLES
         | Options::ENABLE_STRIKETHROUGH

@@ -1,4 +1,4 @@
-//! Plain text: how long it is, where it is shortened, and numbers in it.
+//! Plain text: its length, shortening, and formatted numbers.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 
@@ -8,7 +8,8 @@ pub fn units(text: &str) -> usize {
     text.chars().map(char::len_utf16).sum()
 }
 
-/// At most `chars` characters (and UTF-16 units): cut at a word where one ends in the last third, with `…` at the end.
+/// At most `chars` characters (and UTF-16 units): cut at the end of a word if there is one in the last third, with `…`
+/// at the end.
 #[must_use]
 pub fn shorten(text: &str, chars: usize) -> String {
     let text = text.trim();
@@ -32,8 +33,8 @@ pub fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// What a reader sees as one character each (UAX #29), with its place; what is longer than so many units by itself comes
-/// in characters.
+/// The text in units that a reader sees as one character each (UAX #29), with their byte indexes. A unit longer than
+/// `units_max` is split into its characters.
 pub fn clusters(text: &str, units_max: usize) -> impl Iterator<Item = (usize, &str)> {
     text.grapheme_indices(true).flat_map(move |(start, cluster)| {
         let fits = units(cluster) <= units_max;
@@ -44,7 +45,7 @@ pub fn clusters(text: &str, units_max: usize) -> impl Iterator<Item = (usize, &s
     })
 }
 
-/// The longest prefix with at most this many units that cuts no cluster which fits, as a byte index.
+/// The longest prefix with at most this many units that cuts no cluster that fits, as a byte index.
 pub(super) fn prefix_within(text: &str, units_max: usize) -> usize {
     let mut used = 0;
     let beyond = clusters(text, units_max).find(|(_, one)| {
@@ -54,7 +55,7 @@ pub(super) fn prefix_within(text: &str, units_max: usize) -> usize {
     beyond.map_or(text.len(), |(at, _)| at)
 }
 
-/// A number with its thousands apart: `12,345`.
+/// A number with thousands separators: `12,345`.
 #[must_use]
 pub fn thousands(number: u64) -> String {
     let digits = number.to_string();
@@ -68,7 +69,7 @@ pub fn thousands(number: u64) -> String {
     out
 }
 
-/// A span of time as a person says it.
+/// A duration in a person's words.
 #[must_use]
 pub fn span(ms: u64) -> String {
     let s = ms / 1000;

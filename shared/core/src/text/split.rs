@@ -1,4 +1,4 @@
-//! Markdown in parts: where it may be cut, and what a part needs before and behind what it shows.
+//! Splits Markdown into parts: where it may be cut, and what a part needs before and after its text.
 
 use std::ops::Range;
 
@@ -7,9 +7,10 @@ use pulldown_cmark::{CodeBlockKind, Event, Parser, Tag};
 use super::markdown::options;
 use super::plain::{clusters, prefix_within, units};
 
-/// Smallest part that [`split`] makes: below it a code fence would leave no room for code.
+/// Smallest part that [`split`] makes; in a smaller one a code fence would leave no room for code.
 pub const PART_UNITS_MIN: usize = 40;
-/// Names of code fences longer than this share of a part are not repeated, and fences longer than half of it are text.
+/// Info strings longer than this share of a part are not repeated, and fences longer than half of that are treated as
+/// text.
 const FENCE_SHARE: usize = 4;
 
 /// Cuts Markdown into parts of at most `units_max` UTF-16 units ([`PART_UNITS_MIN`] at least). No part is blank.
@@ -29,7 +30,7 @@ pub fn split(markdown: &str, units_max: usize) -> Vec<String> {
     parts
 }
 
-/// How good a place is for a cut; lower is better.
+/// Quality of a place for a cut; lower is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Rank {
     Block,
@@ -42,22 +43,24 @@ enum Rank {
 struct Cut {
     at: usize,
     rank: Rank,
-    /// UTF-16 units before it.
+    /// UTF-16 units before this place.
     units: usize,
 }
 
-/// A block that can be ended and begun again: fenced code, or a table.
+/// A block that can be closed and opened again: fenced code, or a table.
 #[derive(Debug)]
 struct Block {
-    /// Places strictly inside of it: a cut here needs its head again.
+    /// Places strictly inside it; a part that begins there repeats its head.
     inside: Range<usize>,
-    /// What comes before the block on its line, as blanks and `>`.
+    /// The text before the block on its line, as blanks and `>`.
     indent: String,
-    /// What begins it, without indent: the fence with its info string if that is short enough to be repeated, or a table's header and rule.
+    /// Its opening lines, without indent: the fence, with its info string if that is short enough to be repeated; or a
+    /// table's header and rule.
     head: Vec<String>,
-    /// The line that ends it, without indent; a table needs none.
+    /// Its closing line, without indent; `None` for a table.
     tail: Option<String>,
-    /// It has an end of its own. A fence without a closing line ends with its list or quote, which is not opened again with it.
+    /// It has its own end. A fence without a closing line ends with its list or quote, which is not opened again with
+    /// it.
     closed: bool,
 }
 
@@ -71,13 +74,13 @@ impl Block {
         format!("{}{}", self.indent, self.tail.as_deref().unwrap_or_default())
     }
 
-    /// The indent as far as it is a quote: list items are not opened again, so their indent is dropped.
+    /// The quote part of the indent: list items are not opened again, so their indent is dropped.
     fn quote(&self) -> &str {
         self.indent.rfind('>').map_or("", |at| &self.indent[..(at + 2).min(self.indent.len())])
     }
 }
 
-/// Where a text may be cut.
+/// The places where a text may be cut.
 struct Map<'a> {
     text: &'a str,
     cuts: Vec<Cut>,
@@ -132,13 +135,13 @@ impl<'a> Map<'a> {
         self.blocks.get(index).filter(|block| block.inside.contains(&at))
     }
 
-    /// The block that a part ending here has to close; `open` is the one that it opened again.
+    /// The block that a part ending at `at` has to close; `open` is the block that the part opened again.
     fn closes<'f>(&'f self, open: Option<&'f Block>, at: usize) -> Option<&'f Block> {
         let ended = || open.filter(|block| !block.closed && at >= block.inside.end);
         self.block_at(at).or_else(ended).filter(|block| block.tail.is_some())
     }
 
-    /// The part between two places, with what its blocks need.
+    /// The part between two places, with the lines that its blocks need.
     fn part(&self, range: Range<usize>) -> String {
         let body = &self.text[range.clone()];
         let open = self.block_at(range.start);
@@ -155,7 +158,7 @@ impl<'a> Map<'a> {
         if let Some(block) = close {
             part.push('\n');
             match open {
-                // Opened here without its list's indent, so closed likewise.
+                // It was opened here without its list's indent, so it is closed without it too.
                 Some(same) if same.inside == block.inside => {
                     part.push_str(block.quote());
                     part.extend(block.tail.as_deref());
@@ -166,13 +169,13 @@ impl<'a> Map<'a> {
         part
     }
 
-    /// Where the part that begins at `from` ends. Always behind `from`.
+    /// The end of the part that begins at `from`; always after `from`.
     fn next_cut(&self, from: usize, max: usize) -> usize {
         let open = self.block_at(from);
         let opening = open.map_or(0, |block| units(&block.opening()));
         let closing =
             |at: usize| self.closes(open, at).map_or(0, |block| units(&block.closing()) + 1);
-        // What comes after a block that has no closing line must not be drawn into it.
+        // Text after a block without a closing line must not become part of it.
         let end = open
             .filter(|block| !block.closed)
             .map_or(self.text.len(), |block| block.inside.end.min(self.text.len()));
@@ -191,7 +194,7 @@ impl<'a> Map<'a> {
             else {
                 continue;
             };
-            // A small part is worth it when what follows then stays whole.
+            // A small part is worth it if the following text then stays whole.
             let next = self.cuts[first..].iter().find(|cut| cut.rank <= rank && cut.at > best.at);
             let following =
                 next.map_or_else(|| units(&self.text[best.at..]), |next| next.units - best.units);
@@ -202,13 +205,13 @@ impl<'a> Map<'a> {
         self.hard_cut(from..end, max.saturating_sub(opening), closing)
     }
 
-    /// A word longer than a part: cut between what is seen as one character each.
+    /// Cuts a word longer than a part, between units that are seen as one character each.
     fn hard_cut(&self, range: Range<usize>, max: usize, closing: impl Fn(usize) -> usize) -> usize {
         let from = range.start;
         let rest = &self.text[range];
         let mut used = 0;
         let (mut any, mut clean) = (None, None);
-        // A closing fence needs room behind whatever fits.
+        // A closing fence needs room after the text.
         let longest = max.saturating_sub(PART_UNITS_MIN / 2);
         for (offset, cluster) in clusters(rest, longest).chain([(rest.len(), " ")]) {
             if used > max {
@@ -216,7 +219,7 @@ impl<'a> Map<'a> {
             }
             if offset > 0 && used + closing(from + offset) <= max {
                 any = Some(from + offset);
-                // A mark that is escaped stays so.
+                // An escaped mark stays escaped.
                 let escaped = rest[..offset].ends_with('\\');
                 if !escaped && !would_open_block(&rest[offset..]) {
                     clean = any;
@@ -229,12 +232,12 @@ impl<'a> Map<'a> {
     }
 }
 
-/// Marks within a line that would open a block of code if a part began with them.
+/// Whether the text starts with marks that would open a code block at the start of a part.
 fn would_open_block(rest: &str) -> bool {
     rest.starts_with("```") || rest.starts_with("~~~")
 }
 
-/// The start of the line, if only blanks and quote marks lie between; else the place itself.
+/// The start of the line if there are only blanks and quote marks in between; otherwise the place itself.
 fn line_start(text: &str, at: usize) -> usize {
     let start = text[..at].rfind('\n').map_or(0, |nl| nl + 1);
     if text[start..at].chars().all(|c| matches!(c, ' ' | '\t' | '>')) { start } else { at }
@@ -252,7 +255,7 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
     let info = first_line[marks.len()..].trim();
     let info = if units(info) <= max / FENCE_SHARE { info } else { "" };
     let content = range.start + first_line.len() + 1;
-    // The last line is the closing fence, unless the block never was closed: then the end of the text lies inside.
+    // The last line is the closing fence, unless the block was never closed: then the end of the text is inside it.
     let trimmed = body.trim_end();
     let last_line = trimmed.rfind('\n').map(|nl| nl + 1);
     let closed = last_line.filter(|at| {
@@ -272,7 +275,7 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
     })
 }
 
-/// A table whose header and rule are short enough to be repeated above the rows of every part.
+/// A table whose header and rule are short enough to be repeated in every part.
 fn table(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
     let body = text[range.clone()].trim_end();
     let mut lines = body.split_inclusive('\n').take(2);
@@ -291,13 +294,13 @@ fn table(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
     })
 }
 
-/// What comes before a block on its line; marks of a list count as blanks.
+/// The text before a block on its line; list marks count as blanks.
 fn indent(text: &str, at: usize) -> String {
     let start = text[..at].rfind('\n').map_or(0, |nl| nl + 1);
     text[start..at].chars().map(|c| if matches!(c, '>' | '\t') { c } else { ' ' }).collect()
 }
 
-/// A block that is opened again without its list's indent holds lines without that indent; quotes keep theirs.
+/// The lines of a block that is opened again without its list's indent, without that indent; quotes keep theirs.
 fn dedented(body: &str, block: &Block, from: usize) -> String {
     let blanks = if block.quote().is_empty() { block.indent.len() } else { 0 };
     if blanks == 0 {
@@ -306,7 +309,7 @@ fn dedented(body: &str, block: &Block, from: usize) -> String {
     let mut at = from;
     let mut out = String::with_capacity(body.len());
     for line in body.split_inclusive('\n') {
-        // The closing line belongs to the block; what comes after it does not.
+        // The closing line belongs to the block; later lines do not.
         let belongs = at <= block.inside.end;
         let cut =
             if belongs { line.bytes().take(blanks).take_while(|b| *b == b' ').count() } else { 0 };
@@ -316,7 +319,7 @@ fn dedented(body: &str, block: &Block, from: usize) -> String {
     out
 }
 
-/// Every place where a cut is allowed, in order.
+/// All places where a cut is allowed, in order.
 fn cuts(
     text: &str,
     starts: &[(usize, Rank)],
@@ -339,7 +342,7 @@ fn cuts(
             next_start += 1;
         }
         let kept_whole = whole.get(next_whole).is_some_and(|range| range.start < at);
-        // An empty block before or after a cut helps nobody: neither right behind the opening line nor before the closing one.
+        // No cut right after the opening line or right before the closing line: it would leave an empty block.
         let edge = blocks
             .get(next_block)
             .is_some_and(|block| at == block.inside.start || at == block.inside.end);
@@ -366,7 +369,7 @@ fn cuts(
     cuts
 }
 
-/// UTF-16 units before a place: those before the nearest earlier cut, and what lies between.
+/// UTF-16 units before a place: those before the nearest earlier cut, plus those after that cut.
 fn units_before(cuts: &[Cut], first: usize, text: &str, from: usize) -> usize {
     match first.checked_sub(1).map(|index| cuts[index]) {
         Some(cut) => cut.units + units(&text[cut.at..from]),

@@ -1,13 +1,13 @@
-//! Tables for where only the font's columns make one.
+//! Tables as aligned text, for platforms without tables.
 
 use unicode_width::UnicodeWidthStr as _;
 
 use super::plain::one_line;
 
-/// A column of a table is padded to at most this width, so that one long cell does not blow up every row.
+/// Widest padded column: one long cell must not widen every row.
 const COLUMN_CHARS_MAX: usize = 40;
 
-/// Rows of cells, the first of them the header, as aligned lines.
+/// Rows of cells as aligned lines; the first row is the header.
 pub(super) fn aligned(rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
         rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();

@@ -1,10 +1,11 @@
-//! What programs write for a terminal.
+//! Removes terminal control sequences from the output of programs.
 
-/// Longest title or link of a terminal that is taken for one; without its end in reach only its beginning goes.
+/// Characters of the longest terminal title or link that is recognised; if its end is not within reach, only its
+/// beginning is removed.
 const STRING_CHARS_MAX: usize = 2_048;
 
-/// A text without the sequences by which a terminal is coloured, moved and linked, and without every other control
-/// character but line breaks and tabs. No word is lost.
+/// The text without sequences for colours, cursor movement and links, and without all other control characters except
+/// line breaks and tabs. No word is lost.
 #[must_use]
 pub fn without_controls(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
@@ -33,7 +34,7 @@ pub fn without_controls(text: &str) -> String {
     out
 }
 
-/// What follows a sequence, given what follows its escape character.
+/// The text after a sequence, given the text after its escape character.
 fn behind_escape(rest: &str) -> &str {
     let mut chars = rest.chars();
     match chars.next() {
@@ -48,14 +49,14 @@ fn behind_escape(rest: &str) -> &str {
     }
 }
 
-/// Numbers and the letter that they are for; where none comes, only the numbers go.
+/// Skips the numbers and the final letter of a sequence; without that letter, only the numbers.
 fn behind_parameters(rest: &str) -> &str {
     let rest = rest.trim_start_matches(|c| matches!(c, '0'..='?'));
     let rest = rest.trim_start_matches(|c| matches!(c, ' '..='/'));
     rest.strip_prefix(|c| matches!(c, '@'..='~')).unwrap_or(rest)
 }
 
-/// A title or a link up to its end, if that is on the same line and near.
+/// Skips a title or link up to its end, if that is near and on the same line.
 fn behind_string(rest: &str) -> &str {
     let line = rest.split(['\n', '\r']).next().unwrap_or_default();
     let end = line

@@ -36,7 +36,7 @@ fn only_hiding_characters_are_escaped() {
     for plain in ["❤️ 👩‍👩‍👧 👍🏽 ©️", "ശ്‍", "a\tb\nc", "漢字 é"] {
         assert_eq!(visible(plain), plain);
     }
-    // Data in selectors, a joiner between letters, tags, blanks that are none.
+    // Data in variation selectors, a joiner between letters, tag characters, blanks that are not spaces.
     for hidden in [
         "a\u{fe0f}",
         "❤\u{fe0f}\u{fe0e}",

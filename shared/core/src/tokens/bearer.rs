@@ -1,18 +1,19 @@
-//! What lets an agent that runs elsewhere use the tools of a sandbox: a text that names the sandbox and its generation, signed
-//! with the stack's key. Nothing is stored of it: it counts for as long as that generation is the present one.
+//! Signed token with which an agent that runs elsewhere uses the tools of a sandbox. It names the sandbox and its
+//! generation, and is signed with the stack's key. It is not stored, and is valid as long as that generation is the
+//! present one.
 
 use crate::base::ids::SandboxKey;
 use crate::tokens::signed::{Signing, part, text_of};
 
-/// A key of a sandbox has 128 bytes at the most.
+/// A sandbox's key has 128 bytes at most.
 const SIGNING: Signing = Signing { prefix: "bobbin-tools", domain: "tools-bearer", bytes_max: 512 };
 
-/// Whose tools may be used.
+/// The sandbox whose tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bearer {
     /// The sandbox.
     pub sandbox: SandboxKey,
-    /// The generation of it that this is for, and for no other.
+    /// The only generation that it is valid for.
     pub generation: u32,
 }
 
@@ -24,7 +25,7 @@ impl Bearer {
         SIGNING.sign(stack_key, &[&sandbox, &self.generation.to_string()])
     }
 
-    /// Reads such a text; none where this stack did not sign it. The tag is compared in constant time.
+    /// Reads and verifies such a token; `None` if this stack did not sign it. The tag is compared in constant time.
     #[must_use]
     pub fn read(stack_key: &str, text: &str) -> Option<Self> {
         let (sandbox, generation) = SIGNING.read(stack_key, text)?;
@@ -51,7 +52,7 @@ mod tests {
         assert_eq!(Bearer::read("another", &text), None);
         let keyless = bearer(3).signed("");
         assert_eq!(Bearer::read("", &keyless), None, "anybody could sign it");
-        // What the header takes of a bearer (RFC 6750, section 2.1).
+        // The characters that the header allows in a bearer token (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
         assert!(text.starts_with("bobbin-tools.") && text.bytes().all(plain), "{text}");
     }

@@ -1,4 +1,4 @@
-//! Signed words that others hand back.
+//! Signed tokens that others send back.
 
 pub mod bearer;
 pub mod nudge;

@@ -1,24 +1,24 @@
-//! The word by which a daemon in a sandbox has the next look at its turn's run come sooner, and what signs it.
+//! Signed token with which the sandbox daemon asks the worker to poll its turn now.
 //!
-//! Promised: it says which turn of which thread, and nothing of what happens in it; it is signed for that turn alone with the
-//! stack's key, and known again by a digest that lies beside what was left for the next look, so that who takes it needs no key.
+//! Promised: it names one turn of one thread, and says nothing of what happens in it. It is signed for that turn alone
+//! with the stack's key. It is recognised by a digest stored with the polling state, so that its receiver needs no key.
 //! All that it can do is in [`crate::records::parked::Parked::forward`].
 
 use crate::base::ids::{ThreadKey, TurnId, digest};
 use crate::base::secret::Secret;
 use crate::tokens::signed::{Signing, part, text_of};
 
-/// Where ingress takes it.
+/// Path at which ingress accepts it.
 pub const PATH: &str = "/nudge";
 
 const SIGNING: Signing = Signing { prefix: "bobbin-nudge", domain: "turn-nudge", bytes_max: 1024 };
 
-/// The turn whose next look may be brought forward.
+/// The turn whose next poll may be brought forward.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NudgeToken {
     /// Its thread.
     pub thread: ThreadKey,
-    /// The turn, and no other.
+    /// The only turn that it is valid for.
     pub turn: TurnId,
 }
 
@@ -30,13 +30,14 @@ impl NudgeToken {
         SIGNING.sign(stack_key, &[&thread, &turn]).into()
     }
 
-    /// By what its text is known again; it says nothing of the text.
+    /// Digest by which the token is recognised; the token cannot be derived from it.
     #[must_use]
     pub fn mark(&self, stack_key: &str) -> String {
         mark_of(self.signed(stack_key).expose())
     }
 
-    /// What such a text is said to be for, whoever made it; none where it is none. Only [`mark_of`] tells whether it is.
+    /// Reads the claims without verifying them; `None` if malformed. Only [`mark_of`] tells whether the token is
+    /// genuine.
     #[must_use]
     pub fn said(text: &str) -> Option<Self> {
         let (thread, turn) = SIGNING.parts(text)?;
@@ -44,23 +45,23 @@ impl NudgeToken {
     }
 }
 
-/// By what a text is known again: no use to who has it and not the text.
+/// One-way digest of the token, safe to store.
 #[must_use]
 pub fn mark_of(text: &str) -> String {
     digest(&["turn-nudge-mark", text])
 }
 
-/// What the daemon is given with a prompt. `Debug` shows no token.
+/// What the daemon gets with a prompt. `Debug` shows no token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Nudge {
-    /// Where it sends the word.
+    /// The URL to send it to.
     pub url: String,
-    /// What it sends.
+    /// The token.
     pub token: Secret,
 }
 
 impl Nudge {
-    /// For the turn whose message waits for the run; none where no address is known.
+    /// The nudge for the turn whose message waits for the run; `None` if no URL is known.
     #[must_use]
     pub fn of(url: &str, stack_key: &str, thread: &ThreadKey, turn: &TurnId) -> Option<Self> {
         let token = || NudgeToken { thread: thread.clone(), turn: turn.clone() };
@@ -86,7 +87,7 @@ mod tests {
         let text = signed.expose();
         assert_eq!(NudgeToken::said(text), Some(token("slack-Ev.1")));
         assert_eq!(mark_of(text), token("slack-Ev.1").mark("stack-key"));
-        // What the header takes of a bearer (RFC 6750, section 2.1).
+        // The characters that the header allows in a bearer token (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
         assert!(text.starts_with("bobbin-nudge.") && text.bytes().all(plain), "{text}");
         let tag = text.rsplit_once('.').expect("a tag").1;

@@ -1,31 +1,31 @@
-//! Texts that this stack signs with its own key, each kind for one purpose: `PREFIX.PART.….TAG`, of what a bearer may be made
-//! (RFC 6750, section 2.1). Nothing is stored of one.
+//! Tokens that this stack signs with its own key, each kind for one purpose: `PREFIX.PART.….TAG`, in characters that a
+//! bearer token may have (RFC 6750, section 2.1). They are not stored.
 
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
 use crate::base::ids::digest;
 
-/// A kind of such texts.
+/// A kind of token.
 pub(crate) struct Signing {
-    /// By which somebody who finds one knows what it is.
+    /// Prefix that tells a finder what the token is.
     pub(crate) prefix: &'static str,
-    /// What it is for: no text of one kind counts as one of another.
+    /// The purpose: no token of one kind is valid as one of another.
     pub(crate) domain: &'static str,
-    /// The longest, in bytes.
+    /// Longest token, in bytes.
     pub(crate) bytes_max: usize,
 }
 
 impl Signing {
-    /// The text of these parts, none of which has a dot in it.
+    /// The token with these parts, none of which contains a dot.
     pub(crate) fn sign(&self, stack_key: &str, parts: &[&str]) -> String {
         let named = format!("{}.{}", self.prefix, parts.join("."));
         let tag = self.tag(stack_key, &named).finalize().into_bytes();
         format!("{named}.{}", hex::encode(tag))
     }
 
-    /// The two parts of such a text; none where this stack did not sign it, or has no key, with which anybody could sign. The
-    /// tag is compared in constant time.
+    /// The two parts of a token. `None` if this stack did not sign it, or has no key, because then anybody could sign.
+    /// The tag is compared in constant time.
     pub(crate) fn read<'t>(&self, stack_key: &str, text: &'t str) -> Option<(&'t str, &'t str)> {
         let parts = self.parts(text).filter(|_| !stack_key.is_empty())?;
         let (named, signature) = text.rsplit_once('.')?;
@@ -34,7 +34,7 @@ impl Signing {
         Some(parts)
     }
 
-    /// The two parts of a text that looks like one, whoever made it.
+    /// The two parts of a text in the form of a token, whoever made it.
     pub(crate) fn parts<'t>(&self, text: &'t str) -> Option<(&'t str, &'t str)> {
         let text = (text.len() <= self.bytes_max).then_some(text)?;
         let (named, _) = text.rsplit_once('.')?;
@@ -50,12 +50,12 @@ impl Signing {
     }
 }
 
-/// A part that may hold any character.
+/// Encodes a part that may hold any character.
 pub(crate) fn part(text: &str) -> String {
     hex::encode(text)
 }
 
-/// What such a part holds.
+/// Decodes such a part.
 pub(crate) fn text_of(part: &str) -> Option<String> {
     String::from_utf8(hex::decode(part).ok()?).ok()
 }

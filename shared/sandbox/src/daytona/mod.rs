@@ -1,7 +1,7 @@
-//! Daytona's v0 API: its shapes, read leniently, and what its states mean for us.
+//! Daytona's v0 API: its shapes, parsed leniently, and how its states map to ours.
 //!
 //! Unknown fields are ignored, states are an open list, nearly everything is optional; only `id` and `name` are
-//! demanded. Deliberately absent: everything of v2, whose creation, tokens and disks work differently.
+//! required. Deliberately absent: everything of v2, whose creation, tokens and disks work differently.
 
 mod client;
 pub mod prepared;

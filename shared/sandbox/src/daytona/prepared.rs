@@ -1,16 +1,16 @@
-//! Prepared images, the key and the quota: what setting up needs of Daytona, and no delivery does.
+//! Prepared images, the key and the quota: used by the set-up, not by deliveries.
 
 use bobbin_core::base::ids::digest;
 use serde::{Deserialize, Serialize};
 
 use super::types::{BUILD_CPU, BUILD_DISK_GIB, BUILD_MEMORY_GIB, BuildInfo};
 
-/// Begins the name of every snapshot that is built from our Dockerfile.
+/// Prefix of every snapshot that is built from our Dockerfile.
 pub const SNAPSHOT_PREFIX: &str = "bobbin-sandbox-";
 /// Hex digits of the content's hash in a snapshot's name.
 const NAME_DIGITS: usize = 12;
 
-/// What a key has to be allowed (Daytona's words), and what for.
+/// Permissions that a key needs (Daytona's words), and what for.
 pub const NEEDED_PERMISSIONS: [(&str, &str); 4] = [
     ("write:sandboxes", "makes and starts sandboxes"),
     ("delete:sandboxes", "deletes them"),
@@ -18,10 +18,11 @@ pub const NEEDED_PERMISSIONS: [(&str, &str); 4] = [
     ("delete:snapshots", "removes it again"),
 ];
 
-/// What lets a key keep the model keys out of the sandboxes; without it they go in as variables of the agent's server.
+/// Permission to keep the model keys out of the sandboxes; without it they are passed as variables of the agent's
+/// server.
 pub const SECRETS_PERMISSION: &str = "manage:secrets";
 
-/// The name of the snapshot of a Dockerfile: another text, or another size of its sandboxes, has another name.
+/// The snapshot name of a Dockerfile: another text, or another sandbox size, has another name.
 #[must_use]
 pub fn snapshot_name(dockerfile: &str) -> String {
     let size = format!("{BUILD_CPU}/{BUILD_MEMORY_GIB}/{BUILD_DISK_GIB}");
@@ -30,13 +31,13 @@ pub fn snapshot_name(dockerfile: &str) -> String {
 }
 
 /// Body of `POST /snapshots`: built by Daytona from the Dockerfile's text, so neither a Docker daemon nor a registry is
-/// needed. Nothing may be copied into it from a folder.
+/// needed. The Dockerfile cannot copy files from a folder.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSnapshot {
     /// Unique in the organisation.
     pub name: String,
-    /// What it is built from.
+    /// Build instructions.
     pub build_info: BuildInfo,
     /// vCPU of its sandboxes.
     pub cpu: u32,
@@ -60,43 +61,43 @@ impl CreateSnapshot {
     }
 }
 
-/// An image from which sandboxes start without a build. A snapshot of a sandbox is one too, for Daytona: they differ by what
-/// they were made from, and here by their names.
+/// An image from which sandboxes start without a build. To Daytona a snapshot of a sandbox is one too; they differ by
+/// their origin, and here by their names.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Snapshot {
-    /// Id: calls that change it want this one.
+    /// Id: calls that change it need this.
     pub id: String,
-    /// The name that a sandbox is made from it by.
+    /// Name by which sandboxes are created from it.
     pub name: String,
-    /// State, in Daytona's word.
+    /// Daytona's state.
     #[serde(default)]
     pub state: String,
-    /// Why it cannot be used; none where it can.
+    /// Why it cannot be used; `None` if it can.
     #[serde(default)]
     pub error_reason: Option<String>,
-    /// What it takes, in GiB, where that is known.
+    /// Size in GiB, if known.
     #[serde(default)]
     pub size: Option<f64>,
 }
 
-/// What a snapshot's state means for us.
+/// State of a prepared snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Readiness {
-    /// Sandboxes can be made from it.
+    /// Sandboxes can be created from it.
     Ready,
-    /// It was not used for weeks: it has to be activated.
+    /// Unused for weeks: it has to be activated.
     Asleep,
-    /// It will not become ready; why.
+    /// It will not become ready, for this reason.
     Failed(String),
-    /// It is being removed.
+    /// Being deleted.
     Going,
-    /// On the way: wait. Every word that is not known counts as this.
+    /// In progress: wait. Every unknown state counts as this.
     Underway,
 }
 
 impl Snapshot {
-    /// What its state means.
+    /// The readiness that its state means.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
         match self.state.as_str() {
@@ -117,7 +118,7 @@ impl Snapshot {
 /// Body of `POST /sandbox/{sandbox}/snapshot`: the disk of a container; its memory cannot be kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct SnapshotSandbox {
-    /// Unique in the organisation, those of prepared images among them.
+    /// Unique in the organisation, prepared images included.
     pub name: String,
 }
 
@@ -129,77 +130,77 @@ pub struct SnapshotPage {
     pub items: Vec<Snapshot>,
 }
 
-/// The key that a request was made with (`GET /api-keys/current`), without its value.
+/// The key of the request (`GET /api-keys/current`), without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiKey {
-    /// What its owner calls it.
+    /// Name given by its owner.
     #[serde(default)]
     pub name: String,
-    /// What it may do.
+    /// Its permissions.
     #[serde(default)]
     pub permissions: Vec<String>,
-    /// When it ends (RFC 3339).
+    /// Expiry (RFC 3339).
     #[serde(default)]
     pub expires_at: Option<String>,
 }
 
 impl ApiKey {
-    /// What it would have to be allowed and is not.
+    /// The needed permissions that it lacks.
     #[must_use]
     pub fn missing(&self) -> Vec<(&'static str, &'static str)> {
         let lacks = |(name, _): &(&str, &str)| !self.permissions.iter().any(|has| has == name);
         NEEDED_PERMISSIONS.into_iter().filter(lacks).collect()
     }
 
-    /// Whether secrets can be made with it.
+    /// Whether it may create secrets.
     #[must_use]
     pub fn may_keep_secrets(&self) -> bool {
         self.permissions.iter().any(|has| has == SECRETS_PERMISSION)
     }
 }
 
-/// An organisation that the key's owner is in.
+/// An organisation of the key's owner.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Organization {
-    /// Id that the routes of its quota hold.
+    /// Id, as used in the routes of its quota.
     pub id: String,
-    /// What its people call it.
+    /// Display name.
     #[serde(default)]
     pub name: String,
-    /// It can make nothing now.
+    /// Suspended: it cannot create anything now.
     #[serde(default)]
     pub suspended: bool,
 }
 
-/// What an organisation uses and may use.
+/// Usage and quota of an organisation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
-    /// What it may use, and uses, in each region.
+    /// Usage and quota of each region.
     #[serde(default)]
     pub region_usage: Vec<RegionUsage>,
 }
 
-/// What is used and may be used in a region. Numbers may be fractional.
+/// Usage and quota of a region. Numbers may be fractional.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct RegionUsage {
-    /// The region, by Daytona's id.
+    /// Daytona's id of the region.
     pub region_id: String,
     /// Kind of sandbox; ours are containers.
     pub sandbox_class: String,
-    /// vCPUs that the sandboxes of the region may have together.
+    /// vCPU quota of the region.
     pub total_cpu_quota: f64,
-    /// vCPUs that they have now.
+    /// vCPUs in use.
     pub current_cpu_usage: f64,
-    /// GiB of memory that they may have together.
+    /// Memory quota, in GiB.
     pub total_memory_quota: f64,
-    /// GiB of memory that they have now.
+    /// Memory in use, in GiB.
     pub current_memory_usage: f64,
-    /// GiB of disk that they may have together.
+    /// Disk quota, in GiB.
     pub total_disk_quota: f64,
-    /// GiB of disk that they have now.
+    /// Disk in use, in GiB.
     pub current_disk_usage: f64,
 }
 
@@ -219,11 +220,11 @@ impl Default for RegionUsage {
 }
 
 impl RegionUsage {
-    /// How many more sandboxes of ours fit, by what is scarcest; and the word for that.
+    /// How many more of our sandboxes fit, limited by the scarcest resource; and the name of that resource.
     #[must_use]
     pub fn room(&self) -> (u64, &'static str) {
         let fits = |total: f64, used: f64, each: u32| {
-            // Cut to whole sandboxes; what is negative or no number is none.
+            // Rounded down to whole sandboxes; negative values and NaN count as zero.
             ((total - used) / f64::from(each)).max(0.0) as u64
         };
         let each = [

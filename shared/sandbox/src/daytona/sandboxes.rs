@@ -1,5 +1,5 @@
-//! Daytona as a [`Provider`]. Creating, starting, stopping and deleting: look, ask, look again. What is already so is an
-//! outcome.
+//! Daytona as a [`Provider`]. Create, start, stop and delete: observe, call, observe again. If the sandbox is already
+//! in the wanted state, that is success.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -24,21 +24,21 @@ use crate::provider::{
 };
 
 const MINUTE_MS: u64 = 60_000;
-/// What is neither in transition nor broken.
+/// States that are neither in transition nor broken.
 const STANDING: [SandboxState; 2] = [SandboxState::Stopped, SandboxState::Running];
 
-/// What sandboxes at Daytona are made of.
+/// Settings for sandboxes at Daytona.
 #[derive(Debug, Clone)]
 pub struct DaytonaSettings {
-    /// Base of the control API, with its `/api`.
+    /// Base address of the control API, with its `/api`.
     pub api: String,
     /// Name of the stack: part of every sandbox's name and labels.
     pub stack: String,
-    /// The stack's own id: a label of every sandbox.
+    /// The stack's unique id: a label of every sandbox.
     pub stack_id: String,
-    /// What a sandbox is made from.
+    /// The image of sandboxes.
     pub image: Image,
-    /// The bounds: Daytona's own nets under a sandbox are among them.
+    /// The limits, including Daytona's own safety nets for a sandbox.
     pub limits: SandboxLimits,
 }
 
@@ -53,15 +53,15 @@ impl DaytonaSettings {
 pub struct DaytonaSandboxes {
     pub(super) settings: DaytonaSettings,
     pub(super) client: Daytona,
-    /// A key opens one organisation for as long as it lives.
+    /// A key belongs to one organisation for its whole life.
     organization: OnceCell<Account>,
 }
 
 impl DaytonaSandboxes {
-    /// With this key; without one every call says that it is missing.
+    /// Uses this key; without one every call reports that it is missing.
     ///
     /// # Errors
-    /// [`HttpError::Refused`] when the API's base may not be spoken to.
+    /// [`HttpError::Refused`] when the API's base is not an allowed address.
     pub fn new(settings: DaytonaSettings, api_key: &str) -> Result<Self, HttpError> {
         Ok(Self {
             client: Daytona::new(&settings.api, api_key)?,
@@ -78,7 +78,7 @@ impl DaytonaSandboxes {
         }
     }
 
-    /// After a call that may have been too late, in transition or lost, the sandbox itself says what is; in one of the states
+    /// After a call that may have been too late, in transition or lost, observes the actual state. In one of the states
     /// `from` a refused call has changed nothing.
     async fn outcome(
         &self,
@@ -90,7 +90,7 @@ impl DaytonaSandboxes {
             Ok(()) | Err(DaytonaError::NotFound | DaytonaError::Conflict { .. }) => {}
             Err(error @ DaytonaError::Refused { status: 400, .. }) => {
                 let seen = self.state(name).await?;
-                // Refused where it could be done: a quota, which only a person can mend.
+                // Refused though the state allows it: a quota, which only a person can fix.
                 return if from.contains(&seen) { Err(error.into()) } else { Ok(seen) };
             }
             Err(error) => return Err(error.into()),
@@ -141,7 +141,7 @@ impl Provider for DaytonaSandboxes {
         )
         .with_secrets(spec.secrets);
         let refused = match self.client.create(&body).await {
-            // The answer of a create is the state before it: look.
+            // The answer of a create shows the state before it: observe.
             Ok(_) => None,
             Err(
                 error @ (DaytonaError::NoKey
@@ -151,7 +151,7 @@ impl Provider for DaytonaSandboxes {
             ) => {
                 return Err(error.into());
             }
-            // Nothing was sent, so nothing can be there.
+            // Nothing was sent, so nothing can exist.
             Err(
                 error @ DaytonaError::Http(
                     HttpError::Refused { .. } | HttpError::Transport { unsent: true, .. },
@@ -159,7 +159,7 @@ impl Provider for DaytonaSandboxes {
             ) => {
                 return Err(error.into());
             }
-            // A taken name, a lost answer, even a refusal ("failed to start"): the sandbox may be there.
+            // A taken name, a lost answer, even a refusal ("failed to start"): the sandbox may exist.
             Err(error) => Some(error),
         };
         match (self.client.observe(&body.name).await, refused) {
@@ -185,7 +185,8 @@ impl Provider for DaytonaSandboxes {
     }
 
     async fn start(&self, name: &str) -> ProviderResult<SandboxState> {
-        // Before the start: while that goes on Daytona takes no other call. Who follows a run says it again, and is told.
+        // Before the start: during a start Daytona accepts no other call. The delivery that follows a run repeats this
+        // call, and reports its error.
         match self.keep_alive(name).await {
             Ok(()) => {}
             Err(error) if error.kind == ErrorKind::NotFound => {}
@@ -220,7 +221,7 @@ impl Provider for DaytonaSandboxes {
                 return Ok(SandboxState::Gone);
             }
         };
-        // What it says to the delete counts, and not what it says to a look: one that is not found is asked to go all the same.
+        // The answer to the delete decides, not an observation: a sandbox that is not found is deleted all the same.
         match self.client.observe(name).await {
             Ok(found) if found.sandbox_state() == SandboxState::Gone => {
                 return Ok(SandboxState::Gone);
@@ -249,7 +250,8 @@ impl Provider for DaytonaSandboxes {
         Ok(u32::try_from(sandboxes).unwrap_or(u32::MAX))
     }
 
-    /// Its time is no bound of Daytona's: we set it when it is made, as a net under what nobody looks after any more.
+    /// The time is not a limit of Daytona's: we set it at creation, as a safety net for a sandbox that nobody manages
+    /// any more.
     async fn keep_alive(&self, name: &str) -> ProviderResult<()> {
         Ok(self.client.set_ttl(name, self.settings.limits.auto_destroy_min).await?)
     }

@@ -1,5 +1,5 @@
-//! Secrets of the organisation: the provider keeps the value, a sandbox sees what stands for it, and the value is put into
-//! requests to the named hosts on their way out (`/secret` of the control API).
+//! Secrets of the organisation: the provider keeps the value, a sandbox sees a placeholder, and the value replaces it
+//! in outgoing requests to the named hosts (`/secret` of the control API).
 
 use std::collections::BTreeMap;
 
@@ -13,49 +13,50 @@ use super::types::CreateSandbox;
 use crate::labels::{LABEL_KEYS, PLACEHOLDERS, Stack};
 use crate::provider::{HostedSecret, Placeholder, ProviderResult, Sandbox, SecretStore, Secrets};
 
-/// Hexadecimal digits of the stack's id in a name: names are unique in an organisation, which stacks may share.
+/// Hex digits of the stack's id in a name: names are unique in an organisation, which several stacks may share.
 const ID_DIGITS: usize = 8;
 
-/// A secret as it is read: never with its value.
+/// A stored secret, without its value.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct StoredSecret {
-    /// Id that the route of an update holds; sandboxes name a secret by its name.
+    /// Id, as used in the route of an update; sandboxes name a secret by its name.
     pub id: String,
     /// Name, unique in the organisation.
     pub name: String,
-    /// What its maker wrote about it.
+    /// Description from its creator.
     #[serde(default)]
     pub description: Option<String>,
-    /// What stands for the value in sandboxes.
+    /// The placeholder that sandboxes see.
     pub placeholder: String,
     /// Hosts whose requests get the value.
     #[serde(default)]
     pub hosts: Vec<String>,
 }
 
-/// Body of `POST /secret` and `PATCH /secret/{id}`. Its value is in no log: there is no `Debug`.
+/// Body of `POST /secret` and `PATCH /secret/{id}`. The value must not be logged, so there is no `Debug`.
 #[derive(Clone, PartialEq, Eq, Serialize)]
 pub struct WriteSecret {
-    /// Its name; none leaves it as it is.
+    /// The name; `None` leaves it unchanged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// The value itself; Daytona never gives it back.
+    /// The value; Daytona never returns it.
     pub value: String,
-    /// Which value it is, without saying it.
+    /// Identifies the value without revealing it.
     pub description: String,
     /// Hosts whose requests get it.
     pub hosts: Vec<String>,
 }
 
 impl WriteSecret {
-    /// Whether what is there is this already.
+    /// Whether the stored secret is already this one.
     #[must_use]
     pub fn is(&self, there: &StoredSecret) -> bool {
         there.description.as_ref() == Some(&self.description) && there.hosts == self.hosts
     }
 }
 
-/// The name of a stack's secret for a variable, or of one of a tenant's own: letters, digits, hyphens and underscores, as Daytona wants it.
+/// The name of a stack's secret for a variable, or of a tenant's own: letters, digits, hyphens and underscores, as
+/// Daytona requires.
 #[must_use]
 pub fn secret_name(stack: Stack<'_>, owner: Option<&Tenant>, variable: &str) -> String {
     let plain = |c: char| {
@@ -69,7 +70,7 @@ pub fn secret_name(stack: Stack<'_>, owner: Option<&Tenant>, variable: &str) -> 
     format!("bobbin-{name}-{}-{variable}", &id[..ID_DIGITS])
 }
 
-/// Variable and name of its secret, in the form that `POST /sandbox` and `PUT /sandbox/{id}/secrets` take.
+/// Variable and name of each secret, in the form that `POST /sandbox` and `PUT /sandbox/{id}/secrets` take.
 #[must_use]
 pub fn mounts(names: &BTreeMap<String, String>) -> Vec<BTreeMap<String, String>> {
     let one = |(variable, name): (&String, &String)| [(variable.clone(), name.clone())].into();
@@ -77,7 +78,7 @@ pub fn mounts(names: &BTreeMap<String, String>) -> Vec<BTreeMap<String, String>>
 }
 
 impl CreateSandbox {
-    /// The sandbox with these secrets: variable to name. Without any, keys go in as they did.
+    /// Adds these secrets (variable to name) to the sandbox. Without any, keys are passed into it as before.
     #[must_use]
     pub fn with_secrets(mut self, names: &BTreeMap<String, String>) -> Self {
         if !names.is_empty() {
@@ -104,7 +105,7 @@ impl DaytonaSandboxes {
         match there.iter().find(|one| one.name == name) {
             Some(found) if body.is(found) => Ok(found.clone()),
             Some(found) => match self.client.update_secret(&found.id, &body).await {
-                // Deleted since the list was read: the next try makes it.
+                // Deleted since the list was read: the next attempt creates it.
                 Err(DaytonaError::NotFound) => {
                     Err(DaytonaError::Conflict { message: format!("the secret {name} is gone") })
                 }

@@ -1,17 +1,19 @@
 //! Snapshots of sandboxes at Daytona.
 //!
-//! Facts, from Daytona's last public server source (v0.190.0: `createSnapshotFromSandbox` of its API, `CreateSnapshotFromSandbox`
-//! of its runner) and its issue 4990, none of them tried against the live service:
-//! - A sandbox that is `started` or `stopped` is taken; in any other state the call is 400, in transition 409. A running
-//!   container is paused while its disk is committed, and goes on while that is pushed.
-//! - The call answers at once. The sandbox says `snapshotting` for as long as it takes, minutes perhaps, and refuses every
-//!   other change with 409 meanwhile; then it is again what it was before.
-//! - There is no record of a snapshot that is being made, a taken name is not refused, and what fails is told nowhere: the
-//!   sandbox goes back, and the name stays unknown. Newer servers may keep a record from the beginning (`snapshotting`, then
-//!   `active` or `error` with a reason) and refuse a taken name with 409. Both are understood here.
-//! - Names are unique in an organisation, prepared images among them; how many snapshots there may be is a quota of it.
-//! - One that nobody uses for two weeks becomes `inactive`, and a create from it is refused until it is activated.
-//! - A deletion answers at once too: the snapshot says `removing` until it is gone, and its name is taken until then.
+//! Facts, from Daytona's last public server source (v0.190.0: `createSnapshotFromSandbox` of its API,
+//! `CreateSnapshotFromSandbox` of its runner) and its issue 4990, none of them checked against the live service:
+//! - The call works for a sandbox that is `started` or `stopped`; in any other state it returns 400, in transition 409.
+//!   A running container is paused while its disk is committed, and continues while the image is pushed.
+//! - The call answers at once. The sandbox's state is `snapshotting` until it is done, perhaps for minutes, and every
+//!   other change is refused with 409 meanwhile; then the previous state returns.
+//! - A snapshot in progress has no record, a taken name is not refused, and a failure is reported nowhere: the sandbox
+//!   returns to its previous state, and the name stays unknown. Newer servers may keep a record from the beginning
+//!   (`snapshotting`, then `active` or `error` with a reason) and refuse a taken name with 409. This module supports
+//!   both.
+//! - Names are unique in an organisation, prepared images among them; their number is limited by its quota.
+//! - A snapshot that is unused for two weeks becomes `inactive`, and a create from it is refused until it is activated.
+//! - A delete answers at once too: the snapshot's state is `removing` until it is gone, and its name stays taken until
+//!   then.
 
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
@@ -23,11 +25,12 @@ use super::sandboxes::DaytonaSandboxes;
 use crate::provider::{ErrorKind, ProviderError, ProviderResult, SnapshotStore};
 use crate::snapshot::{Snapshot, SnapshotName, SnapshotState, stack_prefix};
 
-/// What Daytona says of a sandbox while it makes a snapshot of it.
+/// Daytona's state of a sandbox while a snapshot of it is made.
 const SNAPSHOTTING: &str = "snapshotting";
 
 impl DaytonaSandboxes {
-    /// After a refusal the snapshot and the sandbox say what is: the same was asked for before, or it cannot be now.
+    /// After a refusal, observes the snapshot and the sandbox: either the same snapshot was requested before, or it is
+    /// not possible now.
     async fn why_no_snapshot(
         &self,
         name: &SnapshotName,
@@ -44,7 +47,7 @@ impl DaytonaSandboxes {
                 let message = format!("a snapshot has to wait: {error}");
                 Err(DaytonaError::Conflict { message }.into())
             }
-            // Archived, paused or broken: as it is, Daytona makes none of it.
+            // Archived, paused or broken: Daytona makes no snapshot in this state.
             SandboxState::Stopped | SandboxState::Broken { .. }
                 if sandbox.state.as_deref() != Some("stopped") =>
             {
@@ -61,7 +64,7 @@ impl DaytonaSandboxes {
         }
     }
 
-    /// What is to be done about a create from a snapshot that Daytona refused.
+    /// What to do about a create from a snapshot that Daytona refused.
     pub(super) async fn why_not_of(
         &self,
         name: Option<&SnapshotName>,
@@ -89,7 +92,7 @@ impl DaytonaSandboxes {
             Some(Readiness::Asleep) => {
                 let id = found.map(|found| found.id).unwrap_or_default();
                 match self.client.activate_snapshot(&id).await {
-                    // Somebody else has woken it.
+                    // Somebody else has activated it.
                     Ok(()) | Err(DaytonaError::Refused { status: 400, .. }) => {
                         wait("the snapshot was asleep")
                     }
@@ -104,7 +107,7 @@ impl DaytonaSandboxes {
 
 #[async_trait]
 impl SnapshotStore for DaytonaSandboxes {
-    /// Look, ask, look again.
+    /// Observe, call, observe again.
     async fn create(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
         let seen = self.observe(name).await?;
         if seen != SnapshotState::Absent {
@@ -112,7 +115,7 @@ impl SnapshotStore for DaytonaSandboxes {
         }
         let asked = self.client.snapshot_sandbox(name.sandbox(), &name.to_string()).await;
         match asked {
-            // Whether it is made already or not at all only a later look says.
+            // Only a later observation tells whether it has been made.
             Ok(()) => Ok(SnapshotState::Underway),
             Err(
                 error @ (DaytonaError::Conflict { .. } | DaytonaError::Refused { status: 400, .. }),
@@ -133,7 +136,7 @@ impl SnapshotStore for DaytonaSandboxes {
             Ok(_) | Err(DaytonaError::NotFound) => {}
             Err(error) => return Err(error.into()),
         }
-        // The record is written before the sandbox goes back, so that one look after that one is enough.
+        // The record is written before the sandbox returns to its state, so one observation after that is enough.
         let again = self.client.observe_snapshot(&text).await?;
         Ok(again.map_or(SnapshotState::Absent, |found| state_of(&found)))
     }

@@ -1,4 +1,4 @@
-//! Shapes of Daytona's v0 API, and what its states mean for us.
+//! Shapes of Daytona's v0 API, and how its states map to ours.
 
 use std::collections::BTreeMap;
 
@@ -12,48 +12,48 @@ use serde::{Deserialize, Serialize};
 use crate::labels::{Stack, labels};
 use crate::provider;
 
-/// Sent as `X-Daytona-SDK-Version`: to the daemon in the sandbox it is a protocol version. Pinned.
+/// Sent as `X-Daytona-SDK-Version`: the daemon in the sandbox uses it as a protocol version. Pinned.
 pub const PROTOCOL_VERSION: &str = "0.205.1";
 
-/// A sandbox, as reads and lists give it.
+/// A sandbox, as returned by reads and lists.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sandbox {
-    /// Id: the toolbox wants this one, never the name.
+    /// Id: the toolbox needs this, never the name.
     pub id: String,
     /// Name, unique in the organisation.
     pub name: String,
-    /// The organisation that has it.
+    /// Its organisation.
     #[serde(default)]
     pub organization_id: String,
-    /// Whose it is and which stack made it ([`crate::labels`]).
+    /// Owner and stack ([`crate::labels`]).
     #[serde(default)]
     pub labels: BTreeMap<String, String>,
-    /// State, in Daytona's word.
+    /// Daytona's state.
     #[serde(default)]
     pub state: Option<String>,
-    /// The state that it shall reach.
+    /// The state that it is to reach.
     #[serde(default)]
     pub desired_state: Option<String>,
-    /// Why it is in error.
+    /// Reason of the error state.
     #[serde(default)]
     pub error_reason: Option<String>,
     /// `POST /recover` may help.
     #[serde(default)]
     pub recoverable: Option<bool>,
-    /// Base of the toolbox, to which the id is appended.
+    /// Base address of the toolbox, to which the id is appended.
     #[serde(default)]
     pub toolbox_proxy_url: Option<String>,
-    /// When it was created (RFC 3339).
+    /// Creation time (RFC 3339).
     #[serde(default)]
     pub created_at: Option<String>,
-    /// When Daytona destroys it in whatever state it is then (RFC 3339).
+    /// When Daytona destroys it, in any state (RFC 3339).
     #[serde(default)]
     pub auto_destroy_at: Option<String>,
 }
 
 impl Sandbox {
-    /// What its state means for us.
+    /// The sandbox state that Daytona's state means.
     #[must_use]
     pub fn sandbox_state(&self) -> SandboxState {
         match self.state.as_deref().unwrap_or("") {
@@ -72,19 +72,19 @@ impl Sandbox {
                 recoverable: state == "error" && self.recoverable == Some(true),
             },
             "destroying" | "destroyed" => SandboxState::Gone,
-            // stopping, pausing, snapshotting, resizing, forking, and what is not known yet.
+            // stopping, pausing, snapshotting, resizing, forking, and unknown states.
             _ => SandboxState::Busy,
         }
     }
 
-    /// When it was made; none where Daytona does not say it as RFC 3339, or before 1970.
+    /// Creation time; `None` if it is not RFC 3339, or before 1970.
     #[must_use]
     pub fn created_ms(&self) -> Option<Ms> {
         ms_of(self.created_at.as_deref())
     }
 }
 
-/// A time that Daytona tells; none where it is not written as RFC 3339, or before 1970.
+/// A time from Daytona; `None` if it is not RFC 3339, or before 1970.
 fn ms_of(told: Option<&str>) -> Option<Ms> {
     let at = DateTime::parse_from_rfc3339(told?).ok()?;
     at.timestamp_millis().try_into().ok()
@@ -105,7 +105,7 @@ impl From<Sandbox> for provider::Sandbox {
     }
 }
 
-/// What a sandbox is made from.
+/// The image of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Image {
     /// A prepared snapshot, by name: starts in seconds.
@@ -118,17 +118,17 @@ pub enum Image {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSandbox {
-    /// The name makes a repeat harmless: of one that is taken Daytona makes no second.
+    /// The name makes a repeat harmless: Daytona creates no second sandbox with a taken name.
     pub name: String,
-    /// Whose it is and which stack made it ([`crate::labels`]).
+    /// Owner and stack ([`crate::labels`]).
     pub labels: BTreeMap<String, String>,
-    /// Snapshot, unless it is built.
+    /// Snapshot; `None` with a build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub snapshot: Option<String>,
-    /// Build, unless there is a snapshot (both together are refused).
+    /// Build; `None` with a snapshot (both together are refused).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub build_info: Option<BuildInfo>,
-    /// vCPU; only with a build.
+    /// vCPUs; only with a build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu: Option<u32>,
     /// GiB; only with a build. OpenCode alone takes half a GiB.
@@ -137,16 +137,16 @@ pub struct CreateSandbox {
     /// GiB; only with a build.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disk: Option<u32>,
-    /// Minutes without activity after which Daytona stops it: the last net.
+    /// Minutes without activity after which Daytona stops it: the last safety net.
     pub auto_stop_interval: u32,
-    /// Minutes since creation after which Daytona destroys it in any state: the last net.
+    /// Minutes since creation after which Daytona destroys it in any state: the last safety net.
     pub ttl_minutes: u32,
-    /// Variables in which something stands for a secret, each with the secret's name.
+    /// Variables that hold a placeholder for a secret, each with the secret's name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub secrets: Vec<BTreeMap<String, String>>,
 }
 
-/// How a sandbox's image is built.
+/// Build instructions of a sandbox's image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct BuildInfo {
@@ -159,8 +159,8 @@ pub(super) const BUILD_MEMORY_GIB: u32 = 4;
 pub(super) const BUILD_DISK_GIB: u32 = 8;
 
 impl CreateSandbox {
-    /// The body for a sandbox of this image, or of this snapshot of an earlier one. No key goes into its environment: every
-    /// read would return it in clear.
+    /// The body for a sandbox from this image, or from this snapshot of an earlier one. No key goes into its
+    /// environment: every read would return it in plain text.
     #[must_use]
     pub fn new(
         stack: Stack<'_>,
@@ -189,24 +189,24 @@ impl CreateSandbox {
     }
 }
 
-/// One page of a listing that is read by a cursor: `GET /sandbox`, `GET /secret/paginated`.
+/// One page of a listing with a cursor: `GET /sandbox`, `GET /secret/paginated`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Page<T> {
     /// The entries of this page.
     #[serde(default = "Vec::new")]
     pub items: Vec<T>,
-    /// Where the next page begins.
+    /// Cursor of the next page.
     #[serde(default)]
     pub next_cursor: Option<String>,
 }
 
-/// How to reach a port of a sandbox.
+/// Address and token for a port of a sandbox.
 #[derive(Clone, PartialEq, Eq, Deserialize)]
 pub struct PreviewLink {
-    /// The address that reaches the port from outside.
+    /// Address of the port from outside.
     pub url: String,
-    /// Goes into the header `x-daytona-preview-token`; new with every start.
+    /// Value of the header `x-daytona-preview-token`; changes with every start.
     #[serde(default)]
     pub token: String,
 }
@@ -228,8 +228,8 @@ impl From<PreviewLink> for Endpoint {
 }
 
 impl PreviewLink {
-    /// The same link with a token that stands in its address moved to where it belongs: an address ends up in logs.
-    /// The address is left without query and without a slash at its end.
+    /// Moves a token that is in the address to the token field: an address ends up in logs. The address is left without
+    /// query and trailing slash.
     #[must_use]
     pub fn normalised(self) -> Self {
         let (address, query) = self.url.split_once('?').unwrap_or((&self.url, ""));
@@ -248,9 +248,9 @@ impl PreviewLink {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FileInfo {
-    /// The last part of its path.
+    /// Last part of its path.
     pub name: String,
-    /// It is a folder.
+    /// Whether it is a folder.
     #[serde(default)]
     pub is_dir: bool,
     /// Size in bytes.
@@ -258,7 +258,7 @@ pub struct FileInfo {
     pub size: u64,
 }
 
-/// The answer of an exec.
+/// Result of an exec.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Executed {
@@ -270,33 +270,33 @@ pub struct Executed {
     pub result: String,
 }
 
-/// The body of an error, as far as it is one: some answers carry none.
+/// The body of an error, if there is one: some answers have none.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Deserialize)]
 #[serde(default, rename_all = "camelCase")]
 pub struct ErrorBody {
-    /// Status, repeated; its presence marks an answer of Daytona's own.
+    /// Status, repeated; its presence marks Daytona's own answer.
     pub status_code: Option<u16>,
-    /// A word for programs.
+    /// Error code.
     pub code: Option<String>,
-    /// A sentence. Sometimes a list.
+    /// Message; sometimes a list.
     message: serde_json::Value,
 }
 
 impl ErrorBody {
-    /// Reads a body; whatever cannot be read counts as empty.
+    /// Parses a body; an unreadable one counts as empty.
     #[must_use]
     pub fn parse(body: &[u8]) -> Self {
         serde_json::from_slice(body).unwrap_or_default()
     }
 
-    /// What Daytona says, from whichever field holds it; empty where none does.
+    /// Daytona's message, from whichever field holds it; empty if none does.
     #[must_use]
     pub fn message(&self) -> String {
         bobbin_http::sentence(&self.message)
     }
 
-    /// Whether this is the proxy saying that the sandbox cannot be reached, in one of its three ways. Seen for a while
-    /// on healthy sandboxes too (a stale cache): observe, then try again.
+    /// Whether this is the proxy's message that the sandbox cannot be reached, in one of its three forms. It also
+    /// appears for a while with healthy sandboxes (a stale cache): observe, then try again.
     #[must_use]
     pub fn says_unreachable(&self) -> bool {
         let message = self.message().to_lowercase();
@@ -311,8 +311,8 @@ impl ErrorBody {
     }
 }
 
-/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
-/// the name decides, so that all who ask count alike.
+/// How many of these were created before the one with this name; all others while that is not listed yet. For equal
+/// times the name decides, so that all callers count alike.
 pub(super) fn older(listed: &[Sandbox], own: &str) -> usize {
     let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
     let at = listed.iter().find(|one| one.name == own).map(made);

@@ -1,4 +1,4 @@
-//! One connection to a host, as one user: commands with their input and output, and streams to a port of its loopback.
+//! One connection to a host, as one user: commands with input and output, and streams to a port of its loopback.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -18,18 +18,18 @@ use super::settings::SshHost;
 /// The loopback address of a host, on which its sandboxes' agents listen.
 const LOOPBACK: &str = "127.0.0.1";
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Debug)]
 pub(super) struct Ran {
-    /// Its exit status; none when a signal ended it.
+    /// Exit status; `None` if a signal ended it.
     pub code: Option<u32>,
-    /// What it printed.
+    /// Standard output.
     pub out: Vec<u8>,
-    /// What it complained of.
+    /// Standard error.
     pub err: Vec<u8>,
 }
 
-/// Takes the pinned key and no other, and no certificate.
+/// Accepts only the pinned key, and no certificate.
 struct Pinned {
     key: PublicKey,
     shown: Arc<OnceLock<String>>,
@@ -58,7 +58,7 @@ impl Handler for Pinned {
     }
 }
 
-/// A connection that stands, and is logged in. It ends with the last who holds it.
+/// An established connection, logged in. It ends when its last holder drops it.
 pub(super) struct Connection {
     host: String,
     handle: Handle<Pinned>,
@@ -69,7 +69,7 @@ impl Connection {
     /// Connects, compares the host's key, and logs in.
     ///
     /// # Errors
-    /// [`SshError`]; an [`SshError::Unreachable`] is unsent.
+    /// [`SshError`]; here an [`SshError::Unreachable`] is unsent.
     pub(super) async fn open(
         host: &SshHost,
         user: &str,
@@ -90,7 +90,7 @@ impl Connection {
             keepalive_max: KEEPALIVES_MAX,
             nodelay: true,
             preferred: Preferred {
-                // A host with several keys is to show the pinned one.
+                // A host with several keys has to show the pinned one.
                 key: vec![pinned.algorithm()].into(),
                 ..Preferred::DEFAULT
             },
@@ -113,7 +113,7 @@ impl Connection {
         let key = PrivateKeyWithHashAlg::new(Arc::clone(key), None);
         let login = handle.authenticate_publickey(user, key).await;
         let login = login.map_err(|error| unreachable(&host.name, &error.to_string(), true))?;
-        // A connection that breaks meanwhile is told as a refusal too.
+        // A connection that breaks meanwhile is also reported as a refusal.
         if handle.is_closed() {
             return Err(unreachable(&host.name, "the connection broke", true));
         }
@@ -123,13 +123,13 @@ impl Connection {
         Ok(Self { host: host.name.clone(), handle, commands: Semaphore::new(COMMANDS_AT_ONCE) })
     }
 
-    /// Whether it is known not to stand any more.
+    /// Whether the connection is known to be closed.
     pub(super) fn is_closed(&self) -> bool {
         self.handle.is_closed()
     }
 
-    /// Runs a command with this input, to its end or for so long. Over its time its channel is closed: whoever has to be
-    /// sure that it ends has it run under `timeout`.
+    /// Runs a command with this input, until it ends or its time is over. Then its channel is closed: if the command
+    /// must end, run it under `timeout`.
     ///
     /// # Errors
     /// [`SshError::Unreachable`], unsent if no channel was opened; [`SshError::TooLarge`] beyond `bytes_max` of output.
@@ -176,7 +176,7 @@ impl Connection {
         let mut has_ended = false;
         let mut drained: Option<Instant> = None;
         loop {
-            // A command that ends without reading its input leaves the rest of it unsent.
+            // A command that ends without reading its input leaves the rest unsent.
             let message = tokio::select! {
                 message = read.wait() => message,
                 fed = &mut feed, if !is_fed => {
@@ -218,8 +218,8 @@ impl Connection {
     /// A stream to a port of the host's loopback.
     ///
     /// # Errors
-    /// [`SshError::Unreachable`]; unsent where the connection gives no channel, and not where the host refuses the stream:
-    /// nobody listens there, or the login may not go there.
+    /// [`SshError::Unreachable`]; unsent if the connection opens no channel, but not if the host refuses the stream:
+    /// nothing listens there, or the login may not connect to it.
     pub(super) async fn stream(&self, port: u16) -> Result<ChannelStream<Msg>, SshError> {
         let opening = self.handle.channel_open_direct_tcpip(LOOPBACK, port.into(), LOOPBACK, 0);
         match timeout(Duration::from_millis(CHANNEL_MS_MAX), opening).await {

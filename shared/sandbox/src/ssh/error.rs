@@ -1,55 +1,56 @@
-//! What went wrong between here and a host, by what is to be done about it.
+//! Errors of calls to a host, classified by what to do about them.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
 
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
-/// Why a host, or a sandbox on one, did not do what it was asked for. No key and no word of a sandbox is in it.
+/// Why a call to a host, or to a sandbox on one, failed. It contains no key and none of a sandbox's output.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SshError {
-    /// There is no key: nothing was asked.
+    /// There is no key: nothing was sent.
     #[error("{}", Key::SshKey.missing())]
     NoKey,
-    /// What is stored as the key is none, or needs a passphrase.
+    /// The stored value is not a private key, or needs a passphrase.
     #[error("the key for SSH hosts cannot be read: {why}")]
     BadKey {
-        /// What reading it said.
+        /// The parser's message.
         why: String,
     },
-    /// The settings name hosts that cannot be used.
+    /// The settings name unusable hosts.
     #[error("{what}")]
     Settings {
         /// Which, and why.
         what: String,
     },
-    /// The host did not answer, or the connection broke: whether the call had its effect is unknown unless `unsent`.
+    /// The host did not answer, or the connection broke: unless `unsent`, it is unknown whether the call had its
+    /// effect.
     #[error("the SSH host {host} cannot be reached: {what}")]
     Unreachable {
         /// The host's name.
         host: String,
-        /// What was seen.
+        /// The observed error.
         what: String,
-        /// Nothing was asked of it.
+        /// Nothing was sent to it.
         unsent: bool,
     },
-    /// Another key than the pinned one: nothing was sent.
+    /// The host showed another key than the pinned one: nothing was sent.
     #[error("the SSH host {host} showed another host key than the pinned one: {shown}")]
     HostKeyChanged {
         /// The host's name.
         host: String,
-        /// Fingerprint of the key that it showed, or what it showed in place of one.
+        /// Fingerprint of the shown key, or a description if it showed none.
         shown: String,
     },
-    /// The host does not take our key for this user.
+    /// The host does not accept our key for this user.
     #[error("the SSH host {host} refused the key for the user {user}")]
     KeyRefused {
         /// The host's name.
         host: String,
-        /// Who was to be logged in.
+        /// The user to log in.
         user: String,
     },
-    /// It lacks what the set-up makes.
+    /// The host lacks something that the set-up script creates.
     #[error("the SSH host {host} is not set up: {what}")]
     NotSetUp {
         /// The host's name.
@@ -60,10 +61,10 @@ pub enum SshError {
     /// No host has room.
     #[error("every SSH host is full: {hosts}")]
     Full {
-        /// Each with what it holds.
+        /// Each host with its number of sandboxes.
         hosts: String,
     },
-    /// A slot that is free by the registry holds what is none of ours: it is left alone.
+    /// A slot that is free in the registry holds files that are not ours: it is left alone.
     #[error(
         "the directory of the user {user} on the SSH host {host} holds what no sandbox of Bobbin's has left"
     )]
@@ -73,7 +74,7 @@ pub enum SshError {
         /// The slot's user.
         user: String,
     },
-    /// Another stack made it.
+    /// Another stack created it.
     #[error("the sandbox {name} on the SSH host {host} was made by another stack")]
     Foreign {
         /// The host's name.
@@ -87,42 +88,42 @@ pub enum SshError {
     /// It is stopped.
     #[error("the sandbox is not running")]
     NotRunning,
-    /// The directory of a sandbox is not there any more.
+    /// The directory of a sandbox no longer exists.
     #[error("the directory of the sandbox is gone from the SSH host {host}")]
     DirectoryGone {
         /// The host's name.
         host: String,
     },
-    /// Something is asked for that there is none of here: a path that leads out of the sandbox's directory, a port that is
-    /// not the agent's, a snapshot.
+    /// A request for something that does not exist here: a path outside the sandbox's directory, a port that is not the
+    /// agent's, a snapshot.
     #[error("{what}")]
     Invalid {
-        /// What, and what is allowed.
+        /// What was requested, and what is allowed.
         what: String,
     },
-    /// The script ran over its time and was ended.
+    /// The script exceeded its time and was killed.
     #[error("the command ran over its time")]
     CommandTimeout,
-    /// More than is taken.
+    /// Larger than allowed.
     #[error("the SSH host {host} sent more than {bytes_max} bytes")]
     TooLarge {
         /// The host's name.
         host: String,
-        /// The bytes that are read at the most.
+        /// The limit in bytes.
         bytes_max: usize,
     },
-    /// Somebody else holds the host's registry, or ended processes come back.
+    /// Another process holds the host's registry, or killed processes come back.
     #[error("not now: {what}")]
     Busy {
-        /// What is under way.
+        /// The operation in progress.
         what: String,
     },
-    /// A step on the host failed: a full disk, most of the time.
+    /// A step on the host failed, usually because of a full disk.
     #[error("the SSH host {host} failed: {what}")]
     Failed {
         /// The host's name.
         host: String,
-        /// What it said.
+        /// The host's message.
         what: String,
     },
 }
@@ -185,7 +186,7 @@ impl SshError {
         }
     }
 
-    /// Whether nothing of the call can have had an effect.
+    /// Whether the call certainly had no effect.
     pub(super) const fn is_unsent(&self) -> bool {
         matches!(self, Self::Unreachable { unsent: true, .. })
     }
@@ -198,7 +199,7 @@ impl From<SshError> for ProviderError {
 }
 
 impl From<InSandbox<SshError>> for ProviderError {
-    /// Silence is the sandbox's there, not every host's.
+    /// There, a missing answer is the sandbox's problem, not every host's.
     fn from(InSandbox(error): InSandbox<SshError>) -> Self {
         let seen = error.to_string();
         let failure = match error {

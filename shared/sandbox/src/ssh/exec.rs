@@ -17,35 +17,35 @@ use super::slot::{ROOT, Slot};
 use crate::provider::{InSandbox, Output, Sandbox};
 
 const SLOT_SCRIPT: &str = include_str!("scripts/slot.sh");
-/// Exit status of `timeout` when it had to end a command, and when it had to kill it.
+/// Exit status of `timeout` after terminating a command, and after killing it.
 const TIMED_OUT: [u32; 2] = [124, 137];
-/// What a command prints that does not start because its sandbox is stopped, and that status.
+/// Exit status and message of a command that does not start because its sandbox is stopped.
 const NOT_RUNNING: (u32, &str) = (97, "bobbin: the sandbox is not running\n");
-/// Exit status of a look for a file or folder that is not there.
+/// Exit status for a missing file or folder.
 const NO_FILE: u32 = 66;
 
-/// What was done in a sandbox, or why it was not.
+/// Result of a call into a sandbox.
 type SlotResult<T> = Result<T, InSandbox<SshError>>;
 
-/// What is done to a slot.
+/// Operation on a slot.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum SlotVerb<'a> {
-    /// Makes the sandbox's directory.
+    /// Creates the sandbox's directory.
     Prepare,
-    /// Lets commands start in it.
+    /// Allows commands to start in it.
     Wake,
-    /// Lets none start any more, asks what runs to end, and tells of what still runs.
+    /// Prevents commands from starting, asks running ones to end, and lists those that still run.
     Halt,
-    /// Ends whatever runs.
+    /// Kills every process.
     Kill,
-    /// Tells which of these still run.
+    /// Lists which of these processes still run.
     Left(&'a str),
-    /// Removes what the slot's user has left.
+    /// Removes everything that the slot's user has left.
     Wipe,
 }
 
 impl SshSandboxes {
-    /// Does it, whatever comes of it.
+    /// Runs the operation and returns its result, successful or not.
     pub(super) async fn slot(&self, slot: &Slot, verb: SlotVerb<'_>) -> Result<Ran, SshError> {
         let (word, before) = match verb {
             SlotVerb::Prepare => ("prepare", ""),
@@ -79,7 +79,7 @@ impl SshSandboxes {
         self.hosts.run((slot.host, &user), command, input, bounds).await
     }
 
-    /// A sandbox that was found a moment ago, for commands and files.
+    /// Access to a recently found sandbox, for commands and files.
     pub(super) fn inside(&self, found: &Sandbox) -> SlotResult<Inside<'_>> {
         if found.state != SandboxState::Running {
             return Err(SshError::NotRunning.into());
@@ -97,15 +97,15 @@ impl SshSandboxes {
     }
 }
 
-/// A sandbox that runs.
+/// A running sandbox.
 pub(super) struct Inside<'a> {
     sandboxes: &'a SshSandboxes,
     slot: Slot,
 }
 
 impl Inside<'_> {
-    /// Runs a script in the sandbox. Nothing of it or its environment is on a command line, which every user of the host
-    /// can read.
+    /// Runs a script in the sandbox. Neither the script nor its environment is on a command line, which every user of
+    /// the host can read.
     pub(super) async fn exec(
         &self,
         script: &str,
@@ -138,7 +138,7 @@ impl Inside<'_> {
         let text = String::from_utf8_lossy(&ran.out).into_owned();
         let is_over = began.elapsed().as_secs() >= seconds;
         match ran.code {
-            // Where it has to kill, it goes along with what it kills.
+            // If `timeout` has to kill, it dies together with the processes that it kills.
             None if is_over => Err(SshError::CommandTimeout.into()),
             Some(code) if TIMED_OUT.contains(&code) && is_over => {
                 Err(SshError::CommandTimeout.into())
@@ -184,7 +184,7 @@ impl Inside<'_> {
         self.done(ran)
     }
 
-    /// The files of a folder with their bytes.
+    /// The files of a folder with their sizes in bytes.
     pub(super) async fn list_files(&self, path: &str) -> SlotResult<BTreeMap<String, u64>> {
         let slot = &self.slot;
         inside(path)?;
@@ -220,7 +220,7 @@ fn directory(slot: &Slot) -> String {
     format!("{ROOT}/{}/disk/{}", slot.number, slot.name)
 }
 
-/// Lines that go into it, or say that it is stopped or gone.
+/// Script lines that enter it, or report that it is stopped or gone.
 fn enter(slot: &Slot) -> String {
     let directory = directory(slot);
     let (status, words) = (NOT_RUNNING.0, NOT_RUNNING.1.trim());
@@ -231,7 +231,7 @@ fn enter(slot: &Slot) -> String {
     )
 }
 
-/// Whether a path stays below the directory that it is relative to.
+/// Checks that a path stays below the directory that it is relative to.
 fn inside(path: &str) -> Result<(), SshError> {
     let leaves = path.is_empty()
         || path.starts_with('/')

@@ -1,9 +1,9 @@
-//! The way of HTTP to an agent: a listener on this program's loopback for each sandbox, and a channel for each connection.
+//! HTTP access to an agent: a listener on this program's loopback for each sandbox, and a channel for each connection.
 //!
-//! An HTTP client takes no stream of somebody else's, and one that did would have to be chosen by whoever talks to an agent.
-//! A listener is an address like any provider's, costs a copy in memory, and outlives the connection to the host: the next
-//! request makes that anew. It is open to whoever runs on this machine, as the agent's port is on its host: the agent's
-//! password is the lock.
+//! An HTTP client cannot use an existing stream, and one that could would have to be chosen by every caller that talks
+//! to an agent. A listener is an address like any provider's, costs a copy in memory, and outlives the connection to
+//! the host: the next request opens a new one. Every process on this machine can connect to it, as to the agent's port
+//! on its host: the agent's password is the protection.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,7 +25,7 @@ use super::hosts::Hosts;
 use super::listener::is_answered_by;
 use super::slot::{ROOT, Slot};
 
-/// The listeners that there are, by sandbox.
+/// The open listeners, by sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Forwards {
     open: Mutex<HashMap<Slot, Forward>>,
@@ -45,10 +45,10 @@ impl Drop for Forward {
 }
 
 impl Forwards {
-    /// The port of this machine that leads to the agent of this sandbox.
+    /// The local port that leads to the agent of this sandbox.
     ///
     /// # Errors
-    /// [`SshError::Busy`] when this machine gives no port.
+    /// [`SshError::Busy`] if this machine has no free port.
     pub(super) async fn port(
         &self,
         hosts: &Arc<Hosts>,
@@ -68,7 +68,7 @@ impl Forwards {
         let task = tokio::spawn(serve(listener, far));
         let forward = Forward { port, used: Instant::now(), task };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
-        // Somebody else may have made one meanwhile.
+        // Another task may have opened one meanwhile.
         if let Some(known) = open.get(slot) {
             return Ok(known.port);
         }
@@ -120,7 +120,7 @@ async fn serve(listener: TcpListener, far: Arc<Far>) {
             let life = Duration::from_millis(STREAM_MS_MAX);
             match timeout(life, far.carry(near)).await {
                 Ok(Ok(())) | Err(_) => {}
-                // Whoever sent a request sees its connection close.
+                // The client sees its connection close.
                 Ok(Err(error)) => {
                     tracing::info!(event = "ssh.stream", error = %error, "a connection to an agent on an SSH host came to nothing");
                 }
@@ -132,11 +132,11 @@ async fn serve(listener: TcpListener, far: Arc<Far>) {
 
 impl Far {
     async fn carry(&self, mut near: TcpStream) -> Result<(), SshError> {
-        // Held to the end: a stream ends with its connection.
+        // Held until the end: a stream ends with its connection.
         let (_connection, mut stream) = self.stream().await?;
         self.check().await?;
         let _ = near.set_nodelay(true);
-        // An end that breaks off ends both.
+        // If either end breaks off, both end.
         let _ = copy_bidirectional(&mut near, &mut stream).await;
         Ok(())
     }
@@ -156,7 +156,8 @@ impl Far {
         }
     }
 
-    /// Whether it is this sandbox's own process that answers: the stream stands, so that its far end is in the list.
+    /// Checks that this sandbox's own process answers. The stream is already established, so its far end is in the
+    /// list.
     async fn check(&self) -> Result<(), SshError> {
         let Slot { host, number, name, .. } = &self.slot;
         let disk = format!("{ROOT}/{number}/disk");

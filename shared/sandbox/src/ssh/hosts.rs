@@ -1,4 +1,4 @@
-//! The hosts with the connections that stand to them: one a user, made when it is needed.
+//! The hosts with their open connections: one per user, opened on demand.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,7 +12,7 @@ use super::connection::{Connection, Ran};
 use super::error::SshError;
 use super::settings::{SshHost, checked};
 
-/// A place for one connection; who finds it empty makes it while others wait.
+/// A place for one connection; the task that finds it empty connects while others wait.
 type SharedConnection = Arc<tokio::sync::Mutex<Option<Arc<Connection>>>>;
 
 /// The hosts of a stack.
@@ -29,7 +29,7 @@ impl std::fmt::Debug for Hosts {
 }
 
 impl Hosts {
-    /// With this private key; without one every call says that it is missing.
+    /// Uses this private key; without one every call reports that it is missing.
     ///
     /// # Errors
     /// [`SshError::Settings`].
@@ -38,12 +38,13 @@ impl Hosts {
         Ok(Self { hosts, key: read_key(private_key), places: Mutex::default() })
     }
 
-    /// All of them, in their order.
+    /// All hosts, in the order of the settings.
     pub(super) fn all(&self) -> &[SshHost] {
         &self.hosts
     }
 
-    /// Runs a command as a user of a host. A connection that turns out to be broken before anything was asked is made anew.
+    /// Runs a command as a user of a host. If the connection turns out to be broken before anything was sent, a new one
+    /// is opened.
     ///
     /// # Errors
     /// [`SshError`].
@@ -85,7 +86,7 @@ impl Hosts {
         Ok(opened)
     }
 
-    /// Makes the next call to this user of a host connect anew.
+    /// Drops a connection, so that the next call to this user of a host connects anew.
     pub(super) async fn forget(&self, host: usize, user: &str, broken: &Arc<Connection>) {
         let place = self.place(host, user);
         let mut place = place.lock().await;
@@ -98,7 +99,7 @@ impl Hosts {
         let mut places = self.places.lock().unwrap_or_else(PoisonError::into_inner);
         let key = (host, user.to_owned());
         if !places.contains_key(&key) && places.len() >= CONNECTIONS_MAX {
-            // Those that somebody waits for or works with are held by them and live on.
+            // Connections that are awaited or in use are held by their users and live on.
             places.retain(|_, place| Arc::strong_count(place) > 1);
         }
         Arc::clone(places.entry(key).or_default())
@@ -115,7 +116,7 @@ fn read_key(private_key: &str) -> Result<Arc<PrivateKey>, SshError> {
     Ok(Arc::new(key))
 }
 
-/// A key of several lines, which may have been entered where only one can be: as base64 of the whole file.
+/// A key has several lines; where only one line could be entered, it may be stored as base64 of the whole file.
 fn in_lines(private_key: &str) -> String {
     let whole = private_key.trim();
     let decoded = base64::engine::general_purpose::STANDARD.decode(whole).ok();

@@ -1,6 +1,6 @@
-//! Creating, starting, stopping and deleting: look at the hosts, write what is to be, do it, write that it is so.
+//! Create, start, stop and delete: read the hosts' registries, write the intended stage, do it, write that it is done.
 //!
-//! What a look finds half done it finishes, so that a lost answer is repaired by asking again.
+//! A read that finds an unfinished step completes it, so that a lost answer is repaired by a repeat.
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -20,7 +20,7 @@ use super::slot::Slot;
 use crate::labels::{LABEL_STACK_ID, labels};
 use crate::provider::Sandbox;
 
-/// What every host has, or why it does not say.
+/// The inventory of every host, or why it could not be read.
 pub(super) struct Everywhere(pub(super) Vec<Result<Inventory, SshError>>);
 
 impl Everywhere {
@@ -30,8 +30,8 @@ impl Everywhere {
         known.flat_map(|(at, seen)| seen.entries.iter().map(move |entry| (at, seen, entry)))
     }
 
-    /// The sandbox of this name. Of two, the one that was made because the other's host could not be asked: nobody has
-    /// worked in the other.
+    /// The sandbox with this name. If there are two, the one that was created because the other's host could not be
+    /// reached: nobody has worked in the other.
     fn find(&self, name: &str, hosts: &[&str]) -> Option<(usize, &Inventory, &Entry)> {
         let named = || self.entries().filter(|(_, _, entry)| entry.name == name);
         named()
@@ -47,12 +47,12 @@ impl Everywhere {
         })
     }
 
-    /// Why it is not known that there is no such sandbox: a host did not say what it has.
+    /// Why the sandbox may exist although it was not found: a host could not be read.
     pub(super) fn doubt(&self) -> Option<SshError> {
         let error = self.0.iter().find_map(|seen| seen.as_ref().err())?;
         let somebody_answers = self.0.iter().any(Result::is_ok);
         Some(match error {
-            // The others go on working, so this is no outage of all.
+            // The other hosts continue to work, so this is no outage of all.
             SshError::Unreachable { .. } if somebody_answers => {
                 SshError::Busy { what: format!("{error}, and no other host has the sandbox") }
             }
@@ -62,7 +62,7 @@ impl Everywhere {
 }
 
 impl SshSandboxes {
-    /// Makes it where there is most room, or finds it.
+    /// Creates the sandbox on the host with most room, or finds it.
     pub(super) async fn made(&self, key: &SandboxKey, generation: u32) -> Result<Stage, SshError> {
         let stack = self.settings.stack();
         let name = sandbox_name(stack.name, key, generation);
@@ -81,7 +81,7 @@ impl SshSandboxes {
                 }
                 None => self.claim(&seen, &name, &labels, &unclean).await?,
             };
-            // Something that was in the way is gone: look again.
+            // A sandbox in the way is gone: try again.
             let Some((slot, stage)) = claimed else {
                 continue;
             };
@@ -98,7 +98,7 @@ impl SshSandboxes {
                 ) => error,
                 Err(error) => return Err(error),
             };
-            // Nothing of ours is there yet: the slot is left as it was.
+            // Nothing of ours is there yet: the slot is left unchanged.
             let release = Ask::Release { name: &name, from: Stage::Preparing };
             self.hosts.registry(slot.host, &release).await?;
             match error {
@@ -114,7 +114,8 @@ impl SshSandboxes {
         })
     }
 
-    /// A slot of the host with most room. None: there was no room until a sandbox that was on its way out is gone.
+    /// Claims a slot on the host with most room. `None`: there was no room until a sandbox that was being deleted was
+    /// gone.
     async fn claim(
         &self,
         seen: &Everywhere,
@@ -132,7 +133,7 @@ impl SshSandboxes {
         let answering =
             answering.filter_map(|(at, seen)| Some((at, room(at, seen.as_ref().ok()?))));
         let mut roomy: Vec<(usize, u16)> = answering.filter(|(_, room)| *room > 0).collect();
-        // Of as much room, the first in the settings.
+        // With equal room, the first in the settings.
         roomy.sort_by_key(|(_, room)| std::cmp::Reverse(*room));
         for (host, _) in roomy {
             let without: Vec<u16> = (unclean.iter())
@@ -147,7 +148,7 @@ impl SshSandboxes {
                         entry.map(|entry| (self.slot_of(host, &inventory, entry), entry.stage))
                     );
                 }
-                // Somebody else was faster.
+                // Another worker was faster.
                 Err(SshError::Full { .. }) => {}
                 Err(error) => return Err(error),
             }
@@ -186,7 +187,7 @@ impl SshSandboxes {
         self.finish_delete(slot).await
     }
 
-    /// Finishes what was left half done.
+    /// Completes an unfinished step.
     pub(super) async fn settle(&self, slot: &Slot, stage: Stage) -> Result<Stage, SshError> {
         match stage {
             Stage::Running | Stage::Stopped => Ok(stage),
@@ -218,8 +219,8 @@ impl SshSandboxes {
         Ok(Stage::Destroying)
     }
 
-    /// Ends every process of the slot's user. The kernel ends them all at once, and with them the login that asks for it:
-    /// what was seen before is looked for afterwards.
+    /// Kills every process of the slot's user. The kernel kills them all at once, including the login that runs the
+    /// command: the processes seen before are looked up afterwards.
     async fn end_processes(&self, slot: &Slot) -> Result<(), SshError> {
         for _ in 0..KILLS_MAX {
             let before = self.on_slot(slot, SlotVerb::Halt).await?;
@@ -241,7 +242,7 @@ impl SshSandboxes {
         })
     }
 
-    /// Does it, or says why not; what it printed.
+    /// Runs the operation and returns its output, or why it failed.
     pub(super) async fn on_slot(
         &self,
         slot: &Slot,
@@ -258,7 +259,8 @@ impl SshSandboxes {
         }
     }
 
-    /// Writes the next stage, on condition of the present one. In whatever other one it is, somebody else went on with it.
+    /// Writes the next stage, on condition of the present one. In any other stage, another worker has continued with
+    /// it.
     pub(super) async fn moved(
         &self,
         slot: &Slot,
@@ -275,7 +277,7 @@ impl SshSandboxes {
         }
     }
 
-    /// Where the sandbox of this name is, whoever's.
+    /// The place of the sandbox with this name, regardless of its stack.
     pub(super) async fn locate(&self, name: &str) -> Result<(Slot, Entry), SshError> {
         if let Some(host) = self.guess(name)
             && let Ok(seen) = self.hosts.registry(host, &Ask::Look).await
@@ -292,7 +294,7 @@ impl SshSandboxes {
         Ok((slot, entry.clone()))
     }
 
-    /// The same, where it is ours: another stack's is left alone. None: there is none.
+    /// Like [`Self::locate`], but only for our own: another stack's is left alone. `None`: it does not exist.
     pub(super) async fn locate_ours(&self, name: &str) -> Result<Option<(Slot, Entry)>, SshError> {
         match self.locate(name).await {
             Ok((slot, entry)) if self.is_ours(&entry) => Ok(Some((slot, entry))),
@@ -308,7 +310,7 @@ impl SshSandboxes {
         Everywhere(join_all(asked).await)
     }
 
-    /// As a provider tells of it.
+    /// The sandbox in the provider's form.
     pub(super) fn told(&self, slot: &Slot, entry: &Entry) -> Sandbox {
         let host = self.host_name(slot.host);
         entry.sandbox(format!("{host}/{}/{}", slot.number, slot.port))
@@ -354,7 +356,7 @@ pub(super) fn carries(entry: &Entry, labels: &BTreeMap<String, String>) -> bool 
     wanted.all(|(name, value)| entry.labels.get(name) == Some(value))
 }
 
-/// A call of the life cycle ends in time, because nothing can take back one that comes late.
+/// Bounds the time of a lifecycle call, because a late one cannot be taken back.
 pub(super) async fn bounded<T>(
     call: impl Future<Output = Result<T, SshError>>,
 ) -> Result<T, SshError> {

@@ -1,12 +1,12 @@
-//! Who listens on a port of a host's loopback, by the kernel's own list.
+//! Which user owns a port of a host's loopback, by the kernel's own list.
 //!
-//! Users of one host share its loopback: while a sandbox's agent is down, another sandbox's process could listen in its place
-//! and be told its password. So before a byte is sent through a new connection, every socket at its far end has to belong to
-//! the slot's user, in whatever state it is: one that has said its last word still reads. The connection stands before the
-//! list is read, so whoever holds it is in the list.
-//! The list is `/proc/net/tcp` and `/proc/net/tcp6` (Linux, `Documentation/networking/proc_net_tcp.rst`).
+//! Users of one host share its loopback: while a sandbox's agent is down, another sandbox's process could listen in its
+//! place and receive its password. So before a byte is sent through a new connection, every socket at its far end must
+//! belong to the slot's user, in any state: even a socket that has finished sending still reads. The connection is
+//! established before the list is read, so its holder is in the list. The list is `/proc/net/tcp` and `/proc/net/tcp6`
+//! (Linux, `Documentation/networking/proc_net_tcp.rst`).
 
-/// The state of a socket that listens, in that list.
+/// The state of a listening socket in that list.
 const LISTEN: &str = "0A";
 
 /// Whether a process of this user, and of no other, answers at this port of 127.0.0.1.
@@ -15,24 +15,24 @@ pub(super) fn is_answered_by(list: &str, port: u16, user: u32) -> bool {
     owners.peek().is_some() && owners.all(|owner| owner == user)
 }
 
-/// Whose socket a line tells of, where it is one that answers at the port.
+/// Owner of the socket in this line, if it is one that answers at the port.
 fn owner(line: &str, port: u16) -> Option<u32> {
     let mut fields = line.split_whitespace();
     // The number of the line, then both addresses.
     let (address, at) = fields.nth(1)?.split_once(':')?;
     let state = fields.nth(1)?;
-    // Queues, timer and retransmissions lie between.
+    // Queues, timer and retransmissions come between.
     let user = fields.nth(3)?.parse().ok()?;
     let inode = fields.nth(1)?;
     if u16::from_str_radix(at, 16).ok()? != port {
         return None;
     }
-    // One without an inode is held by no process: it was not accepted yet, or is closed.
+    // A socket without an inode is held by no process: it was not accepted yet, or is closed.
     let is_held = state == LISTEN || inode != "0";
     (is_held && (is_loopback(address) || is_any(address))).then_some(user)
 }
 
-/// 127.0.0.1, by itself or wrapped in IPv6, as machines of either byte order write it.
+/// 127.0.0.1, by itself or mapped into IPv6, as machines of either byte order write it.
 fn is_loopback(address: &str) -> bool {
     matches!(
         address,
@@ -74,7 +74,7 @@ mod tests {
         let elsewhere = line("0100007F:520A", LISTEN, 8, 906);
         let of_another_address = line("0200A8C0:5209", ESTABLISHED, 8, 907);
         let closing = line("0100007F:5209", "06", 0, 0);
-        // Closed by its process, though the far end has not said its last word.
+        // Closed by its process, though the far end has not finished sending.
         let orphan = line("0100007F:5209", "05", 0, 0);
         let theirs_without_inode = line("0100007F:5209", LISTEN, 8, 0);
         for (lines, answers) in [
@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn foreign_sockets_always_count() {
         let ours = line("0100007F:5209", LISTEN, 7, 900);
-        // FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, and whatever a kernel adds.
+        // FIN_WAIT1, FIN_WAIT2, CLOSE_WAIT, LAST_ACK, CLOSING, and states that a kernel may add.
         for state in ["01", "02", "03", "04", "05", "08", "09", "0B", "0C", "0D"] {
             for address in
                 ["0100007F:5209", "00000000:5209", "0000000000000000FFFF00000100007F:5209"]

@@ -1,18 +1,18 @@
-//! Sandboxes on hosts of one's own, over SSH.
+//! Sandboxes on self-managed hosts, over SSH.
 //!
-//! A host is set up once by a script that a person reads and runs ([`setup_script`]). It then has a control user, who owns
-//! the registry of its sandboxes, and so many slots: a user, a directory and a port of loopback each. A sandbox is a slot for
-//! as long as it lives, so that what keeps sandboxes apart is what keeps users apart: the kernel. What a sandbox is (name,
-//! labels, state) stands in the registry, which no sandbox can write; what it holds lies in its slot's directory; what it
-//! runs is what its user runs, so that a stop is the end of every process of that user.
+//! A host is set up once by a script that a person reads and runs ([`setup_script`]). It then has a control user, who
+//! owns the registry of its sandboxes, and a number of slots: a user, a directory and a loopback port each. A sandbox
+//! occupies a slot for its whole life, so sandboxes are separated as users are: by the kernel. Its description (name,
+//! labels, state) is in the registry, which no sandbox can write; its files are in its slot's directory; its processes
+//! are those of its user, so a stop ends every process of that user.
 //!
-//! The agent listens on the host's loopback and is reached through `direct-tcpip` channels of the slot's own login, behind a
-//! listener on this program's loopback ([`forward`]): HTTP clients need to know nothing of SSH.
+//! The agent listens on the host's loopback and is reached through `direct-tcpip` channels of the slot's own login,
+//! behind a listener on this program's loopback ([`forward`]): HTTP clients need to know nothing of SSH.
 //!
-//! Promised: a host shows the key that is pinned or is not spoken to; a name that is taken is adopted, whichever host has
-//! it; every change is on the registry before it is made on the slot, and whoever looks finishes what was left half done.
-//! Deliberately absent: snapshots, secrets kept outside of sandboxes, and limits on memory and CPU but those that the
-//! host's systemd sets for a user.
+//! Promised: no connection to a host that does not show the pinned key. A taken name is adopted, whichever host has it.
+//! Every change is written to the registry before it is made on the slot, and the next reader completes an unfinished
+//! step. Deliberately absent: snapshots, secrets kept outside sandboxes, and limits on memory and CPU except those that
+//! the host's systemd sets for a user.
 
 mod bounds;
 mod connection;

@@ -1,8 +1,7 @@
-//! The registry of a host: which sandboxes it has, by the control user's own directory, which no sandbox can write.
+//! The registry of a host: its sandboxes, in the control user's own directory, which no sandbox can write.
 //!
-//! A sandbox is one file, `<slot>.<name>.<state>`, with its labels as JSON. A change of state is a change of that name:
-//! whole or not at all. Every look and every change is made under one lock, so that a file on its way to another name is
-//! never missed.
+//! A sandbox is one file, `<slot>.<name>.<state>`, with its labels as JSON. A change of state is a rename, which is
+//! atomic. Every read and every change is made under one lock, so that a file that is being renamed is never missed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -31,19 +30,18 @@ pub(super) const UNCLEAN: u32 = 92;
 /// See [`LOCKED`].
 pub(super) const NO_DIRECTORY: u32 = 94;
 
-/// Where a sandbox is in its life, as its host's registry has it. What stands there is on its way, and is finished by
-/// whoever looks.
+/// Life-cycle stage of a sandbox in its host's registry. Transitional stages are completed by the next reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Stage {
     /// Its slot is taken and its directory is being made.
     Preparing,
-    /// Programs may run in it.
+    /// Processes may run in it.
     Running,
-    /// Its processes are being ended.
+    /// Its processes are being killed.
     Stopping,
     /// Its processes have ended; the directory is kept.
     Stopped,
-    /// Its processes and its directory are being ended.
+    /// Its processes are being killed and its directory deleted.
     Destroying,
 }
 
@@ -51,7 +49,7 @@ impl Stage {
     const ALL: [Self; 5] =
         [Self::Preparing, Self::Running, Self::Stopping, Self::Stopped, Self::Destroying];
 
-    /// The word that ends the file's name.
+    /// Suffix of the file's name.
     pub(super) const fn word(self) -> &'static str {
         match self {
             Self::Preparing => "preparing",
@@ -62,7 +60,7 @@ impl Stage {
         }
     }
 
-    /// What it is for us.
+    /// The sandbox state that the stage means.
     pub(super) const fn state(self) -> SandboxState {
         match self {
             Self::Preparing => SandboxState::Provisioning,
@@ -74,7 +72,7 @@ impl Stage {
     }
 }
 
-/// What a sandbox's file holds.
+/// Content of a sandbox's file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 struct Written {
     created_s: u64,
@@ -90,18 +88,18 @@ pub(super) struct Entry {
     pub slot: u16,
     /// Its name.
     pub name: String,
-    /// Where it is in its life.
+    /// Its life-cycle stage.
     pub stage: Stage,
-    /// Seconds since 1970 by the host's clock.
+    /// Creation time in seconds since 1970, by the host's clock.
     pub created_s: u64,
-    /// Hosts that could not be asked when it was made: one of its name there was never worked in.
+    /// Hosts that could not be reached when it was created: nobody has worked in a sandbox with its name there.
     pub instead_of: Vec<String>,
-    /// Whose it is.
+    /// Its labels.
     pub labels: BTreeMap<String, String>,
 }
 
 impl Entry {
-    /// As a provider tells of it.
+    /// The sandbox in the provider's form.
     pub(super) fn sandbox(&self, exec_base: String) -> Sandbox {
         Sandbox {
             id: self.name.clone(),
@@ -116,12 +114,12 @@ impl Entry {
     }
 }
 
-/// What a host has.
+/// State of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Inventory {
-    /// Slots that it was set up with.
+    /// Number of slots from its set-up.
     pub slots: u16,
-    /// The port of slot 0, which there is none of; each further slot has the next.
+    /// Base port; slot n listens on base + n (n ≥ 1).
     pub first_port: u16,
     /// Its sandboxes.
     pub entries: Vec<Entry>,
@@ -133,13 +131,13 @@ impl Inventory {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// Sandboxes that may still be made on it, of so many that it may have.
+    /// How many more sandboxes may be created on it, if it may have `sandboxes`.
     pub(super) fn room(&self, sandboxes: u16) -> u16 {
         let bound = sandboxes.min(self.slots);
         bound.saturating_sub(u16::try_from(self.entries.len()).unwrap_or(u16::MAX))
     }
 
-    /// Reads what the registry's script prints. What is no file of ours is passed over.
+    /// Parses the output of the registry's script. Files that are not ours are ignored.
     fn read(printed: &str) -> Option<Self> {
         let mut lines = printed.lines();
         let mut head = lines.next()?.strip_prefix("host\t")?.split('\t');
@@ -165,20 +163,20 @@ fn entry(line: &str) -> Option<Entry> {
     })
 }
 
-/// What is asked of a registry; each answers with what there is afterwards.
+/// A request to a registry; each returns the state afterwards.
 pub(super) enum Ask<'a> {
-    /// Nothing but that.
+    /// Only reads.
     Look,
-    /// A slot for this name, unless it has one: `without` those slots.
+    /// Claims a slot for this name, unless it has one; never one of `without`.
     Claim {
         name: &'a str,
         labels: &'a BTreeMap<String, String>,
         instead_of: &'a [&'a str],
         without: &'a [u16],
     },
-    /// Another stage, if it is in one of these.
+    /// Moves to another stage, if it is in one of these.
     Move { name: &'a str, from: &'a [Stage], to: Stage },
-    /// That the slot is free again, if it is in this stage.
+    /// Releases the slot, if it is in this stage.
     Release { name: &'a str, from: Stage },
 }
 
@@ -218,13 +216,13 @@ fn json(value: &impl Serialize) -> String {
     serde_json::to_string(value).unwrap_or_default()
 }
 
-/// A text as one word of a shell.
+/// A text quoted as one shell word.
 pub(super) fn quoted(text: &str) -> String {
     format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 impl Hosts {
-    /// Asks a host's registry, as its control user.
+    /// Sends a request to a host's registry, as its control user.
     ///
     /// # Errors
     /// [`SshError`]; [`SshError::Full`] for a claim without room.
@@ -251,7 +249,7 @@ impl Hosts {
     }
 }
 
-/// What a script's failure means, as far as they share it.
+/// The meaning of a script's failure, for the exit statuses that all scripts share.
 pub(super) fn failed(host: &str, ran: &Ran) -> SshError {
     let host = host.to_owned();
     match ran.code {
@@ -295,7 +293,7 @@ mod tests {
         );
         assert_eq!((only.slot, sandbox.said.as_str()), (3, "running"));
         assert_eq!(only.instead_of, ["two"]);
-        // Both bounds count, the host's and the setting's.
+        // Both limits apply, the host's and the setting's.
         assert_eq!((read.room(2), read.room(100)), (1, 7));
         assert_eq!(Inventory::read("hello\n"), None);
     }

@@ -25,7 +25,7 @@ use super::slot::Slot;
 use crate::labels::{stack_label, tenant_labels};
 use crate::provider::{Deletion, Facts, Output, Provider, ProviderResult, Sandbox, SandboxSpec};
 
-/// Where agents are reached: on this program's own loopback, by its listeners.
+/// Base address of agents: this program's own loopback, by its listeners.
 const BASE: &str = "http://127.0.0.1";
 
 /// The sandboxes of a stack on SSH hosts.
@@ -33,13 +33,13 @@ const BASE: &str = "http://127.0.0.1";
 pub struct SshSandboxes {
     pub(super) settings: SshSettings,
     pub(super) hosts: Arc<Hosts>,
-    /// Which host had a sandbox when it was last looked for: a first guess, and nothing more.
+    /// The host on which each sandbox was last seen: only a first guess.
     pub(super) last_seen: Mutex<HashMap<String, usize>>,
     pub(super) forwards: Forwards,
 }
 
 impl SshSandboxes {
-    /// With this private key; without one every call says that it is missing.
+    /// Uses this private key; without one every call reports that it is missing.
     ///
     /// # Errors
     /// [`SshError::Settings`] when the hosts cannot be used.
@@ -56,7 +56,7 @@ impl SshSandboxes {
         &self.hosts.all()[host].name
     }
 
-    /// The user that a slot is.
+    /// The slot's user.
     pub(super) fn user(&self, slot: &Slot) -> String {
         format!("{}-{}", self.hosts.all()[slot.host].user, slot.number)
     }
@@ -79,7 +79,7 @@ impl Provider for SshSandboxes {
             snapshot_ends_run: false,
             life_ms_max: None,
             secrets: Err("an SSH host keeps no secrets outside of its sandboxes"),
-            // All addresses would be open to whoever reaches the host.
+            // Listening on all addresses would open it to everyone who can reach the host.
             listens_on: Ipv4Addr::LOCALHOST,
         }
     }
@@ -102,7 +102,7 @@ impl Provider for SshSandboxes {
         Ok(bounded(self.made(key, generation)).await?.state())
     }
 
-    /// What was left half done is finished first.
+    /// An unfinished step is completed first.
     async fn observe(&self, name: &str) -> ProviderResult<Sandbox> {
         let observed = async {
             let (slot, mut entry) = self.locate_ours(name).await?.ok_or(SshError::NotFound)?;
@@ -112,7 +112,7 @@ impl Provider for SshSandboxes {
         Ok(bounded(observed).await?)
     }
 
-    /// Lets programs run in it again.
+    /// Allows processes in it again.
     async fn start(&self, name: &str) -> ProviderResult<SandboxState> {
         let started = async {
             let Some((slot, entry)) = self.locate_ours(name).await? else {
@@ -148,7 +148,7 @@ impl Provider for SshSandboxes {
         Ok(bounded(stopped).await?)
     }
 
-    /// Found or named, it is looked for: its host has to say that it is ours.
+    /// Found or named, it is looked up: its host must confirm that it is ours.
     async fn delete(&self, sandbox: Deletion<'_>) -> ProviderResult<SandboxState> {
         let name = match sandbox {
             Deletion::Named(name) => name,
@@ -163,8 +163,8 @@ impl Provider for SshSandboxes {
         Ok(bounded(deleted).await?)
     }
 
-    /// Every host has to answer: what is missing from a list counts as gone. One that was made twice because its host could
-    /// not be asked is deleted where nobody has worked in it.
+    /// Every host must answer: a sandbox missing from the list counts as gone. If a sandbox was created twice because
+    /// its host could not be reached, the one in which nobody has worked is deleted.
     async fn list(&self, tenant: Option<&Tenant>) -> ProviderResult<Vec<Sandbox>> {
         let labels = self.labels_of(tenant);
         let seen = self.everywhere().await;
@@ -196,7 +196,7 @@ impl Provider for SshSandboxes {
         Ok(listed)
     }
 
-    /// A host that does not answer is passed over, as long as another one does: its sandboxes hold nobody else up.
+    /// A host that does not answer is skipped if another one does: its sandboxes must not block others.
     async fn count(&self, tenant: &Tenant, older_than: Option<&str>) -> ProviderResult<u32> {
         let labels = self.labels_of(Some(tenant));
         let seen = self.everywhere().await;

@@ -1,4 +1,4 @@
-//! Which hosts there are, and what is believed of them.
+//! The configured hosts and their validation.
 
 use std::collections::BTreeSet;
 
@@ -8,23 +8,23 @@ use serde::Deserialize;
 use super::bounds::{HOSTS_MAX, SANDBOXES_MAX};
 use crate::labels::Stack;
 
-/// One host, as the setting `ssh_hosts` has it.
+/// One host, as in the setting `ssh_hosts`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SshHost {
-    /// What people call it: small letters, digits and dashes.
+    /// Display name: small letters, digits and dashes.
     pub name: String,
     /// Name or IP address.
     pub address: String,
     /// Port of its sshd.
     #[serde(default = "ssh_port")]
     pub port: u16,
-    /// The host key that it has to show, as `/etc/ssh/ssh_host_ed25519_key.pub` has it. Any other is refused.
+    /// The host key that it must show, as in `/etc/ssh/ssh_host_ed25519_key.pub`. Any other is refused.
     pub host_key: String,
     /// The control user; the slots' users are named after it (`<user>-1`, …).
     #[serde(default = "control_user")]
     pub user: String,
-    /// Sandboxes that this stack makes on it, as long as there are no more there, whoever's.
+    /// Once the host has this many sandboxes, those of other stacks included, this stack creates no further one on it.
     pub sandboxes: u16,
 }
 
@@ -36,25 +36,25 @@ fn control_user() -> String {
     "bobbin".to_owned()
 }
 
-/// The one port of a sandbox that is reached from outside.
+/// The one port of a sandbox that is reachable from outside.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AgentPort {
-    /// As callers name it.
+    /// The port in callers' terms.
     pub port: u16,
-    /// The variable that tells a sandbox's processes which port of the host's loopback stands for it.
+    /// The variable that tells a sandbox's processes the actual port on the host's loopback.
     pub variable: String,
 }
 
-/// What sandboxes on SSH hosts are made of.
+/// Settings for sandboxes on SSH hosts.
 #[derive(Debug, Clone)]
 pub struct SshSettings {
     /// Name of the stack: part of every sandbox's name and labels.
     pub stack: String,
-    /// The stack's own id: a label of every sandbox.
+    /// The stack's unique id: a label of every sandbox.
     pub stack_id: String,
-    /// The hosts, by [`hosts_of`].
+    /// The hosts, from [`hosts_of`].
     pub hosts: Vec<SshHost>,
-    /// Where the agent listens.
+    /// Port of the agent.
     pub agent: AgentPort,
 }
 
@@ -65,10 +65,10 @@ impl SshSettings {
 }
 
 impl SshHost {
-    /// The key that it has to show.
+    /// The pinned host key.
     ///
     /// # Errors
-    /// Where it comes from, if it is none.
+    /// Where to find it, if the setting is not a key.
     pub(super) fn pinned(&self) -> Result<PublicKey, String> {
         let read = PublicKey::from_openssh(self.host_key.trim()).ok();
         let is_spoken = |key: &PublicKey| {
@@ -82,7 +82,7 @@ impl SshHost {
         })
     }
 
-    /// What tells it from other machines, whatever it is called and wherever it is reached.
+    /// The host's identity, whatever its name and address.
     pub(super) fn identity(&self) -> String {
         let key = self.pinned();
         let key = key
@@ -112,10 +112,10 @@ impl SshHost {
     }
 }
 
-/// Reads the setting `ssh_hosts`: a JSON list of hosts.
+/// Parses the setting `ssh_hosts`: a JSON list of hosts.
 ///
 /// # Errors
-/// A sentence that names what is wrong with it.
+/// Says what is wrong with it.
 pub fn hosts_of(json: &str) -> Result<Vec<SshHost>, String> {
     let hosts: Vec<SshHost> =
         serde_json::from_str(json).map_err(|e| format!("ssh_hosts cannot be read: {e}"))?;
@@ -123,10 +123,10 @@ pub fn hosts_of(json: &str) -> Result<Vec<SshHost>, String> {
     Ok(hosts)
 }
 
-/// Whether these hosts can be used together.
+/// Checks that these hosts can be used together.
 ///
 /// # Errors
-/// A sentence that names what is wrong.
+/// Says what is wrong.
 pub(super) fn checked(hosts: &[SshHost]) -> Result<(), String> {
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
         return Err(format!("ssh_hosts has to name 1 to {HOSTS_MAX} hosts"));
@@ -143,7 +143,7 @@ pub(super) fn checked(hosts: &[SshHost]) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether it means nothing to a shell, a file system or `useradd`.
+/// Whether it has no special meaning to a shell, a file system or `useradd`.
 pub(super) fn is_word(text: &str) -> bool {
     let is_plain = |c: u8| c.is_ascii_lowercase() || c.is_ascii_digit() || c == b'-';
     text.len() <= 100

@@ -1,40 +1,40 @@
-//! The host's side: a script that a person reads and runs there.
+//! The host's set-up: a script that a person reads and runs there.
 
 use super::bounds::SANDBOXES_MAX;
 use super::registry::quoted;
 use super::settings::is_word;
 
 const SCRIPT: &str = include_str!("scripts/setup.sh");
-/// Ports below are the system's; ports from here on are given to whoever asks for any (`ip_local_port_range`).
+/// Lower ports are the system's; higher ones are ephemeral ports (`ip_local_port_range`).
 const PORTS: std::ops::Range<u16> = 1024..32768;
 
-/// What a host is set up for.
+/// Parameters of a host's set-up.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostSetup {
-    /// The public half of the key that Bobbin logs in with, as `ssh-keygen` writes it.
+    /// Public half of Bobbin's login key, as `ssh-keygen` writes it.
     pub public_key: String,
     /// The control user; the slots' users are named after it.
     pub user: String,
-    /// Sandboxes that it can have at once.
+    /// Most sandboxes at once.
     pub sandboxes: u16,
     /// The port before the first slot's.
     pub first_port: u16,
-    /// Memory of each sandbox as systemd writes it (`4G`); none: no bound.
+    /// Memory of each sandbox as systemd writes it (`4G`); `None`: unlimited.
     pub memory: Option<String>,
-    /// Processors of each sandbox in percent of one; none: no bound.
+    /// CPU of each sandbox in percent of one processor; `None`: unlimited.
     pub cpu_percent: Option<u32>,
 }
 
-/// The script, complete: it asks for nothing.
+/// The complete, non-interactive script.
 ///
 /// # Errors
-/// A sentence that names what cannot be used.
+/// Names the parameter that cannot be used.
 pub fn setup_script(setup: &HostSetup) -> Result<String, String> {
     let key = setup.public_key.trim();
     if russh::keys::PublicKey::from_openssh(key).is_err() || key.contains('\n') {
         return Err("the public key has to be one line, as in a file that ends in .pub".to_owned());
     }
-    // A name of a user has 32 characters at the most (useradd(8)), and a slot's has four more.
+    // A user name has at most 32 characters (useradd(8)), and a slot's has four more.
     if !is_word(&setup.user) || setup.user.len() > 28 {
         return Err("the user has to be small letters, digits and dashes, at most 28".to_owned());
     }

@@ -1,17 +1,17 @@
-//! Where a sandbox is on its host.
+//! A sandbox's place on its host.
 
-/// Where slots lie on a host.
+/// Parent folder of the slots on a host.
 pub(super) const ROOT: &str = "/var/lib/bobbin";
 
 /// A sandbox's place.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Slot {
-    /// The host, by its place among the settings'.
+    /// Index of the host in the settings.
     pub host: usize,
-    /// The number of the slot there.
+    /// Number of the slot.
     pub number: u16,
-    /// The port of the host's loopback that is the slot's.
+    /// The slot's port on the host's loopback.
     pub port: u16,
-    /// The sandbox.
+    /// Name of the sandbox.
     pub name: String,
 }

@@ -1,7 +1,7 @@
-//! Keys that stay outside: a network policy puts them into requests after these have left the machine.
+//! Keys that stay outside: a network policy inserts them into requests after these have left the machine.
 //!
-//! A sandbox sees what stands for a key. Where a request to one of the key's hosts carries that in a header that keys are
-//! sent in, the header's value is replaced; a request without it is left as it is. Every other host stays reachable.
+//! A sandbox sees a placeholder for a key. If a request to one of the key's hosts has the placeholder in a header for
+//! keys, the header's value is replaced; a request without it is unchanged. Every other host stays reachable.
 
 use std::collections::BTreeMap;
 
@@ -12,21 +12,21 @@ use serde_json::{Value, json};
 use crate::labels::Stack;
 use crate::provider::{HostedSecret, Placeholder};
 
-/// Hexadecimal digits of what stands for a key.
+/// Hex digits of a placeholder.
 const PLACEHOLDER_DIGITS: usize = 32;
-/// Headers in which providers of models take a key, and what stands before it there.
+/// Headers in which model vendors accept a key, and the prefix before it.
 const KEY_HEADERS: [(&str, &str); 3] =
     [("authorization", "Bearer "), ("x-api-key", ""), ("x-goog-api-key", "")];
-/// Every host that no rule is for.
+/// Every host without a rule.
 const ANYWHERE: &str = "*";
 
-/// What becomes of a sandbox's requests, in the form that Vercel takes. It holds keys: there is no `Debug`.
+/// Network policy of a sandbox, in Vercel's form. It contains keys, so there is no `Debug`.
 #[derive(Clone, Serialize)]
 pub struct NetworkPolicy {
     allow: BTreeMap<String, Vec<Value>>,
 }
 
-/// A key that this process knows, to be put into policies. It holds the key: there is no `Debug`.
+/// A key known to this process, for use in policies. It holds the key, so there is no `Debug`.
 #[derive(Clone)]
 pub(super) struct HeldSecret {
     pub(super) placeholder: String,
@@ -36,7 +36,7 @@ pub(super) struct HeldSecret {
 }
 
 impl HeldSecret {
-    /// By the name that sandboxes know it by, with what stands for it there.
+    /// The name by which sandboxes refer to it, its placeholder, and the held key.
     pub(super) fn of(stack: Stack<'_>, secret: &HostedSecret) -> (Placeholder, Self) {
         let name = secret_name(secret.owner.as_ref(), secret.variable);
         let digits = digest(&["vercel-secret", stack.id, &name]);

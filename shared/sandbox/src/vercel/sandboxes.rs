@@ -1,5 +1,5 @@
-//! Vercel as a [`Provider`]. Creating, starting, stopping and deleting: ask, and what is answered or found says what is. What
-//! is already so is an outcome.
+//! Vercel as a [`Provider`]. Create, start, stop and delete: call, then take the state from the answer or from an
+//! observation. If the sandbox is already in the wanted state, that is success.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -27,20 +27,20 @@ use crate::provider::{
 };
 use crate::snapshot::stack_prefix;
 
-/// What sandboxes at Vercel are made of.
+/// Settings for sandboxes at Vercel.
 #[derive(Clone)]
 pub struct VercelSettings {
-    /// Where they are made, and with whose token.
+    /// Where they are created, and with whose token.
     pub account: VercelAccount,
     /// Name of the stack: part of every sandbox's name and tags.
     pub stack: String,
-    /// The stack's own id: a tag of every sandbox.
+    /// The stack's unique id: a tag of every sandbox.
     pub stack_id: String,
-    /// Image in Vercel's registry; empty: Vercel's own, which has the agent in it.
+    /// Image in Vercel's registry; empty: Vercel's own, which includes the agent.
     pub image: String,
     /// Ports that get a route.
     pub ports: Vec<u16>,
-    /// The bounds: how long a session lives without work is among them.
+    /// The limits, including how long a session lives without work.
     pub limits: SandboxLimits,
 }
 
@@ -54,9 +54,9 @@ impl VercelSettings {
 pub struct VercelSandboxes {
     pub(super) settings: VercelSettings,
     pub(super) client: Vercel,
-    /// Keys that this process was given, by the names that sandboxes know them by. Vercel never gives one back.
+    /// Keys that this process was given, by the names that sandboxes use. Vercel never returns one.
     pub(super) held: Mutex<BTreeMap<String, HeldSecret>>,
-    /// By session: which keys its policy puts in.
+    /// The keys in the policy of each session.
     pub(super) policies: Mutex<HashMap<String, String>>,
 }
 
@@ -67,10 +67,10 @@ impl fmt::Debug for VercelSandboxes {
 }
 
 impl VercelSandboxes {
-    /// With the token of these settings; without one every call says that it is missing.
+    /// Uses the token of these settings; without one every call reports that it is missing.
     ///
     /// # Errors
-    /// [`HttpError::Refused`] when the API's base may not be spoken to.
+    /// [`HttpError::Refused`] when the API's base is not an allowed address.
     pub fn new(settings: VercelSettings) -> Result<Self, HttpError> {
         Ok(Self {
             client: Vercel::new(settings.account.clone())?,
@@ -91,7 +91,7 @@ impl VercelSandboxes {
         }
     }
 
-    /// Id and directory of the session that runs.
+    /// Id and directory of the running session.
     pub(super) async fn session(&self, sandbox: &Sandbox) -> Result<(String, String), VercelError> {
         let found;
         let base = match &sandbox.exec_base {
@@ -107,7 +107,7 @@ impl VercelSandboxes {
         Ok((id.to_owned(), cwd))
     }
 
-    /// The same, for a call into it.
+    /// Like [`Self::session`], for a call into it.
     async fn inside(&self, sandbox: &Sandbox) -> Result<(String, String), InSandbox<VercelError>> {
         Ok(self.session(sandbox).await?)
     }
@@ -120,7 +120,7 @@ impl VercelSandboxes {
         }
     }
 
-    /// What is there under the name, if it is ours; else what it means that nothing is.
+    /// The sandbox with this name, if it is ours; otherwise the meaning of its absence.
     async fn made_before(
         &self,
         name: &str,
@@ -135,12 +135,12 @@ impl VercelSandboxes {
         }
     }
 
-    /// Those of this stack's name that run threads' work; what keeps a snapshot is not among them.
+    /// Sandboxes of this stack's name that run threads' work, without those that keep a snapshot.
     async fn listed(&self, tenant: Option<&Tenant>) -> Result<Vec<Sandbox>, VercelError> {
         let stack = self.settings.stack();
         let listed = self.client.list(&stack_prefix(stack)).await?;
         let listed = listed.into_iter().filter(|one| !is_keeper(&one.name));
-        // Another stack's name may begin like this one's.
+        // Another stack's name may begin with this one's.
         let is_named_so = |one: &Sandbox| {
             one.labels.get(LABEL_STACK).map(String::as_str) == Some(stack.name)
                 && tenant.is_none_or(|tenant| {
@@ -162,14 +162,14 @@ impl Provider for VercelSandboxes {
             // A session ends, its sandbox does not.
             life_ms_max: None,
             secrets: Ok(self),
-            // A route leads to the machine, not into its loopback.
+            // A route leads to the machine, not to its loopback.
             listens_on: Ipv4Addr::UNSPECIFIED,
         }
     }
 
     async fn account(&self) -> ProviderResult<Option<Account>> {
         let VercelAccount { team, project, .. } = &self.settings.account;
-        // Before they are set nothing can be there.
+        // Before they are set nothing can exist.
         let is_set = !team.is_empty() && !project.is_empty();
         Ok(is_set.then(|| Account::of(&format!("{team}/{project}"))))
     }
@@ -188,7 +188,7 @@ impl Provider for VercelSandboxes {
         if let Some(name) = spec.snapshot {
             match self.kept(name).await {
                 Ok(Some(id)) => body = body.on_snapshot(&id),
-                // It may have been made already, when the snapshot was still there.
+                // It may have been created already, when the snapshot still existed.
                 Ok(None) => return self.made_before(&body.name, key, generation, lost()).await,
                 Err(error) => return Err(error.into()),
             }
@@ -205,7 +205,7 @@ impl Provider for VercelSandboxes {
                 | VercelError::Forbidden { .. }
                 | VercelError::RateLimited { .. }),
             ) => Err(error.into()),
-            // Nothing was sent, so nothing can be there.
+            // Nothing was sent, so nothing can exist.
             Err(
                 error @ VercelError::Http(
                     HttpError::Refused { .. } | HttpError::Transport { unsent: true, .. },
@@ -214,7 +214,7 @@ impl Provider for VercelSandboxes {
             Err(VercelError::SnapshotGone { .. }) => {
                 self.made_before(&body.name, key, generation, lost()).await
             }
-            // A taken name, a lost answer, a failure: the sandbox may be there.
+            // A taken name, a lost answer, a failure: the sandbox may exist.
             Err(error) => self.made_before(&body.name, key, generation, error.into()).await,
         }
     }
@@ -223,11 +223,11 @@ impl Provider for VercelSandboxes {
         Ok(self.client.observe(name).await?.into())
     }
 
-    /// Begins a new session where the last one has ended.
+    /// Begins a new session if the last one has ended.
     async fn start(&self, name: &str) -> ProviderResult<SandboxState> {
         match self.client.start(name).await {
             Ok(told) => Ok(told.state()),
-            // The disk is lost with it, and with the disk all that the sandbox was.
+            // The disk is lost with it, and with the disk the whole sandbox.
             Err(VercelError::NotFound | VercelError::SnapshotGone { .. }) => Ok(SandboxState::Gone),
             Err(VercelError::InTransition { .. }) => Ok(SandboxState::Busy),
             Err(error) => Err(error.into()),
@@ -249,7 +249,7 @@ impl Provider for VercelSandboxes {
         }
         match self.client.stop(&session.id).await {
             Ok(stopped) => Ok(state_of(&stopped.session.status)),
-            // It has ended by itself meanwhile, or somebody else has asked.
+            // It has ended by itself meanwhile, or somebody else has stopped it.
             Err(
                 VercelError::NotFound
                 | VercelError::Stopped { .. }
@@ -287,7 +287,7 @@ impl Provider for VercelSandboxes {
         Ok(u32::try_from(sandboxes).unwrap_or(u32::MAX))
     }
 
-    /// Lets the session live on for the time without work, where less is left.
+    /// Extends the session to the time without work, if less is left.
     async fn keep_alive(&self, name: &str) -> ProviderResult<()> {
         let Told { session, .. } = self.client.observe(name).await?;
         let Some(session) = session.filter(|session| session.status == "running") else {
@@ -295,12 +295,12 @@ impl Provider for VercelSandboxes {
         };
         let wanted_ms = session_ms(&self.settings.limits);
         let left_ms = session.ends_ms().saturating_sub(now_ms());
-        // Not for every minute anew.
+        // Not for each minute again.
         if left_ms >= wanted_ms / 4 * 3 {
             return Ok(());
         }
         match self.client.extend(&session.id, wanted_ms - left_ms).await {
-            // Beyond what the plan allows: the session ends when it ends, and its disk is kept.
+            // Beyond the limit of the plan: the session ends at its time, and its disk is kept.
             Err(VercelError::Refused { message, .. }) => {
                 tracing::warn!(
                     event = "vercel.session.last",
@@ -361,7 +361,7 @@ impl Provider for VercelSandboxes {
     }
 }
 
-/// The time of this machine, in milliseconds since 1970: a clock that is off by seconds makes no difference here.
+/// This machine's time, in milliseconds since 1970: a clock that is off by seconds makes no difference here.
 fn now_ms() -> Ms {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| u64::try_from(since.as_millis()).unwrap_or(Ms::MAX))

@@ -1,5 +1,5 @@
-//! Secrets that stay outside of Vercel's sandboxes: this process holds them, and a sandbox's network policy puts them into
-//! its requests. Vercel never gives one back.
+//! Secrets that stay outside Vercel's sandboxes: this process holds them, and a sandbox's network policy inserts them
+//! into its requests. Vercel never returns one.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -13,11 +13,11 @@ use super::sandboxes::VercelSandboxes;
 use super::types::Told;
 use crate::provider::{HostedSecret, ProviderResult, Sandbox, SecretStore, Secrets};
 
-/// Sessions whose policy is remembered; more are forgotten, and set again when needed.
+/// Sessions whose policy is remembered; further ones are forgotten, and set again when needed.
 const POLICIES_MAX: usize = 256;
 
 impl VercelSandboxes {
-    /// The policy that puts these secrets in (variable to the secret's name).
+    /// The policy that inserts these secrets (variable to the secret's name).
     pub(super) fn policy(&self, names: &BTreeMap<String, String>) -> ProviderResult<NetworkPolicy> {
         Ok(NetworkPolicy::of(&self.named(names)?))
     }
@@ -32,7 +32,7 @@ impl VercelSandboxes {
         })
     }
 
-    /// Notes what a sandbox was made with, so that its first start need not set it again.
+    /// Records the secrets with which a sandbox was created, so that its first start need not set them again.
     pub(super) fn note_policy(&self, told: &Told, names: &BTreeMap<String, String>) {
         if let (Some(session), Ok(secrets)) = (&told.session, self.named(names)) {
             self.note(&session.id, version(&secrets));
@@ -79,7 +79,7 @@ impl SecretStore for VercelSandboxes {
     }
 }
 
-/// Which keys these are, without saying them.
+/// Identifies these keys without revealing them.
 fn version(secrets: &[HeldSecret]) -> String {
     let each = secrets.iter().flat_map(|one| [one.placeholder.as_str(), one.version.as_str()]);
     digest(&each.collect::<Vec<_>>())

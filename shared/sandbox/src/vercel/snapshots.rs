@@ -1,9 +1,9 @@
 //! Snapshots that are kept under a name of ours.
 //!
-//! Vercel names a snapshot by an id of its own, deletes it when its sandbox has newer ones, and tells of no name or label with
-//! it. So a snapshot is kept by a sandbox of the snapshot's name, which is made from it and stopped at once: a stopped
-//! sandbox is a disk with a name, tags and a place in the listing, and a repeat of any step finds what the last one made.
-//! Making one ends the session of the sandbox that it is of.
+//! Vercel identifies a snapshot by its own id, deletes it when its sandbox has newer ones, and keeps no name or label
+//! with it. So a snapshot is kept by a sandbox with the snapshot's name, which is created from it and stopped at once:
+//! a stopped sandbox is a disk with a name, tags and a place in the listing, and a repeat of any step finds the result
+//! of the last one. Making a snapshot ends the session of its sandbox.
 
 use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
@@ -22,7 +22,7 @@ impl VercelSandboxes {
         };
         match self.client.snapshot(&session.id).await {
             Ok(made) => Ok(Some(made.snapshot.id)),
-            // It has just ended by itself, or somebody else has asked: its disk is kept all the same.
+            // It has just ended by itself, or somebody else has stopped it: its disk is kept all the same.
             Err(VercelError::Stopped { .. } | VercelError::InTransition { .. }) => Ok(None),
             Err(error) => Err(error),
         }
@@ -59,7 +59,7 @@ impl VercelSandboxes {
 
 #[async_trait]
 impl SnapshotStore for VercelSandboxes {
-    /// Look, and take the next step that is due: a repeat goes on where the last call left off.
+    /// Observes, and takes the next step: a repeat continues where the last call ended.
     async fn create(&self, name: &SnapshotName) -> ProviderResult<SnapshotState> {
         if let Some(keeper) = self.keeper(name).await? {
             return Ok(self.rest(keeper).await?);
@@ -81,7 +81,7 @@ impl SnapshotStore for VercelSandboxes {
         let body = CreateSandbox::keeper(&self.made(), name, &source.sandbox, &id);
         match self.client.create(&body).await {
             Ok(keeper) => Ok(self.rest(keeper).await?),
-            // Another has come first, the snapshot is not ready, or the answer was lost: the next look says.
+            // Another call came first, the snapshot is not ready, or the answer was lost: the next observation tells.
             Err(VercelError::NameTaken { .. } | VercelError::SnapshotGone { .. }) => {
                 Ok(SnapshotState::Underway)
             }

@@ -1,4 +1,4 @@
-//! Shapes of Vercel's API, and what its states mean for us. What is optional is left out there, never null.
+//! Shapes of Vercel's API, and how its states map to ours. Optional fields are omitted, never null.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +14,16 @@ use crate::provider;
 use crate::snapshot::SnapshotName;
 
 const MINUTE_MS: u64 = 60_000;
-/// The hard end of a session, whatever is done (Vercel's documentation: 24 h on its paid plans).
+/// Longest life of a session, even if extended (Vercel's documentation: 24 h on its paid plans).
 pub(super) const SESSION_MS_MAX: u64 = 24 * 60 * MINUTE_MS;
-/// vCPU of a sandbox; each has 2 GiB of memory.
+/// vCPUs of a sandbox; each has 2 GiB of memory.
 const VCPUS: u32 = 2;
-/// Snapshots that Vercel keeps of a sandbox by itself: the newest is what the next session begins with.
+/// Snapshots that Vercel keeps of a sandbox by itself: the next session starts from the newest.
 const KEPT_SNAPSHOTS: u32 = 1;
-/// Time of the session that a kept snapshot's own sandbox is made with: it stops by itself if nobody stops it.
+/// Session time of a sandbox that keeps a snapshot: it stops by itself if nobody stops it.
 const KEEPER_MS: u64 = MINUTE_MS;
 
-/// A sandbox with its present session, as every call about one sandbox answers.
+/// A sandbox with its present session, as returned by every call about one sandbox.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Told {
     /// The sandbox.
@@ -31,27 +31,27 @@ pub struct Told {
     /// Its present or last session.
     #[serde(default)]
     pub session: Option<Session>,
-    /// How its ports are reached in that session.
+    /// Routes to its ports in that session.
     #[serde(default)]
     pub routes: Vec<Route>,
 }
 
-/// A sandbox, as listings tell of it too.
+/// A sandbox, also as listed.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Sandbox {
     /// Unique in the project.
     pub name: String,
-    /// Whose it is and which stack made it ([`crate::labels`]); Vercel takes five.
+    /// Owner and stack ([`crate::labels`]); Vercel allows five.
     #[serde(default)]
     pub tags: BTreeMap<String, String>,
-    /// State of its present session, in Vercel's word.
+    /// Vercel's state of its present session.
     #[serde(default)]
     pub status: String,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     #[serde(default)]
     pub created_at: f64,
-    /// The snapshot that the next session begins with; none before the first stop.
+    /// The snapshot from which the next session starts; `None` before the first stop.
     #[serde(default)]
     pub current_snapshot_id: Option<String>,
 }
@@ -60,29 +60,29 @@ pub struct Sandbox {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
-    /// Commands and files name this one; new with each resume.
+    /// Id for commands and files; changes with each resume.
     pub id: String,
-    /// State, in Vercel's word.
+    /// Vercel's state.
     #[serde(default)]
     pub status: String,
-    /// Milliseconds that it runs at the most, from its start.
+    /// Longest running time in milliseconds, from its start.
     #[serde(default)]
     pub timeout: f64,
-    /// When it began to run, in milliseconds since 1970.
+    /// Start time, in milliseconds since 1970.
     #[serde(default)]
     pub started_at: Option<f64>,
-    /// When it was made, in milliseconds since 1970.
+    /// Creation time, in milliseconds since 1970.
     #[serde(default)]
     pub created_at: f64,
-    /// Where its commands run.
+    /// Working directory of its commands.
     #[serde(default)]
     pub cwd: String,
 }
 
-/// How a port is reached. Anybody can: the agent's password is the lock.
+/// Route to a port. It is public: the agent's password is the protection.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Route {
-    /// The address that reaches it.
+    /// Its address.
     pub url: String,
     /// The port inside.
     pub port: u16,
@@ -102,42 +102,42 @@ impl Session {
         whole(self.started_at.unwrap_or(self.created_at) + self.timeout)
     }
 
-    /// Where commands and files are sent to: its id, and its directory.
+    /// The target of commands and files: its id, and its directory.
     fn place(&self) -> String {
         format!("{}/{}", self.id, self.cwd.trim_start_matches('/'))
     }
 }
 
-/// Id and directory of a session, out of what [`provider::Sandbox::exec_base`] holds.
+/// Id and directory of a session, parsed from [`provider::Sandbox::exec_base`].
 pub(super) fn placed(base: &str) -> (&str, String) {
     let (id, cwd) = base.split_once('/').unwrap_or((base, ""));
     (id, format!("/{cwd}"))
 }
 
-/// A number of theirs as one of ours: a float beyond the range saturates.
+/// Their number as an integer: a float beyond the range saturates.
 fn whole(number: f64) -> u64 {
     number.max(0.0) as u64
 }
 
-/// What a session's state means for us.
+/// The sandbox state that a session's state means.
 #[must_use]
 pub fn state_of(status: &str) -> SandboxState {
     match status {
         "pending" => SandboxState::Provisioning,
         "running" => SandboxState::Running,
         "stopped" => SandboxState::Stopped,
-        // The next session begins with the last snapshot.
+        // The next session starts from the last snapshot.
         "failed" | "aborted" => SandboxState::Broken {
             reason: format!("the provider reports {status}"),
             recoverable: true,
         },
-        // stopping, snapshotting, and what is not known yet.
+        // stopping, snapshotting, and unknown states.
         _ => SandboxState::Busy,
     }
 }
 
 impl Told {
-    /// What its state means for us.
+    /// The sandbox state that its state means.
     #[must_use]
     pub fn state(&self) -> SandboxState {
         state_of(self.status())
@@ -165,7 +165,7 @@ impl From<Told> for provider::Sandbox {
 impl From<Sandbox> for provider::Sandbox {
     fn from(told: Sandbox) -> Self {
         let mut labels = told.tags;
-        // There is no room for a sixth tag, and the name says it.
+        // There is no room for a sixth tag, and the name contains it.
         if let Some((_, generation)) = told.name.rsplit_once("-g") {
             labels.insert(LABEL_GENERATION.to_owned(), generation.to_owned());
         }
@@ -182,47 +182,47 @@ impl From<Sandbox> for provider::Sandbox {
     }
 }
 
-/// Body of `POST /v3/sandboxes`. Its policy holds keys: there is no `Debug`.
+/// Body of `POST /v3/sandboxes`. Its policy contains keys, so there is no `Debug`.
 #[derive(Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct CreateSandbox {
-    /// The project that it is made in.
+    /// The project in which it is created.
     pub project_id: String,
-    /// The name makes a repeat harmless: of one that is taken Vercel makes no second.
+    /// The name makes a repeat harmless: Vercel creates no second sandbox with a taken name.
     pub name: String,
-    /// What its first disk is a copy of; none: the image.
+    /// The source of its first disk; `None`: the image.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<Source>,
-    /// Image in Vercel's registry; none: Vercel's own.
+    /// Image in Vercel's registry; `None`: Vercel's own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub image: Option<String>,
     /// Ports that get a route.
     pub ports: Vec<u16>,
-    /// Milliseconds of wall clock after which a session stops by itself: the last net.
+    /// Milliseconds of wall-clock time after which a session stops by itself: the last safety net.
     pub timeout: u64,
     /// Its size.
     pub resources: Resources,
-    /// A stop keeps the disk.
+    /// Whether a stop keeps the disk.
     pub persistent: bool,
-    /// Whose it is and which stack made it.
+    /// Owner and stack.
     pub tags: BTreeMap<String, String>,
-    /// Milliseconds after which a snapshot is deleted; 0: never. One that is gone is a disk that is gone.
+    /// Milliseconds after which a snapshot is deleted; 0: never. A deleted snapshot is a lost disk.
     pub snapshot_expiration: u64,
-    /// Which snapshots Vercel keeps by itself.
+    /// The snapshots that Vercel keeps by itself.
     pub keep_last_snapshots: KeepLastSnapshots,
-    /// What becomes of its requests.
+    /// Policy for its outgoing requests.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub network_policy: Option<NetworkPolicy>,
 }
 
-/// What a sandbox's first disk is a copy of.
+/// The source of a sandbox's first disk.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum Source {
     /// A snapshot.
     #[serde(rename_all = "camelCase")]
     Snapshot {
-        /// By Vercel's id.
+        /// Vercel's id.
         snapshot_id: String,
     },
 }
@@ -239,11 +239,11 @@ pub struct Resources {
 pub struct KeepLastSnapshots {
     /// 1 to 10.
     pub count: u32,
-    /// Milliseconds that they are kept; 0: for good.
+    /// Milliseconds that they are kept; 0: for ever.
     pub expiration: u64,
 }
 
-/// What sandboxes of a stack are made of.
+/// Common settings of a stack's sandboxes.
 pub(super) struct Made<'a> {
     pub(super) stack: Stack<'a>,
     pub(super) project: &'a str,
@@ -273,7 +273,7 @@ impl CreateSandbox {
         }
     }
 
-    /// The body for the sandbox that keeps a snapshot under its name: it runs nothing, and nothing reaches it.
+    /// The body for the sandbox that keeps a snapshot under its name: it runs nothing, and has no routes.
     pub(super) fn keeper(
         made: &Made<'_>,
         name: &SnapshotName,
@@ -297,7 +297,7 @@ impl CreateSandbox {
         .on_snapshot(snapshot)
     }
 
-    /// The same with the disk of a snapshot. An image would be refused beside it.
+    /// Uses the disk of a snapshot. An image beside it would be refused.
     pub(super) fn on_snapshot(self, id: &str) -> Self {
         Self { image: None, source: Some(Source::Snapshot { snapshot_id: id.to_owned() }), ..self }
     }
@@ -308,7 +308,7 @@ pub(super) fn session_ms(limits: &SandboxLimits) -> u64 {
     (u64::from(limits.auto_stop_min) * MINUTE_MS).min(SESSION_MS_MAX)
 }
 
-/// Whether a sandbox of this name is there to keep a snapshot, of whichever stack: its name is a [`SnapshotName`]'s.
+/// Whether a sandbox with this name keeps a snapshot, of any stack: its name is a [`SnapshotName`]'s.
 pub(super) fn is_keeper(name: &str) -> bool {
     let (sandbox, stack) = name.rsplit_once('-').unwrap_or_default();
     let at = sandbox.rsplit_once("-at").map(|(_, at)| at);
@@ -322,42 +322,42 @@ pub struct Page {
     /// The entries of this page.
     #[serde(default)]
     pub sandboxes: Vec<Sandbox>,
-    /// Where the next one begins.
+    /// Cursor of the next page.
     #[serde(default)]
     pub pagination: Pagination,
 }
 
-/// Where a listing goes on.
+/// Position of a listing.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 pub struct Pagination {
-    /// None at the end.
+    /// `None` at the end.
     #[serde(default)]
     pub next: Option<String>,
 }
 
-/// The answer of a stop.
+/// Answer of a stop.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct StoppedSession {
     /// The session as it is now.
     pub session: Session,
 }
 
-/// The answer of a snapshot.
+/// Answer of a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct MadeSnapshot {
-    /// What was made.
+    /// The new snapshot.
     pub snapshot: SnapshotId,
 }
 
-/// A snapshot, as far as it is read.
+/// A snapshot; only the fields that are needed.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct SnapshotId {
     /// Vercel's id.
     pub id: String,
 }
 
-/// How many of these were made before the one of this name: all others while that is not listed yet. Of two of one moment
-/// the name decides, so that all who ask count alike.
+/// How many of these were created before the one with this name; all others while that is not listed yet. For equal
+/// times the name decides, so that all callers count alike.
 pub(super) fn older(listed: &[provider::Sandbox], own: &str) -> usize {
     let made = |sandbox: &provider::Sandbox| (sandbox.created_ms, sandbox.name.clone());
     let at = listed.iter().find(|one| one.name == own).map(made);

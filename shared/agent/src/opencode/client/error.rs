@@ -1,4 +1,4 @@
-//! What went wrong between Bobbin and an OpenCode server, and what an answer that is none says of it.
+//! Errors of calls to an OpenCode server.
 
 use bobbin_core::base::endpoint::NoEndpoint;
 use bobbin_core::base::failure::Failure;
@@ -8,16 +8,16 @@ use serde_json::Value;
 
 use crate::runtime::{AgentError, AgentErrorKind, Missed};
 
-/// What went wrong, by what is to be done about it.
+/// An error, classified by what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum OpenCodeError {
-    /// Neither proxy nor server gave an answer of OpenCode's.
+    /// Neither the proxy nor the server gave an OpenCode answer.
     #[error("the server does not answer: {seen}")]
     Unreachable {
-        /// What came in place of an answer: an error of the connection, a status, a media type.
+        /// What was received instead: a connection error, a status, a media type.
         seen: String,
     },
-    /// A redirect, twice: the endpoint's token is not taken.
+    /// A redirect, twice: the endpoint's token is not accepted.
     #[error("the preview refuses its token")]
     StaleEndpoint,
     /// 401: the server was started with another password.
@@ -26,30 +26,31 @@ pub enum OpenCodeError {
     /// OpenCode does not know the session.
     #[error("OpenCode does not know the session")]
     SessionMissing,
-    /// OpenCode does not know the message, or the ask is settled already.
+    /// OpenCode does not know the message, or the ask is already settled.
     #[error("OpenCode does not know it: {message}")]
     NotFound {
-        /// What OpenCode says of it; empty where it says nothing.
+        /// OpenCode's message; may be empty.
         message: String,
     },
-    /// OpenCode refused, or failed within. A 500 may be the request's own fault, so it is not repeated blindly.
+    /// OpenCode refused, or failed internally. A 500 may be caused by the request itself, so it is not repeated
+    /// blindly.
     #[error("OpenCode refused the request ({status}): {message}")]
     Refused {
-        /// HTTP status of the answer.
+        /// HTTP status.
         status: u16,
-        /// What OpenCode says of it; empty where it says nothing.
+        /// OpenCode's message; may be empty.
         message: String,
     },
-    /// OpenCode's answer is larger than we take.
+    /// OpenCode's answer exceeds our bound.
     #[error("OpenCode's answer is too large: {seen}")]
     TooLarge {
-        /// How large it is, and what it may be.
+        /// Its size, and the bound.
         seen: String,
     },
     /// The provider gave no endpoint.
     #[error(transparent)]
     NoEndpoint(#[from] NoEndpoint),
-    /// The guard did not let the request out.
+    /// The guard refused the request.
     #[error("{0}")]
     Guard(HttpError),
 }
@@ -106,12 +107,12 @@ impl From<OpenCodeError> for AgentError {
     }
 }
 
-/// A request that came to nothing, and what is certain about it.
+/// A failed request, and whether it certainly had no effect.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NotAccepted {
-    /// What went wrong last.
+    /// The last error.
     pub error: OpenCodeError,
-    /// OpenCode did nothing of it: it was never sent, or was refused by the proxy or by OpenCode itself.
+    /// OpenCode certainly did nothing: the request was never sent, or was refused by the proxy or by OpenCode itself.
     pub certain: bool,
 }
 
@@ -121,15 +122,15 @@ impl From<NotAccepted> for Missed {
     }
 }
 
-/// Which kind of call it is, for the answers that depend on it.
+/// Kind of call, for errors that depend on it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum CallKind {
     Session,
     Other,
 }
 
-/// Whether whoever answers so has not passed the request on, or has not accepted it: a redirect of the proxy, or a fault of
-/// the request's own. A proxy's 5xx may come after the request was passed on, and so may its "took too long".
+/// Whether this status means that the request was not passed on or not accepted: a redirect of the proxy, or a fault of
+/// the request itself. A proxy's 5xx, or its "took too long", may come after the request was passed on.
 pub(super) const fn is_refusal(status: u16) -> bool {
     matches!(status, 300..=407 | 409..=499)
 }
@@ -142,7 +143,7 @@ pub(super) fn not_an_answer(answer: &Answer) -> OpenCodeError {
     }
 }
 
-/// OpenCode's errors have two shapes; an error of neither shape is the proxy's.
+/// OpenCode's errors have two shapes; any other shape is the proxy's.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct ErrorBody {

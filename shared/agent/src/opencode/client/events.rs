@@ -10,13 +10,13 @@ use super::error::{CallKind, OpenCodeError, classify, not_an_answer};
 use super::{Answered, OpenCode};
 use crate::opencode::sse::Sse;
 
-/// Time for the head of the event stream.
+/// Bound of waiting for the head of the event stream.
 const STREAM_HEAD_MS_MAX: u64 = 15_000;
-/// Life of one event stream; it is opened anew after that.
+/// Longest life of an event stream; it is reopened after that.
 pub(super) const STREAM_MS_MAX: u64 = 14 * 60_000;
 
 impl OpenCode {
-    /// Opens the event stream. Nothing is replayed: read everything anew once `server.connected` has come.
+    /// Opens the event stream. Nothing is replayed: read everything anew after `server.connected`.
     ///
     /// # Errors
     /// [`OpenCodeError`].

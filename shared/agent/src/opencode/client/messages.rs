@@ -1,4 +1,4 @@
-//! The messages of a session: one, those from a prompt on, the newest.
+//! Messages of a session: one, all from a prompt on, or the newest.
 
 use reqwest::Method;
 
@@ -7,12 +7,12 @@ use super::{Answered, OpenCode};
 use crate::opencode::order::{in_order, is_whole};
 use crate::opencode::types::Message;
 
-/// Newest messages that are looked at to see whether an answer is under way: prompts that were sent into a run lie behind
-/// what it is writing.
+/// Newest messages that are checked for an answer in progress: prompts that were sent into a run come after the message
+/// that it is writing.
 const NEWEST_MESSAGES: u32 = 20;
-/// Messages that are asked for at a time.
+/// Messages per page.
 const PAGE_MESSAGES: u32 = 50;
-/// Pages that are read to find a prompt.
+/// Most pages that are read to find a prompt.
 const PAGES_MAX: usize = 10;
 
 impl OpenCode {
@@ -39,7 +39,7 @@ impl OpenCode {
         Ok(self.message(session, message).await?.is_some())
     }
 
-    /// The messages of a session from a prompt on, oldest first; the newest page when the prompt is not there.
+    /// The messages of a session from a prompt on, oldest first; the newest page if the prompt is not found.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -108,7 +108,8 @@ impl OpenCode {
     }
 }
 
-/// Messages with images are large: where so many are more than an answer may hold, these are asked for.
+/// Messages with images are large: if this many exceed the bound of an answer, the returned number is requested
+/// instead.
 const fn fewer(messages: u32) -> u32 {
     if messages > 5 { messages / 5 } else { 1 }
 }

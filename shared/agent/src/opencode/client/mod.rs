@@ -1,9 +1,9 @@
-//! The OpenCode server of a sandbox, over the endpoint that its provider gives.
+//! Client of a sandbox's OpenCode server, over the provider's endpoint.
 //!
-//! Promised: an answer is believed only when it is OpenCode's own (JSON where JSON is due; a page of HTML, a redirect
-//! or a proxy's error is none); a stale endpoint is fetched once more and the call repeated once, which our own message
-//! and part ids make harmless for prompts too. Deliberately absent: any judgement of a run (see the folds in
-//! `crate::opencode`) and the synchronous prompt call, which no proxy lets live long enough.
+//! Promised: only an answer of OpenCode's own is accepted (JSON where JSON is expected; an HTML page, a redirect or a
+//! proxy's error is not). A stale endpoint is replaced once and the call repeated once, which our own message and part
+//! ids make harmless for prompts too. Deliberately absent: any judgement of a run (see the folds in `crate::opencode`)
+//! and the synchronous prompt call, which takes longer than any proxy allows.
 
 mod error;
 mod events;
@@ -32,20 +32,20 @@ use self::events::STREAM_MS_MAX;
 
 /// The user name of OpenCode's Basic authentication.
 const USER: &str = "opencode";
-/// What says whether the server is up; it is of no directory.
+/// Path of the health check, which is independent of the directory.
 const HEALTH: &str = "/global/health";
 /// Sessions that are read to find one by its title.
 const SESSIONS_MAX: u32 = 100;
 
 type Answered<T> = Result<T, OpenCodeError>;
 
-/// What an endpoint leads to.
+/// The program behind an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Via {
-    /// The server itself, which wants the password as Basic authentication.
+    /// The server itself; the password is sent as Basic authentication.
     #[default]
     Server,
-    /// The daemon in front of it, which wants the password as a token and has OpenCode's API below a path of its own.
+    /// The daemon in front of it; the password is sent as a token, and OpenCode's API is below a path.
     Daemon,
 }
 
@@ -77,13 +77,13 @@ pub struct OpenCode {
     via: Via,
     authorization: String,
     refresh: Option<Refresh>,
-    /// How long a stream of events may last.
+    /// Longest life of an event stream.
     stream_ms_max: u64,
-    /// The directory that every call is about; none: the server's own.
+    /// The directory of every call; `None`: the server's own.
     directory: Option<String>,
-    /// The names that people use for its models.
+    /// Display names of its models.
     pub(in crate::opencode) models: Arc<Models>,
-    /// It works by the tools of another sandbox.
+    /// Whether it works through the tools of another sandbox.
     pub(in crate::opencode) has_tools: bool,
 }
 
@@ -93,10 +93,10 @@ impl std::fmt::Debug for OpenCode {
     }
 }
 
-/// What a prompt says.
+/// Content of a prompt.
 #[derive(Debug, Clone, Copy)]
 pub struct PromptText<'a> {
-    /// Whose prompt it is.
+    /// The prompt's turn.
     pub turn: &'a TurnId,
     /// Added to the agent's own instructions.
     pub system: &'a str,
@@ -107,14 +107,14 @@ pub struct PromptText<'a> {
 }
 
 impl OpenCode {
-    /// A client that reaches the server by this endpoint. `http` comes from the base of the provider's API: only a loopback
-    /// base lets endpoints be loopback.
+    /// A client for this endpoint. `http` comes from the base of the provider's API: only a loopback base allows
+    /// loopback endpoints.
     #[must_use]
     pub fn new(http: Http, endpoint: Endpoint, password: &str) -> Self {
         Self::over(Via::Server, http, endpoint, password)
     }
 
-    /// The same, where the endpoint may lead to the daemon in front of the server.
+    /// Like [`Self::new`], but the endpoint may lead to the daemon in front of the server.
     #[must_use]
     pub fn over(via: Via, http: Http, endpoint: Endpoint, password: &str) -> Self {
         let endpoint = Arc::new(RwLock::new(endpoint));
@@ -131,41 +131,41 @@ impl OpenCode {
         }
     }
 
-    /// The same client, for people who name models so. Without them a model has the name that the server gives it.
+    /// With these display names of models. Without them a model has the server's name.
     #[must_use]
     pub fn with_models(self, models: Arc<Models>) -> Self {
         Self { models, ..self }
     }
 
-    /// The same client, of a server that works by the tools of another sandbox.
+    /// For a server that works through the tools of another sandbox.
     #[must_use]
     pub fn with_tools(self) -> Self {
         Self { has_tools: true, ..self }
     }
 
-    /// The same client, for what happens in this directory; none: in the server's own. Every call but the health's names it
-    /// in its query. (The header `x-opencode-directory` is not the same: with it a list of sessions is of all directories of
-    /// the project. Measured on 1.18.33, as is what [`bobbin_core::records::workspace::Workspace`] says.)
+    /// For this directory; `None`: the server's own. Every call except the health check has it in its query. (The
+    /// header `x-opencode-directory` is not equivalent: with it a list of sessions covers all directories of the
+    /// project. Measured on 1.18.33, as are the facts in [`bobbin_core::records::workspace::Workspace`].)
     #[must_use]
     pub fn in_directory(&self, directory: Option<&str>) -> Self {
         Self { directory: directory.map(str::to_owned), ..self.clone() }
     }
 
-    /// Whether a session is of the directory that this client is for; a server's own directory is not known here, so that
-    /// for a client without one every session is.
+    /// Whether a session belongs to this client's directory. A server's own directory is not known here, so for a
+    /// client without one every session does.
     #[must_use]
     pub fn is_at(&self, session: &Session) -> bool {
         let wanted = self.directory.as_ref();
         wanted.is_none_or(|wanted| *wanted == session.directory)
     }
 
-    /// The same client, which fetches a fresh endpoint once when the one it has does not work.
+    /// Fetches a fresh endpoint once if the present one does not work.
     #[must_use]
     pub fn refreshed_by(self, refresh: Refresh) -> Self {
         Self { refresh: Some(refresh), ..self }
     }
 
-    /// The same client, whose streams of events may last so long.
+    /// Sets the longest life of event streams.
     #[must_use]
     pub fn with_stream_of(self, stream_ms_max: u64) -> Self {
         Self { stream_ms_max, ..self }
@@ -179,7 +179,7 @@ impl OpenCode {
         self.get(HEALTH, &[], CallKind::Other).await
     }
 
-    /// Whether the server is up, without a fresh endpoint: for asking often while it starts.
+    /// Whether the server is up, without fetching a fresh endpoint: for polling while it starts.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -188,7 +188,7 @@ impl OpenCode {
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
 
-    /// Makes a session for a conversation.
+    /// Creates a session for a conversation.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -196,7 +196,7 @@ impl OpenCode {
         self.create(request::create_session(conversation)).await
     }
 
-    /// Makes a session as this body says.
+    /// Creates a session with this body.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -204,7 +204,7 @@ impl OpenCode {
         self.post_json("/session", Some(body), CallKind::Other).await
     }
 
-    /// The newest session with exactly this title in the directory that this client is for.
+    /// The newest session with exactly this title in this client's directory.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -213,7 +213,7 @@ impl OpenCode {
         let query = [("search", title), ("roots", "true"), ("limit", limit.as_str())];
         let mut found: Vec<Session> = self.get("/session", &query, CallKind::Other).await?;
         found.retain(|session| session.title == title && self.is_at(session));
-        // Without a directory those of every worktree of the repository are listed.
+        // Without a directory, sessions of every worktree of the repository are listed.
         if self.directory.is_none() && found.iter().any(|one| !one.directory.is_empty()) {
             let own: ServerPaths = self.get("/path", &[], CallKind::Other).await?;
             found.retain(|one| one.directory.is_empty() || one.directory == own.directory);
@@ -225,22 +225,22 @@ impl OpenCode {
     /// Reads a session.
     ///
     /// # Errors
-    /// [`OpenCodeError::SessionMissing`] when there is none.
+    /// [`OpenCodeError::SessionMissing`] if it does not exist.
     pub async fn session(&self, id: &str) -> Answered<Session> {
         self.get(&format!("/session/{id}"), &[], CallKind::Session).await
     }
 
-    /// The models that the server offers. The answer holds keys in clear: nothing but names is kept of it.
+    /// The models of the server. The answer contains keys in plain text: only names are kept.
     pub(in crate::opencode) async fn offered_models(&self) -> Answered<options::Providers> {
         self.get("/config/providers", &[], CallKind::Other).await
     }
 
-    /// The agents that it offers.
+    /// The agents of the server.
     pub(in crate::opencode) async fn offered_agents(&self) -> Answered<Vec<options::AgentEntry>> {
         self.get("/agent", &[], CallKind::Other).await
     }
 
-    /// Sends a prompt; accepted is not yet stored (look for the message), and stored is not yet begun.
+    /// Sends a prompt. Accepted does not mean stored (check for the message), and stored does not mean begun.
     ///
     /// # Errors
     /// [`NotAccepted`].
@@ -256,7 +256,7 @@ impl OpenCode {
         self.send(session, &body).await
     }
 
-    /// Hands over a prompt of this body, with an id of the message's own in it.
+    /// Sends a prompt with this body, which contains our own message id.
     ///
     /// # Errors
     /// [`NotAccepted`].
@@ -272,7 +272,7 @@ impl OpenCode {
                 if !renewed {
                     return Err(first);
                 }
-                // What is certain of the last attempt says nothing of the one before it.
+                // Certainty about the last attempt says nothing about the one before it.
                 once().await.map_err(|last| NotAccepted {
                     certain: first.certain && last.certain,
                     error: last.error,
@@ -286,7 +286,7 @@ impl OpenCode {
         Err(NotAccepted { error: not_an_answer(&answer), certain: false })
     }
 
-    /// What the sessions that are not idle do.
+    /// Status of the sessions that are not idle.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -304,7 +304,7 @@ impl OpenCode {
             .map(drop)
     }
 
-    /// The permissions that are asked for, as events tell of them. After an abort some stay listed for ever.
+    /// The requested permissions, in the form of events. After an abort some stay listed for ever.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -315,7 +315,7 @@ impl OpenCode {
     /// Answers a permission: `once`, `always` or `reject`.
     ///
     /// # Errors
-    /// [`OpenCodeError::NotFound`] when it is settled already.
+    /// [`OpenCodeError::NotFound`] if it is already settled.
     pub async fn reply_permission(&self, id: &str, reply: &str) -> Answered<()> {
         let body = request::permission_reply(reply);
         self.post_json::<Value>(&format!("/permission/{id}/reply"), Some(body), CallKind::Other)
@@ -323,7 +323,7 @@ impl OpenCode {
             .map(drop)
     }
 
-    /// The questions that are asked, as events tell of them. After an abort some stay listed for ever.
+    /// The open questions, in the form of events. After an abort some stay listed for ever.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -334,7 +334,7 @@ impl OpenCode {
     /// Answers a question: one list of labels per question.
     ///
     /// # Errors
-    /// [`OpenCodeError::NotFound`] when it is settled already.
+    /// [`OpenCodeError::NotFound`] if it is already settled.
     pub async fn reply_question(&self, id: &str, answers: &[Vec<String>]) -> Answered<()> {
         let body = request::question_reply(answers);
         self.post_json::<Value>(&format!("/question/{id}/reply"), Some(body), CallKind::Other)
@@ -345,14 +345,14 @@ impl OpenCode {
     /// Declines a question.
     ///
     /// # Errors
-    /// [`OpenCodeError::NotFound`] when it is settled already.
+    /// [`OpenCodeError::NotFound`] if it is already settled.
     pub async fn reject_question(&self, id: &str) -> Answered<()> {
         self.post_json::<Value>(&format!("/question/{id}/reject"), None, CallKind::Other)
             .await
             .map(drop)
     }
 
-    /// How the servers of tools stand, by their names in the configuration.
+    /// State of the MCP servers, by their names in the configuration.
     ///
     /// # Errors
     /// [`OpenCodeError`].
@@ -360,7 +360,7 @@ impl OpenCode {
         self.get("/mcp", &[], CallKind::Other).await
     }
 
-    /// Connects a server of tools anew.
+    /// Reconnects an MCP server.
     ///
     /// # Errors
     /// [`OpenCodeError`].

@@ -1,4 +1,4 @@
-//! The client against a tiny server: whose answer an answer is, and what each means.
+//! The client against a tiny server: which answers count as OpenCode's, and what each means.
 
 #![allow(clippy::unwrap_used)]
 
@@ -215,7 +215,7 @@ async fn event_stream_yields_and_ends() {
     assert!(matches!(client.events().await, Err(OpenCodeError::Unreachable { .. })));
 }
 
-/// Sends a prompt; what came of it.
+/// Sends a prompt and returns the result.
 async fn sent(client: &OpenCode) -> Result<(), NotAccepted> {
     let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), &"t".into(), 1);
     let with = RunWith { model: ModelName::parse("a/b").unwrap(), agent: None };

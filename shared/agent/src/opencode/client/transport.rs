@@ -1,4 +1,4 @@
-//! How a call reaches the server: with the password, to the endpoint at hand, and once more to a fresh one.
+//! Sends a call to the server with the password, to the present endpoint, and once more to a fresh one.
 
 use bobbin_http::Answer;
 use reqwest::{Method, RequestBuilder, Url};
@@ -85,7 +85,7 @@ impl OpenCode {
         Err(NotAccepted { error, certain: is_refusal(answer.status) })
     }
 
-    /// Fetches a fresh endpoint; false when there is no way to.
+    /// Fetches a fresh endpoint; false if that is not possible.
     pub(super) async fn renew(&self) -> Answered<bool> {
         let Some(refresh) = &self.refresh else {
             return Ok(false);

@@ -14,15 +14,15 @@ use super::{Discord, DiscordError};
 use crate::discord::flags::{COMPONENTS_V2, EPHEMERAL};
 use crate::discord::render::{self, File, Rendered};
 
-/// An edit can overtake Discord's processing of the first answer; its 404 is believed after this long.
+/// An edit can overtake Discord's processing of the first answer; a 404 is trusted after this long.
 pub const ORIGINAL_WAIT_MS_MAX: u64 = 3_000;
-/// Between two tries of such an edit.
+/// Pause between two attempts of such an edit.
 pub(super) const ORIGINAL_POLL_MS: u64 = 300;
-/// Flags of a first answer that is for one person, or that still shows "thinking": both are ours to fill in.
+/// Flags of a first answer that is for one person, or that still shows "thinking": we fill in both.
 pub(super) const EPHEMERAL_OR_LOADING: u64 = 64 | 128;
 
 impl Discord {
-    /// Calls who asked for a task, in the channel where they asked: once however often it is repeated within minutes.
+    /// Mentions the author of a task in the channel where they asked. Idempotent for some minutes.
     pub(super) async fn call_in_channel(
         &self,
         open: &Open,
@@ -36,8 +36,8 @@ impl Discord {
         self.create_message(&open.channel, &render::post(&notice), nonce).await.map(drop)
     }
 
-    /// Shows one person what a turn changed: in words where it is short, else as a file beside its summary. The message
-    /// is not made of components, with which files on these routes are disputed.
+    /// Shows one person a turn's changes: as text if short, otherwise as a file beside its summary. The message does
+    /// not use components: whether files work with them on these routes is disputed.
     pub(super) async fn tell_diff(&self, reply: &Reply, patch: &str) -> Result<(), DiscordError> {
         let Rendered { body, file } = render::diff(patch);
         match self.tell_rendered(reply, body.clone(), file.as_ref()).await {
@@ -48,8 +48,8 @@ impl Discord {
         }
     }
 
-    /// Tells one person something: by editing the deferred answer that only they see, or, after a click, beside what was
-    /// clicked.
+    /// Tells one person something: by editing the deferred answer that only they see, or, after a click, in a message
+    /// beside the clicked one.
     pub(super) async fn tell_rendered(
         &self,
         reply: &Reply,
@@ -59,7 +59,7 @@ impl Discord {
         let Reply::Discord { application, token } = reply else {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
         };
-        // After a click the first answer is the clicked message itself, and must not be overwritten, unless by what is of its
+        // After a click the first answer is the clicked message itself. It must only be overwritten by a message of its
         // kind: a list by another page of it.
         let is_of_kind = |original: &Value| {
             let flags = |message: &Value| message["flags"].as_u64().unwrap_or(0);
@@ -84,7 +84,7 @@ impl Discord {
     /// Edits the first answer to an interaction; true: only the person sees it.
     ///
     /// # Errors
-    /// [`DiscordError::TokenGone`] when it cannot be answered any more; others.
+    /// [`DiscordError::TokenGone`] if it cannot be answered any more; others.
     pub async fn edit_original(
         &self,
         application: &str,
@@ -101,7 +101,7 @@ impl Discord {
     /// Adds a message to the answers to an interaction.
     ///
     /// # Errors
-    /// [`DiscordError::TokenGone`] when it cannot be answered any more; others.
+    /// [`DiscordError::TokenGone`] if it cannot be answered any more; others.
     pub async fn follow_up(
         &self,
         application: &str,
@@ -134,7 +134,8 @@ impl Discord {
         .await
     }
 
-    /// The worker may be faster than Discord's processing of ingress' answer: a 404 is asked again for a while.
+    /// The worker may be faster than Discord's processing of ingress' answer: after a 404 the request is repeated for a
+    /// while.
     pub(super) async fn on_original(
         &self,
         call: &Call,

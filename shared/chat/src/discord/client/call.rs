@@ -9,15 +9,15 @@ pub(super) struct Call {
     /// For errors and logs: the route without ids or tokens.
     pub(super) name: &'static str,
     pub(super) method: Method,
-    /// Behind the base, with ids.
+    /// Path after the base URL, with ids.
     pub(super) path: String,
-    /// What its rate limit hangs on beside the route: the channel, the guild or the token.
+    /// The resource of its rate limit, besides the route: the channel, the guild or the token.
     pub(super) major: String,
-    /// An interaction's token is in the path; otherwise the bot's goes into the header.
+    /// An interaction's token is in the path; otherwise the bot's token goes into the header.
     pub(super) by_token: bool,
 }
 
-/// A call about a channel, by the bot.
+/// A call on a channel, by the bot.
 pub(super) fn in_channel(name: &'static str, method: Method, channel: &str, rest: &str) -> Call {
     Call {
         name,
@@ -28,7 +28,7 @@ pub(super) fn in_channel(name: &'static str, method: Method, channel: &str, rest
     }
 }
 
-/// A call about an answer to an interaction, by the interaction's token.
+/// A call on an answer to an interaction, by the interaction's token.
 pub(super) fn by_token(
     name: &'static str,
     method: Method,

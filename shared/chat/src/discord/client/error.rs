@@ -1,31 +1,31 @@
-//! What Discord refused, and what that means.
+//! Discord's refusals and their meaning.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
 use bobbin_http::HttpError;
 
-/// Why a call to Discord did not do what it should. Holds no token and no text of a message.
+/// Why a call to Discord failed. Holds no token and no text of a message.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DiscordError {
-    /// Discord answered with an error of its own.
+    /// Discord answered with an error.
     #[error("Discord answered {status} (code {code}) to {route}: {message}")]
     Api {
-        /// The route without its ids, as the log names it.
+        /// The route without its ids, as logged.
         route: &'static str,
         /// HTTP status of the answer.
         status: u16,
-        /// Discord's code, 0 if it named none.
+        /// Discord's code, 0 if it gave none.
         code: u64,
-        /// Discord's words; for an invalid form also the path of the field.
+        /// Discord's message; for an invalid form also the path of the field.
         message: String,
     },
-    /// Too many requests, for longer than is waited in place.
+    /// Rate limited, for longer than is waited in place.
     #[error("Discord asks to wait {after_ms} ms")]
     RateLimited {
-        /// Milliseconds after which Discord takes it again.
+        /// Milliseconds after which Discord accepts requests again.
         after_ms: u64,
     },
-    /// The bot token is not valid; for a while no call with it is made in this process.
+    /// The bot token is invalid; this process makes no call with it for a while.
     #[error(
         "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin secrets`"
     )]
@@ -36,14 +36,14 @@ pub enum DiscordError {
     /// An interaction can no longer be answered: its 15 minutes are over, or Discord dropped it.
     #[error("the interaction's token is no longer valid")]
     TokenGone,
-    /// The interaction had been answered with a refusal, because the queue took it too late to be heard: the person was
-    /// told that nothing was started, and so it stays.
+    /// The interaction was answered with a refusal, because the queue's acceptance came too late: the person was told
+    /// that nothing was started, and that must stay true.
     #[error("it could not be accepted in time. Please try again")]
     Unheard,
-    /// The thread is archived, and locked so that only moderators open it again.
+    /// The thread is archived, and locked so that only moderators can reopen it.
     #[error("the thread is archived and locked")]
     Locked,
-    /// The call did not come through, or its outcome is not known.
+    /// The call failed, or its outcome is not known.
     #[error(transparent)]
     Http(#[from] HttpError),
     /// The answer is not what Discord documents.
@@ -51,7 +51,7 @@ pub enum DiscordError {
         "Discord's answer to {route} (status {status}) could not be read; its address may be wrong"
     )]
     Unreadable {
-        /// The route without its ids, as the log names it.
+        /// The route without its ids, as logged.
         route: &'static str,
         /// HTTP status of the answer.
         status: u16,
@@ -62,7 +62,7 @@ pub enum DiscordError {
 }
 
 impl DiscordError {
-    /// Discord's code, 0 for an error that has none.
+    /// Discord's code; 0 for an error without one.
     #[must_use]
     pub const fn code(&self) -> u64 {
         match self {
@@ -72,14 +72,14 @@ impl DiscordError {
     }
 }
 
-/// What is to be done about it.
+/// How to handle the error.
 impl From<DiscordError> for Failure {
     fn from(error: DiscordError) -> Self {
         let seen = error.to_string();
         let advice = |advice: &str| Self::NonRecoverable { advice: advice.to_owned() };
         match error {
             DiscordError::RateLimited { after_ms } => Self::Wait { after_ms, seen },
-            // Until the operator has stored the new one: what waits for it is not lost.
+            // Until the operator has stored the new token: waiting messages are not lost.
             DiscordError::Revoked => Self::Outage { after_ms: 0, seen },
             DiscordError::NoToken | DiscordError::TokenGone | DiscordError::Unheard | DiscordError::NotDiscord(_) => Self::NonRecoverable { advice: seen },
             DiscordError::Locked => Self::ThreadClosed { seen },

@@ -1,4 +1,4 @@
-//! Messages and threads, made and edited by the bot: where Discord does not take a message, the same with less.
+//! Messages and threads, created and edited by the bot. If Discord refuses a message, a reduced version is sent.
 
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::message::Prompt;
@@ -10,7 +10,7 @@ use super::{Discord, DiscordError};
 use crate::discord::render::{self, Rendered};
 
 impl Discord {
-    /// Makes a message under a name: within minutes a repeat finds the first one.
+    /// Creates a message with a nonce: for some minutes a repeat returns the first one.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -26,7 +26,7 @@ impl Discord {
         post_ref(&call, channel, &made)
     }
 
-    /// Edits a message; an archived thread is opened again for it.
+    /// Edits a message; an archived thread is reopened for it.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -48,8 +48,8 @@ impl Discord {
         post_ref(&call, &at.channel, &edited)
     }
 
-    /// Archives a thread: it leaves the list of its channel, and opens again with the next message in it. That the app may
-    /// not is no error: the thread stays open.
+    /// Archives a thread: it leaves its channel's list, and reopens with the next message. A missing permission is no
+    /// error: the thread stays open.
     pub(super) async fn archive(&self, thread: &ThreadKey) -> Result<(), DiscordError> {
         let call = in_channel("archive thread", Method::PATCH, channel_of(thread)?, "");
         let body = json!({"archived": true});
@@ -62,12 +62,12 @@ impl Discord {
         }
     }
 
-    /// Opens an archived thread again; sending does so by itself, everything else does not.
+    /// Reopens an archived thread; sending does so by itself, everything else does not.
     async fn unarchive(&self, thread: &str) -> Result<(), DiscordError> {
         let call = in_channel("unarchive thread", Method::PATCH, thread, "");
         let body = json!({"archived": false});
         match self.client.call(&call, Some(&body), None).await {
-            // Opening a thread needs no permission, unless it is locked as well.
+            // Reopening a thread needs no permission, unless it is locked as well.
             Err(DiscordError::Api { code: 50_013, .. }) => Err(DiscordError::Locked),
             other => other.map(drop),
         }
@@ -76,7 +76,7 @@ impl Discord {
     /// Reads a message.
     ///
     /// # Errors
-    /// [`DiscordError`]; code 10008 when it was deleted.
+    /// [`DiscordError`]; code 10008 if it was deleted.
     pub async fn get_message(&self, at: &PostRef) -> Result<Value, DiscordError> {
         self.client
             .call(
@@ -92,7 +92,7 @@ impl Discord {
             .await
     }
 
-    /// Deletes a message; one that is gone already is fine.
+    /// Deletes a message; one that is already gone is fine.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -117,7 +117,7 @@ impl Discord {
         }
     }
 
-    /// Starts the public thread of a message and answers its id; a message that has one keeps it.
+    /// Starts the public thread of a message and returns its id; a message with a thread keeps it.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -138,13 +138,13 @@ impl Discord {
                 .as_str()
                 .map(str::to_owned)
                 .ok_or(DiscordError::Unreadable { route: call.name, status: 200 }),
-            // A thread has the id of the message that it hangs on.
+            // A thread has the id of the message that it starts from.
             Err(exists) if exists.code() == 160_004 => Ok(message.to_owned()),
             Err(other) => Err(other),
         }
     }
 
-    /// Makes a message; where Discord does not take it, the same with less.
+    /// Creates a message, or a reduced version if Discord refuses it.
     pub(super) async fn create_or_less(
         &self,
         channel: &str,
@@ -160,7 +160,7 @@ impl Discord {
         }
     }
 
-    /// Edits a message; where Discord does not take it, the same with less.
+    /// Edits a message, with a reduced version if Discord refuses the first.
     pub(super) async fn edit_or_less(
         &self,
         at: &PostRef,
@@ -176,24 +176,24 @@ impl Discord {
     }
 }
 
-/// What can be shown instead of a post that Discord refused for its content; tried once.
+/// The reduced version of a post that Discord refused for its content; tried once.
 fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rendered> {
     let DiscordError::Api { code, status, .. } = refused else {
         return None;
     };
     let body = match (code, status) {
-        // Replying takes the right to read the history.
+        // Replying needs permission to read the history.
         (160_002, _) => render::without_reply(&rendered.body)?,
         (40_005 | 50_045 | 400_001, _) if rendered.file.is_some() => {
             render::without_file(&rendered.body)
         }
         (200_000 | 240_000, _) => render::blocked(&rendered.body),
-        // More text than Discord processes; its own limit is not documented.
+        // More text than Discord processes; its actual limit is not documented.
         (_, 500) => render::smaller(&rendered.body)?,
         (50_035 | 50_006, _) => {
             tracing::error!(event = "discord.body.refused", error = %refused, "discord: a body of ours was refused; its text is sent instead");
             if edit {
-                // A message once made of components stays so.
+                // A message created with components keeps them.
                 render::as_one_text(&rendered.body)
             } else {
                 render::as_text(&rendered.body)

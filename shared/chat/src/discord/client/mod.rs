@@ -1,8 +1,8 @@
-//! Discord's HTTP API as Bobbin uses it: posts that are never made twice, threads, answers by token, commands.
+//! Discord's HTTP API as Bobbin uses it: idempotent posts, threads, answers by token, commands.
 //!
-//! Promised: a repeat of [`Chat::post`] with the same thread, turn and kind finds the first one; short rate limits
-//! are waited for, long ones told; after a 401 the bot token is left alone for a while, a dead interaction
-//! token for good. Deliberately absent: the gateway, and any decision about a session.
+//! Promised: a repeat of [`Chat::post`] with the same thread, turn and kind finds the first post; short rate limits are
+//! waited for, long ones reported; after a 401 the bot token is not used for a while, a dead interaction token never
+//! again. Deliberately absent: the gateway, and any decision about a session.
 
 mod answers;
 mod call;
@@ -36,7 +36,7 @@ pub use self::transport::RATE_WAIT_MS_MAX;
 use super::render;
 use crate::chat::{Chat, ChatSettings, Say};
 
-/// What to do when there is no Discord.
+/// Advice if Discord is not set up.
 pub(crate) fn off() -> Failure {
     Failure::NonRecoverable {
         advice: "Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned(),
@@ -76,7 +76,7 @@ impl Discord {
         }
     }
 
-    /// Tries a bot token that was refused again after so long.
+    /// Tries a refused bot token again after this long.
     #[cfg(test)]
     fn leaving_a_refused_token_for(mut self, refused_for: Duration) -> Self {
         self.client.refused_for = refused_for;
@@ -86,7 +86,7 @@ impl Discord {
 
 #[async_trait]
 impl Chat for Discord {
-    /// A message that was deleted or can no longer be edited is made anew.
+    /// A message that was deleted or can no longer be edited is posted again.
     async fn post(
         &self,
         thread: &ThreadKey,
@@ -108,14 +108,15 @@ impl Chat for Discord {
         let posted = match at {
             None => self.create_or_less(channel, &rendered, &nonce).await?,
             Some(at) => match self.edit_or_less(at, &rendered).await {
-                // What is only the end of an old card is not made anew.
+                // The end of an old card is not posted again.
                 Err(gone)
                     if matches!(gone.code(), 10_008 | 30_046)
                         && matches!(post, Post::Moved { .. }) =>
                 {
                     at.clone()
                 }
-                // Deleted, or older than an hour and edited too often. Not the first name: that one may still stand for the old message.
+                // Deleted, or older than an hour and edited too often. Needs a new nonce: the first may still belong to
+                // the old message.
                 Err(gone) if matches!(gone.code(), 10_008 | 30_046) => {
                     let again = &digest(&["again", &nonce, &at.id])[..24];
                     self.create_or_less(channel, &rendered, again).await?
@@ -129,7 +130,7 @@ impl Chat for Discord {
         Ok(posted)
     }
 
-    /// When the interaction's token is no longer valid nobody can be told what only they would have seen, and that is no error.
+    /// Once the interaction's token is invalid, nobody can be shown what only they would have seen; that is no error.
     async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let told = match say {
             Say::Words(words) | Say::Answer { words, .. } | Say::Unopened { words, .. } => {
@@ -156,7 +157,7 @@ impl Chat for Discord {
         }
     }
 
-    /// In the channel that the thread hangs in, with the way to it.
+    /// Posted in the thread's channel, with a link to it.
     async fn tell_beside(
         &self,
         thread: &ThreadKey,

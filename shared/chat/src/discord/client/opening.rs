@@ -1,4 +1,4 @@
-//! The thread of a task: the line in the channel that it hangs on, and the thread itself.
+//! The thread of a task: the line in the channel from which it starts, and the thread itself.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostRef, ThreadKey, digest};
@@ -12,20 +12,20 @@ use super::messages::post_ref;
 use super::{Discord, DiscordError};
 use crate::discord::render::{self, Rendered};
 
-/// By how much the clock of who asks from a terminal may be ahead of Discord's.
+/// Maximum time by which a terminal's clock may be ahead of Discord's.
 const CLOCKS_MS: u64 = 60_000;
-/// When Discord's ids begin to count, in Unix milliseconds; a message's id holds the time since then above 22 bits.
-/// Source: Discord's API reference, "Snowflakes".
+/// Epoch of Discord's ids, in Unix milliseconds; a message's id holds the time since then above 22 bits. Source:
+/// Discord's API reference, "Snowflakes".
 const IDS_SINCE_MS: u64 = 1_420_070_400_000;
-/// Messages of a channel among which a task's line is looked for: the most that Discord lists at once.
+/// Messages of a channel that are searched for a task's line: the most that Discord lists at once.
 const ANSWERS_MAX: u32 = 100;
 
 impl Discord {
-    /// Makes the thread of a task: the deferred answer becomes the line that it hangs on, or the bot posts one. Without a
-    /// token nobody has asked by an interaction.
+    /// Creates the thread of a task: the deferred answer becomes the line from which it starts, or the bot posts one. A
+    /// task without a token was not requested by an interaction.
     ///
     /// # Errors
-    /// [`DiscordError`], after the line says so where a repeat cannot help.
+    /// [`DiscordError`], after the line reports it if a repeat cannot help.
     pub async fn open_thread(&self, open: &Open, now_ms: Ms) -> Result<ThreadKey, DiscordError> {
         let Reply::Discord { application, token } = &open.reply else {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
@@ -39,7 +39,7 @@ impl Discord {
             Err(DiscordError::TokenGone)
         };
         let message = match answered {
-            // An accepted task is answered for all to see; what only the person sees is the refusal of ingress.
+            // An accepted task is answered for all to see; only ingress' refusal is for the person alone.
             Ok((_, true)) => return Err(DiscordError::Unheard),
             Ok((message, false)) => message,
             Err(DiscordError::TokenGone) => match self.anchor_of(open, &anchor).await {
@@ -76,10 +76,11 @@ impl Discord {
         }
     }
 
-    /// What an earlier try has already made the anchor, and nobody heard of it or a thread could not be started on it then:
-    /// the answer, from a time when its token was valid, or a message of the bot. None also where the channel's messages cannot be read.
+    /// The anchor of an earlier attempt whose result was lost, or on which a thread could not be started then: the
+    /// answer, from when its token was valid, or a message of the bot. Also `None` if the channel's messages cannot be
+    /// read.
     async fn anchor_of(&self, open: &Open, line: &Value) -> Option<PostRef> {
-        // The answer to an interaction is newer than that, and what is asked for comes from there on.
+        // The answer to an interaction is newer than this id, from which the list starts.
         let rest = format!("/messages?after={}&limit={ANSWERS_MAX}", since(open));
         let call = in_channel("list messages", Method::GET, &open.channel, &rest);
         let listed = match self.client.call(&call, None, None).await {
@@ -93,7 +94,7 @@ impl Discord {
             let flags = message["flags"].as_u64().unwrap_or(0);
             let answers = message["interaction_metadata"]["id"] == open.id.as_str()
                 && flags & EPHEMERAL_OR_LOADING == 0;
-            // A message of the bot's own bears nothing but its words.
+            // A message of the bot can only be recognised by its text.
             let posted = message["author"]["bot"] == true && message["content"] == line["content"];
             answers || posted
         };
@@ -102,8 +103,8 @@ impl Discord {
     }
 }
 
-/// The id from which on the messages are younger than the task: that of the interaction, or one of the time of a task that
-/// has none.
+/// An id older than every message about the task: the interaction's, or one made from the time of a task that has no
+/// interaction.
 fn since(open: &Open) -> String {
     let id: &str = &open.id;
     if !id.is_empty() && id.bytes().all(|b| b.is_ascii_digit()) {

@@ -1,6 +1,6 @@
-//! What Discord has said of its limits, as far as this process knows: how much of a bucket is left and until when, and
-//! how many requests were invalid. A bucket is what `X-RateLimit-Bucket` names, for one channel or one token; routes
-//! share buckets, and which ones is learnt from the answers. Pure: it is told the time.
+//! Discord's rate limits as far as this process knows them: what is left of a bucket and until when, and the number of
+//! invalid requests. A bucket is what `X-RateLimit-Bucket` names, for one channel or one token; routes share buckets,
+//! and which ones is learnt from the answers. Pure: the caller passes the time.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -11,24 +11,24 @@ use tokio::time::Instant;
 
 use super::call::Call;
 
-/// Buckets that are remembered.
+/// Maximum number of buckets remembered.
 const BUCKETS_MAX: usize = 512;
-/// Routes whose bucket is remembered; there are about a dozen.
+/// Maximum number of routes whose bucket is remembered; there are about a dozen.
 const ROUTES_MAX: usize = 64;
 /// Discord bans an address for a while after 10,000 invalid requests in ten minutes. A process stops far below that:
 /// others may share its address.
 const INVALID_MAX: u32 = 1_000;
-/// How long invalid requests are counted together.
+/// Window in which invalid requests are counted.
 const INVALID_WINDOW: Duration = Duration::from_secs(600);
-/// Longest refusal that is believed; then Discord is asked again.
+/// Longest refusal that is trusted; then Discord is asked again.
 const REFUSED_MS_MAX: u64 = 3_600_000;
-/// A refusal that does not say how long it lasts.
+/// Assumed duration of a refusal that gives none.
 const UNKNOWN_MS: u64 = 2_000;
 
-/// All limits that are known.
+/// All known limits.
 #[derive(Debug, Default)]
 pub(super) struct Pace {
-    /// The bucket of a route.
+    /// The bucket of each route.
     routes: HashMap<&'static str, String>,
     buckets: HashMap<String, Bucket>,
     invalid: Option<(Instant, u32)>,
@@ -40,19 +40,19 @@ struct Bucket {
     until: Instant,
 }
 
-/// Whom a refusal concerns.
+/// The scope of a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scope {
     /// This bucket, used up by us.
     User,
-    /// This bucket, used up by others as well: no fault of ours.
+    /// This bucket, used up by others as well: not our fault.
     Shared,
     /// Every route of the bot.
     Global,
 }
 
 impl Pace {
-    /// Takes one request from the call's buckets, or says when it can be made.
+    /// Takes one request from the call's buckets, or returns when it can be made.
     pub(super) fn take(&mut self, call: &Call, now: Instant) -> Result<(), Instant> {
         if let Some((since, count)) = self.invalid {
             if now >= since + INVALID_WINDOW {
@@ -77,7 +77,7 @@ impl Pace {
         Ok(())
     }
 
-    /// Learns from an answer's headers, and counts it where it was invalid.
+    /// Learns from an answer's headers, and counts it if it was invalid.
     pub(super) fn note(&mut self, call: &Call, status: u16, headers: &HeaderMap, now: Instant) {
         if let Some(bucket) = text(headers, "x-ratelimit-bucket")
             && (self.routes.len() < ROUTES_MAX || self.routes.contains_key(call.name))
@@ -87,14 +87,14 @@ impl Pace {
         let left = number(headers, "x-ratelimit-remaining");
         let seconds = number(headers, "x-ratelimit-reset-after");
         if let (Some(left), Some(seconds)) = (left, seconds) {
-            // Another call may be under way that this answer does not know of yet, but the next one will.
+            // Another call in flight may not be included in this answer, but the next one will include it.
             self.set(self.key(call), left as u64, milliseconds(seconds), now);
         }
         let shared = text(headers, "x-ratelimit-scope") == Some("shared");
         let counted = match status {
             401 | 403 => true,
             429 => !shared,
-            // Webhooks that are gone, asked for again and again.
+            // Deleted webhooks that are requested again and again.
             404 => call.by_token,
             _ => false,
         };
@@ -111,7 +111,7 @@ impl Pace {
         }
     }
 
-    /// Learns from a 429 and answers how long it lasts, in milliseconds, and whom it concerns.
+    /// Learns from a 429; returns how long it lasts, in milliseconds, and its scope.
     pub(super) fn refused(
         &mut self,
         call: &Call,
@@ -156,7 +156,7 @@ impl Pace {
     }
 }
 
-/// The limit over all routes; those of tokens are outside of the bot's.
+/// The limit over all routes; calls by token do not count towards the bot's.
 fn everything(call: &Call) -> String {
     if call.by_token {
         "all routes of tokens".to_owned()
@@ -252,7 +252,7 @@ mod tests {
         let (bot, token) = (call("make", "30", false), call("answer", "t", true));
         let shared = headers(&[("x-ratelimit-scope", "shared")]);
         for _ in 0..2 * INVALID_MAX {
-            // What Discord does not count.
+            // Not counted by Discord.
             pace.note(&bot, 429, &shared, now);
             pace.note(&bot, 404, &headers(&[]), now);
             pace.note(&bot, 400, &headers(&[]), now);

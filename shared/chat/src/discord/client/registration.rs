@@ -1,4 +1,4 @@
-//! Setting the application up: who it is, and which commands it has.
+//! Sets up the application: its identity, and its commands.
 
 use bobbin_http::Http;
 use reqwest::Method;
@@ -10,16 +10,16 @@ use super::error::DiscordError;
 use super::transport::Client;
 use crate::discord::commands::{Difference, commands, differences, guild_commands};
 
-/// The application that a bot token belongs to.
+/// The application of a bot token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Application {
-    /// The application's id, which the routes of its commands hold.
+    /// The application's id, part of the routes of its commands.
     pub id: String,
-    /// What its owner called it.
+    /// The name that its owner gave it.
     pub name: String,
-    /// The public key that its interactions are verified with, 64 hex digits.
+    /// The public key that verifies its interactions, 64 hex digits.
     pub verify_key: String,
-    /// Where Discord delivers interactions; none where the application would have to hold a gateway connection.
+    /// Where Discord delivers interactions; `None` if the application has to hold a gateway connection.
     pub endpoint: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl Application {
     }
 }
 
-/// Asks whose token it is; `base` ends in the version, `http` must allow its host.
+/// The application of this token; `base` ends in the version, `http` must allow its host.
 ///
 /// # Errors
 /// [`DiscordError::Revoked`] for a token that Discord does not know; others.
@@ -45,7 +45,7 @@ pub async fn application(
     bot_token: &str,
 ) -> Result<Application, DiscordError> {
     let call = call("get application", Method::GET, "/applications/@me", "");
-    // The application is not known yet, so the agent names none.
+    // The application is not known yet, so the user agent names none.
     let client = Client::new(http, base, "", bot_token);
     let found = client.call(&call, None, None).await?;
     Application::read(&found).ok_or(DiscordError::Unreadable { route: call.name, status: 200 })
@@ -65,8 +65,8 @@ impl Discord {
         Ok(differences(&listed, &wanted))
     }
 
-    /// Registers the commands, for all guilds or one, and answers what that changed. Creations are counted by the day,
-    /// so nothing is written where nothing changes.
+    /// Registers the commands, for all guilds or one, and returns the changes. Discord limits creations per day, so
+    /// nothing is written if nothing changes.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -84,7 +84,7 @@ impl Discord {
         Ok(changed)
     }
 
-    /// What of ours removing would take away, for all guilds or one.
+    /// The commands that removing would delete, for all guilds or one.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -97,7 +97,7 @@ impl Discord {
         Ok(differences(&listed, &Value::Array(Vec::new())))
     }
 
-    /// Takes every command away, for all guilds or one, and answers which there were.
+    /// Deletes all commands, for all guilds or one, and returns their names.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -120,7 +120,7 @@ impl Discord {
         self.client.call(&list, None, None).await
     }
 
-    /// The route of a scope and the set that belongs there.
+    /// The route of a scope and its set of commands.
     fn scope(&self, guild: Option<&str>) -> (String, Value) {
         let application = &self.application;
         match guild {

@@ -1,4 +1,4 @@
-//! What setting up asks of Discord beside the commands: the endpoint, and a channel for a turn that proves that all works.
+//! Discord calls for setting up, besides the commands: the endpoint, and a channel for a test turn.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,23 +8,23 @@ use super::call::in_channel;
 use super::error::DiscordError;
 use super::registration::{Application, call};
 
-/// Messages of a thread that are read.
+/// Maximum number of messages read from a thread.
 const MESSAGES_MAX: u32 = 50;
 
-/// A channel in which a test can be made.
+/// A channel for a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Channel {
-    /// Its server; none for a direct message.
+    /// Its server; `None` for a direct message.
     pub guild: Option<String>,
     /// Its name, without the `#`.
     pub name: String,
-    /// Discord's number of its kind; 0 is an ordinary one.
+    /// Discord's number of its type; 0 is an ordinary one.
     pub kind: u64,
 }
 
 impl Discord {
-    /// Sets where Discord delivers interactions, or clears that. Discord tries the address first, and refuses (code
-    /// 50035, naming the field) what does not answer as it should.
+    /// Sets or clears the address to which Discord delivers interactions. Discord tries the address first, and refuses
+    /// one that does not answer correctly (code 50035, naming the field).
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -38,7 +38,7 @@ impl Discord {
     /// Reads a channel.
     ///
     /// # Errors
-    /// [`DiscordError`]; code 50001 where the bot cannot see it, 10003 where there is none.
+    /// [`DiscordError`]; code 50001 if the bot cannot see it, 10003 if it does not exist.
     pub async fn channel(&self, id: &str) -> Result<Channel, DiscordError> {
         let get = in_channel("get channel", Method::GET, id, "");
         let said = self.client.call(&get, None, None).await?;
@@ -49,12 +49,12 @@ impl Discord {
         })
     }
 
-    /// The name of a server that the bot is in; none where it is not.
+    /// The name of a server that the bot is in; `None` if it is not in it.
     ///
     /// # Errors
     /// [`DiscordError`].
     pub async fn guild_name(&self, guild: &str) -> Result<Option<String>, DiscordError> {
-        // One page of one: the first after the id before it.
+        // A page with one entry: the first after the preceding id.
         let before = guild.parse::<u64>().unwrap_or_default().saturating_sub(1);
         let list = call(
             "list guilds",
@@ -68,7 +68,7 @@ impl Discord {
         Ok(named.and_then(|one| one["name"].as_str()).map(str::to_owned))
     }
 
-    /// The words of a channel's last messages, newest first.
+    /// The texts of a channel's last messages, newest first.
     ///
     /// # Errors
     /// [`DiscordError`].

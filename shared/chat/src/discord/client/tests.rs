@@ -1,4 +1,4 @@
-//! Against a small server on loopback that answers from a script and keeps what it was asked.
+//! Tests against a small server on loopback that gives scripted answers and records requests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -101,7 +101,7 @@ async fn answer(
 }
 
 impl Server {
-    /// A client of a server that gives these answers, one after the other.
+    /// A server that gives these answers one after the other, and its client.
     async fn start(script: impl IntoIterator<Item = Scripted>) -> (Self, Discord) {
         let server =
             Self { script: Arc::new(Mutex::new(script.into_iter().collect())), ..Self::default() };
@@ -287,7 +287,7 @@ async fn answer_replies_to_card_if_allowed() {
         server.asked(0).json()["message_reference"],
         json!({"message_id": "40", "fail_if_not_exists": false})
     );
-    // Without the right to read the history.
+    // Without permission to read the history.
     assert_eq!(post(&discord, None, &chunk).await, Ok(at("42")));
     let less = server.asked(2).json();
     assert_eq!(less["content"], "It works.");
@@ -407,7 +407,7 @@ async fn final_edit_waits_for_its_bucket() {
     post(&discord, None, &notice()).await.unwrap();
     post(&discord, Some(&at("41")), &notice()).await.unwrap();
     let since = Instant::now();
-    // The bucket is used up; then it is refused once more, and the edit is made all the same.
+    // The bucket is used up; then one more refusal, and the edit succeeds all the same.
     assert_eq!(post(&discord, Some(&at("41")), &notice()).await, Ok(at("41")));
     assert!(since.elapsed() >= Duration::from_millis(450), "{:?}", since.elapsed());
     assert_eq!(server.lines().len(), 4);
@@ -496,7 +496,7 @@ async fn rejected_bot_token_is_retried_later() {
     assert_eq!(post(&discord.clone(), None, &notice()).await, Err(DiscordError::Revoked.into()));
     assert_eq!(server.lines().len(), 1);
     assert!(!format!("{discord:?}").contains("bot-secret"));
-    // It was refused by mistake, or is the right one again.
+    // It was refused by mistake, or is valid again.
     let (_server, discord) = Server::start([error(401, 0), message("41")]).await;
     let discord = discord.leaving_a_refused_token_for(std::time::Duration::ZERO);
     post(&discord, None, &notice()).await.unwrap_err();
@@ -627,7 +627,7 @@ async fn unprocessed_answer_is_polled_again() {
 #[tokio::test]
 async fn bot_posts_anchor_without_live_token() {
     let late = 1_000 + bobbin_core::base::limits::REPLY_TOKEN_MS;
-    // What is not its own, or never became its line, is left alone.
+    // Messages of others, or answers that never became the task's line, are left alone.
     let others = json!([
         {"id": "28", "interaction_metadata": {"id": "1"}},
         {"id": "29", "interaction_metadata": {"id": open().id}, "flags": 128},
@@ -679,7 +679,7 @@ async fn terminal_prompt_anchor_bears_its_id() {
         "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000001. The work goes on in the thread below."
     );
 
-    // A repeat finds the line, and not another one of the same words.
+    // A repeat finds the line, and not another one with the same text.
     let other = "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000009. The work goes on in the thread below.";
     let there = json!([
         {"id": "29", "author": {"bot": true}, "content": other},

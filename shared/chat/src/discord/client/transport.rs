@@ -17,18 +17,19 @@ use super::error::DiscordError;
 use super::pace::{Pace, Scope};
 use crate::discord::render::File;
 
-/// Waits for a rate limit up to this long happen in place; longer ones belong to the queue.
+/// Rate limits up to this long are waited for in place; longer ones go back to the queue.
 pub const RATE_WAIT_MS_MAX: u64 = 2_000;
-/// Tries of one call that a rate limit may cost.
+/// Maximum attempts of one call at a rate limit.
 const RATE_TRIES_MAX: u32 = 3;
-/// Times that a call waits at a limit before it is given back: others of this process may take what has just become free.
+/// Maximum waits of a call at a limit before it is returned to the queue: other calls of this process may take what has
+/// just become free.
 const LIMIT_TRIES_MAX: u32 = 10;
-/// For how long the bot token is left alone after a 401: 10,000 refused calls within ten minutes get an address banned
-/// (Discord's documentation, "Invalid Request Limit"), and one that was refused by mistake must not silence a process.
+/// How long the bot token is not used after a 401: 10,000 refused calls within ten minutes get an address banned
+/// (Discord's documentation, "Invalid Request Limit"), and a token refused by mistake must not silence a process.
 const REFUSED_FOR: Duration = Duration::from_secs(30);
-/// Dead tokens that are remembered: trying them again counts towards a ban.
+/// Maximum number of dead tokens remembered: trying them again counts towards a ban.
 const DEAD_TOKENS_MAX: usize = 1_024;
-/// Words of Discord's that an error keeps.
+/// Maximum characters of Discord's message kept in an error.
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// Discord's HTTP API. Clones share what is known about limits and tokens.
@@ -52,13 +53,13 @@ impl fmt::Debug for Client {
 struct Known {
     pace: Pace,
     dead: BTreeSet<String>,
-    /// Until when the bot token is left alone, because Discord did not take it.
+    /// Until when the refused bot token is not used.
     refused_until: Option<Instant>,
 }
 
 impl Client {
     pub(super) fn new(http: Http, base: &str, application: &str, bot_token: &str) -> Self {
-        // Discord requires this form; the address leads to the application that calls.
+        // Discord requires this form; the address identifies the calling application.
         let agent = format!(
             "DiscordBot (https://discord.com/developers/applications/{application}, {})",
             env!("CARGO_PKG_VERSION")
@@ -85,7 +86,7 @@ impl Client {
         known.dead.insert(digest(&[token]));
     }
 
-    /// Performs a call; short rate limits are waited for.
+    /// Makes a call; short rate limits are waited for.
     pub(super) async fn call(
         &self,
         call: &Call,
@@ -105,7 +106,7 @@ impl Client {
             let scope = {
                 let mut known = self.known();
                 known.pace.note(call, answer.status, &answer.headers, now);
-                // An old message that was edited too often: no wait helps, a new message does.
+                // An old message that was edited too often: waiting does not help, a new message does.
                 if answer.status != 429 || said["code"] == 30_046 {
                     drop(known);
                     return self.read(call, &answer);
@@ -137,7 +138,7 @@ impl Client {
         Err(DiscordError::RateLimited { after_ms })
     }
 
-    /// Waits until the route is free, or says how long that takes.
+    /// Waits until the route is free, or returns how long that takes.
     async fn wait_for_rate_limit(
         &self,
         call: &Call,

@@ -1,4 +1,4 @@
-//! What a command, a click, a form or somebody who types asks for.
+//! Handles commands, clicks, forms and completions.
 
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
@@ -19,7 +19,7 @@ use crate::discord::{completion, configure, form};
 use crate::press::Input;
 use crate::{Inbound, Lookup};
 
-/// Discord's permissions that a task needs, with the names that its settings page shows.
+/// Discord permissions that a task needs, with their names on its settings page.
 const IN_A_CHANNEL: &[(u32, &str)] = &[
     (10, "View Channels"),
     (11, "Send Messages"),
@@ -64,7 +64,7 @@ impl Request<'_> {
         }
     }
 
-    /// What is read alike in every chat.
+    /// Commands that every chat reads alike.
     fn intended(&self, command: Command, filled_in: &FilledInCommand) -> Outcome {
         if command.row().reach == Reach::Thread {
             self.thread()?;
@@ -89,7 +89,7 @@ impl Request<'_> {
         }
     }
 
-    /// Somebody types into an option: what is read for them is for the caller, who has little time for it.
+    /// Somebody types into an option: the caller reads the suggestions, in little time.
     pub(super) fn typing(&self, command: &FilledInCommand) -> Outcome {
         let key = ThreadKey::discord(self.guild, self.channel).ok();
         let typed = key.zip(completion::typed(command));
@@ -125,7 +125,7 @@ impl Request<'_> {
             Some(CustomId::Again { turn }) => {
                 self.pressed(Want::Again { turn }, "discord: run again")
             }
-            // Answered with something to fill in, which an edit does however often it is repeated.
+            // Answered with a placeholder to be filled in; repeating that edit is harmless.
             Some(CustomId::Diff { turn }) => Ok(self.control(
                 self.here()?,
                 Want::Diff { turn: Some(turn) },
@@ -194,13 +194,13 @@ impl Request<'_> {
         self.pressed(Want::Settle { ask, choice }, "discord: settle")
     }
 
-    /// Something wanted by a click, whose message is edited once it is done.
+    /// A request by click, whose message is edited once it is done.
     fn pressed(&self, want: Want, note: &'static str) -> Outcome {
         let answer = answer::deferred_update();
         Ok(self.control(self.here()?, want, answer, note))
     }
 
-    /// A prompt in a thread goes there; in a channel it opens one.
+    /// A prompt in a thread goes to that thread; in a channel it opens one.
     fn start(&self, prompt: Prompt) -> Outcome {
         if self.in_thread() {
             self.permitted(IN_A_THREAD)?;

@@ -1,4 +1,4 @@
-//! `/sandbox-setup` and its form: where new sandboxes are made, and keys of the server's own.
+//! `/sandbox-setup` and its form: the place for new sandboxes, and keys of the server's own.
 
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Want;
@@ -43,7 +43,7 @@ impl Request<'_> {
         self.own_key(KeyWish::Enter { provider })
     }
 
-    /// The form, filled in: the key goes no further than to what seals it.
+    /// The form, filled in: the key goes only to the code that seals it.
     pub(super) fn key_form(&self, provider: &str, modal: &Modal) -> Outcome {
         if !self.app.keys_by_form {
             return refuse(BY_PAGE, "discord: key in a form");

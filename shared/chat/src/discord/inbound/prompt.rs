@@ -1,4 +1,4 @@
-//! The prompt that a command, a form or a message brings, within the product's bounds.
+//! The prompt of a command, a form or a message, within the product's bounds.
 
 use bobbin_core::records::message::{Attachment, Prompt};
 use bobbin_core::tenant::commands::argument::{FILE, PROMPT};
@@ -33,7 +33,7 @@ impl Request<'_> {
         Ok(Prompt { wants, ..prompt })
     }
 
-    /// The message that the menu command was used on; its author need not be the person who sends it.
+    /// The target of the menu command; its author need not be the person who sends it.
     pub(super) fn sent(&self, command: &Command) -> Result<Prompt, Refused> {
         let message = command.target_id.as_ref().and_then(|id| command.resolved.messages.get(id));
         let Some((message, sent)) =
@@ -95,7 +95,7 @@ impl Request<'_> {
     }
 }
 
-/// What was chosen for a task, in the form in which it can be used.
+/// A choice for a task, in usable form.
 fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
     let typed = command.text(kind.word()).unwrap_or_default();
     if typed.trim().is_empty() {

@@ -1,4 +1,4 @@
-//! An interaction that is let in: who asks, where, and how what they want becomes work on the queue.
+//! An admitted interaction: its author, its place, and how it becomes work on the queue.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
@@ -18,7 +18,7 @@ const PEOPLE_ONLY: &str = "Only people can use this.";
 const IN_THREADS_ONLY: &str =
     "Use this in a thread that has a sandbox. `/sandbox` in a channel starts one.";
 
-/// Why nothing is started, in words for the person.
+/// Why nothing is started, in words for the person; and the note for the log.
 pub(super) struct Refused(pub(super) String, pub(super) &'static str);
 
 pub(super) type Outcome = Result<Inbound, Refused>;
@@ -27,14 +27,14 @@ pub(super) fn refuse<T>(words: impl Into<String>, note: &'static str) -> Result<
     Err(Refused(words.into(), note))
 }
 
-/// Whether permissions, a decimal number, let somebody manage the server.
+/// Whether these permissions, a decimal number, include managing the server.
 fn manages(permissions: &str) -> bool {
     permissions
         .parse::<u128>()
         .is_ok_and(|held| held & (1 << ADMINISTRATOR | 1 << MANAGE_GUILD) != 0)
 }
 
-/// Who acts, by the name that others in the guild see.
+/// The acting person, by the name that others in the guild see.
 fn person(member: &Member, user: &User) -> Person {
     let name = [member.nick.as_ref(), user.global_name.as_ref()]
         .into_iter()
@@ -105,7 +105,7 @@ impl<'a> Request<'a> {
         self.interaction.channel.as_ref().is_some_and(Channel::is_thread)
     }
 
-    /// The thread in which it was said.
+    /// The thread of the interaction.
     pub(super) fn thread(&self) -> Result<ThreadKey, Refused> {
         if self.in_thread() {
             self.here()
@@ -114,7 +114,7 @@ impl<'a> Request<'a> {
         }
     }
 
-    /// Where it was said, as a key. What we posted stands in threads only, so a click needs no more than this.
+    /// The channel of the interaction as a key. Our posts are only in threads, so a click needs no more than this.
     pub(super) fn here(&self) -> Result<ThreadKey, Refused> {
         ThreadKey::discord(self.guild, self.channel)
             .or_else(|_| refuse(IN_THREADS_ONLY, "discord: ids not understood"))
@@ -190,8 +190,8 @@ impl<'a> Request<'a> {
     }
 
     pub(super) fn accepted(&self, body: Body, answer: HttpAnswer, note: &'static str) -> Inbound {
-        // The queue may have taken it, and its answer come too late. Of a task that opens a thread the worker sees this refusal
-        // and starts nothing; whatever else was taken goes on, so nobody is told that it does not.
+        // The queue may have accepted it, with its answer arriving too late. For a task that opens a thread, the worker
+        // sees this refusal and starts nothing; everything else goes on, so nobody is told that nothing was started.
         let happened = match &body {
             Body::Open(_) => {
                 "This could not be accepted just now, and nothing was started. Please try again"

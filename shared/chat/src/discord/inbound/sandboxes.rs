@@ -1,4 +1,4 @@
-//! The buttons of sandboxes that threads share, and the sandbox that a task is done in.
+//! The buttons of sandboxes that threads share, and the sandbox of a task.
 
 use bobbin_core::base::ids::{SandboxKey, SandboxName};
 use bobbin_core::records::message::{Operation, Want, Which};
@@ -15,13 +15,13 @@ use crate::discord::answer;
 use crate::discord::interaction::Command;
 
 impl Request<'_> {
-    /// A page of the list: in place of the page that is there, or as an answer of its own.
+    /// A page of the list: replaces the current page, or is a separate answer.
     pub(super) fn listed(&self, page: u32, answer: HttpAnswer) -> Outcome {
         let want = Want::Sandboxes { page, in_thread: self.in_thread() };
         Ok(self.control(self.here()?, want, answer, "discord: sandboxes"))
     }
 
-    /// A button of the list. What comes of it is said beside the list, which stays.
+    /// A button of the list. The result is posted beside the list, which stays.
     pub(super) fn sandbox_pressed(&self, action: Action, key: SandboxKey) -> Outcome {
         let sandbox = Which::Exactly(key);
         let (thread, want) = match action {
@@ -35,7 +35,7 @@ impl Request<'_> {
         Ok(self.control(thread, want, answer, "discord: sandbox pressed"))
     }
 
-    /// The question whether to destroy it has been answered with yes: its buttons go at once.
+    /// The deletion was confirmed: the buttons disappear at once.
     pub(super) fn destroy(&self, key: SandboxKey) -> Outcome {
         let want = operate(Which::Exactly(key), Operation::Destroy);
         let answer = answer::replaced("Destroying it…");
@@ -47,7 +47,7 @@ const fn operate(sandbox: Which, operation: Operation) -> Want {
     Want::Operate { sandbox, operation }
 }
 
-/// What was chosen of the sandbox that a task is done in.
+/// The choices for the sandbox of a task.
 pub(super) fn chosen(command: &Command) -> Result<Selection, Refused> {
     Ok(Selection {
         sandbox: named(command)?,

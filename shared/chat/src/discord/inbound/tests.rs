@@ -42,7 +42,7 @@ fn open_app() -> App {
     app(GUILD, "", "")
 }
 
-/// Passes the request through the endpoint, correctly signed, and checks what every answer must satisfy.
+/// Sends a correctly signed request to the endpoint, and checks the rules for every answer.
 fn given(raw: &[u8], app: &App) -> Inbound {
     let timestamp = (NOW_MS / 1000).to_string();
     let signature = hex::encode(signing().sign(&[timestamp.as_bytes(), raw].concat()).to_bytes());
@@ -58,7 +58,7 @@ fn given(raw: &[u8], app: &App) -> Inbound {
         assert!(wrong.is_empty(), "{wrong:#?}\n{body:#}");
     }
     if let Some(taken) = &inbound.enqueue {
-        // Only of a task that opens a thread the worker sees that it was refused, and starts nothing.
+        // The worker sees the refusal only for a task that opens a thread, and then starts nothing.
         assert_eq!(denies(&inbound), matches!(taken, Body::Open(_)), "{taken:?}");
         let failure = body(&inbound.on_queue_failure);
         assert_eq!(
@@ -70,7 +70,7 @@ fn given(raw: &[u8], app: &App) -> Inbound {
     inbound
 }
 
-/// Whether the words for a queue that may have taken it claim that it did not.
+/// Whether the answer for a queue that may have accepted the body claims that it did not.
 fn denies(inbound: &Inbound) -> bool {
     inbound.on_queue_failure.body.contains("nothing was started")
 }
@@ -94,7 +94,7 @@ fn send(event: &Value) -> Inbound {
     given(event.to_string().as_bytes(), &open_app())
 }
 
-/// The words of an answer that only the person sees, with nothing enqueued.
+/// The text of an answer that only the person sees, with nothing enqueued.
 fn refusal(inbound: &Inbound) -> String {
     let body = body(&inbound.answer);
     assert_eq!(inbound.enqueue, None, "{}", inbound.note);
@@ -328,7 +328,7 @@ fn prompt_waits_unless_sent_as_now() {
         content,
         "**Robin**: Also log the build number\n-# for what is running now\n-# with 1 file"
     );
-    // A client whose form is older, or that sends no choice, has what waits.
+    // A client with an older form, or without a choice, gets a prompt that waits.
     form["data"]["components"][1]["component"]["value"] = Value::Null;
     assert!(!prompt_of(&send(&form)).1.now);
 }
@@ -686,7 +686,7 @@ fn completion_returns_lookup_without_choices() {
     let lookup = send(&event("autocomplete-config")).lookup.expect("a lookup");
     let expected = (Sought::Choice(Kind::Repo), "octo");
     assert_eq!((lookup.sought, lookup.typed.as_str()), expected);
-    // Who may not use it, and what has no suggestions.
+    // A person without permission, and an option without suggestions.
     let raw = event("autocomplete").to_string();
     let refused = given(raw.as_bytes(), &app("1", "", ""));
     assert_eq!((body(&refused.answer), refused.lookup), (none.clone(), None));

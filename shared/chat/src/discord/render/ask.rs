@@ -1,4 +1,4 @@
-//! A permission request or a question, and what it says once it is settled.
+//! A permission request or a question, and its text once it is settled.
 
 use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::{About, Ask, Question};
@@ -18,14 +18,14 @@ use crate::discord::custom_id::Part;
 use crate::discord::form::{self, cost, entry, label};
 use crate::press::{FEW_OPTIONS, Input, Press};
 
-/// A pattern as it is shown.
+/// Maximum length of a pattern as shown.
 const PATTERN_UNITS_MAX: usize = 80;
-/// Lines of who decided what: one a question, and there are ten at most.
+/// Maximum lines about who decided what: one per question, and there are at most ten.
 const RECORD_LINES_MAX: usize = 12;
-/// Room for the title, the foot and what is said of options that are not shown.
+/// Room for the title, the footer and the note about options that are not shown.
 const AROUND_UNITS: usize = 600;
 
-/// A permission request or question; once settled, who decided what instead of buttons.
+/// A permission request or question; once settled, shows who decided what instead of buttons.
 #[must_use]
 pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
     let mut parts = match &ask.about {
@@ -54,7 +54,7 @@ pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
     container(if settled.is_some() { GREY } else { YELLOW }, parts)
 }
 
-/// Who decided what: the first line small, the others as a list below it.
+/// The decisions: the first line small, the others as a list below it.
 fn record(words: &str) -> String {
     let count = words.lines().count().clamp(1, RECORD_LINES_MAX);
     // Every character may be escaped, hence half.
@@ -115,7 +115,7 @@ fn press(ask: &AskId, style: u8, label: &str, press: Press) -> Value {
     button(style, label, &CustomId::Ask { ask, press })
 }
 
-/// The questions, each in a text of its own that a form reads again; options only where they are not all on buttons.
+/// The questions, each in its own text, which a form parses again; options only if they are not all on buttons.
 fn shown(questions: &[Question], settled: bool) -> Vec<Value> {
     let title = match questions.len() {
         0 | 1 => "**The agent has a question**".to_owned(),
@@ -147,7 +147,7 @@ fn told_by_buttons(question: &Question) -> bool {
     few(question) && question.options.iter().all(|o| o.description.is_empty())
 }
 
-/// Buttons for the options of one question with few, a list for more, a form for several questions and own words.
+/// Buttons for one question with few options, a list for more, a form for several questions and free text.
 fn answers(ask: &AskId, questions: &[Question]) -> Vec<Value> {
     let skip = press(ask, SECONDARY, "Skip", Press::Reject);
     let open = |style: u8, label: &str, parts: Vec<Part>| {

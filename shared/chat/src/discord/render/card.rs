@@ -1,4 +1,4 @@
-//! The living card of a turn: what happens, the plan, the newest steps, and what can be done about it.
+//! The live card of a turn: current activity, the plan, the newest steps, and the possible actions.
 
 use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use bobbin_core::records::changes;
@@ -18,11 +18,11 @@ use crate::discord::components::{
 use crate::discord::content::{inline, is_blank};
 use crate::discord::custom_id::CustomId;
 
-/// What a plan may take of a card, in UTF-16 units and in bytes; the rest is for its steps.
+/// Maximum size of the plan on a card, in UTF-16 units and in bytes; the rest is for the steps.
 const PLAN_UNITS_MAX: usize = 1_500;
 const PLAN_BYTES_MAX: usize = 4_000;
 
-/// The living card of a turn.
+/// The live card of a turn.
 #[must_use]
 pub fn card(card: &Card) -> Value {
     let title = format!("**{}**", title(&card.state));
@@ -50,7 +50,7 @@ pub fn card(card: &Card) -> Value {
     container(accent(&card.state), parts)
 }
 
-/// The row of buttons under a card; none where there is nothing to do about it.
+/// The row of buttons under a card; `None` if there is nothing to do about it.
 fn buttons(card: &Card) -> Option<Value> {
     let turn = || card.turn.clone();
     let mut buttons = Vec::new();
@@ -121,7 +121,7 @@ fn title(state: &CardState) -> String {
     }
 }
 
-/// What happened and what to do next, for an end that is not an answer; what is tried again, while it is.
+/// What happened and what to do next, if the turn ended without an answer; what is being retried, while it runs.
 fn advice(card: &Card) -> Option<String> {
     if let CardState::Shared { holder } = &card.state {
         let holder = holder.as_ref();
@@ -180,7 +180,7 @@ fn context(card: &Card) -> String {
             facts.extend(cost(usage.cost_micro_usd));
         }
         CardState::Queued { .. } => facts.push(format!("asked <t:{}:R>", card.since_ms / 1000)),
-        // Counts by itself on the reader's device, without an edit.
+        // The reader's device counts the time, without an edit.
         _ => facts.push(format!("began <t:{}:R>", card.since_ms / 1000)),
     }
     if card.waiting > 0 {
@@ -192,7 +192,7 @@ fn context(card: &Card) -> String {
     facts.join(" · ")
 }
 
-/// The agent's plan, a line each.
+/// The agent's plan, one line per item.
 fn plan(items: &[PlanItem]) -> Option<String> {
     let line = |item: &PlanItem| {
         let text = inline(&item.text, STEP_UNITS_MAX);
@@ -220,14 +220,14 @@ fn plan(items: &[PlanItem]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The newest steps that fit, oldest first, and how many came before them.
+/// The newest steps that fit, oldest first, and the number of earlier ones.
 fn steps(steps: &[CardStep], earlier: usize, units_max: usize, bytes_max: usize) -> Option<String> {
     // Room for the line that counts those left out.
     let (mut units_left, mut bytes_left) =
         (units_max.saturating_sub(60), bytes_max.saturating_sub(60));
     let mut shown = Vec::new();
     for step in steps.iter().rev() {
-        // The verb tells what runs from what is done; only a failure needs a word of its own.
+        // The verb form distinguishes running from finished steps; only a failure needs an extra word.
         let (mark, word) = match step.state {
             StepState::Running => ("…", ""),
             StepState::Done => ("✓", ""),
@@ -251,7 +251,7 @@ fn steps(steps: &[CardStep], earlier: usize, units_max: usize, bytes_max: usize)
     (!shown.is_empty()).then(|| shown.join("\n"))
 }
 
-/// One line of our own words with code spans of foreign text in it: each span stays one, and nothing else has an effect.
+/// One line of our own text with code spans of foreign text in it: each span stays one, and nothing else has an effect.
 fn with_code(text: &str, units_max: usize) -> String {
     let plain = shorten(&one_line(text), units_max);
     let parts: Vec<&str> = plain.split('`').collect();
@@ -265,7 +265,7 @@ fn with_code(text: &str, units_max: usize) -> String {
     format!("{}{space}`{}`{}", words(parts[0].trim_end()), visible(parts[1]), words(parts[2]))
 }
 
-/// US dollars to the cent; none for a turn that cost nothing.
+/// US dollars to the cent; `None` for a turn that cost nothing.
 pub(super) fn cost(micro_usd: u64) -> Option<String> {
     match micro_usd {
         0 => None,

@@ -1,4 +1,4 @@
-//! What is sent where Discord did not take a message: the same with less.
+//! Reduced versions of messages that Discord refused.
 
 use bobbin_core::text::units;
 use serde_json::{Value, json};
@@ -7,11 +7,11 @@ use crate::discord::components::{GREY, container, text};
 use crate::discord::content::{noted, notice};
 use crate::discord::flags::COMPONENTS_V2;
 
-/// Said below the part of an answer that stands beside its file.
+/// Line below the part of an answer that is posted beside its file.
 pub(super) const WHOLE_IN_FILE: &str =
     "-# This is only a part of it: the whole answer is in the attached file `answer.md`.";
 
-/// The same message without its file, saying so.
+/// The same message without its file, with a note about it.
 #[must_use]
 pub fn without_file(body: &Value) -> Value {
     let mut less = body.clone();
@@ -27,7 +27,7 @@ pub fn without_file(body: &Value) -> Value {
     less
 }
 
-/// The same message as no reply; none where it is none.
+/// The same message, but not as a reply; `None` if it is none.
 #[must_use]
 pub fn without_reply(body: &Value) -> Option<Value> {
     let mut less = body.clone();
@@ -35,7 +35,7 @@ pub fn without_reply(body: &Value) -> Option<Value> {
     reference.map(|_| less)
 }
 
-/// In place of a message that the server's filter refused.
+/// Replacement for a message that the server's filter refused.
 #[must_use]
 pub fn blocked(body: &Value) -> Value {
     const WORDS: &str = "This part was blocked by this server's message filter. Ask for it as a file in the sandbox.";
@@ -50,7 +50,7 @@ pub fn blocked(body: &Value) -> Value {
     less
 }
 
-/// The same message with half of each longer text display; none when it has no long ones.
+/// The same message with half of each longer text display; `None` if it has no long ones.
 #[must_use]
 pub fn smaller(body: &Value) -> Option<Value> {
     const KEPT_UNITS: usize = 200;
@@ -88,7 +88,7 @@ pub fn as_text(body: &Value) -> Value {
     less
 }
 
-/// The text of a message as the only text display of one that is made of components; of another one as its content.
+/// The text of a message: as the only text display if it uses components, otherwise as its content.
 #[must_use]
 pub fn as_one_text(body: &Value) -> Value {
     let mut one = as_text(body);

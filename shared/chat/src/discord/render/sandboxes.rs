@@ -1,4 +1,4 @@
-//! The list of sandboxes that have a name, and the question whether one is to be deleted.
+//! The list of named sandboxes, and the question whether to delete one.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::shown::sandboxes::{Action, Listed, Page, losses};
@@ -8,7 +8,7 @@ use super::super::components::{BLURPLE, DANGER, PRIMARY, SECONDARY, button, cont
 use super::super::content::{bounded, inline, mute};
 use super::super::custom_id::CustomId;
 
-/// One line about a sandbox.
+/// Maximum length of one line about a sandbox.
 const LINE_UNITS_MAX: usize = 300;
 
 /// A page of the list, for one person.
@@ -39,10 +39,10 @@ pub fn sandboxes(page: &Page) -> Value {
     container(BLURPLE, parts)
 }
 
-/// A button to another page; one that does not exist cannot be pressed.
+/// A button to another page; disabled if the page does not exist.
 fn turn(label: &str, to: Option<usize>) -> Value {
     let page = to.map(|page| u32::try_from(page).unwrap_or(u32::MAX));
-    // Two buttons of a message may not have one name.
+    // Two buttons of a message must not have the same id.
     let id = CustomId::Sandboxes { page: page.unwrap_or(u32::MAX) };
     let mut turn = button(SECONDARY, label, &id);
     turn["disabled"] = json!(page.is_none());
@@ -66,8 +66,8 @@ const fn style(action: Action) -> u8 {
     }
 }
 
-/// The question whether a sandbox is to be deleted, with what would be lost. Not made of components alone, so that its
-/// buttons can give way to words.
+/// The question whether to delete a sandbox, with what would be lost. Not made of components alone, so that text can
+/// replace its buttons.
 #[must_use]
 pub fn ask_destroy(sandbox: &Listed, now_ms: Ms) -> Value {
     let lines = losses(sandbox, now_ms, shown);
@@ -83,7 +83,7 @@ pub fn ask_destroy(sandbox: &Listed, now_ms: Ms) -> Value {
     }))
 }
 
-/// A thread as its readers know it: Discord shows its name, and the way there.
+/// A thread as shown to readers: Discord displays its name, as a link.
 pub(super) fn shown(thread: &ThreadKey) -> String {
     match thread {
         ThreadKey::Discord { thread, .. } => format!("<#{thread}>"),

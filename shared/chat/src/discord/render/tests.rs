@@ -166,7 +166,7 @@ fn only_named_people_are_mentioned() {
         assert_eq!(body["allowed_mentions"], json!({"parse": []}), "{bad}");
         assert_eq!(body["content"], "see <@999> and @everyone", "{bad}");
     }
-    // A card of components is called by a part of its own.
+    // On a card made of components, the mention is a separate part.
     let body = calling(&["123"], Post::Card(a_card(CardState::Waiting)));
     assert_postable(&body);
     assert_eq!(body["components"][1]["content"], "<@123>");
@@ -656,7 +656,7 @@ fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> Page {
     Page::of(all, page, place, 120_000)
 }
 
-/// What somebody reads, without structure.
+/// The readable text, without structure.
 fn words(body: &Value) -> Vec<String> {
     fn walk(value: &Value, into: &mut Vec<String>) {
         into.extend(value["content"].as_str().map(str::to_owned));

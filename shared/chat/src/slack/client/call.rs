@@ -1,4 +1,4 @@
-//! One call of the Web API: sent, repeated after a short wait that Slack asks for, and its answer read.
+//! One call of the Web API: sends it, repeats it after a short wait that Slack asks for, and reads the answer.
 
 use std::time::Duration;
 
@@ -9,20 +9,20 @@ use serde_json::Value;
 use super::error::RETRY_AFTER_MS_DEFAULT;
 use super::{Identity, Slack, SlackError};
 
-/// One call takes no longer.
+/// Longest time for one call.
 pub(super) const CALL_MS_MAX: u64 = 15_000;
-/// A wait that Slack asks for and that is spent in place; a longer one goes back to the queue.
+/// Longest wait for a rate limit in place; a longer one goes back to the queue.
 const WAIT_IN_PLACE_MS_MAX: u64 = 2_000;
-/// Waits in place of one call.
+/// Maximum waits in place for one call.
 const WAITS_IN_PLACE_MAX: u32 = 2;
 
 impl Slack {
-    /// Calls a method with JSON arguments and gives back its answer, `ok: true`.
+    /// Calls a method with JSON arguments and returns its answer, `ok: true`.
     ///
     /// # Errors
     /// [`SlackError`].
     pub async fn call(&self, method: &'static str, arguments: &Value) -> Result<Value, SlackError> {
-        // Slack's documentation wants the charset named; without it a warning comes with every answer.
+        // Slack's documentation wants the charset named; without it every answer contains a warning.
         let body = arguments.to_string();
         self.asked(method, CALL_MS_MAX, |request| {
             request.header("content-type", "application/json; charset=utf-8").body(body.clone())
@@ -30,7 +30,7 @@ impl Slack {
         .await
     }
 
-    /// Calls a method that takes no JSON: reading ones, and the first step of an upload.
+    /// Calls a method that takes no JSON: reading methods, and the first step of an upload.
     pub(super) async fn call_form(
         &self,
         method: &'static str,
@@ -39,7 +39,7 @@ impl Slack {
         self.asked(method, CALL_MS_MAX, |request| request.form(fields)).await
     }
 
-    /// Sends a call, waits in place where Slack asks for little patience, and reads the answer.
+    /// Sends a call, waits in place if Slack asks for a short wait, and reads the answer.
     pub(super) async fn asked(
         &self,
         method: &'static str,
@@ -68,7 +68,7 @@ impl Slack {
         }
     }
 
-    /// Whose token it is; asked once.
+    /// The identity behind the token; asked once.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -82,7 +82,7 @@ impl Slack {
     }
 }
 
-/// The answer to a call: HTTP 200 with `ok`, or what it means that it is not.
+/// The answer to a call: HTTP 200 with `ok`, or the error that it means.
 pub(super) fn read(method: &'static str, answer: &Answer) -> Result<Value, SlackError> {
     if answer.status == 429 {
         return Err(SlackError::RateLimited {

@@ -1,45 +1,45 @@
-//! What Slack's refusals mean, and what to do about them.
+//! The meaning of Slack's refusals, and how to handle them.
 
 use bobbin_core::base::failure::Failure;
 use serde_json::Value;
 
-/// What is waited when a 429 does not say how long.
+/// Wait after a 429 that names no duration.
 pub(super) const RETRY_AFTER_MS_DEFAULT: u64 = 1_000;
 
-/// A call that did not do what was asked.
+/// A failed call.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SlackError {
     /// Too many calls; wait.
     #[error("Slack limits {method} for {after_ms} ms")]
     RateLimited {
-        /// The method of the Web API that was called.
+        /// The Web API method that was called.
         method: &'static str,
-        /// Milliseconds after which Slack takes it again, from `Retry-After`.
+        /// Milliseconds after which Slack accepts calls again, from `Retry-After`.
         after_ms: u64,
     },
     /// No connection was made: nothing has happened.
     #[error("Slack could not be reached for {method}: {seen}")]
     NotSent {
-        /// The method of the Web API that was called.
+        /// The Web API method that was called.
         method: &'static str,
-        /// What came in place of an answer.
+        /// Description of what was received instead of an answer.
         seen: String,
     },
-    /// Whether the call had its effect is unknown: look before repeating.
+    /// Unknown whether the call had its effect: check before repeating.
     #[error("Slack gave no clear answer to {method}: {seen}")]
     Unclear {
-        /// The method of the Web API that was called.
+        /// The Web API method that was called.
         method: &'static str,
-        /// What came in place of an answer.
+        /// Description of what was received instead of an answer.
         seen: String,
     },
-    /// The address may not be spoken to.
+    /// The address is not allowed.
     #[error("the Slack address cannot be used: {seen}")]
     Address {
-        /// What our own guard has against the request.
+        /// Our own guard's objection to the request.
         seen: String,
     },
-    /// The token does not count (any more).
+    /// The token is not valid (any more).
     #[error("Slack does not accept the bot token: {error}")]
     Token {
         /// Slack's code for it, such as `invalid_auth`.
@@ -48,9 +48,9 @@ pub enum SlackError {
     /// The app lacks a permission.
     #[error("the Slack app lacks the scope {needed} for {method}")]
     Scope {
-        /// The method of the Web API that was called.
+        /// The Web API method that was called.
         method: &'static str,
-        /// The scopes that would do, as Slack names them.
+        /// The scopes that would suffice, as Slack names them.
         needed: String,
     },
     /// The app is not in the channel.
@@ -71,7 +71,7 @@ pub enum SlackError {
         /// Slack's code for it, such as `thread_not_found`.
         error: String,
     },
-    /// The post that was to be edited is not there, or not editable.
+    /// The post to be edited does not exist, or is not editable.
     #[error("the Slack message cannot be edited: {error}")]
     PostLost {
         /// Slack's code for it, such as `msg_too_long`.
@@ -80,17 +80,17 @@ pub enum SlackError {
     /// Our arguments are wrong.
     #[error("Slack does not take the arguments of {method}: {error} {details}")]
     Invalid {
-        /// The method of the Web API that was called.
+        /// The Web API method that was called.
         method: &'static str,
         /// Slack's code for it, such as `not_allowed_token_type`.
         error: String,
         /// `response_metadata.messages`: where, not what.
         details: String,
     },
-    /// Slack refused for a reason of which nothing more is known here.
+    /// Slack refused for a reason not classified here.
     #[error("Slack refused {method}: {error}")]
     Refused {
-        /// The method of the Web API that was called.
+        /// The Web API method that was called.
         method: &'static str,
         /// Slack's code for it.
         error: String,
@@ -142,13 +142,13 @@ impl SlackError {
         }
     }
 
-    /// Whether a repeat later may help, or must be preceded by a look.
+    /// Whether a repeat later may help, possibly after a check.
     pub(super) const fn passes(&self) -> bool {
         matches!(self, Self::RateLimited { .. } | Self::NotSent { .. } | Self::Unclear { .. })
     }
 }
 
-/// What the turn has to do about it.
+/// How the turn has to handle it.
 impl From<SlackError> for Failure {
     fn from(error: SlackError) -> Self {
         let seen = error.to_string();
@@ -159,7 +159,7 @@ impl From<SlackError> for Failure {
             SlackError::NotSent { .. } | SlackError::Unclear { .. } => {
                 return Self::Outage { after_ms: 0, seen };
             }
-            // Until the operator has done that: what waits for it is not lost.
+            // Until the operator has stored a new token: waiting messages are not lost.
             SlackError::Token { .. } => {
                 let seen = format!(
                     "{seen}: the operator has to install the app again and store its bot token with `bobbin secrets`"
@@ -187,12 +187,12 @@ impl From<SlackError> for Failure {
     }
 }
 
-/// Slack's errors are short names; anything else is not repeated into a log.
+/// Slack's error names are short; anything else is not copied into a log.
 fn word(error: &str) -> String {
     error.chars().filter(|c| c.is_ascii_alphanumeric() || "_:,.-".contains(*c)).take(100).collect()
 }
 
-/// Where Slack saw the fault. The messages name rules and JSON pointers.
+/// The location of the error by Slack's account. The messages name rules and JSON pointers.
 fn details(body: &Value) -> String {
     let messages = body["response_metadata"]["messages"].as_array().map_or(&[][..], Vec::as_slice);
     let all: Vec<&str> = messages.iter().filter_map(Value::as_str).take(5).collect();

@@ -1,4 +1,4 @@
-//! Files out, by Slack's three steps. Those that come in are fetched where they are needed: `sandbox/attach.rs`.
+//! Outgoing files, in Slack's three steps. Incoming files are fetched where they are needed: `sandbox/attach.rs`.
 
 use std::time::Duration;
 
@@ -12,20 +12,20 @@ use super::wanted::Wanted;
 use super::{Slack, SlackError};
 use crate::slack::render::{self, Rendered};
 
-/// A file on its way into a thread.
+/// A file to be uploaded into a thread.
 pub struct Upload<'a> {
-    /// Name of the file; with [`stamped`] one that is in the thread can be found again.
+    /// Name of the file; a name from [`stamped`] can be found again in the thread.
     pub name: String,
-    /// What people read on it.
+    /// Title shown to people.
     pub title: &'a str,
-    /// Words above it, as mrkdwn.
+    /// Text above it, as mrkdwn.
     pub comment: Option<String>,
-    /// What is in it.
+    /// Content of the file.
     pub bytes: &'a [u8],
 }
 
-/// The name with a part of a post's key in it: Slack knows no key by which a repeated upload would be recognised, but
-/// tells the names of the files in a thread.
+/// The name with a part of a post's key in it: Slack has no key that identifies a repeated upload, but lists the names
+/// of the files in a thread.
 #[must_use]
 pub fn stamped(name: &str, key: &str) -> String {
     let stamp = &key[..key.len().min(STAMP_CHARS)];
@@ -35,16 +35,16 @@ pub fn stamped(name: &str, key: &str) -> String {
     }
 }
 
-/// Characters of a key in a file's name.
+/// Characters of the key in a file's name.
 const STAMP_CHARS: usize = 8;
-/// The bytes of one file take no longer.
+/// Longest time to transfer one file.
 const TRANSFER_MS_MAX: u64 = 60_000;
 
 impl Slack {
-    /// Puts a file into a thread.
+    /// Uploads a file into a thread.
     ///
     /// # Errors
-    /// [`SlackError`]; [`SlackError::Unclear`] also when the bytes were not taken.
+    /// [`SlackError`]; also [`SlackError::Unclear`] if the bytes were not accepted.
     pub async fn upload(
         &self,
         channel: &str,
@@ -60,7 +60,7 @@ impl Slack {
                 seen: "an answer without an address".to_owned(),
             });
         };
-        // The address is a ticket of its own: the token is not sent along.
+        // The address is itself a ticket: the token is not sent along.
         let request = self
             .http
             .request(Method::POST, address)
@@ -90,8 +90,8 @@ impl Slack {
 }
 
 impl Slack {
-    /// Brings what a turn changed into the thread as a file, below its summary, unless it is there already. Whether it
-    /// was.
+    /// Posts a turn's changes into the thread as a file, with its summary, unless it is already there. True: it was
+    /// already there.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -102,7 +102,7 @@ impl Slack {
         patch: &str,
     ) -> Result<bool, SlackError> {
         let wanted = self.wanted(thread, turn, &PostKind::Diff)?;
-        // Who asked before may have been answered by another process.
+        // Another process may have answered an earlier request.
         self.memory().forget(&wanted.memory_key());
         let file = Upload {
             name: stamped("changes.diff", &wanted.key),
@@ -113,7 +113,7 @@ impl Slack {
         self.uploaded_once(&wanted, &file).await.map(|at| at.is_some())
     }
 
-    /// A file that the agent left to be shown.
+    /// Posts a file that the agent left to be shown.
     pub(super) async fn shown(
         &self,
         wanted: &Wanted<'_>,
@@ -126,11 +126,11 @@ impl Slack {
             bytes: &file.bytes,
         };
         let stood = self.uploaded_once(wanted, &upload).await?;
-        // Slack does not tell the `ts` of a file's message; nobody edits it.
+        // Slack does not return the `ts` of a file's message; nobody edits it.
         Ok(PostRef { channel: wanted.channel.clone(), id: stood.unwrap_or_default() })
     }
 
-    /// Uploads a file unless one of its name is in the thread; where that stands, if it does.
+    /// Uploads a file unless one with its name is in the thread; returns the `ts` of the existing one.
     pub(super) async fn uploaded_once(
         &self,
         wanted: &Wanted<'_>,
@@ -142,7 +142,7 @@ impl Slack {
         if let Some(ts) = posts.get(&name) {
             return Ok(Some(ts.clone()));
         }
-        // If this future is dropped while the upload is under way, or it ends unclearly, the next one has to look.
+        // If this future is dropped during the upload, or its outcome is unclear, the next attempt has to check.
         self.memory().forget(&key);
         let done = self.upload(&wanted.channel, wanted.root, file).await;
         match &done {
@@ -156,7 +156,7 @@ impl Slack {
         done.map(|()| None)
     }
 
-    /// Brings the whole answer into the thread as a file, once; the message that is posted next is the one that counts.
+    /// Uploads the whole answer into the thread as a file, once; the message posted afterwards is the one that counts.
     pub(super) async fn with_file(
         &self,
         wanted: &Wanted<'_>,

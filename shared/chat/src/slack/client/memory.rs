@@ -1,4 +1,4 @@
-//! What this process knows of the posts in a thread: what it has posted, and what it read back.
+//! This process's memory of the posts in a thread: those that it posted, and those that it read back.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{MutexGuard, PoisonError};
@@ -12,18 +12,18 @@ use crate::slack::direct::is_direct_channel;
 use crate::slack::endpoint::message_ts;
 use crate::slack::render::EVENT_TYPE;
 
-/// Turns whose posts are remembered; a forgotten one is only read again.
+/// Maximum number of turns whose posts are remembered; a forgotten one is only read again.
 const TURNS_MAX: usize = 64;
 /// Messages in one page of a thread.
 const PAGE_MESSAGES: usize = 200;
-/// Pages that are read of one thread, from the turn's own message on.
+/// Maximum pages read from one thread, starting at the turn's own message.
 const PAGES_MAX: usize = 10;
-/// What the name of a file in a thread is remembered under, beside the names of posts.
+/// Prefix under which a file's name is remembered, beside the keys of posts.
 pub(super) const FILE: &str = "file:";
-/// Stands for the name of a stream that was cut off before it got one.
+/// Key of a stream that was cut off before it got one.
 pub(super) const CUT_OFF: &str = "";
 
-/// What this process knows of the posts of recent turns, by name.
+/// Posts of recent turns known to this process, by key.
 #[derive(Debug, Default)]
 pub(super) struct Memory {
     turns: VecDeque<(String, BTreeMap<String, String>)>,
@@ -42,14 +42,14 @@ impl Memory {
         self.turns.push_back((turn.to_owned(), posts));
     }
 
-    /// What is known of the turn may be wrong: read it again before the next post.
+    /// The memory of the turn may be wrong: read it again before the next post.
     pub(super) fn forget(&mut self, turn: &str) {
         self.turns.retain(|(known, _)| known != turn);
     }
 }
 
 impl Slack {
-    /// A record was read anew: since this process knew the posts of its turn, another one may have had the turn.
+    /// A record was read again: another process may have had the turn since this one learnt its posts.
     pub(super) fn forget_posts(&self, session: &Session) {
         if let Some(turn) = &session.turn {
             let end = format!("/{}", turn.id);
@@ -58,11 +58,11 @@ impl Slack {
     }
 
     pub(super) fn memory(&self) -> MutexGuard<'_, Memory> {
-        // A panic elsewhere leaves plain maps behind: what they hold is still true.
+        // A panic elsewhere leaves plain maps behind: their content is still valid.
         self.memory.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The names of what stands in the thread of a turn.
+    /// The keys of the posts in a turn's thread.
     pub(super) async fn posts(
         &self,
         wanted: &Wanted<'_>,
@@ -77,7 +77,7 @@ impl Slack {
         Ok(posts)
     }
 
-    /// Forgets what is known of the turn's posts while something is under way that adds to them, and gives it back.
+    /// Forgets the turn's posts while a call that adds to them is in flight, and returns them.
     pub(super) fn forgotten(&self, wanted: &Wanted<'_>) -> BTreeMap<String, String> {
         let key = wanted.memory_key();
         let mut memory = self.memory();
@@ -86,12 +86,12 @@ impl Slack {
         known
     }
 
-    /// Knows the turn's posts again.
+    /// Remembers the turn's posts again.
     pub(super) fn known_again(&self, wanted: &Wanted<'_>, posts: BTreeMap<String, String>) {
         self.memory().learn(&wanted.memory_key(), posts);
     }
 
-    /// The names of our posts in the thread, with their `ts`, from the turn's own message on.
+    /// The keys of our posts in the thread, with their `ts`, starting at the turn's own message.
     pub(super) async fn read_back(
         &self,
         wanted: &Wanted<'_>,
@@ -105,7 +105,7 @@ impl Slack {
             return Ok(posts);
         }
         let me = self.auth_test().await?.clone();
-        // Direct messages come newest first, so that what was posted last is among them however many there are.
+        // Direct messages come newest first, so the latest posts are included however many there are.
         let method = match wanted.root {
             Some(_) => "conversations.replies",
             None => "conversations.history",
@@ -128,7 +128,7 @@ impl Slack {
                     return Err(error);
                 }
                 Err(error) => {
-                    // Better twice than never: without the right to read, a post after a crash may repeat one.
+                    // Better twice than never: without permission to read, a post after a crash may be repeated.
                     tracing::warn!(event = "slack.thread.unread", %error, "a Slack thread cannot be read back");
                     return Ok(posts);
                 }
@@ -149,23 +149,23 @@ impl Slack {
     }
 }
 
-/// Where the next page of a listing begins; empty after the last one (Slack's documentation, "Pagination").
+/// Cursor of the next page of a listing; empty after the last one (Slack's documentation, "Pagination").
 pub(super) fn next_cursor(page: &Value) -> String {
     let cursor = page["response_metadata"]["next_cursor"].as_str();
     cursor.unwrap_or_default().to_owned()
 }
 
-/// Whether a message of ours is a stream that was cut off before it got its name.
+/// Whether a message of ours is a stream that was cut off before it got its key.
 pub(super) fn is_cut_off(message: &Value) -> bool {
     let no_files = message["files"].as_array().is_none_or(Vec::is_empty);
     message["metadata"]["event_type"].is_null() && no_files && message["subtype"].is_null()
 }
 
-/// The names that a message of ours bears, each with its `ts`: its own, and those of its files.
+/// The keys of a message of ours, each with its `ts`: its own, and those of its files.
 fn names_of(message: &Value, root: Option<&str>) -> Vec<(String, String)> {
     let ts = message["ts"].as_str().unwrap_or_default();
     let mut names = Vec::new();
-    // No stream begins in direct messages that are all one thread.
+    // No stream starts in direct messages that are all one thread.
     if is_cut_off(message) && root.is_some_and(|root| ts != root) {
         names.push(CUT_OFF.to_owned());
     }

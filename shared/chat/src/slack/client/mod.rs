@@ -1,8 +1,8 @@
 //! Slack's Web API with a bot token.
 //!
-//! Promised: a post is made once however often it is asked for (found by its metadata before it is made again); an
-//! error names what to do; the token goes to Slack's hosts only and into no log. Deliberately absent: what a post looks
-//! like (`crate::slack::render`), modals, OAuth, token rotation.
+//! Promised: posts are idempotent (a post is looked up by its metadata before it is sent again); an error names what to
+//! do; the token goes only to Slack's hosts and into no log. Deliberately absent: the layout of posts
+//! (`crate::slack::render`), modals, OAuth, token rotation.
 
 mod call;
 mod error;
@@ -39,26 +39,26 @@ use super::direct::is_direct_channel;
 use super::render::{self, Rendered, Status};
 use crate::chat::{Chat, ChatSettings, Home, Member, Say};
 
-/// Bytes of one answer.
+/// Maximum bytes of one answer.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What to do when there is no Slack.
+/// Advice if Slack is not set up.
 pub(crate) fn off() -> Failure {
     Failure::NonRecoverable { advice: Key::SlackBotToken.missing() }
 }
 
-/// Whose token it is (`auth.test`).
+/// The identity of the token (`auth.test`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
-    /// Id of the team that the app is installed in.
+    /// Id of the team in which the app is installed.
     pub team: String,
-    /// Id of the organisation that the team is one of; empty where it is of none.
+    /// Id of the team's organisation; empty if it has none.
     pub enterprise: String,
-    /// Id of the app's bot user, by which people mention it.
+    /// Id of the app's bot user, used in mentions.
     pub user: String,
-    /// Id of the bot, which stands on every message that it posts.
+    /// Id of the bot, contained in every message that it posts.
     pub bot: String,
-    /// Where people see the workspace, with a slash at its end; empty where Slack does not say it.
+    /// Address of the workspace, with a trailing slash; empty if Slack does not name it.
     pub site: String,
 }
 
@@ -87,7 +87,7 @@ pub struct Slack {
     styles: Mutex<styles::Styles>,
     members: Mutex<people::Members>,
     directs: Mutex<wanted::DirectChannels>,
-    /// Answers are streamed where the workspace takes that.
+    /// Answers are streamed if the workspace supports it.
     streams: bool,
 }
 
@@ -111,7 +111,7 @@ impl Slack {
     /// A client of the API at `base`, with its `/api` (`https://slack.com/api`).
     ///
     /// # Errors
-    /// [`SlackError::Address`] when the base may not be spoken to.
+    /// [`SlackError::Address`] if the base is not allowed.
     pub fn new(base: &str, bot_token: &str) -> Result<Self, SlackError> {
         let http =
             Http::new(base, Hosts::Named(vec!["slack.com".to_owned(), ".slack.com".to_owned()]))
@@ -130,20 +130,20 @@ impl Slack {
         })
     }
 
-    /// The same client, with answers as streams where the workspace takes that, or without.
+    /// The same client, with or without streamed answers (where the workspace supports them).
     #[must_use]
     pub fn streaming(self, streams: bool) -> Self {
         Self { streams, ..self }
     }
 
-    /// Tells one person something: an ephemeral message, and in a direct message, where nobody else is, an ordinary one.
-    /// Where the app is not in the channel, it is told in the direct message with them.
+    /// Tells one person something: an ephemeral message, or an ordinary one in a direct message, where nobody else is.
+    /// If the app is not in the channel, the text goes to the person's direct messages.
     async fn tell_rendered(&self, reply: &Reply, rendered: &Rendered) -> Result<(), SlackError> {
         let Reply::Slack { channel, thread_ts, user } = reply else {
             return Err(SlackError::NotSlack);
         };
         let thread_ts = thread_ts.as_deref();
-        // A person's id stands for their direct messages, where it is not known which channel those are.
+        // A person's id stands for their direct messages if the channel of those is not known.
         if channel == user || is_direct_channel(channel) {
             self.call("chat.postMessage", &render::direct_message(channel, thread_ts, rendered))
                 .await?;
@@ -165,8 +165,8 @@ impl Slack {
 
 #[async_trait]
 impl Chat for Slack {
-    /// A post that is already there under the same name is edited instead of made again; one that cannot be edited any more
-    /// is made anew.
+    /// An existing post with the same key is edited instead of posted again; one that cannot be edited any more is
+    /// posted again.
     async fn post(
         &self,
         thread: &ThreadKey,
@@ -185,7 +185,7 @@ impl Chat for Slack {
             if let Some(posted) = self.edited(at, &wanted, &rendered).await? {
                 return Ok(posted);
             }
-            // What is only the end of an old card is not made anew.
+            // The end of an old card is not posted again.
             if matches!(post, Post::Moved { .. }) {
                 return Ok(at.clone());
             }
@@ -251,7 +251,7 @@ impl Chat for Slack {
         Ok(self.tell_rendered(reply, &rendered).await?)
     }
 
-    /// In their direct messages. There is nothing beside direct messages themselves.
+    /// Posted in their direct messages. Direct messages themselves have no such place.
     async fn tell_beside(
         &self,
         thread: &ThreadKey,
@@ -308,7 +308,7 @@ impl Chat for Slack {
             Err(error) if error.passes() || matches!(error, SlackError::Token { .. }) => {
                 Err(error.into())
             }
-            // Somebody who is not visible here is none of this workspace's.
+            // Somebody who is not visible here does not belong to this workspace.
             Err(SlackError::Refused { error, .. }) if error.starts_with("user_not") => {
                 Ok(Some(Outside::Outsider))
             }

@@ -1,4 +1,4 @@
-//! The message that a task from a terminal hangs on: nobody in the workspace has written one.
+//! The message that starts the thread of a task from a terminal: nobody in the workspace has written one.
 
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId, digest};
 use bobbin_core::records::message::Prompt;
@@ -8,18 +8,18 @@ use super::memory::next_cursor;
 use super::{Slack, SlackError};
 use crate::slack::render;
 
-/// By how much the clock of a terminal may be ahead of Slack's.
+/// Maximum time by which a terminal's clock may be ahead of Slack's.
 const CLOCKS_MS: u64 = 60_000;
-/// Messages of the channel that are looked at in one page; Slack takes up to 999.
+/// Messages of the channel read per page; Slack takes up to 999.
 const PAGE_MESSAGES: usize = 200;
-/// Pages that are read back.
+/// Maximum number of pages read back.
 const PAGES_MAX: usize = 5;
 
 impl Slack {
-    /// Posts the task, so that its thread can begin there. A repeat under the same id finds what stands.
+    /// Posts the task, so that its thread can begin there. A repeat with the same id finds the existing message.
     ///
     /// # Errors
-    /// [`SlackError`]; `NotInvited` where the app cannot see the channel.
+    /// [`SlackError`]; `NotInvited` if the app cannot see the channel.
     pub async fn open_thread(
         &self,
         id: &TurnId,
@@ -44,7 +44,7 @@ impl Slack {
         })
     }
 
-    /// The address at which people see a thread; none where Slack does not say on which site the workspace is.
+    /// The address of a thread for people; `None` if Slack does not name the workspace's site.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -59,7 +59,7 @@ impl Slack {
             .then(|| format!("{site}archives/{channel}/p{}", root.replace('.', ""))))
     }
 
-    /// The message that an earlier try has posted under this name.
+    /// The message that an earlier attempt posted with this key.
     async fn opened(
         &self,
         channel: &str,

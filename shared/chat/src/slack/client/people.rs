@@ -1,4 +1,4 @@
-//! Who somebody is in the workspace, and their Home.
+//! A person's status in the workspace, and their Home.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -10,12 +10,12 @@ use tokio::time::Instant;
 use super::{Slack, SlackError};
 use crate::chat::Member;
 
-/// For how long it is believed that somebody is a full member.
+/// How long somebody is trusted to be a full member.
 const BELIEVED: Duration = Duration::from_secs(300);
-/// People that are remembered.
+/// Maximum number of people remembered.
 const PEOPLE_MAX: usize = 1_024;
 
-/// Full members, and until when that is believed. Who is none is asked about each time: they may have become one.
+/// Full members, and until when that is trusted. Others are looked up each time: they may have become one.
 pub(super) type Members = BTreeMap<String, Instant>;
 
 impl Slack {
@@ -25,7 +25,7 @@ impl Slack {
         members.get(user).is_some_and(|until| Instant::now() < *until)
     }
 
-    /// Somebody is a full member now.
+    /// Remembers that somebody is a full member now.
     pub(super) fn believe(&self, user: &str) {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         if members.len() >= PEOPLE_MAX {
@@ -34,7 +34,7 @@ impl Slack {
         members.insert(user.to_owned(), Instant::now() + BELIEVED);
     }
 
-    /// Who somebody is in the workspace (`users.info`, scope `users:read`).
+    /// A person's status in the workspace (`users.info`, scope `users:read`).
     pub(super) async fn user(&self, user: &str) -> Result<Member, SlackError> {
         let fields = [("user", user.to_owned())];
         let answer = self.call_form("users.info", &fields).await?;
@@ -42,7 +42,7 @@ impl Slack {
         Ok(Member::read(&answer["user"], &me.team, &me.enterprise))
     }
 
-    /// Shows a Home to a person, in place of the one that they have.
+    /// Publishes a person's Home, replacing the previous one.
     pub(super) async fn publish_home(&self, user: &str, view: &Value) -> Result<(), SlackError> {
         let arguments = json!({ "user_id": user, "view": view });
         self.call("views.publish", &arguments).await?;

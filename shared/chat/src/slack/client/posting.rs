@@ -1,7 +1,7 @@
-//! Posting once: look for the post's name, edit what is there, and post only what is not.
+//! Idempotent posting: look up the post's key, edit an existing post, and post only what is missing.
 //!
-//! Slack has no key by which a repeated post would be recognised. So every post carries its name as metadata, and before
-//! the first post of a turn by this process, and after every unclear outcome, the thread is read and searched for names.
+//! Slack has no key that identifies a repeated post. So every post carries its key as metadata. Before this process's
+//! first post of a turn, and after every unclear outcome, the thread is read and searched for keys.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::wanted::Wanted;
 use super::{Slack, SlackError};
 use crate::slack::render::{self, CardStyle, Rendered};
 
-/// Slack shows a post to readers after this time at the latest.
+/// Longest time until Slack shows a post to readers.
 const SETTLE_MS: u64 = 500;
-/// Times that one post is sent.
+/// Maximum attempts to send one post.
 const SENDS_MAX: u32 = 3;
 
 impl Slack {
-    /// What is to stand in the thread after a call of `post`.
+    /// The post that a call of `post` should leave in the thread.
     pub(super) fn wanted_post<'a>(
         &self,
         thread: &'a ThreadKey,
@@ -31,7 +31,7 @@ impl Slack {
         Ok(Wanted {
             simpler: simpler(post, self.card_style(wanted.team)),
             never_replaces: announces(post),
-            // Slack streams under a message only.
+            // Slack streams only under a message.
             streamable: wanted.root.is_some()
                 && self.may_stream(wanted.team)
                 && *kind == PostKind::Chunk(0)
@@ -40,8 +40,8 @@ impl Slack {
         })
     }
 
-    /// The post as a message; the end of an old card names the card that took its place, and a card that waits for another
-    /// thread leads there.
+    /// The post as a message; the end of an old card names the card that replaced it, and a card that waits for another
+    /// thread links to it.
     pub(super) async fn rendered(
         &self,
         root_ts: Option<&str>,
@@ -66,13 +66,13 @@ impl Slack {
         render::post_as(&Post::Moved { to, link }, style)
     }
 
-    /// The address of a post, where Slack says on which site the workspace is.
+    /// The address of a post, if Slack names the workspace's site.
     async fn link(&self, root_ts: Option<&str>, to: &PostRef) -> Option<String> {
         let site = &self.auth_test().await.ok()?.site;
         site.ends_with('/').then(|| render::link(site, root_ts, to))
     }
 
-    /// Edits a post; nothing when it is not there any more or not editable.
+    /// Edits a post; `None` if it does not exist any more or is not editable.
     pub(super) async fn edited(
         &self,
         at: &PostRef,
@@ -85,7 +85,7 @@ impl Slack {
             match self.call("chat.update", &arguments).await {
                 Ok(_) => return Ok(Some(at.clone())),
                 Err(SlackError::PostLost { .. }) => return Ok(None),
-                // Each time with less: it ends with the words alone.
+                // Each attempt sends less: the last one only the text.
                 Err(error @ SlackError::Invalid { .. }) if !rendered.blocks.is_empty() => {
                     rendered = self.with_less(wanted, &rendered, &error);
                 }
@@ -94,7 +94,7 @@ impl Slack {
         }
     }
 
-    /// What is shown when Slack does not take the blocks: the same in older ones, and in the end the words alone.
+    /// The version to send after Slack refused the blocks: with older blocks, and finally the text alone.
     fn with_less(&self, wanted: &Wanted<'_>, refused: &Rendered, error: &SlackError) -> Rendered {
         match &wanted.simpler {
             Some(simpler) if simpler != refused => {
@@ -109,7 +109,7 @@ impl Slack {
         }
     }
 
-    /// The post, brought up to date, if it is already in the thread.
+    /// The post, updated, if it is already in the thread.
     pub(super) async fn found(
         &self,
         wanted: &Wanted<'_>,
@@ -143,7 +143,7 @@ impl Slack {
         let mut sends = 0;
         loop {
             sends += 1;
-            // If this future is dropped while the call is under way, the next one has to look.
+            // If this future is dropped during the call, the next attempt has to check.
             let known = self.forgotten(wanted);
             let arguments = render::message(&wanted.channel, wanted.root, &wanted.key, &rendered);
             match self.call("chat.postMessage", &arguments).await {
@@ -158,7 +158,7 @@ impl Slack {
                     let mut posts = known;
                     posts.insert(wanted.key.clone(), ts.to_owned());
                     self.known_again(wanted, posts);
-                    // In a direct message asked for by a user's id, Slack names the channel that it became.
+                    // If a direct message was addressed by a user's id, Slack returns its channel.
                     let channel = answer["channel"].as_str().unwrap_or(&wanted.channel).to_owned();
                     return Ok(PostRef { channel, id: ts.to_owned() });
                 }
@@ -185,13 +185,13 @@ impl Slack {
     }
 }
 
-/// The same card in older blocks, where it is made of newer ones.
+/// The same card in older blocks, if it uses newer ones.
 fn simpler(post: &Post, style: CardStyle) -> Option<Rendered> {
     let newer = style == CardStyle::Plan && matches!(post, Post::Card(_));
     newer.then(|| render::post_as(post, CardStyle::Lines))
 }
 
-/// Whether this is the card of a prompt that waits: what its turn shows under the same name is newer.
+/// Whether this is the card of a waiting prompt: a card of its turn with the same key is newer.
 fn announces(post: &Post) -> bool {
     matches!(post, Post::Card(card) if matches!(card.state, CardState::Queued { .. }))
 }
@@ -202,7 +202,7 @@ fn is_whole(post: &Post) -> bool {
     matches!(post, Post::Chunk { last, file, .. } if *last && file.is_none())
 }
 
-/// The words alone: Slack did not take the blocks, which is a fault of ours and must not swallow the words.
+/// The text alone: Slack refused the blocks, which is our fault and must not lose the text.
 fn plain(rendered: &Rendered, error: &SlackError) -> Rendered {
     tracing::error!(event = "slack.blocks.refused", %error, "Slack does not take the blocks of a post; it is sent as text");
     Rendered { text: rendered.text.clone(), blocks: Vec::new() }

@@ -1,4 +1,4 @@
-//! What setting up asks of Slack: whose token it is and what it may, and a turn to prove that all of it works.
+//! Slack calls for setting up: the token's identity and scopes, and a test turn.
 
 use std::time::Duration;
 
@@ -13,22 +13,22 @@ use super::call::{CALL_MS_MAX, read};
 use super::{Identity, Slack, SlackError};
 use crate::slack::render;
 
-/// Messages of a thread that are read.
+/// Maximum number of messages read from a thread.
 const MESSAGES_MAX: u32 = 50;
 
-/// What a token says of the app's installation.
+/// The app's installation, by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
-    /// Whose token it is.
+    /// The identity of the token.
     pub identity: Identity,
     /// Name of the workspace.
     pub team_name: String,
-    /// The token's scopes; none where Slack did not say them.
+    /// The token's scopes; `None` if Slack did not name them.
     pub scopes: Option<Vec<String>>,
 }
 
 impl Slack {
-    /// Whose token it is, and what it may: Slack names its scopes in a header of every answer.
+    /// The token's identity and scopes: Slack names its scopes in a header of every answer.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -53,7 +53,7 @@ impl Slack {
         })
     }
 
-    /// Posts a message of its own and answers its `ts`.
+    /// Posts a new message and returns its `ts`.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -65,7 +65,7 @@ impl Slack {
         ts.ok_or(SlackError::Unclear { method, seen: "an answer without ts".to_owned() })
     }
 
-    /// The words of a thread's messages, as Slack shows them in notifications.
+    /// The texts of a thread's messages, as Slack shows them in notifications.
     ///
     /// # Errors
     /// [`SlackError`].
@@ -89,7 +89,7 @@ impl Slack {
     }
 }
 
-/// Delivers an event to an ingress as Slack does, signed; answers the status.
+/// Delivers a signed event to an ingress as Slack does; returns the status.
 ///
 /// # Errors
 /// Why there was no answer.

@@ -1,7 +1,7 @@
-//! The status of a thread's agent session. Best effort: a refusal is remembered and never stands in a turn's way.
+//! The status of a thread's agent session. Best effort: a refusal is remembered and never blocks a turn.
 //!
-//! A status never clears itself, so the end of a turn always says it, whatever this process believes to stand there:
-//! another process may have said something else meanwhile. Only the worker that holds the thread's group says one.
+//! A status never clears itself, so the end of a turn always sets it, whatever this process believes is set: another
+//! process may have set something else meanwhile. Only the worker that holds the thread's group sets a status.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -14,28 +14,28 @@ use super::wanted::direct_place;
 use super::{Slack, SlackError};
 use crate::slack::render::Status;
 
-/// A status is worth this long and no longer.
+/// Longest time spent on a status.
 const STATUS_MS_MAX: u64 = 3_000;
-/// After this time a status is said again although nothing has changed: another process may have spoken.
+/// After this time an unchanged status is set again: another process may have set a different one.
 const REPEAT_MS: u64 = 60_000;
-/// Threads whose last status is remembered, so that a card's edits do not repeat it.
+/// Maximum number of threads whose last status is remembered, so that a card's edits do not repeat it.
 const THREADS_MAX: usize = 256;
-/// Tenants whose way is remembered.
+/// Maximum number of tenants whose method is remembered.
 const TENANTS_MAX: usize = 256;
 
-/// The way in which a tenant takes a status.
+/// The method by which a tenant's status is set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum Way {
     /// `agents.sessions.setStatus`: apps with `agent_view`.
     #[default]
     Session,
-    /// `assistant.threads.setStatus`: the older one.
+    /// `assistant.threads.setStatus`: the older method.
     Assistant,
-    /// The tenant refused both: its threads are given no status.
+    /// The tenant refused both: its threads get no status.
     None,
 }
 
-/// What was last said of a thread.
+/// The last status set for a thread.
 #[derive(Debug)]
 struct Said {
     turn: TurnId,
@@ -43,7 +43,7 @@ struct Said {
     at: Instant,
 }
 
-/// What was last said, and how it can be said.
+/// The last statuses, and the methods for setting them.
 #[derive(Debug, Default)]
 pub(super) struct Statuses {
     ways: BTreeMap<String, Way>,
@@ -81,14 +81,14 @@ impl Statuses {
 }
 
 impl Slack {
-    /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a turn
-    /// sets it back.
+    /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a
+    /// turn resets it.
     pub(super) async fn show_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
         let (team, channel, root_ts) = match thread {
             ThreadKey::Slack { team, channel, root_ts } => {
                 (team, channel.as_str(), root_ts.as_str())
             }
-            // A status belongs to a message: to the one that is worked on. A turn without one has none.
+            // A status belongs to a message: the one that is being worked on. A turn without a message has no status.
             ThreadKey::SlackDirect { team, .. } => match direct_place(turn) {
                 Some((channel, ts)) => (team, channel, ts),
                 None => return,
@@ -122,9 +122,9 @@ impl Slack {
                     statuses.keep(key, turn, status);
                     return;
                 }
-                // The message may be an answer in a thread, or gone: that says nothing of the installation.
+                // The message may be a reply in a thread, or gone: that says nothing about the installation.
                 Err(SlackError::Refused { .. } | SlackError::Invalid { .. }) if is_direct => return,
-                // The installation does not know the method: the next one, for good.
+                // The installation does not know the method: use the next one from now on.
                 Err(
                     error @ (SlackError::Scope { .. }
                     | SlackError::Refused { .. }

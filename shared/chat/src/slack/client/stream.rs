@@ -1,8 +1,8 @@
-//! An answer as a stream. Never twice: what a stream has begun is ended and brought up to date, whatever happens to it,
-//! and only where Slack refuses to begin one is the answer posted.
+//! An answer as a stream. Never posted twice: a stream that has started is ended and updated, whatever happens to it;
+//! the answer is posted only if Slack refuses to start a stream.
 //!
-//! A stream lives for about five minutes whatever is appended, and bears no name before its end. So one that was cut off
-//! is known by that: a message of ours in the thread of the turn, without a name.
+//! A stream lives for about five minutes whatever is appended, and has no key before its end. So a stream that was cut
+//! off is recognised by that: a message of ours in the turn's thread, without a key.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ use super::{Slack, SlackError};
 use crate::slack::endpoint::message_ts;
 use crate::slack::render::{self, Recipient, Rendered};
 
-/// Nothing is appended later than this after the beginning; a stream of Slack lives for about 300 s.
+/// Nothing is appended later than this after the start; a Slack stream lives for about 300 s.
 const STREAM_MS_MAX: u64 = 120_000;
 
 impl Slack {
-    /// Streams an answer. None: Slack does not take a stream here, and nothing was shown.
+    /// Streams an answer. `None`: Slack does not take a stream here, and nothing was shown.
     ///
     /// # Errors
-    /// [`SlackError`]; after [`SlackError::Unclear`] a stream may have begun, and is found by reading the thread.
+    /// [`SlackError`]; after [`SlackError::Unclear`] a stream may have started, and is found by reading the thread.
     pub(super) async fn streamed(
         &self,
         wanted: &Wanted<'_>,
@@ -38,7 +38,7 @@ impl Slack {
         let first = pieces.next().map_or("", String::as_str);
         let began = Instant::now();
         let arguments = render::start_stream(&wanted.channel, root, &to, first);
-        // If this future is dropped while the call is under way, the next one has to look.
+        // If this future is dropped during the call, the next attempt has to check.
         let known = self.forgotten(wanted);
         let ts = match self.call("chat.startStream", &arguments).await {
             Ok(answer) => answer["ts"].as_str().unwrap_or_default().to_owned(),
@@ -77,7 +77,8 @@ impl Slack {
         Ok(posted)
     }
 
-    /// Ends a stream and makes its message what a post would be, its name included. None: it is not there any more.
+    /// Ends a stream and turns its message into what a post would be, including its key. `None`: it does not exist any
+    /// more.
     pub(super) async fn completed(
         &self,
         wanted: &Wanted<'_>,
@@ -86,15 +87,15 @@ impl Slack {
     ) -> Result<Option<PostRef>, SlackError> {
         let arguments = render::stop_stream(&wanted.channel, ts, &wanted.key);
         if let Err(error) = self.call("chat.stopStream", &arguments).await {
-            // It has ended by itself, or by its person; the edit below says whether it can be completed.
+            // The stream ended by itself, or the person ended it; the edit below shows whether it can be completed.
             tracing::debug!(event = "slack.stream.unended", %error, "a stream could not be ended");
         }
         let at = PostRef { channel: wanted.channel.clone(), id: ts.to_owned() };
-        // White space where pieces meet may have got lost: the edit has the answer as it is.
+        // White space between pieces may have been lost: the edit has the exact answer.
         self.edited(&at, wanted, rendered).await
     }
 
-    /// Who is answered: the author of the turn's message. None where that is not known.
+    /// The recipient: the author of the turn's message. `None` if not known.
     async fn recipient(
         &self,
         wanted: &Wanted<'_>,

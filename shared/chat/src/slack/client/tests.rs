@@ -1,4 +1,4 @@
-//! The client against a small Slack of our own on loopback, which answers as scripted and keeps what it was sent.
+//! Tests of the client against a small Slack of our own on loopback, which gives scripted answers and records requests.
 #![allow(clippy::unwrap_used)]
 
 mod direct;
@@ -29,12 +29,12 @@ use super::{Chat, Say, Slack, SlackError};
 const TOKEN: &str = "xoxb-a-token-for-tests";
 const TURN: &str = "slack_T1_C1_1790000000.000100";
 
-/// What was asked, and what will be answered.
+/// Requests received, and answers to give.
 #[derive(Default)]
 struct Script {
     calls: Vec<(String, Value)>,
     answers: BTreeMap<String, VecDeque<(u16, Value)>>,
-    /// Messages of the thread; what is posted is kept also when the scripted answer says otherwise.
+    /// Messages of the thread; posts are kept even if the scripted answer says otherwise.
     messages: Vec<Value>,
     uploads: Vec<(Option<String>, String)>,
 }
@@ -127,7 +127,7 @@ async fn serve(
             return axum::Json(json!({ "ok": true, "channel": channel, "ts": ts })).into_response();
         }
     }
-    // A stream is a message of the thread without a name; its end gives it one, and an edit does.
+    // A stream is a message of the thread without a key; its end or an edit gives it one.
     if method == "chat.startStream" {
         let scripted = script.answers.get(&method).and_then(|queue| queue.front());
         let kept = scripted.is_none_or(|(_, body)| body["kept"] == true);
@@ -412,7 +412,7 @@ async fn agent_file_is_uploaded_once() {
     let fake = Fake::start().await;
     let kind = PostKind::Artifact(0);
     let file = shown("chart.png", b"png");
-    // It stands, but its answer is lost.
+    // It was posted, but the answer was lost.
     fake.will_answer("files.completeUploadExternal", 500, json!("<html>"));
     let first = fake.client();
     let unclear = send(&first, &kind, None, &file).await;
@@ -422,7 +422,7 @@ async fn agent_file_is_uploaded_once() {
     let other_worker = fake.client();
     send(&other_worker, &kind, None, &file).await.unwrap();
     assert_eq!(fake.sent("files.completeUploadExternal").len(), 1);
-    // Another file of the same name is another one.
+    // Another artifact with the same file name is a different file.
     send(&other_worker, &PostKind::Artifact(1), None, &file).await.unwrap();
     let completed = fake.sent("files.completeUploadExternal");
     assert_eq!(completed.len(), 2);
@@ -448,7 +448,7 @@ async fn long_diff_is_uploaded_once() {
 async fn other_workers_diff_is_not_repeated() {
     let fake = Fake::start().await;
     let (one, other) = (fake.client(), fake.client());
-    // The first knows what stands in the thread before the other brings the file.
+    // The first process knows the thread's posts before the other uploads the file.
     let card = card(CardState::Working);
     send(&one, &PostKind::Card, None, &card).await.unwrap();
     let patch = format!("1 file changed, +1 -0\n\n{}", "+x\n".repeat(3_000));
@@ -576,7 +576,7 @@ async fn failed_member_lookup_admits_nobody() {
     let foreign = json!({"ok": true, "user": {"id": "U1", "team_id": "T9"}});
     fake.will_answer("users.info", 200, foreign);
     assert_eq!(slack.outside("U1").await, Ok(Some(Outside::Outsider)));
-    // Who is a full member is not asked about with each word.
+    // A full member is not looked up at every message.
     fake.will_answer("users.info", 200, user(json!({})));
     assert_eq!(slack.outside("U1").await, Ok(None));
     let asked = fake.sent("users.info").len();

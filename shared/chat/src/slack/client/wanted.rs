@@ -1,9 +1,9 @@
-//! A post that is to be made in a thread, whatever becomes of it; and where direct messages stand.
+//! A post to be made in a thread, including retries; and the channel of direct messages.
 //!
-//! The key of all direct messages of a person names the person, not the channel, and what our scopes let us ask does not
-//! tell it. So the channel is taken from the turn, which is named by the message that somebody wrote there, or from the
-//! record's turns. Where neither says it Slack takes the person's id in its place and answers with the channel; only what
-//! was posted before cannot be looked for then.
+//! The key for a person's direct messages names the person, not the channel, and our scopes do not allow us to look the
+//! channel up. So the channel is taken from the turn, whose id contains the message that somebody wrote there, or from
+//! the record's turns. If neither names it, Slack accepts the person's id instead and answers with the channel; only
+//! earlier posts cannot be found then.
 
 use std::collections::BTreeMap;
 use std::sync::PoisonError;
@@ -16,31 +16,31 @@ use crate::slack::direct::is_direct_channel;
 use crate::slack::endpoint::message_place;
 use crate::slack::render::Rendered;
 
-/// People whose channel is remembered.
+/// Maximum number of people whose channel is remembered.
 const PEOPLE_MAX: usize = 1_024;
 
-/// The channels of people's direct messages, by the thread.
+/// The channels of people's direct messages, by thread.
 pub(super) type DirectChannels = BTreeMap<ThreadKey, String>;
 
 /// One post to be made.
 pub(super) struct Wanted<'a> {
     pub(super) team: &'a str,
-    /// A person's id where the channel of their direct messages is not known.
+    /// A person's id if the channel of their direct messages is not known.
     pub(super) channel: String,
-    /// The message that it stands under; none in direct messages that are all one thread.
+    /// The message under which it is posted; `None` in direct messages that are all one thread.
     pub(super) root: Option<&'a str>,
     pub(super) turn: &'a TurnId,
     pub(super) key: String,
-    /// The post in older blocks, where it is rendered in newer ones.
+    /// The post in older blocks, if it is rendered in newer ones.
     pub(super) simpler: Option<Rendered>,
     /// It may be shown as a stream: the only part of an answer.
     pub(super) streamable: bool,
-    /// What stands under its name stays as it is.
+    /// An existing post with its key stays unchanged.
     pub(super) never_replaces: bool,
 }
 
 impl Wanted<'_> {
-    /// Names the turn in the memory; a turn's id alone could be that of another thread.
+    /// Identifies the turn in the memory; a turn's id alone could belong to another thread.
     pub(super) fn memory_key(&self) -> String {
         let root = self.root.unwrap_or_default();
         format!("{}/{root}/{}", self.channel, self.turn)
@@ -48,7 +48,7 @@ impl Wanted<'_> {
 }
 
 impl Slack {
-    /// A post of this kind, in the blocks that every workspace takes and not as a stream.
+    /// A post of this kind, in blocks that every workspace takes, and not as a stream.
     pub(super) fn wanted<'a>(
         &self,
         thread: &'a ThreadKey,
@@ -77,7 +77,7 @@ impl Slack {
         })
     }
 
-    /// The channel of a person's direct messages, as the turn or what is known of the thread says it.
+    /// The channel of a person's direct messages, from the turn or from what is known of the thread.
     fn direct_channel(&self, thread: &ThreadKey, turn: &TurnId) -> Option<String> {
         if let Some((channel, _)) = direct_place(turn) {
             self.remember_channel(thread, channel);
@@ -87,7 +87,7 @@ impl Slack {
         known.get(thread).cloned()
     }
 
-    /// Learns from a record in which channel its direct messages are.
+    /// Learns the channel of direct messages from a record.
     pub(super) fn learn_channel(&self, session: &Session) {
         if !matches!(session.thread, ThreadKey::SlackDirect { .. }) {
             return;
@@ -99,7 +99,7 @@ impl Slack {
         }
     }
 
-    /// Remembers what Slack or a turn has said.
+    /// Remembers a channel named by Slack or a turn.
     pub(super) fn remember_channel(&self, thread: &ThreadKey, channel: &str) {
         let mut known = self.directs.lock().unwrap_or_else(PoisonError::into_inner);
         if known.get(thread).is_some_and(|known| known == channel) {
@@ -112,7 +112,7 @@ impl Slack {
     }
 }
 
-/// Channel and `ts` of the direct message that a turn stands for.
+/// Channel and `ts` of the turn's direct message.
 pub(super) fn direct_place(turn: &str) -> Option<(&str, &str)> {
     message_place(turn).filter(|(channel, _)| is_direct_channel(channel))
 }

@@ -1,4 +1,4 @@
-//! A permission request or a question, and the line of record that it becomes.
+//! A permission request or a question, and its lines of record once settled.
 
 use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
@@ -14,13 +14,13 @@ use crate::slack::limits::{
     SECTION_UNITS_MAX, SUBJECT_SECTIONS_MAX,
 };
 
-/// The lines of record together; with the question before them, they fit into the fallback text.
+/// Maximum length of all lines of record; together with the question they fit into the fallback text.
 const SETTLED_UNITS_MAX: usize = 1_500;
-/// The longest line that is shown for one option.
+/// Maximum length of the line for one option.
 const OPTION_LINE_UNITS_MAX: usize = 400;
-/// A pattern as it is shown.
+/// Maximum length of a pattern as shown.
 const PATTERN_UNITS_MAX: usize = 120;
-/// The words of a permission's or question's title in the fallback text.
+/// Maximum length of a permission's or question's title in the fallback text.
 const TITLE_UNITS_MAX: usize = 2_000;
 
 pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> Rendered {
@@ -105,7 +105,7 @@ fn list(patterns: &[String]) -> String {
     spans.collect::<Vec<_>>().join(", ")
 }
 
-/// The questions; options only where they do not fit into what can be pressed. Inputs come with their question.
+/// The questions; options only if they do not fit into the buttons and inputs. Inputs come with their question.
 fn shown(questions: &[Question], settled: bool) -> (String, Vec<Value>) {
     let mut blocks = Vec::new();
     let mut title = String::new();
@@ -142,7 +142,7 @@ fn shown(questions: &[Question], settled: bool) -> (String, Vec<Value>) {
     (title, blocks)
 }
 
-/// The options in full, where a label or a description is too long for its place.
+/// The options in full, if a label or a description is too long for its place.
 fn options(question: &Question) -> Option<Value> {
     let buttons = few(question);
     let long = |option: &Opt| {
@@ -172,7 +172,7 @@ fn few(question: &Question) -> bool {
     !question.multiple && (1..=FEW_OPTIONS).contains(&question.options.len())
 }
 
-/// What can be pressed: buttons for few options of one question, else the button that sends the inputs above it.
+/// The buttons: one per option for one question with few options, otherwise one that sends the inputs above it.
 fn choices(ask: &Ask) -> Vec<Value> {
     let skip = || button(&ask.id, "reject", "Skip", None);
     let send = |text| button(&ask.id, SEND, text, Some("primary"));
@@ -229,7 +229,7 @@ fn button(ask: &AskId, word: &str, text: &str, style: Option<&str>) -> Value {
     button
 }
 
-/// The inputs of a question: a select for its options unless they are buttons, a text for own words.
+/// The inputs of a question: a select for its options unless they are buttons, a text input for free text.
 fn inputs(question: &Question, at: usize, buttons: bool) -> Vec<Value> {
     let mut blocks = Vec::new();
     let choice = !question.options.is_empty();
@@ -273,7 +273,7 @@ fn input(input: Input, name: &str, optional: bool, mut element: Value) -> Value 
     json!({ "type": "input", "block_id": id, "label": label(name, LABEL_UNITS_MAX), "optional": optional, "element": element })
 }
 
-/// A time that Slack shows in the reader's own zone.
+/// A time that Slack shows in the reader's own time zone.
 pub(super) fn until(at_ms: u64) -> String {
     format!("<!date^{}^{{time}}|{}>", at_ms / 1_000, clock(at_ms))
 }

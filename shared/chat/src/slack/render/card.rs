@@ -1,4 +1,4 @@
-//! The living card of a turn.
+//! The live card of a turn.
 
 use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
 use bobbin_core::records::outcome::Outcome;
@@ -15,11 +15,11 @@ use crate::slack::limits::{
     SECTION_UNITS_MAX, TASK_UNITS_MAX, TASKS_MAX,
 };
 
-/// One step on its line.
+/// Maximum length of one step's line.
 const STEP_UNITS_MAX: usize = 280;
-/// The address of another thread.
+/// Maximum length of another thread's address.
 const LINK_UNITS_MAX: usize = 300;
-/// Room for the line that counts the steps which are not shown.
+/// Room for the line that counts the steps not shown.
 const EARLIER_UNITS: usize = 40;
 
 /// How a card shows its steps.
@@ -28,11 +28,11 @@ pub enum CardStyle {
     /// As a `plan` block of tasks.
     #[default]
     Plan,
-    /// As lines of a section: where the workspace does not take the newer blocks.
+    /// As lines of a section: for workspaces that do not take the newer blocks.
     Lines,
 }
 
-/// `link` leads to the thread that it waits for, where it does and that is known.
+/// `link` leads to the thread that the turn waits for, if any and if known.
 pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendered {
     let title = title(&card.state);
     let told = told(card, link);
@@ -69,7 +69,7 @@ pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendere
     Rendered { text: fallback, blocks }
 }
 
-/// What a person should know beyond the title, escaped, below the limit of a section.
+/// Details beyond the title, escaped, below the limit of a section.
 fn told(card: &Card, link: Option<&str>) -> Option<String> {
     let room = SECTION_UNITS_MAX - 200;
     let outcome = match (&card.state, &card.trouble) {
@@ -130,7 +130,7 @@ fn person(by: &str) -> String {
     }
 }
 
-/// The steps as tasks: the newest ones, and before them how many are not shown. The title says what happens now.
+/// The steps as tasks: the newest ones, preceded by the number of those not shown. The title says what happens now.
 fn plan(title: &str, card: &Card) -> Value {
     let steps = &card.steps;
     let left_out = match steps.len() {
@@ -163,7 +163,7 @@ fn plan(title: &str, card: &Card) -> Value {
     json!({ "type": "plan", "title": title, "tasks": tasks })
 }
 
-/// The agent's plan, a line each.
+/// The agent's plan, one line per item.
 fn todo(items: &[PlanItem]) -> Option<String> {
     let mut room = SECTION_UNITS_MAX;
     let mut lines = Vec::new();
@@ -184,7 +184,7 @@ fn todo(items: &[PlanItem]) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The newest steps that fit, and how many came before.
+/// The newest steps that fit, and the number of earlier ones.
 fn steps(steps: &[CardStep], before: usize) -> Option<String> {
     let mut lines: Vec<String> = Vec::new();
     let mut room = SECTION_UNITS_MAX - EARLIER_UNITS;
@@ -209,7 +209,7 @@ fn steps(steps: &[CardStep], before: usize) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The buttons of a card whose turn is over: one repeats a task which came to nothing, one shows what was changed.
+/// The buttons on the card of an ended turn: one repeats a failed task, one shows the changes.
 fn afterwards(card: &Card) -> Option<Value> {
     let CardState::Ended { outcome, usage } = &card.state else {
         return None;

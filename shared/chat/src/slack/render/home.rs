@@ -1,7 +1,7 @@
-//! The app's Home, and the same in words for who asks by a command.
+//! The app's Home, and the same in words for a person who asks by command.
 //!
-//! It is published without a hash: a person's overviews are one group of the queue, so nobody else writes that view, and
-//! the newest always counts.
+//! It is published without a hash: a person's overviews are one group of the queue, so nobody else writes that view,
+//! and the newest always counts.
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::shown::overview::{ENDED_MAX, Picture, RUNS_MAX, Run, ended};
@@ -17,12 +17,12 @@ use crate::slack::limits::{
     SECTION_UNITS_MAX,
 };
 
-/// A line of a section.
+/// Maximum length of a line in a section.
 const LINE_UNITS_MAX: usize = 400;
-/// Asks that are named of one run.
+/// Maximum number of asks named per run.
 const ASKS_MAX: usize = 3;
 
-/// Said where nothing runs.
+/// Text if nothing runs.
 const NOTHING_RUNS: &str = "Nothing runs for you at present. Mention Bobbin in a channel with a task, for example \
 `@Bobbin fix the failing test in api`, or write to it under Messages. Each thread gets a sandbox of its own.";
 
@@ -59,7 +59,7 @@ fn view(blocks: &[Value]) -> Value {
     json!({ "type": "home", "blocks": blocks })
 }
 
-/// What somebody's Home shows, in words for them alone.
+/// The content of a person's Home, in words for them alone.
 #[must_use]
 pub fn overview_words(picture: &Picture) -> String {
     let mut lines: Vec<String> = Vec::new();
@@ -110,7 +110,7 @@ fn ended_lines(picture: &Picture) -> impl Iterator<Item = String> {
     })
 }
 
-/// Slack shows the channel's name to who may see it.
+/// Slack shows the channel's name to people who may see it.
 pub(super) fn where_it_is(thread: &ThreadKey) -> String {
     match thread {
         ThreadKey::Slack { channel, .. } if channel.starts_with('D') => {

@@ -1,8 +1,9 @@
 //! Posts as Slack's JSON. Pure: the same post gives the same JSON, and every limit of Block Kit holds for any text.
 //!
-//! Progress is a plan of tasks (or sections in mrkdwn, [`CardStyle`]); questions are sections; answers, notices and words
-//! for one person are `markdown` blocks, which take the agent's Markdown as it is. Every message carries a fallback `text` and, as metadata, the name of the post,
-//! by which a repeat finds it. Absent: emoji as the only bearer of a meaning, mentions, link previews.
+//! Progress is a plan of tasks (or sections in mrkdwn, [`CardStyle`]); questions are sections; answers, notices and
+//! texts for one person are `markdown` blocks, which take the agent's Markdown unchanged. Every message carries a
+//! fallback `text` and, as metadata, the key of the post, by which a repeat finds it. Absent: emoji as the only carrier
+//! of a meaning, mentions, link previews.
 
 mod ask;
 mod card;
@@ -29,12 +30,12 @@ use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
 
 /// Longest part of an answer, in UTF-16 units: a `markdown` block holds 12,000 characters.
 const CHUNK_UNITS: usize = 11_500;
-/// Characters of a name, and of a task, in the message that the task hangs on: a section holds 3,000.
+/// Maximum characters of a name, and of a task, in the message that starts the task's thread: a section holds 3,000.
 const NAME_UNITS_MAX: usize = 100;
 const TASK_UNITS_MAX: usize = 2_400;
-/// One chosen value, or an id, in its last line.
+/// Maximum length of one chosen value, or an id, in its last line.
 const CHOSEN_UNITS_MAX: usize = 80;
-/// Said below the part of an answer that stands beside its file.
+/// Line below the part of an answer that is posted beside its file.
 const WHOLE_IN_FILE: &str =
     "_This is only a part of it: the whole answer is in the file `answer.md` above._";
 /// A patch up to this length is shown in a block; a longer one is a file.
@@ -69,13 +70,13 @@ pub(crate) fn split(answer: &str) -> Vec<String> {
     parts(answer, Dialect::Entities, CHUNK_UNITS)
 }
 
-/// A card of a turn that waits for another thread, with the way to that one.
+/// A card of a turn that waits for another thread, with a link to it.
 #[must_use]
 pub fn card_linked(card: &Card, style: CardStyle, link: &str) -> Rendered {
     card::card(card, style, Some(link))
 }
 
-/// The address of a message, in a thread or in none, on the workspace's own site (`auth.test` names it, with a slash at its end).
+/// The address of a message, in a thread or not, on the workspace's own site (from `auth.test`, with a trailing slash).
 #[must_use]
 pub fn link(site: &str, root_ts: Option<&str>, at: &PostRef) -> String {
     let (channel, ts) = (&at.channel, at.id.replace('.', ""));
@@ -99,10 +100,10 @@ fn moved(link: Option<&str>) -> Rendered {
     }
 }
 
-/// People who are called by one message.
+/// Maximum number of people mentioned in one message.
 const CALLED_MAX: usize = 4;
 
-/// A post with these people called by a line of its own: the only thing in it that is not escaped.
+/// A post that mentions these people on a separate line: the only part of it that is not escaped.
 #[must_use]
 pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let is_id = |id: &&String| {
@@ -119,7 +120,7 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     let Rendered { mut text, mut blocks } = rendered;
     let room = FALLBACK_UNITS_MAX - line.len() - 1;
     if units(&text) > room {
-        // An entity that is cut in half shows as what is left of it.
+        // An entity that is cut in half would show as its remains.
         text = shorten(&text, room);
     }
     text = format!("{text}\n{line}");
@@ -127,10 +128,10 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     Rendered { text, blocks }
 }
 
-/// Characters of the id of somebody in Slack; today's have eleven.
+/// Maximum characters of a person's id in Slack; today's have eleven.
 const MEMBER_ID_CHARS_MAX: usize = 24;
 
-/// Free words in Markdown: an answer's part, a notice, a status, a refusal.
+/// Free text in Markdown: a part of an answer, a notice, a status, a refusal.
 #[must_use]
 pub fn free(text: &str) -> Rendered {
     let text = without_controls(text);
@@ -142,7 +143,7 @@ pub fn free(text: &str) -> Rendered {
     Rendered { text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX), blocks: vec![block] }
 }
 
-/// What a turn changed, as Markdown for one person; none when it is too long for that, or cannot stand in a block.
+/// A turn's changes, as Markdown for one person; `None` if too long for that, or not allowed in a block.
 #[must_use]
 pub fn diff(patch: &str) -> Option<String> {
     let patch = visible(patch);
@@ -175,13 +176,13 @@ pub fn message(channel: &str, root_ts: Option<&str>, key: &str, rendered: &Rende
     arguments
 }
 
-/// The arguments of `chat.update` for a post that stands.
+/// The arguments of `chat.update` for an existing post.
 #[must_use]
 pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
     json!({ "channel": at.channel, "ts": at.id, "text": rendered.text, "blocks": rendered.blocks, "metadata": metadata(key) })
 }
 
-/// The arguments of `chat.postEphemeral`: what one person sees.
+/// The arguments of `chat.postEphemeral`: a message for one person.
 #[must_use]
 pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, rendered: &Rendered) -> Value {
     let Rendered { text, blocks } = rendered;
@@ -192,11 +193,11 @@ pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, rendered: &
     arguments
 }
 
-/// The arguments of `chat.postMessage` for what is said in a direct message, where nobody else is.
+/// The arguments of `chat.postMessage` for a text in a direct message, where nobody else is.
 #[must_use]
 pub fn direct_message(channel: &str, thread_ts: Option<&str>, rendered: &Rendered) -> Value {
     let Rendered { text, blocks } = rendered;
-    // With a name like every post of ours: what has none is a stream that was cut off.
+    // With metadata like every post of ours: a message without it is a stream that was cut off.
     let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),
         "unfurl_links": false, "unfurl_media": false });
     if let Some(thread_ts) = thread_ts {
@@ -205,8 +206,8 @@ pub fn direct_message(channel: &str, thread_ts: Option<&str>, rendered: &Rendere
     arguments
 }
 
-/// The arguments of `chat.postMessage` for the message that a task from a terminal hangs on. The task is given as its
-/// author wrote it, shortened, and nobody is called by it.
+/// The arguments of `chat.postMessage` for the message that starts the thread of a task from a terminal. The task is
+/// quoted as its author wrote it, shortened, and mentions nobody.
 #[must_use]
 pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
     let by = line(&prompt.by.name, NAME_UNITS_MAX);
@@ -238,14 +239,14 @@ pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
 pub enum Status {
     /// The agent works; Slack shows its own Stop button.
     Processing,
-    /// Nothing is under way.
+    /// Nothing is in progress.
     Active,
     /// Waits for a person.
     Suspended,
 }
 
 impl Status {
-    /// The status that goes with a card of the turn that its thread works on; none for one that waits behind it.
+    /// The status for a card of the thread's current turn; `None` for a turn that waits behind it.
     #[must_use]
     pub const fn of(state: &CardState) -> Option<Self> {
         match state {
@@ -256,7 +257,7 @@ impl Status {
         }
     }
 
-    /// The word that Slack's API takes for it.
+    /// The value for Slack's API.
     #[must_use]
     pub const fn word(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! The list of sandboxes that have a name, and the question whether one is to be deleted: for one person alone.
+//! The list of named sandboxes, and the question whether to delete one: for one person alone.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::shown::sandboxes::{Action, Listed, Page, losses};
@@ -12,7 +12,7 @@ use crate::slack::limits::{
 };
 use crate::slack::sandboxes::Button;
 
-/// One line about a sandbox.
+/// Maximum length of one line about a sandbox.
 const LINE_UNITS_MAX: usize = 400;
 
 /// A page of the list.
@@ -66,11 +66,11 @@ pub fn sandboxes(page: &Page) -> Rendered {
     Rendered { text: mrkdwn(&text, FALLBACK_UNITS_MAX), blocks }
 }
 
-/// The question whether a sandbox is to be deleted, with what would be lost.
+/// The question whether to delete a sandbox, with what would be lost.
 #[must_use]
 pub fn ask_destroy(thread: &ThreadKey, sandbox: &Listed, now_ms: Ms) -> Rendered {
     let called = sandbox.called();
-    // Each line is ours but for the channels in it, which Slack shows by their names.
+    // Each line is ours except for the channels in it, which Slack shows by name.
     let lines = losses(sandbox, now_ms, where_it_is);
     let lines: String = lines.iter().map(|line| format!("\n• {line}")).collect();
     let words = format!("*Destroy {called}?*{lines}");

@@ -1,5 +1,5 @@
-//! An answer as a stream (`chat.startStream`, `appendStream`, `stopStream`): the same words that a post would carry, in
-//! pieces. The name of the post comes with the end, because Slack takes metadata only there.
+//! An answer as a stream (`chat.startStream`, `appendStream`, `stopStream`): the same text as a post, in pieces. The
+//! key of the post comes with the end, because Slack takes metadata only there.
 
 use bobbin_core::text::units;
 use serde_json::{Value, json};
@@ -8,12 +8,12 @@ use crate::slack::blocks::metadata;
 use crate::slack::escape::markdown;
 use crate::slack::limits::MARKDOWN_UNITS_MAX;
 
-/// Pieces of one answer: each costs a call.
+/// Maximum number of pieces of one answer: each costs a call.
 pub const PIECES_MAX: usize = 12;
-/// Characters (UTF-16 units) of a piece, at the least.
+/// Minimum length of a piece, in UTF-16 units.
 const PIECE_UNITS_MIN: usize = 400;
 
-/// For whom a stream is; Slack wants to know it outside of direct messages.
+/// Recipient of a stream; Slack requires it outside direct messages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Recipient {
     pub user: String,
@@ -21,7 +21,7 @@ pub struct Recipient {
     pub team: String,
 }
 
-/// The answer in pieces that begin at a line or a word; together they are the whole, harmless as [`super::free`]'s.
+/// The answer in pieces that begin at a line or a word; together they are the whole, as harmless as [`super::free`]'s.
 #[must_use]
 pub fn stream_pieces(text: &str) -> Vec<String> {
     let text = markdown(text, MARKDOWN_UNITS_MAX);
@@ -36,7 +36,7 @@ pub fn stream_pieces(text: &str) -> Vec<String> {
         length += units(word);
     }
     pieces.push(piece);
-    // Where words are long the pieces are shorter than they could be: the rest goes into the last one.
+    // With long words the pieces are shorter than they could be: the rest goes into the last one.
     let rest = pieces.split_off(pieces.len().min(PIECES_MAX));
     if let Some(last) = pieces.last_mut() {
         last.push_str(&rest.concat());
@@ -56,7 +56,7 @@ pub fn append_stream(channel: &str, ts: &str, piece: &str) -> Value {
     json!({ "channel": channel, "ts": ts, "markdown_text": piece })
 }
 
-/// The arguments of `chat.stopStream`: from here on the message bears its name.
+/// The arguments of `chat.stopStream`: from here on the message has its key.
 #[must_use]
 pub fn stop_stream(channel: &str, ts: &str, key: &str) -> Value {
     json!({ "channel": channel, "ts": ts, "metadata": metadata(key) })

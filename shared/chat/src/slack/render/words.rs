@@ -27,7 +27,7 @@ pub(super) fn dollars(micro: u64) -> String {
     }
 }
 
-/// What is happening, in a few words.
+/// The current activity, in a few words.
 pub(super) fn title(state: &CardState) -> &'static str {
     match state {
         CardState::Received => "Received, getting ready",
@@ -48,7 +48,7 @@ pub(super) fn title(state: &CardState) -> &'static str {
     }
 }
 
-/// The facts under a card: model, time, and at the end what it took.
+/// The facts under a card: model, time, and at the end the cost.
 pub(super) fn facts(card: &Card) -> Vec<String> {
     let took = duration(card.now_ms.saturating_sub(card.since_ms));
     let mut facts = vec![card.model.clone()];
@@ -74,7 +74,7 @@ pub(super) fn facts(card: &Card) -> Vec<String> {
     facts
 }
 
-/// A time of day in UTC, for the fallback of Slack's own date token.
+/// A time of day in UTC, as fallback for Slack's own date token.
 pub(super) fn clock(ms: u64) -> String {
     let minutes = ms / 60_000 % 1_440;
     format!("{:02}:{:02} UTC", minutes / 60, minutes % 60)

@@ -60,7 +60,7 @@ fn button(at: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// An input block: messages take them too, and send what stands in them along with every click.
+/// An input block: messages take them too, and send their values with every click.
 fn input(at: &str, block: &Value, found: &mut Vec<String>) {
     fields(at, block, &["type", "label", "element"], &["block_id", "hint", "optional"], found);
     text(&format!("{at}.label"), &block["label"], "plain_text", 2_000, found);
@@ -98,7 +98,7 @@ fn select(at: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A select whose options are asked for while somebody types.
+/// A select whose options are requested while somebody types.
 fn external_select(at: &str, value: &Value, found: &mut Vec<String>) {
     fields(at, value, &["type", "action_id"], &["placeholder", "min_query_length"], found);
     text(&format!("{at}.placeholder"), &value["placeholder"], "plain_text", 150, found);
@@ -144,7 +144,7 @@ fn actions(at: &str, block: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// What Slack would refuse in a Home.
+/// Problems for which Slack would refuse a Home.
 pub(super) fn home_problems(view: &Value) -> Vec<String> {
     let mut found = Vec::new();
     fields("view", view, &["type", "blocks"], &[], &mut found);
@@ -154,7 +154,7 @@ pub(super) fn home_problems(view: &Value) -> Vec<String> {
     found
 }
 
-/// What Slack would refuse in a message.
+/// Problems for which Slack would refuse a message.
 pub(super) fn problems(fallback: &str, blocks: &[Value]) -> Vec<String> {
     let mut found = Vec::new();
     bound("text", fallback.encode_utf16().count(), 1, 4_000, &mut found);

@@ -1,4 +1,4 @@
-//! Where something that is said in direct messages goes: to the thread of its message, or to the one of its author.
+//! The thread of a direct message: that of the message, or that of its author.
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::records::message::{Body, Reply, Want};
@@ -54,7 +54,7 @@ fn since(since_ms: u64) -> Settings {
     Settings { direct: vec![switch], ..Settings::default() }
 }
 
-/// The threads that it goes to by these settings.
+/// The threads to which it goes by these settings.
 fn threads(inbound: &Inbound, settings: Option<&Settings>) -> Vec<String> {
     let own = inbound.enqueue.as_ref().unwrap_or_else(|| panic!("{inbound:?}"));
     let bodies = match &inbound.direct {
@@ -105,7 +105,7 @@ fn without_settings_exactly_one_copy_counts() {
         let groups: Vec<String> = counting.map(|body| body.group()).collect();
         assert_eq!(groups, [expected]);
     }
-    // As the queue holds them.
+    // As stored in the queue.
     for copy in copies(&inbound) {
         assert_eq!(Body::decode(&copy.encode()), Ok(copy));
     }
@@ -117,7 +117,7 @@ fn thread_reply_follows_its_first_message() {
     let own = of_message("1790000100.000100");
     assert_eq!(threads(&reply, Some(&since(1_790_000_500_000))), [own]);
     assert_eq!(threads(&reply, Some(&since(1_790_000_000_000))), [of_anna()]);
-    // Our posts stand under no message in the one thread alone: no setting is asked.
+    // Our posts are under no message only in the one thread: no setting is read.
     let under_ours = event(json!({"type": "message", "text": "go on", "ts": "1790000900.000100",
         "thread_ts": "1790000800.000100", "parent_user_id": BOT}));
     assert_eq!(threads(&under_ours, Some(&Settings::default())), [of_anna()]);
@@ -140,7 +140,7 @@ fn control_messages_follow_their_prompt() {
     let Some(Body::Control(control)) = word.direct.map(|direct| direct.body) else {
         panic!("no control")
     };
-    // Said in the direct messages themselves, under no message.
+    // Written in the direct messages themselves, under no message.
     let expected =
         Reply::Slack { channel: DIRECT.to_owned(), thread_ts: None, user: ANNA.to_owned() };
     assert_eq!((control.reply, control.want), (expected, Want::Stop { turn: None }));

@@ -1,4 +1,4 @@
-//! The Home: what a person sees on it, what comes of what they press there, and what is suggested to them.
+//! The Home: its content, the effects of its buttons, and its suggestions.
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::Person;
@@ -50,7 +50,7 @@ fn picture() -> Picture {
     }
 }
 
-/// What a person reads, a line a block; what can be pressed in brackets.
+/// The text that a person reads, one line per block; buttons in brackets.
 fn read(view: &Value) -> String {
     let element = |one: &Value| match one["type"].as_str().unwrap() {
         "button" => format!("[{}]", one["text"]["text"].as_str().unwrap()),
@@ -234,7 +234,7 @@ fn only_opened_home_tab_is_drawn() {
             "authorizations": [{"team_id": team, "user_id": "UBOT", "is_bot": true}]});
         signed("events", body.to_string().as_bytes(), &app("T1", "C7", ""))
     };
-    // The list of channels does not count: a Home belongs to none.
+    // The list of channels does not apply: a Home belongs to none.
     assert_eq!(overview(event("home", "T1")).refused, None);
     assert_eq!(event("messages", "T1").enqueue, None);
     assert_eq!(event("home", "T2").enqueue, None);

@@ -1,4 +1,4 @@
-//! What becomes of each request: our own payloads (`events/slack`), then bad input.
+//! The outcome of each request: our own payloads (`events/slack`), then bad input.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
@@ -28,8 +28,8 @@ fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../events/slack")
 }
 
-/// The request in a stored event (see `events/README.md`), taken apart: its endpoint, and what is sent as `json`, as
-/// `payload` in a form, or as a `form`.
+/// The request in a stored event (see `events/README.md`), split into its endpoint and its content: `json`, a `payload`
+/// in a form, or a `form`.
 fn stored(name: &str) -> Value {
     let path = folder().join(format!("{name}.json"));
     let text = std::fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));
@@ -202,7 +202,7 @@ fn file_without_text_is_a_prompt() {
     assert_eq!((prompt(&inbound).text.as_str(), prompt(&inbound).attachments.len()), ("", 1));
 }
 
-/// The mention with these words.
+/// A mention with this text.
 fn mention(words: &str, policy: &crate::slack::App) -> Inbound {
     let mut stored = stored("app_mention");
     stored["json"]["event"]["text"] = format!("<@U0BOBBINBOT> {words}").into();
@@ -263,7 +263,7 @@ fn foreign_people_refused_under_own_tenant() {
         matches!(&control(&foreign).want, Want::Say { text } if text.contains("own workspace"))
     );
     assert_eq!(control(&foreign).thread.tenant(), Tenant::slack("T0BOBBIN01"));
-    // The sender's own team being on the list does not make it the tenant.
+    // That the sender's own team is on the list does not make it the tenant.
     assert_eq!(sent("connect_foreign_user", "T0FOREIGN01").enqueue, None);
     let mut not_shared = stored("connect_foreign_user");
     not_shared["json"]["is_ext_shared_channel"] = false.into();
@@ -625,7 +625,7 @@ fn sandbox_commands_work_in_thread_mentions() {
     assert!(prompt(&task).wants.in_common);
 }
 
-/// A click on a button of something that one person sees, which Slack tells without its thread.
+/// A click on a button that only one person sees; Slack sends it without its thread.
 fn whispered(action_id: &str, value: &str, people: &str) -> Inbound {
     let mut payload = stored("block_actions_stop");
     payload["payload"]["container"] = json!({"type": "message", "message_ts": "1790000200.000900",

@@ -1,4 +1,4 @@
-//! The app manifest against Slack's schema, and against what this module answers to.
+//! The app manifest against Slack's schema, and against the names that this module handles.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -38,7 +38,7 @@ fn committed_manifest_matches_generated_one() {
     );
 }
 
-/// Every subscription is answered to: an event of that name is not laid aside as unknown.
+/// Every subscribed event is handled: none is ignored as unknown.
 #[test]
 fn only_manifest_events_are_handled() {
     let note = |event: Value| {

@@ -35,7 +35,7 @@ fn sign(secret: &str, timestamp: &str, raw: &[u8]) -> String {
     format!("v0={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-/// Sends a raw body, rightly signed, to an endpoint.
+/// Sends a correctly signed raw body to an endpoint.
 fn signed(endpoint: &str, raw: &[u8], app: &App) -> Inbound {
     let timestamp = (NOW_MS / 1_000).to_string();
     let signature = sign(SECRET, &timestamp, raw);
@@ -48,7 +48,7 @@ fn signed(endpoint: &str, raw: &[u8], app: &App) -> Inbound {
     endpoint(raw, &signature, &timestamp, app, NOW_MS)
 }
 
-/// The endpoint and raw body of a request that was taken apart, or was kept as it came.
+/// The endpoint and raw body of a stored request, which is split into parts or kept raw.
 fn request(stored: &Value) -> (String, Vec<u8>) {
     let endpoint = stored["endpoint"].as_str().unwrap().to_owned();
     let form = |fields: Vec<(&str, String)>| {

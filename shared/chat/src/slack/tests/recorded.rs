@@ -1,4 +1,4 @@
-//! Recorded payloads of real workspaces, where they are at hand: tolerance, and the outcome that each states.
+//! Recorded payloads of real workspaces, if available: tolerance, and the outcome that each states.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! Posts as people see them, and what must hold for any text.
+//! The visible form of posts, and rules that hold for any text.
 
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
@@ -46,7 +46,7 @@ fn ask(about: About) -> Ask {
     Ask { id: "per_1".into(), about, expires_at_ms: 1_790_000_000_000, post: None, settled: false }
 }
 
-/// Everything that is read, without the structure.
+/// All readable text, without the structure.
 fn read(rendered: &Rendered) -> String {
     fn walk(value: &Value, out: &mut String) {
         match value {
@@ -290,7 +290,7 @@ fn asked(questions: Vec<Question>) -> Rendered {
     shown
 }
 
-/// The inputs of a message: the action id and the type of each.
+/// The inputs of a message: action id and type of each.
 fn inputs(shown: &Rendered) -> Vec<String> {
     let inputs = shown.blocks.iter().filter(|block| block["type"] == "input");
     let told = |block: &Value| {
@@ -392,11 +392,11 @@ fn session_status_follows_the_card() {
     assert_eq!(of(CardState::Creating), Some("processing"));
     assert_eq!(of(CardState::Waiting), Some("suspended"));
     assert_eq!(of(ended(Outcome::Lost)), Some("active"));
-    // Another turn runs there, and the status is that one's.
+    // Another turn runs there, and the status belongs to that one.
     assert_eq!(of(CardState::Queued { ahead: 1, now: false }), None);
 }
 
-/// Text out of the pieces that hurt.
+/// Text made of troublesome pieces.
 fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("<!channel>".to_owned()),
@@ -527,12 +527,13 @@ fn any_question() -> impl Strategy<Value = Question> {
     )
 }
 
-/// A token of Slack's, or a bare broadcast, in text that is read. Our own date token and the name of who stopped are none.
+/// Whether text contains a token of Slack's, or a bare broadcast. Our own date token and the name of the person who
+/// stopped do not count.
 fn pings(text: &str) -> bool {
     has_token(text) || has_broadcast(text)
 }
 
-/// What stands outside of code, where the words of a `markdown` block are no broadcast.
+/// The text outside code, where the words of a `markdown` block must be no broadcast.
 fn prose(markdown: &str) -> String {
     let mut out = String::new();
     let mut copied = 0;

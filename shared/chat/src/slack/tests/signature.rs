@@ -1,4 +1,4 @@
-//! The signature, by Slack's documented vector and everything that must not pass.
+//! The signature: Slack's documented vector, and everything that must be rejected.
 
 use super::sign;
 use crate::slack::{Unverified, verify};

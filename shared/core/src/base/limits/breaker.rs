@@ -7,28 +7,28 @@ use super::{MINUTE_MS, all_hold};
 /// The bounds of a breaker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct BreakerLimits {
-    /// Outages of a provider, seen by any thread within `window_ms`, after which it is left alone.
+    /// Outages of a provider within `window_ms`, seen by any thread, that open the breaker.
     #[serde(rename = "breaker_failures")]
     pub failures: u32,
-    /// Outages that lie further apart than this do not add up.
+    /// Outages further apart than this do not add up.
     #[serde(rename = "breaker_window_ms")]
     pub window_ms: u64,
-    /// For how long a provider is left alone at first; doubled each time that a probe fails.
+    /// Time for which the breaker is open at first; doubled after each failed probe.
     #[serde(rename = "breaker_open_ms")]
     pub open_ms: u64,
-    /// The longest time that a provider is left alone before the next probe.
+    /// Longest time between two probes.
     #[serde(rename = "breaker_open_ms_max")]
     pub open_ms_max: u64,
-    /// A probe that has not said how it ended within this time is lost, and the next caller probes.
+    /// A probe without a result within this time is lost, and the next caller probes.
     #[serde(rename = "breaker_probe_ms")]
     pub probe_ms: u64,
-    /// How old the state of a breaker that a process goes by may be.
+    /// Maximum age of a process's cached copy of a breaker's state.
     #[serde(rename = "breaker_cache_ms")]
     pub cache_ms: u64,
 }
 
 impl BreakerLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         failures: 5,
         window_ms: 60_000,

@@ -1,4 +1,4 @@
-//! Files: what comes with a prompt, and what a turn shows.
+//! Files: attachments of a prompt, and files that a turn shows.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,27 +11,27 @@ pub struct FileLimits {
     pub attachments: usize,
     /// Bytes of one attachment.
     pub attachment_bytes: u64,
-    /// Images of one prompt that go to the model as images.
+    /// Images of one prompt that are passed to the model.
     pub prompt_images: usize,
     /// Bytes of those images together: they stay in the agent's history, which is read again and again.
     pub prompt_images_bytes: u64,
-    /// Files of one turn that are shown in the thread.
+    /// Files that one turn shows in the thread.
     pub artifacts: usize,
-    /// Bytes of one of them; Discord takes 10 MiB.
+    /// Bytes of one shown file; Discord accepts 10 MiB.
     pub artifact_bytes: u64,
-    /// Bytes of all of one turn together.
+    /// Bytes of all files that one turn shows.
     pub artifacts_bytes: u64,
-    /// Files that the session remembers as shown, so that each is shown once.
+    /// Shown files that the session remembers, so that each is shown once.
     pub artifacts_known: usize,
 }
 
-/// An answer of the agent holds a prompt with its images in base64, and 16 MiB at most.
+/// A response of the agent contains a prompt with its images in base64, and may have 16 MiB at most.
 const PROMPT_IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// A file that is passed on is held while it is sent.
+/// A forwarded file is held in memory while it is sent.
 const HELD_BYTES_MAX: u64 = 20 * 1024 * 1024;
 
 impl FileLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         attachments: 10,
         attachment_bytes: 10 * 1024 * 1024,

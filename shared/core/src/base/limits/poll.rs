@@ -1,4 +1,4 @@
-//! How a run is followed: first a delivery holds it, then one looks at it now and then.
+//! Following a run: first a delivery holds it, then deliveries poll it now and then.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,44 +9,48 @@ use super::{MINUTE_MS, all_hold};
 /// The bounds of following a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PollLimits {
-    /// Between two looks at a sandbox or a run that is held.
+    /// Time between two polls of a sandbox, or of a run that is held.
     pub poll_ms: u64,
-    /// A delivery follows a run until this long after its prompt was sent; from then on one looks at it now and then, and
-    /// nobody holds it in between. At its largest ([`HOLD_MS_MAX`]) every delivery follows for so long, and none only looks.
+    /// A delivery follows a run until this long after its prompt was sent; after that, deliveries poll it now and then,
+    /// and none holds it in between. At its maximum ([`HOLD_MS_MAX`]) every delivery follows for that long, and none
+    /// only polls.
     pub hold_ms: u64,
-    /// Shortest time between two looks at a run that nobody holds. It grows with the turn's age.
+    /// Shortest time between two polls of a run that is not held. The time grows with the turn's age.
     pub look_ms_min: u64,
-    /// Longest time between two such looks.
+    /// Longest time between two such polls.
     pub look_ms_max: u64,
-    /// Visibility that a worker asks for; a crash costs the thread this long.
+    /// Visibility timeout that a worker asks for; a crash costs the thread this long.
     pub visibility_ms: u64,
-    /// The visibility is renewed this often.
+    /// Time between two renewals of the visibility.
     pub heartbeat_ms: u64,
 }
 
-/// Messages that a FIFO queue can have in flight; beyond it hands out none, and says nothing. A running turn is one of them,
-/// also while its message waits invisibly for the next look: so many turns can run in a stack at the same time.
+/// Messages that a FIFO queue can have in flight; beyond that it silently hands out none. A running turn is one of
+/// them, also while its message waits invisibly for the next poll, so this is also the most turns that a stack can run
+/// at once.
 pub const IN_FLIGHT_MAX: u64 = 120_000;
-/// The longest that one delivery follows a run: a function has 15 minutes.
+/// Longest time that one delivery follows a run: a function has 15 minutes.
 pub const HOLD_MS_MAX: u64 = 13 * MINUTE_MS;
-/// Between two looks lies this part of the turn's age, within their bounds: who waits long waits little longer.
+/// The delay between two polls is this fraction of the turn's age, within its bounds: a long wait gets only a little
+/// longer.
 const LOOK_SHARE: u64 = 12;
-/// Deliveries of one message in which looks come quickly, and are brought forward by whoever wants one. Beyond them they
-/// come every `look_ms_max` alone, so that no crowd of wishes and no series of asks uses up what the queue allows.
+/// Deliveries of one message in which polls come quickly and can be brought forward. After these, polls come only every
+/// `look_ms_max`, so that neither many requests nor many asks use up the deliveries that the queue allows.
 pub const LOOKS_EAGER: u32 = 400;
-/// The part of those that the daemon in a sandbox can bring forward: a turn of the longest looks at itself less often, and
-/// people's wishes have the rest.
+/// The part of those that a sandbox's daemon can bring forward. The longest turn needs fewer polls by itself, and the
+/// rest is left for people's requests.
 pub const LOOKS_NUDGED: u32 = 300;
-/// Looks that a daemon brings forward come no sooner than this after the one before, however often it asks: so long who gave
-/// the message back may still be about it, and so fast may what runs in a sandbox use up looks.
+/// Shortest time between a poll and the next one that a daemon brings forward, however often it asks. Within this time
+/// the last delivery may still be returning the message; and it bounds how fast a program in a sandbox can use up
+/// polls.
 pub const NUDGE_APART_MS: u64 = 1_000;
-/// Who holds a run looks this often whether work waits for which nobody has room.
+/// Time between two checks by a delivery that holds a run, whether other work waits and no worker is free for it.
 pub const OTHERS_MS: u64 = 10_000;
-/// What waits for less than this comes about as soon by itself.
+/// A message that waits for less than this is not brought forward.
 pub const LOOK_SOON_MS: u64 = 500;
 
 impl PollLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         poll_ms: 2_000,
         hold_ms: MINUTE_MS,
@@ -56,7 +60,8 @@ impl PollLimits {
         heartbeat_ms: 40_000,
     };
 
-    /// Until when a run is followed whose prompt was sent then; at its largest without end.
+    /// End of the time for which a run is held, given when its prompt was sent; without end at the maximum of
+    /// `hold_ms`.
     #[must_use]
     pub const fn held_until(&self, sent_at_ms: Ms) -> Ms {
         if !self.gives_way() {
@@ -65,13 +70,13 @@ impl PollLimits {
         sent_at_ms.saturating_add(self.hold_ms)
     }
 
-    /// Whether a run that is held is given back where other work waits: not where every delivery follows.
+    /// Whether a held run is returned if other work waits; `false` if every delivery follows.
     #[must_use]
     pub const fn gives_way(&self) -> bool {
         self.hold_ms < HOLD_MS_MAX
     }
 
-    /// The time until the next look at a run that has gone on for so long; `receive` counts the deliveries of its message.
+    /// The delay until the next poll of a run of this age; `receive` counts the deliveries of its message.
     #[must_use]
     pub fn look_after(&self, age_ms: u64, receive: u32) -> u64 {
         if receive >= LOOKS_EAGER {
@@ -80,7 +85,8 @@ impl PollLimits {
         (age_ms / LOOK_SHARE).clamp(self.look_ms_min, self.look_ms_max)
     }
 
-    /// The longest that a turn's message may be out of sight while nothing is amiss: held, or waiting for the next look.
+    /// The longest that a turn's message can be out of sight while nothing is wrong: held, or waiting for the next
+    /// poll.
     #[must_use]
     pub fn out_of_sight_ms(&self) -> u64 {
         self.hold_ms.max(self.look_ms_max) + self.visibility_ms
@@ -134,7 +140,7 @@ mod tests {
         }
         assert_eq!(looks, 21, "of a turn of five minutes");
 
-        // However often each is brought forward.
+        // However often each poll is brought forward.
         let (mut left_ms, mut receive) = (turn_ms, LOOKS_EAGER);
         while left_ms > 0 {
             left_ms = left_ms.saturating_sub(limits.look_after(0, receive));

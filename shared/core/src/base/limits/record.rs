@@ -1,10 +1,10 @@
-//! What the table keeps of a thread: its queue, its past, what it could not be told.
+//! Data that the table keeps of a thread: its queue, its past, and its untold posts.
 
 use serde::{Deserialize, Serialize};
 
 use super::{MINUTE_MS, all_hold};
 
-/// The bounds of what is kept. An item of the table holds 400 KB.
+/// The bounds of stored data. An item of the table holds 400 KB.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordLimits {
     /// Prompts that may wait in one thread.
@@ -13,11 +13,11 @@ pub struct RecordLimits {
     pub steers: usize,
     /// Bytes (as JSON) of a waiting prompt that is kept beside the record, so that it can be sent at once.
     pub steer_bytes: usize,
-    /// The same for all waiting prompts of a thread together.
+    /// Bytes (as JSON) of all waiting prompts of a thread that are kept.
     pub queued_bytes: usize,
-    /// Bytes of what is kept in a record because its thread could not be told; the oldest makes room.
+    /// Bytes of untold posts in a record; the oldest are dropped first.
     pub untold_bytes: usize,
-    /// Ended turns remembered in the session for deduplication.
+    /// Ended turns kept in the session for deduplication.
     pub ended_turns: usize,
     /// Entries of the timeline kept in the session.
     pub timeline: usize,
@@ -27,11 +27,11 @@ pub struct RecordLimits {
     pub patch_bytes: usize,
 }
 
-/// Bytes of prompts in a record, and beside it: with all else both together stay far below an item's 400 KB.
+/// Bytes of prompts in a record, and beside it: both together, with everything else, stay far below an item's 400 KB.
 const KEPT_BYTES_MAX: usize = 128 * 1024;
 
 impl RecordLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         thread_queue: 20,
         steers: 8,

@@ -1,62 +1,65 @@
-//! How often and how long something is tried: deliveries that fail, outages, the end of a turn that cannot be told.
+//! Retries: failed deliveries, outages, and the end of a turn that cannot be told.
 
 use serde::{Deserialize, Serialize};
 
 use super::{MINUTE_MS, all_hold};
 
-/// The bounds of trying again.
+/// The bounds of retries.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RetryLimits {
     /// Deliveries of one message that may fail before its turn is reported as failed.
     pub attempts: u32,
-    /// First delay of a message that is given back; doubled each time.
+    /// First delay of a retried message; doubled each time.
     pub backoff_ms: u64,
-    /// Longest delay of a message that is given back.
+    /// Longest delay of a retried message.
     pub backoff_ms_max: u64,
-    /// Longest delay of a message that is given back for an outage of the table or the chat.
+    /// Longest delay of a message that is retried because of an outage of the table or the chat.
     pub outage_backoff_ms_max: u64,
-    /// First delay of a message that only a newer worker can read, or whose record only that one can; doubled each time.
+    /// First delay of a message if it, or its record, can be read only by a newer worker; doubled each time.
     pub newer_ms: u64,
     /// The longest of those delays.
     pub newer_ms_max: u64,
-    /// A provider that does not answer at all is waited for this long before a turn is reported as failed that the agent
-    /// has not been given; one that it has been given waits as long as a turn may take.
+    /// How long a turn waits for a provider that does not answer before it is reported as failed, if the agent does not
+    /// have the prompt yet; otherwise it waits as long as a turn may take.
     pub outage_ms: u64,
-    /// The chat is waited for this long: to tell the end of a turn (the provider too, where the answer is still to be read),
-    /// before the record alone says how it ended, and to open a task's thread.
+    /// How long the chat is waited for: to tell the end of a turn (also the provider, if the answer is still to be
+    /// read) before only the record says how it ended, and to open a task's thread.
     pub telling_ms: u64,
-    /// A word of the control lane is tried for this long, before whoever said it is told that it had no effect.
+    /// How long a control message is retried before its author is told that it had no effect.
     pub control_ms: u64,
-    /// For this long it is tried to tell people that what they said had no effect.
+    /// How long Bobbin tries to tell people that their message had no effect.
     pub owed_ms: u64,
-    /// Times that the chat may ask to wait before it is told the end of a turn.
+    /// How often the chat may ask to wait before it is told the end of a turn.
     pub refusals: u32,
-    /// Times that a thread may be found closed, when it is told the end of a turn, before the end is kept for later.
+    /// How often a thread may be found closed, when it is told the end of a turn, before the end is kept for later.
     pub closed_tries: u32,
 }
 
-/// Deliveries after which the queue of messages gives one up: `maxReceiveCount` of `template.yaml`. SQS takes no more.
+/// Deliveries after which the message queue gives a message up: `maxReceiveCount` of `template.yaml`. SQS allows no
+/// more.
 pub const DELIVERIES_MAX: u32 = 1_000;
-/// The same of the control queue, whose messages never look at a run.
+/// Deliveries after which the control queue gives a message up; its messages never poll a run.
 pub const CONTROL_DELIVERIES_MAX: u32 = 150;
-/// In an outage a message is tried again after this part of its age at the latest: its deliveries say little, because most
-/// of them may have been looks.
+/// In an outage a message is retried after this fraction of its age at the latest: the number of deliveries says
+/// little, because most may have been polls.
 const AGE_SHARE: u64 = 20;
-/// Deliveries whose delay in an outage grows to `backoff_ms_max` at most: what only stumbles is not waited for long.
+/// Deliveries in an outage during which the delay grows to `backoff_ms_max` at most: a brief failure is not waited out
+/// for long.
 const OUTAGE_QUICK: u32 = 20;
-/// Deliveries in an outage until its delay has grown to the longest: each is a fifth longer than the one before.
+/// Deliveries in an outage until the delay has reached its maximum: each is a fifth longer than the one before.
 pub(super) const OUTAGE_DELAYS_GROWING: u64 = 60;
-/// Beyond those the delay doubles in so many deliveries: who waits out an outage waits a fifth longer than it lasts.
+/// After those, the number of deliveries in which the delay doubles: an outage is waited out for a fifth longer than it
+/// lasts.
 const OUTAGE_DOUBLING: u32 = 4;
-/// An outage of a weekend, Friday evening to Tuesday morning: nothing that was accepted is given up for less.
+/// An outage over a weekend, from Friday evening to Tuesday morning: no accepted work is given up sooner.
 pub(super) const WEEKEND_MS: u64 = 80 * 60 * MINUTE_MS;
-/// SQS holds a message back for twelve hours from its delivery at most; an hour of them may have passed.
+/// SQS can delay a message for twelve hours from its delivery at most; one hour of that may have passed.
 const QUEUE_HOLD_MS_MAX: u64 = 11 * 60 * MINUTE_MS;
-/// Longest wait that another side may ask for before the next try: it counts as a failed delivery, and people wait.
+/// Longest delay that another service may ask for before the next try: it counts as a failed delivery, and people wait.
 const ASKED_MS_MAX: u64 = 15 * MINUTE_MS;
 
 impl RetryLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         attempts: 5,
         backoff_ms: 2_000,
@@ -72,7 +75,7 @@ impl RetryLimits {
         closed_tries: 4,
     };
 
-    /// The delay before attempt `n` (counted from 1) of a message that is given back.
+    /// The delay before attempt `n` (counted from 1) of a retried message.
     #[must_use]
     pub fn backoff(&self, attempt: u32) -> u64 {
         self.backoff_ms
@@ -80,15 +83,15 @@ impl RetryLimits {
             .min(self.backoff_ms_max)
     }
 
-    /// The same where the other side asked for so many milliseconds: as long as it asked, within a bound.
+    /// As [`Self::backoff`], if the other side asked for this many milliseconds: as long as it asked, within a bound.
     #[must_use]
     pub fn backoff_asked(&self, attempt: u32, after_ms: u64) -> u64 {
         let most_ms = self.backoff_ms_max.max(after_ms.min(ASKED_MS_MAX));
         self.backoff(attempt).max(after_ms).min(most_ms)
     }
 
-    /// The same in an outage of what Bobbin stands on, by the deliveries of the message: it grows for as long as the outage
-    /// lasts, so that the deliveries that the queue allows outlast it.
+    /// As [`Self::backoff`], in an outage of a service that Bobbin depends on, by the message's deliveries: the delay
+    /// grows as long as the outage lasts, so that the queue's allowed deliveries outlast it.
     #[must_use]
     pub fn outage_backoff(&self, receive: u32) -> u64 {
         /// The fourth roots of 2, in thousandths.
@@ -103,20 +106,20 @@ impl RetryLimits {
         doubled.max(self.backoff_ms_max).min(self.outage_backoff_ms_max)
     }
 
-    /// How long a message of this age waits for what only stands in its way, at most.
+    /// The longest delay of a message of this age that only waits for an obstacle to pass.
     #[must_use]
     pub fn within_age(&self, age_ms: u64) -> u64 {
         (age_ms / AGE_SHARE).max(self.backoff_ms).min(self.outage_backoff_ms_max)
     }
 
-    /// The delay in an outage that is known to have lasted so long: a fifth of that, within the bounds of any other.
+    /// The delay in an outage known to have lasted this long: a fifth of that, within the usual bounds.
     #[must_use]
     pub fn outage_delay(&self, lasted_ms: u64) -> u64 {
         (lasted_ms / 5).max(self.backoff_ms).min(self.outage_backoff_ms_max)
     }
 
-    /// The delay of a message that waits for somebody else who works with its sandbox: of a turn's deliveries most may have
-    /// been looks at its run, so no longer than what the other does can have lasted.
+    /// The delay of a message that waits for another user of its sandbox. Most deliveries of a turn may have been polls
+    /// of its run, so the delay is at most as long as the other's call can have lasted.
     #[must_use]
     pub fn lease_delay(&self, receive: u32, lasted_ms: u64) -> u64 {
         self.backoff(receive).min(lasted_ms.max(self.backoff_ms))

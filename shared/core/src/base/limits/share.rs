@@ -1,28 +1,28 @@
-//! What several threads have together: a sandbox, its checkout, its snapshots.
+//! Resources that several threads share: a sandbox, its checkout, its snapshots.
 
 use serde::{Deserialize, Serialize};
 
 use super::MINUTE_MS;
 
-/// The bounds of a sandbox that threads share.
+/// The bounds of a shared sandbox.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ShareLimits {
     /// Threads that may share a sandbox.
     pub sandbox_threads: usize,
-    /// Making a workspace of a thread's own takes no longer than this.
+    /// Longest time to make a thread's own workspace.
     pub workspace_ms: u64,
-    /// A prompt waits for the common checkout of a shared sandbox no longer than this.
+    /// Longest time that a prompt waits for the common checkout of a shared sandbox.
     pub workspace_wait_ms: u64,
-    /// Who wants a sandbox stopped or deleted waits for the turns in it no longer than this, once they were told to end.
+    /// Longest time that stopping or deleting a sandbox waits for the turns in it, after they were told to end.
     pub busy_ms: u64,
-    /// Making a snapshot takes no longer than this.
+    /// Longest time to make a snapshot.
     pub snapshot_ms: u64,
-    /// Snapshots of a sandbox that are kept: the oldest makes room for the next.
+    /// Snapshots kept of a sandbox: the oldest makes room for the next.
     pub snapshots: usize,
 }
 
 impl ShareLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         sandbox_threads: 50,
         workspace_ms: MINUTE_MS,

@@ -1,4 +1,4 @@
-//! A turn, and the agent that it runs in.
+//! A turn and its agent.
 
 use serde::{Deserialize, Serialize};
 
@@ -9,7 +9,7 @@ use super::MINUTE_MS;
 pub struct TurnLimits {
     /// A turn that runs longer is aborted and reported.
     pub turn_ms: u64,
-    /// More assistant messages in one turn than this is a loop without end: aborted and reported.
+    /// More assistant messages than this in one turn count as an endless loop: aborted and reported.
     pub turn_messages: u32,
     /// A repository must be cloned within this time.
     pub clone_ms: u64,
@@ -17,14 +17,14 @@ pub struct TurnLimits {
     pub health_start_ms: u64,
     /// A server that should already run must answer within this time.
     pub health_active_ms: u64,
-    /// Prompts that are sent again by ourselves after the server came back.
+    /// How often Bobbin sends a prompt again by itself after the server came back.
     pub resends: u32,
     /// Restarts of the server within one turn.
     pub server_restarts: u32,
 }
 
 impl TurnLimits {
-    /// The defaults of the design.
+    /// The design's defaults.
     pub const DEFAULT: Self = Self {
         turn_ms: 90 * MINUTE_MS,
         turn_messages: 200,

@@ -1,8 +1,8 @@
-//! Whether a sandbox is gone. That one look, or one call, does not find it is a claim: it is believed once a second look some
-//! seconds later does not find it either and the provider's list does not show it ([`SandboxEffect::Confirm`]). What the
-//! provider answers to our own delete is not doubted.
+//! Whether a sandbox is gone. A single observation or call that does not find it is a claim. The claim is believed once
+//! a second observation, some seconds later, does not find it either and the provider's list does not show it
+//! ([`SandboxEffect::Confirm`]). The provider's answer to our own delete is not doubted.
 //!
-//! The doubt lives within a delivery. One that dies with it leaves the record as it was, and the next one looks anew.
+//! A claim lives within a delivery. If the delivery dies, the record is as before, and the next delivery observes anew.
 
 use super::{Context, Next, down, stray};
 use crate::base::failure::Failure;
@@ -11,7 +11,7 @@ use crate::records::observations::Missing;
 use crate::records::sandbox::{Phase, SandboxState};
 use crate::records::session::Session;
 
-/// The sandbox was looked at.
+/// The sandbox was observed.
 pub(super) fn seen(session: &mut Session, of: &Effect, state: SandboxState, context: &Context<'_>) {
     let is_second = is_confirm(of);
     if state == SandboxState::Gone && !is_second && session.sandbox.phase != Phase::Destroying {
@@ -25,16 +25,16 @@ pub(super) fn seen(session: &mut Session, of: &Effect, state: SandboxState, cont
     let is_there = state != SandboxState::Gone;
     session.observed.sandbox.state = Some(state);
     if let Some(claim) = claim.filter(|_| is_second && is_there) {
-        // What did not find it has not started it either.
+        // A call that did not find it has not started it either.
         session.observed.sandbox.start_asked = false;
         refuted(session, claim, context);
     } else if is_second && !is_there {
-        // Its runs went with it.
+        // Its runs are gone with it.
         session.stray = None;
     }
 }
 
-/// It is there. Who says of a sandbox that is there that it is not cannot reach it.
+/// The sandbox exists. A call that did not find it could not reach it.
 fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
     let seen = "the provider did not find the sandbox for a moment".to_owned();
     match claim {
@@ -51,7 +51,7 @@ fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
     }
 }
 
-/// Somebody did not find the sandbox. What we have just made may take a while to be found.
+/// A call or observation did not find the sandbox. A sandbox just created may take a while to appear.
 pub(super) fn claimed(session: &mut Session, by: Missing, context: &Context<'_>) {
     let appears_ms = context.delivery.limits.sandbox.appear_ms;
     let is_new = |made: u64| context.now_ms < made + appears_ms;
@@ -64,7 +64,7 @@ pub(super) fn claimed(session: &mut Session, by: Missing, context: &Context<'_>)
     }
 }
 
-/// The look by which a claim is believed or not.
+/// The observation that confirms or refutes a claim.
 pub(super) fn next(session: &Session, context: &Context<'_>) -> Option<Next> {
     session.observed.sandbox.missing?;
     Some(Next::Do(Effect::Sandbox(SandboxEffect::Confirm {
@@ -72,7 +72,7 @@ pub(super) fn next(session: &Session, context: &Context<'_>) -> Option<Next> {
     })))
 }
 
-/// The doubt could not be resolved: whoever looks next begins anew.
+/// The claim could be neither confirmed nor refuted; the next observation begins anew.
 pub(super) fn failed_to_confirm(session: &mut Session, of: &Effect) {
     if is_confirm(of) {
         session.observed.sandbox.missing = None;

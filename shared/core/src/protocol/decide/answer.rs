@@ -1,4 +1,4 @@
-//! The agent's answer, cut into what the chat takes.
+//! The agent's answer, split into messages that the chat accepts.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use super::{Context, words};
 use crate::records::run::{Answer, RunEnd};
 use crate::text::gist;
 
-/// Characters (UTF-16 units) of an answer that stand in the message beside its file.
+/// Characters (UTF-16 units) of an answer in the message beside its file.
 const FILE_GIST_UNITS_MAX: usize = 1_200;
 
-/// The parts of an answer, and the whole of it as a file where it is too long for messages.
+/// The parts of an answer; and the whole answer as a file if it is too long for messages.
 pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Option<String>) {
     let limits = context.delivery.limits;
     let text = match (answer.text.trim(), &answer.end) {
@@ -24,7 +24,7 @@ pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Opt
     if text.chars().count() <= limits.chat.answer_chars {
         return ((context.delivery.split)(text), None);
     }
-    // One message beside the file: it is read before anybody opens that.
+    // One message beside the file: people read it before they open the file.
     let gist = gist(text, FILE_GIST_UNITS_MAX);
     let mut parts = (context.delivery.split)(&gist);
     parts.truncate(1);

@@ -17,7 +17,7 @@ use crate::records::sandbox::Phase;
 use crate::records::session::{OwnWorkspace, Session};
 use crate::records::turn::Turn;
 
-/// Folds in what happened; a step is returned only where that itself ends the delivery.
+/// Folds in what happened. Returns a step only if that itself ends the delivery.
 pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) -> Option<Next> {
     match cause {
         Cause::Delivered => {
@@ -29,7 +29,7 @@ pub(super) fn apply(session: &mut Session, cause: Cause, context: &Context<'_>) 
     }
 }
 
-/// Folds in what came of an effect.
+/// Folds in the outcome of an effect.
 fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>) -> Option<Next> {
     match event {
         Event::Observed(state) => {
@@ -96,7 +96,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::PromptFound(state) => prompt_found(session, state, context),
         Event::Prompted => {
-            // Who takes a prompt is there, and knows the session; what was in doubt of its run before is not now.
+            // An agent that takes a prompt is up and knows the session; an earlier doubt about its run is settled.
             session.observed.agent.seen.doubt = None;
             session.observed.agent.healthy = true;
             session.observed.agent.session = true;
@@ -176,7 +176,7 @@ fn both(
 ) -> Option<Next> {
     let of_work = done(session, &work.0, work.1, context);
     let of_card = done(session, &card.0, card.1, context);
-    // It showed how the turn went on, even if that has ended meanwhile.
+    // The card showed the turn in progress, even if that has ended meanwhile.
     session.observed.chat.final_card = false;
     match (of_work, of_card) {
         (Some(Next::Hold { delay_ms, why }), Some(Next::Hold { delay_ms: other, .. })) => {
@@ -187,27 +187,27 @@ fn both(
     }
 }
 
-/// What was sent, or may have been, was looked for.
+/// A prompt that was sent, or may have been, was looked for.
 fn prompt_found(session: &mut Session, state: PromptState, context: &Context<'_>) {
     let Some(turn) = &mut session.turn else {
         return;
     };
     let resends = turn.stage.prompted().map_or(0, |prompted| prompted.resends);
     let was_cut = turn.stage.is_prompting() && resends > 0;
-    // What was sent into its run is not looked for here: it may be what is broken off for good.
+    // A prompt sent into its run is not looked for here, and may be the one that is broken off for good.
     if was_cut && !turn.steered.is_empty() {
         session.observed.agent.downs += 1;
     }
     match state {
         PromptState::Taken
             if session.observed.agent.downs > context.delivery.limits.turn.server_restarts => {}
-        // It was only out of sight: nothing is sent again, and nothing counted.
+        // It was only out of sight: nothing is sent again, and nothing is counted.
         PromptState::Taken => {
             if let Some(prompted) = turn.stage.prompted_mut() {
                 prompted.resends = resends.saturating_sub(u32::from(was_cut));
             }
         }
-        // Accepted is not yet begun: who follows finds out whether it ever does.
+        // Accepted does not mean begun: following finds out whether it ever begins.
         PromptState::Idle if !was_cut => {}
         PromptState::Idle | PromptState::Absent => {
             session.observed.agent.found = Some(state);
@@ -232,7 +232,7 @@ fn withdraw(session: &mut Session) {
     if with_digest {
         session.conversation.briefed = None;
     }
-    // Another sandbox may have to be given its files anew.
+    // Another sandbox may have to be given the files again.
     (session.observed.agent.attached, session.observed.agent.images) = (None, Vec::new());
 }
 
@@ -252,10 +252,10 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     {
         session.sandbox.phase_since_ms = context.now_ms;
     }
-    // A turn that is met again outside its run has cost a delivery: a worker crashed or something kept failing.
+    // A turn that is found outside its run has cost a delivery: a worker crashed, or something kept failing.
     let ours = session.turn.as_ref().is_some_and(|turn| turn.id == context.delivery.message.id);
-    // A sign of life: what has none for longer than a delivery and a look take is found by the sweeper. Not every look is a
-    // write for it.
+    // A sign of life: the sweeper finds a turn without one for longer than a delivery and a poll take. Not every poll
+    // writes one.
     let is_armed = |due: Ms| due >= context.now_ms + context.delivery.limits.poll.out_of_sight_ms();
     if ours && !session.due_at_ms.is_some_and(is_armed) {
         record::arm(session, context);
@@ -312,7 +312,7 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
     session.observed.agent.seen = seen;
     let turn = session.turn.as_mut()?;
     if aborted {
-        // Told to end and still busy after its bound: the thread does not wait for it.
+        // Told to end, and still busy after its bound: the thread does not wait for it.
         let outcome = match (turn.aborting(), &turn.cancelled_by) {
             (Some(reason), _) => Outcome::Failed { reason: reason.clone() },
             (None, by) => Outcome::Cancelled { by: by.clone().unwrap_or_default().name },
@@ -326,7 +326,7 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
         return None;
     }
     if turn.is_only_looked_at(&limits.poll, context.now_ms) {
-        // Who has seen it can see it: only failures in a row count.
+        // The poll succeeded: only failures in a row count.
         turn.tries.attempts = 0;
         return Some(Next::Hold {
             delay_ms: next_look_ms(turn, &session.observed.agent.seen, context),
@@ -338,7 +338,7 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
             prompted.windows += 1;
             prompted.windows
         });
-        // Who has followed it for a whole follow window can follow it: only failures in a row count.
+        // A whole follow window succeeded: only failures in a row count.
         turn.tries.attempts = 0;
         return Some(Next::Hold {
             delay_ms: 0,
@@ -348,8 +348,8 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
     None
 }
 
-/// The time until the next look at a run: it grows with the turn's age; while somebody is asked, with how long that is ago;
-/// and what is in doubt is looked at soon.
+/// Milliseconds until the next poll of a run. The delay grows with the age of the run, or of the newest open ask; a run
+/// in doubt is polled soon.
 fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
     let limits = context.delivery.limits;
     let sent_at_ms = turn.stage.prompted().map_or(turn.accepted_at_ms, |sent| sent.at_ms);
@@ -374,8 +374,8 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
     let ending = session.turn.as_ref().is_some_and(|turn| turn.stage.is_ending());
     match (of.posts(), &mut session.turn) {
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn)) => {
-            // A first post may be one that already stood, with the words of a worker that died before it was recorded:
-            // only an edit is sure to show the end.
+            // A first post may already have existed, with the text of a worker that died before it was recorded: only
+            // an edit is sure to show the end.
             let edited = turn.card.at.replace(at).is_some();
             if !edited {
                 turn.card.since_ms = Some(context.now_ms);

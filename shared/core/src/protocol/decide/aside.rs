@@ -1,8 +1,8 @@
-//! Posts beside a turn's own card and answer: the cards of prompts that were sent into its run, the card that it had
-//! before the present one, and the line that calls who asked where no answer does.
+//! Posts beside a turn's own card and answer: the cards of prompts that were sent into its run, its previous card, and
+//! the line that mentions the requesters if no answer does.
 //!
-//! Each is repeated until it stands, and none of them can fail a turn: what the chat refuses for good, or too often
-//! while the end is told, is left as it is.
+//! Each is retried until it is posted. None of them can fail a turn: if the chat refuses one for good, or too often
+//! while the end is told, it is given up.
 
 use super::{Context, Next, outage, record, wait, words};
 use crate::base::failure::Failure;
@@ -15,7 +15,7 @@ use crate::records::session::Session;
 use crate::records::turn::{Steered, Turn};
 use crate::records::usage::Usage;
 
-/// What is missing while the run goes on.
+/// The next such post while the run goes on.
 pub(super) fn under_way(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let untold = |one: &&Steered| one.sent && !one.shown && !is_over(session, &of(one));
@@ -26,7 +26,7 @@ pub(super) fn under_way(session: &Session, context: &Context<'_>) -> Option<Next
     old_card(session)
 }
 
-/// What is missing before the end of the turn is told.
+/// The next such post before the end of the turn is told.
 pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     let outcome = record::of_steered(outcome, &turn.id);
@@ -37,12 +37,12 @@ pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>
     Some(steered_card(steered, outcome, context))
 }
 
-/// What is missing once its last card stands.
+/// The next such post after the last card.
 pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
     old_card(session).or_else(|| call(session, outcome))
 }
 
-/// Who is to be called at the end of a turn: all who asked, except who stopped it. Platform ids, each once.
+/// The people to mention at the end of a turn: all requesters except the one who stopped it. Platform ids, each once.
 pub(super) fn people(turn: &Turn, outcome: &Outcome) -> Vec<String> {
     let stopped_by = turn
         .cancelled_by
@@ -59,7 +59,7 @@ pub(super) fn people(turn: &Turn, outcome: &Outcome) -> Vec<String> {
     people
 }
 
-/// The post, with these people called; the post alone where there is nobody.
+/// The post with mentions of these people; the plain post if there are none.
 pub(super) fn calling(people: Vec<String>, post: Post) -> Post {
     if people.is_empty() {
         return post;
@@ -67,7 +67,7 @@ pub(super) fn calling(people: Vec<String>, post: Post) -> Post {
     Post::Calling { people, post: Box::new(post) }
 }
 
-/// Which of these posts it is; none: it is none of them.
+/// Which of these posts the effect makes; `None` if it makes another one.
 pub(super) fn kind(session: &Session, of: &Effect) -> Option<Aside> {
     let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of else {
         return None;
@@ -80,7 +80,7 @@ pub(super) fn kind(session: &Session, of: &Effect) -> Option<Aside> {
     }
 }
 
-/// Such a post stands.
+/// Such a post was made.
 pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
     let ending = is_ending(session);
     let Some(turn) = &mut session.turn else {
@@ -91,7 +91,7 @@ pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
             let Some(steered) = turn.steered.iter_mut().find(|one| one.turn == *id) else {
                 return;
             };
-            // A first post may be one that already stood, with other words: only an edit is sure to show these.
+            // A first post may already have existed, with another text: only an edit is sure to show this one.
             if steered.card.replace(at).is_none() {
                 return;
             }
@@ -110,7 +110,7 @@ pub(super) fn posted(session: &mut Session, aside: Aside, at: PostRef) {
     }
 }
 
-/// Such a post was refused. While the end is told it is waited for, within the bound of what that may take.
+/// Such a post was refused. While the end is told it is retried, within the bound for telling the end.
 pub(super) fn refused(
     session: &mut Session,
     aside: Aside,
@@ -169,7 +169,7 @@ fn steered_card(steered: &Steered, outcome: Outcome, context: &Context<'_>) -> N
     }))
 }
 
-/// The card before the present one says where it goes on.
+/// The previous card points to the present one.
 fn old_card(session: &Session) -> Option<Next> {
     if is_over(session, &Aside::OldCard) {
         return None;
@@ -185,7 +185,7 @@ fn old_card(session: &Session) -> Option<Next> {
     Some(Next::Do(effect))
 }
 
-/// An edit calls nobody, so an end without an answer has a line of its own.
+/// An edit mentions nobody, so an end without an answer gets a line of its own.
 fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     if turn.stage.told().is_some_and(|told| told.called) || is_over(session, &Aside::Call) {
@@ -205,7 +205,7 @@ fn call(session: &Session, outcome: &Outcome) -> Option<Next> {
     Some(Next::Do(effect))
 }
 
-/// The words that call who asked; none where the answer does.
+/// The text of the line that mentions the requesters; `None` if the answer mentions them.
 pub(super) const fn call_word(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Answered | Outcome::Joined { .. } => None,

@@ -1,9 +1,9 @@
-//! Who may ask, and what a turn runs with: judged once, when the turn begins, and kept in its record.
+//! Who may ask, and what a turn runs with: decided once, when the turn begins, and kept in its record.
 //!
-//! What was asked for with the words comes first, then the defaults of the channel, then those of the tenant, then the
-//! configuration. An agent that one way of running agents alone has is a choice of that way too, where the sandbox is still to
-//! be made. A repository belongs to a sandbox and not to a turn: it is chosen where a sandbox is made, and a turn
-//! that wants another one is told how to get it.
+//! The prompt's own choices come first, then the channel's defaults, then the tenant's, then the configuration. If only
+//! one runtime has the chosen agent, choosing the agent chooses that runtime too, as long as the sandbox does not exist
+//! yet. A repository belongs to a sandbox, not to a turn: it is chosen when the sandbox is created, and a turn that
+//! wants another one is told how to get it.
 
 use super::{Context, words};
 use crate::protocol::effect::Effect;
@@ -14,10 +14,10 @@ use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::tenant::selection::Selection;
 use crate::tenant::settings::{AgentOptions, Kind, clone_address};
 
-/// What the turn runs with.
+/// Selection of the turn.
 ///
 /// # Errors
-/// Why it does not run at all, in words for who asked.
+/// Why the turn does not run at all, worded for the requester.
 pub(super) fn selection(
     session: &Session,
     prompt: &Prompt,
@@ -41,7 +41,7 @@ pub(super) fn selection(
         if wants.agent.is_some() {
             return Err(words::other_agent(agent, needed.name(), there.name()));
         }
-        // A default counts for sandboxes to come: this one goes on with the agent that it has.
+        // A default applies to new sandboxes: this one keeps the agent that it has.
         chosen.agent = None;
     }
     let has_agents = mode.as_ref().is_ok_and(|mode| mode.has_agents());
@@ -79,7 +79,7 @@ pub(super) fn selection(
     Ok(Selection { repo, ..chosen })
 }
 
-/// How agents are run in the thread's sandbox, or in the one that it would get now for this choice.
+/// Runtime mode of the thread's sandbox, or of the one that it would get now with this choice.
 fn mode(
     session: &Session,
     chosen: &Selection,
@@ -94,7 +94,7 @@ fn mode(
     RuntimeMode::of(of_stack, recorded)
 }
 
-/// Whether the thread has no sandbox that would go on as it began.
+/// Whether the thread has no sandbox to continue in.
 const fn is_over(session: &Session) -> bool {
     matches!(session.sandbox.phase, Phase::Destroyed | Phase::Error | Phase::Destroying)
 }
@@ -108,7 +108,7 @@ pub(super) fn keep_agent(session: &mut Session, prompt: &Prompt, context: &Conte
     }
 }
 
-/// What was asked for and what is the default, before it is judged.
+/// The prompt's choices with the defaults filled in, before they are checked.
 pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
     let trimmed = |value: &Option<String>| value.as_deref().map(|value| value.trim().to_owned());
     let wants = Selection {
@@ -122,7 +122,7 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
     let defaults = context.settings.defaults_of(&prompt.membership.channel);
     let mut chosen = wants.or(&defaults).or(&configured);
     let needed = chosen.agent.as_deref().and_then(RuntimeMode::of_agent);
-    // An agent that somebody names comes before a default way, and a default way before a default agent.
+    // A named agent overrides a default runtime, and a default runtime overrides a default agent.
     let is_free = match &wants.agent {
         Some(_) => wants.runtime.is_none(),
         None => chosen.runtime.is_none(),
@@ -133,7 +133,7 @@ pub(super) fn asked_for(prompt: &Prompt, context: &Context<'_>) -> Selection {
     chosen
 }
 
-/// Asks the agent what it offers, unless it is known to offer what the turn runs with.
+/// Asks the agent what it offers, unless it is known to offer the turn's selection.
 pub(super) fn list_options(session: &Session) -> Option<Effect> {
     let turn = session.turn.as_ref()?;
     let known = session.conversation.options.as_ref().is_some_and(|checked| {
@@ -145,7 +145,7 @@ pub(super) fn list_options(session: &Session) -> Option<Effect> {
     Some(Effect::ListOptions { used: turn.selection.clone() })
 }
 
-/// The agent has said what it offers, or nothing.
+/// The agent has said what it offers, or has not answered.
 pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     let said = !offer.models.is_empty() && !offer.agents.is_empty();
     session.observed.agent.options = Some(offer);
@@ -160,7 +160,7 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
     }
 }
 
-/// What was chosen that the agent cannot run the turn with, as far as it said what it offers, and those that it can.
+/// The part of the selection that the agent does not offer, as far as it said, with a text that lists what it offers.
 pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
     let offer = session.observed.agent.options.as_ref()?;
     let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
@@ -179,7 +179,7 @@ pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
     }
 }
 
-/// The same in words for who asked, who may not have chosen it: a default says so, and who set it.
+/// The text of [`unavailable`] for the requester. If the choice was a default, it says so and names who set it.
 pub(super) fn refusal(session: &Session, context: &Context<'_>) -> Option<String> {
     let (kind, words) = unavailable(session)?;
     let Work::Prompt(prompt) = &context.delivery.message.work else {

@@ -1,4 +1,4 @@
-//! A dead letter: what could not be counted by the record is told all the same, and a prompt can be run again.
+//! Dead letters: messages that the record could not count are told all the same, and a prompt can be run again.
 
 use super::{Context, Next, choose, notice, prompt, record, tell, words};
 use crate::base::ids::TurnId;
@@ -7,14 +7,14 @@ use crate::records::outcome::Outcome;
 use crate::records::session::Session;
 use crate::records::turn::EndedTurn;
 
-/// What the notice of a message needs next.
+/// Next step of a dead letter's notice.
 pub(super) fn next(
     session: &mut Session,
     turn: &TurnId,
     dead: Option<&DeadPrompt>,
     context: &Context<'_>,
 ) -> Next {
-    // The turn that was under way, and the one that is put on record here only to be told.
+    // The turn that was under way, and the one that is recorded here only to be told.
     for _ in 0..2 {
         if session.turn.is_some()
             && let Some(next) = tell::leftover(session, context)
@@ -37,7 +37,7 @@ pub(super) fn next(
     Next::Done
 }
 
-/// A prompt ends as any that has failed does: on its card, with its words in the ledger.
+/// The prompt ends like any failed one: on its card, with its text in the ledger.
 fn begin(session: &mut Session, turn: &TurnId, dead: &DeadPrompt, context: &Context<'_>) {
     let waited = context.flags.queued.get(turn);
     let card = waited.and_then(|queued| queued.card.clone());

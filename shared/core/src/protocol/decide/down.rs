@@ -5,14 +5,14 @@ use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 
-/// The server or its sandbox does not answer: look again from the sandbox up, a bounded number of times.
+/// The server or its sandbox does not answer: start over from observing the sandbox, a bounded number of times.
 pub(super) fn sandbox_down(session: &mut Session, seen: &str, unsent: bool, context: &Context<'_>) {
     let limits = context.delivery.limits;
     if let Some(turn) = &mut session.turn {
         turn.trouble = Some(seen.to_owned());
         let spent = match turn.stage {
-            // As good as a look at the server before it was sent: what the agent does not have by then is sent, not sent
-            // again.
+            // This counts as a check of the server before sending: a prompt that the agent does not have by then is
+            // sent, not sent again.
             Stage::Prompting(_) if unsent => false,
             Stage::Prompting(_) | Stage::Running(_) => {
                 turn.stage.doubted();

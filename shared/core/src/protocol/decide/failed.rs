@@ -12,7 +12,7 @@ use crate::records::observations::Missing;
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 
-/// The failure table: a step is returned only where the failure itself ends the delivery.
+/// The failure table. Returns a step only if the failure itself ends the delivery.
 pub(super) fn failed(
     session: &mut Session,
     of: &Effect,
@@ -58,7 +58,7 @@ pub(super) fn failed(
         Failure::Outage { after_ms, seen } => {
             return wait_out(session, after_ms, &seen, posting, context);
         }
-        // The loop gives its message back before it asks; said here too, so that the table is whole.
+        // The loop retries such a message before it asks; repeated here so that the table is complete.
         Failure::Newer { seen } => {
             return Some(Next::Hold {
                 delay_ms: context.delivery.limits.retry.newer_ms_max,
@@ -66,7 +66,7 @@ pub(super) fn failed(
             });
         }
         Failure::SessionMissing => {
-            // First its end, which notes the run by the session's id.
+            // First the end of the turn, which notes the run by the session's id.
             let turn = session.turn.as_ref();
             if turn.is_some_and(|turn| turn.stage.is_running()) {
                 record::fail(session, words::SESSION_VANISHED);
@@ -95,17 +95,17 @@ pub(super) fn failed(
         }
         Failure::ThreadClosed { seen } => return untold::refused(session, of, seen, context),
         Failure::ThreadGone { seen } => thread_gone(session, seen, context),
-        // What it was to begin with is not there, or is not for it: the next try goes without.
+        // The snapshot does not exist, or is not meant for this sandbox: the next try goes without it.
         Failure::TurnFailed { reason } if is_create(of) && session.sandbox.snapshot.is_some() => {
             session.sandbox.snapshot = None;
             return wait::give_up(session, &reason, false, context);
         }
-        // Half made it is of no use to whoever wanted it like that.
+        // A half-made sandbox is of no use to the requester.
         Failure::TurnFailed { reason } if session.sandbox.phase == Phase::Creating => {
             return wait::give_up(session, &reason, posting.is_some(), context);
         }
         Failure::TurnFailed { reason } => {
-            // What it lacks, others may not want of it: it is up.
+            // The sandbox is up; other turns may not need what this one lacks.
             if session.sandbox.phase == Phase::Resuming && session.observed.agent.healthy {
                 record::enter(session, Phase::Active, "ready", context);
             }
@@ -118,8 +118,8 @@ pub(super) fn failed(
     None
 }
 
-/// Another thread could not be told what became of its sandbox: that is waited for, and given up in the end, because the
-/// sandbox is gone whether anybody hears of it or not. A sweep holds its sandbox's group up no longer than a few deliveries.
+/// Another thread could not be told what happened to its sandbox. That is retried and given up in the end, because the
+/// sandbox is gone whether anybody hears of it or not. A sweep blocks its sandbox's group for a few deliveries at most.
 fn not_told(
     session: &mut Session,
     thread: &ThreadKey,
@@ -144,7 +144,7 @@ fn not_told(
     }
 }
 
-/// Something that Bobbin stands on is away: it is waited for by time.
+/// A service that Bobbin depends on is unavailable: waited for by time.
 fn wait_out(
     session: &mut Session,
     after_ms: u64,
@@ -167,7 +167,7 @@ fn wait_out(
     }
 }
 
-/// The server came up and never became healthy: it is ended and started anew, a bounded number of times.
+/// The server came up but never became healthy: it is stopped and started again, a bounded number of times.
 fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
     session.observed.agent.healthy = false;
@@ -183,7 +183,7 @@ fn resume_failed(session: &mut Session, seen: String, context: &Context<'_>) -> 
     None
 }
 
-/// Nobody can be told anything there any more.
+/// Nothing can be posted in the thread any more.
 fn thread_gone(session: &mut Session, seen: String, context: &Context<'_>) {
     // An agent that works for nobody is stopped first; its end cannot be told either.
     if let Some(turn) = &mut session.turn
@@ -204,7 +204,7 @@ const fn is_create(of: &Effect) -> bool {
     matches!(of, Effect::Sandbox(SandboxEffect::Create { .. }))
 }
 
-/// Whether this sends a prompt for the first time: where it fails, nobody knows whether it arrived.
+/// Whether this sends a prompt for the first time: after a failure, nobody knows whether it arrived.
 pub(super) fn is_first_sending(of: &Effect) -> bool {
     matches!(of, Effect::Agent(AgentEffect::SendPrompt { sending: Sending::First { .. }, .. }))
 }

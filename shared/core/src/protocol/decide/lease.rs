@@ -1,11 +1,11 @@
-//! What only the holder of the sandbox's lease asks the provider for.
+//! Calls to the provider that only the holder of the sandbox's lease makes.
 
 use super::{Context, Next, outside, record};
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::sandbox::SandboxState;
 use crate::records::session::Session;
 
-/// The next step of a deletion; none once the provider does not know the sandbox (the phase is `destroyed` then).
+/// The next step of a deletion; `None` once the provider no longer knows the sandbox (the phase is `destroyed` then).
 pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
     own(session, context);
@@ -16,7 +16,7 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
         (Some(SandboxState::Gone), _) => {
             record::gone(session, "deleted", context);
             session.observed.sandbox.stop_asked_ms = None;
-            // Tells a sweep that it was this delivery that deleted it, so that the thread hears of it.
+            // Tells a sweep that this delivery deleted it, so that the thread hears of it.
             session.observed.sandbox.state = Some(SandboxState::Gone);
             return None;
         }
@@ -32,7 +32,7 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
     })
 }
 
-/// Takes the lease over when its holder is gone: everybody else goes on waiting.
+/// Takes the lease over if its holder is gone; everybody else goes on waiting.
 pub(super) fn own(session: &mut Session, context: &Context<'_>) {
     let holder = record::lease_holder(session, context);
     let held = session.sandbox.lease.as_ref();
@@ -41,8 +41,8 @@ pub(super) fn own(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// A stop that was answered with a refusal is on its way no more: whoever needs the sandbox need not wait. It stays due when
-/// the lease would have been over.
+/// A refused stop is no longer on its way, so nobody who needs the sandbox has to wait for it. The sandbox stays due at
+/// the time when the lease would have ended.
 pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>) {
     let is_stop = matches!(of, Effect::Sandbox(SandboxEffect::Stop { .. }));
     if is_stop && record::foreign_lease_ms(session, context).is_none() {
@@ -50,7 +50,7 @@ pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>)
     }
 }
 
-/// A stop or delete goes out only while the message stays invisible for longer than the call may take: it cannot be
+/// A stop or delete is sent only while the message stays invisible for longer than the call may take: it cannot be
 /// recalled, and nobody else may act meanwhile.
 pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;

@@ -1,8 +1,10 @@
-//! One pure, total function over (session, cause): what the session becomes, and the next step.
+//! One pure, total function from (session, cause) to the new session and the next step.
 //!
-//! It works in two halves. `apply` folds what happened into the session; `next` looks at the session alone and says
-//! what is still missing. So the machine is level-triggered: a redelivery that has seen nothing yet looks again and
-//! goes on from what it finds. Nothing outside this module branches on a phase.
+//! It has two halves. `apply` folds what happened into the session; `next` looks only at the session and says what is
+//! still missing. So the machine is level-triggered: a redelivery that has seen nothing yet observes again and
+//! continues from there. No rule outside of this module decides by a phase what a delivery does next. Other code reads
+//! phases to show them, to find sandboxes and their credentials, and to choose which message to send; this module then
+//! decides on that message.
 
 mod absence;
 mod answer;
@@ -43,27 +45,27 @@ use crate::records::message::Work;
 use crate::records::session::Session;
 use crate::tenant::settings::Settings;
 
-/// What a decision may look at besides session and cause.
+/// Input of a decision besides session and cause.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// The time at which it is decided.
+    /// The current time.
     pub now_ms: Ms,
-    /// Until when the message in hand stays invisible to others.
+    /// When the message in hand becomes visible to other workers.
     pub visible_until_ms: Ms,
     /// The delivery in hand.
     pub delivery: &'a Delivery<'a>,
-    /// What the control lane wrote beside the record.
+    /// Control flags, written beside the record by control messages.
     pub flags: &'a ControlFlags,
-    /// What those who manage the thread's server or workspace have set.
+    /// The tenant's settings.
     pub settings: &'a Settings,
 }
 
-/// The session as it shall be recorded, and what to do once it is.
+/// The session to record, and what to do once it is recorded.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Decision {
-    /// The record as it shall be written.
+    /// The record to write.
     pub session: Session,
-    /// What is done once it is written.
+    /// The step to take once the record is written.
     pub next: Next,
 }
 
@@ -78,24 +80,24 @@ pub enum Next {
     Do(Effect),
     /// Perform both at the same time, then decide on [`Cause::Both`].
     Together {
-        /// What the thread waits for.
+        /// The effect that the thread waits for.
         work: Effect,
         /// The card that is posted or edited meanwhile.
         card: Effect,
     },
-    /// The message has ended.
+    /// Acknowledge: the message has ended.
     Done,
-    /// Give the message back; it comes again after the delay.
+    /// Retry the message after the delay.
     Hold {
-        /// Milliseconds from now until it comes again.
+        /// Milliseconds from now until the next delivery.
         delay_ms: u64,
-        /// Why, for the log.
+        /// The reason, for the log.
         why: String,
     },
 }
 
 impl Next {
-    /// The effect that what comes next waits for, if there is one.
+    /// The effect that the thread waits for, if any.
     #[must_use]
     pub const fn work(&self) -> Option<&Effect> {
         match self {
@@ -110,7 +112,7 @@ impl Next {
 pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Decision {
     let next =
         apply::apply(&mut session, cause, context).unwrap_or_else(|| next(&mut session, context));
-    // Of a run that is only looked at the record need not say so: the word that is left for the next delivery does.
+    // A run that is only polled needs no write here: the parked state tells the next delivery.
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
         && (turn.stage.is_running() || turn.waits)

@@ -1,4 +1,4 @@
-//! What is said in a thread beside its cards.
+//! Notices: what is said in a thread beside its cards.
 
 use super::{Context, Next, words};
 use crate::base::ids::PostKind;
@@ -6,7 +6,7 @@ use crate::protocol::effect::{ChatEffect, Effect};
 use crate::records::card::Post;
 use crate::records::session::Session;
 
-/// A word in the thread, once.
+/// Posts a notice in the thread, once.
 pub(super) fn once(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     if session.observed.chat.noticed {
         return Next::Done;

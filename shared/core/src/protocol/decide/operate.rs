@@ -1,8 +1,9 @@
-//! What who runs the stack wants of a thread's sandbox: pause it, bring it back, delete it.
+//! Operations on a thread's sandbox that the operator or another person requests: pause, resume, snapshot, delete,
+//! forget.
 //!
-//! It travels through the thread's own group like everything else, so when it comes to the head no turn runs: it cannot hit
-//! one. Who does not want to wait for a running turn ends that first, as anybody would, by a cancel flag. What came of it
-//! goes on record. A sandbox that is not there is never made: that is for a prompt.
+//! An operation travels through the thread's own group like every message, so no turn of the thread runs when it comes
+//! to the head, and it cannot hit one. To avoid waiting for a running turn, end the turn first with a cancel flag, as
+//! anybody would. The result is recorded. An operation never creates a thread's missing sandbox: that takes a prompt.
 
 use super::{
     Context, Next, lease, notice, operated, outside, provision, record, share, teardown, tell,
@@ -16,7 +17,7 @@ use crate::records::sandbox::{KeptSnapshot, Phase, SandboxState, SnapshotSeen};
 use crate::records::session::Session;
 use crate::tenant::runtime_mode::RuntimeMode;
 
-/// What it needs next.
+/// Next step of an operation.
 pub(super) fn next(
     session: &mut Session,
     want: Operation,
@@ -37,13 +38,13 @@ pub(super) fn next(
     if let Some(wait) = record::wait_for_lease(session, context) {
         return wait;
     }
-    // What is half done then is for the sweeper to finish.
+    // A half-done operation is then left for the sweeper to finish.
     let limits = context.delivery.limits;
     let waits_for_turns = session.sandbox.is_shared()
         && context.now_ms < context.delivery.message.accepted_at_ms + 2 * limits.share.busy_ms;
     session.observed.sandbox.after_lease |= record::is_anothers_lease(session, context);
     let has_waited = waits_for_turns || session.observed.sandbox.after_lease;
-    // Nobody would hear that a second sandbox has not ended with its agent's: the queue's own count ends that.
+    // Nobody would hear that a tool sandbox has not ended with its agent's: the queue's receive count ends that.
     let is_second = want == Operation::Destroy
         && RuntimeMode::recorded_as(session.sandbox.runtime.as_deref()) == Some(RuntimeMode::Bare);
     if context.delivery.receive > limits.retry.attempts + 1 && !has_waited && !is_second {
@@ -63,8 +64,8 @@ pub(super) fn next(
     }
 }
 
-/// What stops or deletes waits for the turns that work in the sandbox: they were told to end when it was asked for. A person
-/// who wants it deleted does not wait for longer than a bound, and nothing begins in it meanwhile.
+/// Stopping and deleting wait for the turns that work in the sandbox, which were told to end when the operation was
+/// requested. A deletion that a person wants waits only up to a bound, and nothing begins in the sandbox meanwhile.
 fn wait_for_turns(
     session: &mut Session,
     want: Operation,
@@ -91,7 +92,7 @@ fn wait_for_turns(
     (want != Operation::Destroy).then(|| end(session, want, Some(BUSY), context))
 }
 
-/// What a sandbox needs that no thread was the first of.
+/// Next step of creating a sandbox that no thread was the first of.
 pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<'_>) -> Next {
     let want = Operation::Create;
     if operated::known(session, context).is_some() {
@@ -100,7 +101,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     if context.delivery.receive > context.delivery.limits.retry.attempts + 1 {
         return end(session, want, Some("it kept failing"), context);
     }
-    // Its agent's may have ended since it was asked for: then nobody would end this one.
+    // The agent's sandbox may have ended since the request: then nobody would end this one.
     if let Some(of) = new.agent.clone().filter(|_| !session.sandbox.is_alive()) {
         match session.observed.sandbox.agent_seen {
             None => return Next::Do(Effect::FindAgent { of }),
@@ -108,7 +109,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
             Some(_) => {}
         }
     }
-    // What has ended is made anew as it is wanted now.
+    // A sandbox that has ended is created anew, as it is wanted now.
     if session.sandbox.name.as_ref() != Some(&new.name) || !session.sandbox.is_alive() {
         match &session.observed.sandbox.name_found {
             None => {
@@ -130,7 +131,7 @@ pub(super) fn create(session: &mut Session, new: &NewSandbox, context: &Context<
     resume(session, want, context)
 }
 
-/// The snapshot that was asked for, as the provider has it.
+/// The requested snapshot, as the provider has it.
 pub(super) fn snapshot_seen(
     session: &mut Session,
     name: String,
@@ -151,7 +152,7 @@ pub(super) fn snapshot_seen(
     session.observed.sandbox.snapshot = Some(seen);
 }
 
-/// What its disk holds is kept; the oldest of too many makes room.
+/// Makes a snapshot of its disk; the oldest snapshot is deleted if there are too many.
 fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) -> Next {
     let want = Operation::Snapshot;
     let limits = context.delivery.limits;
@@ -187,7 +188,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         }
         None | Some(SnapshotSeen::UnderWay) => {}
     }
-    // Nothing begins in it meanwhile, so that the disk is that of one moment.
+    // Nothing begins in the sandbox meanwhile, so that the disk is from a single moment.
     let ends_soon = session.sandbox.lease.as_ref().is_none_or(|lease| {
         lease.holder != context.delivery.id
             || lease.until_ms < context.now_ms + limits.poll.visibility_ms
@@ -202,7 +203,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
     Next::Do(Effect::Sandbox(SandboxEffect::Snapshot { at_ms: asked_at_ms, after_ms }))
 }
 
-/// What the timeline says of it.
+/// Its entry in the timeline.
 fn note(done: &str, by: Option<&Person>) -> String {
     let who = by.map_or("the operator", |by| &by.name);
     format!("{done} by {who}")
@@ -233,7 +234,7 @@ fn destroy(session: &mut Session, by: Option<&Person>, context: &Context<'_>) ->
     let want = Operation::Destroy;
     let has_second = outside::ends(session);
     match session.sandbox.phase {
-        // What had only a name left gives that up, and what was lost its second one.
+        // A sandbox that is only a name releases the name; one that was lost ends its tool sandbox.
         Phase::Destroyed | Phase::Error if session.sandbox.is_shared() || has_second => {
             let next = destroyed(session, by, context);
             record::arm(session, context);
@@ -251,7 +252,7 @@ fn destroy(session: &mut Session, by: Option<&Person>, context: &Context<'_>) ->
     }
 }
 
-/// It is gone because somebody wanted that: nobody works or waits in it any more, and its name is free.
+/// The sandbox was deleted on request: no thread works or waits in it any more, and its name is free.
 fn destroyed(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> Next {
     let sandbox = &mut session.sandbox;
     sandbox.closing = None;
@@ -266,7 +267,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
     let limits = context.delivery.limits;
     match (session.sandbox.phase, &session.observed.sandbox.state) {
         (Phase::Active, _) if session.observed.agent.healthy => {
-            // Who wants it to run wants to use it: its idle time begins now.
+            // Somebody who resumes it wants to use it: its idle time begins now.
             session.sandbox.last_activity_ms = context.now_ms;
             record::arm(session, context);
             return end(session, want, None, context);
@@ -300,7 +301,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
     }
     match provision::step(session, context) {
         Some(next) => next,
-        // Every way on but being ready is a turn's; without one it is that the sandbox took too long.
+        // Every other way on belongs to a turn; without a turn it means that the sandbox took too long.
         None if session.sandbox.phase == Phase::Active => resume(session, want, context),
         None => {
             let trouble = words::not_ready(limits.sandbox.start_ms);
@@ -309,7 +310,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
     }
 }
 
-/// What a repeat of a message needs stays: the ids of what has ended, and the generation, which never comes back.
+/// Keeps what a repeat of a message needs: the ids of what has ended, and the generation, which never comes back.
 fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     let want = Operation::Forget;
     if !matches!(session.sandbox.phase, Phase::Destroyed) || session.sandbox.tools.is_some() {
@@ -334,18 +335,18 @@ fn forget(session: &mut Session, context: &Context<'_>) -> Next {
     end(session, want, None, context)
 }
 
-/// What an operation would meet, as the record stands now; the group's head decides again.
+/// What an operation would meet, by the present record; the head of the group decides again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outlook {
-    /// It can be asked for.
+    /// It can be requested.
     Open,
-    /// A turn is under way: it waits for that one's end, or somebody ends it first.
+    /// A turn is under way: the operation waits for its end, unless somebody ends it first.
     Busy,
-    /// There is nothing for it to do; why.
+    /// There is nothing to do; the reason.
     Pointless(&'static str),
 }
 
-/// What it would meet.
+/// Judges the operation by the present record.
 #[must_use]
 pub fn outlook(session: &Session, want: Operation) -> Outlook {
     if session.turn.is_some() || session.sandbox.is_in_use() {
@@ -356,7 +357,7 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
         (Operation::Forget, _) => {
             Outlook::Pointless("it still has a sandbox with people's files: destroy that first")
         }
-        // One that was lost has left its second one.
+        // A sandbox that was lost has left its tool sandbox.
         (Operation::Destroy, Phase::Destroyed | Phase::Error)
             if session.sandbox.tools.is_some() =>
         {
@@ -368,7 +369,7 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
     }
 }
 
-/// Why there is nothing to be done.
+/// Reasons why there is nothing to do.
 const NONE: &str = "the thread has no sandbox";
 const NO_AGENT: &str = "the sandbox of its agent is not there any more";
 const BUSY: &str = "a turn is still under way in it: stop that first";
@@ -383,7 +384,7 @@ fn end(
     over(session, want, None, context)
 }
 
-/// What is left to do once it is on record: people are told that their files are gone.
+/// What remains once the result is recorded: people are told that their files are gone.
 fn over(
     session: &mut Session,
     want: Operation,

@@ -1,11 +1,11 @@
-//! What a sandbox's record says of the operations that people asked for: each is done once.
+//! What a sandbox's record says of the operations that people requested: each is done once.
 
 use super::Context;
 use crate::records::message::{Operation, Work};
 use crate::records::sandbox::{OPERATED_MAX, Operated};
 use crate::records::session::Session;
 
-/// A repeat cannot help: the record says so.
+/// A retry cannot help: the record says so.
 pub(super) fn refused(session: &mut Session, reason: &str, context: &Context<'_>) {
     let want = match context.delivery.message.work {
         Work::Operate { want, .. } => want,

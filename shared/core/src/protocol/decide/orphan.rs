@@ -1,30 +1,30 @@
-//! Which sandboxes belong to nobody. The caller lists the provider first and reads the records after: a record only
-//! moves forward, so what it says is judged by what is at least as new as the listing.
+//! Which sandboxes are orphans. The caller lists the provider first and reads the records after: a record only moves
+//! forward, so it is at least as new as the listing.
 
 use crate::base::ids::Ms;
 use crate::base::limits::SandboxLimits;
 use crate::records::sandbox::SandboxRecord;
 
-/// What is to become of a listed sandbox.
+/// Verdict on a listed sandbox.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
-    /// It is left alone: it is of the live generation, or too young to be judged.
+    /// Left alone: it belongs to the live generation, or is too young to be judged.
     Spared,
-    /// Its record gave it up as vanished not long ago, and a newer generation has taken its place.
+    /// Its record gave it up as vanished not long ago, and a newer generation has replaced it.
     Kept,
-    /// Its record gave it up as vanished, and nothing has taken its place: the record is asked to look again, and takes it
-    /// back ([`crate::records::message::Work::Reconcile`]).
+    /// Its record gave it up as vanished, and nothing has replaced it: the record is asked to observe it again, and
+    /// takes it back ([`crate::records::message::Work::Reconcile`]).
     TakenBack,
-    /// It belongs to nobody.
+    /// It is an orphan.
     Orphan,
 }
 
-/// How long something is left alone, in milliseconds.
+/// Grace periods, in milliseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Graces {
-    /// After it was made.
+    /// After it was created.
     pub young_ms: u64,
-    /// After its record gave it up as vanished, where a newer generation has taken its place.
+    /// After its record gave it up as vanished, if a newer generation has replaced it.
     pub vanished_ms: u64,
 }
 
@@ -34,7 +34,7 @@ impl From<&SandboxLimits> for Graces {
     }
 }
 
-/// Judges a listed sandbox of this generation, made at `created_ms`. A generation that was deleted never comes back.
+/// Judges a listed sandbox of this generation, created at `created_ms`. A deleted generation never comes back.
 #[must_use]
 pub fn fate(
     record: Option<&SandboxRecord>,
@@ -59,8 +59,8 @@ pub fn fate(
     }
 }
 
-/// Whether a listed sandbox of this generation, made at `created_ms`, belongs to no live generation and is old enough
-/// for that to be no accident of timing. A retired generation never comes back, so deleting it by name is safe.
+/// Whether a listed sandbox of this generation, created at `created_ms`, belongs to no live generation and is old
+/// enough that this is not a matter of timing. A retired generation never comes back, so deleting it by name is safe.
 #[must_use]
 pub fn is_orphan(
     record: Option<&SandboxRecord>,
@@ -70,16 +70,17 @@ pub fn is_orphan(
     grace_ms: u64,
 ) -> bool {
     let live = record.is_some_and(|record| record.generation == generation && record.is_alive());
-    // A record that is behind the sandbox cannot be: its generation is saved before the sandbox is created.
+    // A record cannot be behind the sandbox: its generation is saved before the sandbox is created.
     !live && now_ms >= created_ms.saturating_add(grace_ms)
 }
 
-/// So many orphans at once are believed whatever else is listed: they are what crashes leave behind.
+/// This many orphans at once are always believed: crashes leave some behind.
 const BELIEVED: usize = 2;
 
-/// Whether so many orphans are too many to be true: more than half of what is listed. The same of so many records whose
-/// sandbox no provider lists: more than half of the records, as when a key is of another account. That is what a table looks like that
-/// was restored to an earlier point, or is the wrong one, and then nothing is deleted before a person has looked.
+/// Whether there are too many orphans to be believed: more than half of what is listed. Also used for records whose
+/// sandbox no provider lists: more than half of the records, as when a key belongs to another account. A table that was
+/// restored to an earlier point, or is the wrong one, looks like that; then nothing is deleted before a person has
+/// looked.
 #[must_use]
 pub const fn is_unbelievable(orphans: usize, listed: usize) -> bool {
     orphans > BELIEVED && orphans * 2 > listed

@@ -1,11 +1,13 @@
-//! Outages of chat and provider are waited for by time, not by count: they cost no thread its tries, and nobody the answer.
+//! Outages of chat and provider are waited for by time, not by count: they use up no thread's tries, and cost nobody
+//! the answer.
 
 use super::{Context, Next, words};
 use crate::base::ids::Ms;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 
-/// The chat does not answer, or does not take its key. None: for longer than the end of a turn may take to be told.
+/// The chat does not answer, or rejects the key. `None` once that has lasted longer than the end of a turn may take to
+/// be told.
 pub(super) fn of_chat(
     session: &mut Session,
     after_ms: u64,
@@ -32,11 +34,11 @@ pub(super) fn chat_answered(session: &mut Session) {
     }
 }
 
-/// The provider does not answer anybody. A turn that the agent has been given waits for it as long as the run may take, and
-/// an answer as long as it may take to be told. What nobody said is not waited for.
+/// The provider answers nobody. A turn whose prompt the agent has waits as long as the run may take, and an answer as
+/// long as telling it may take. Work that no person asked for does not wait.
 ///
 /// # Errors
-/// What the turn, or what was asked for, is given up with after that.
+/// The reason with which the turn or the operation is given up after that.
 pub(super) fn of_provider(
     session: &mut Session,
     after_ms: u64,
@@ -80,7 +82,7 @@ pub(super) fn provider_answered(session: &mut Session) {
     }
 }
 
-/// By the time that it has lasted: of a turn's deliveries most may have been looks at its run.
+/// The delay grows with the outage, not with the deliveries: most deliveries of a turn may have been polls of its run.
 fn hold_since(since_ms: Ms, after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let delay_ms = limits.retry.outage_delay(context.now_ms.saturating_sub(since_ms));
@@ -90,7 +92,7 @@ fn hold_since(since_ms: Ms, after_ms: u64, seen: &str, context: &Context<'_>) ->
     }
 }
 
-/// What has no turn is never looked at: its deliveries are its tries.
+/// A message without a turn is never polled: each of its deliveries is a try.
 fn hold(after_ms: u64, seen: &str, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let delay_ms = limits.retry.outage_backoff(context.delivery.receive);

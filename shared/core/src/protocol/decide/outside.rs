@@ -1,7 +1,7 @@
-//! The second sandbox of an agent that works outside: which end of the agent's one is its end too.
+//! The tool sandbox of an agent that works outside: which end of the agent's sandbox ends it too.
 //!
-//! Who ends the agent's on purpose ends both. One that was lost, or stands unused because another way to run agents was chosen,
-//! leaves the second with its files to the next generation.
+//! Deleting the agent's sandbox on purpose deletes both. If the agent's sandbox was lost, or is unused because another
+//! runtime was chosen, the tool sandbox and its files are left to the next generation.
 
 use super::{Context, Next, record};
 use crate::base::failure::Failure;
@@ -9,7 +9,7 @@ use crate::protocol::effect::Effect;
 use crate::records::sandbox::{Phase, Tools};
 use crate::records::session::Session;
 
-/// A generation of the agent's sandbox begins: it may have a second one, unless there is one of before.
+/// A generation of the agent's sandbox begins: it may have a tool sandbox, unless an earlier one exists.
 pub(super) fn begins(session: &mut Session) {
     let sandbox = &mut session.sandbox;
     if sandbox.works_elsewhere() {
@@ -18,10 +18,11 @@ pub(super) fn begins(session: &mut Session) {
     }
 }
 
-/// The agent's sandbox ends on purpose. True: there may be a second one, and it ends too.
+/// The agent's sandbox is deleted on purpose. `true`: there may be a tool sandbox, which is deleted too.
 pub(super) fn ends(session: &mut Session) -> bool {
     let sandbox = &mut session.sandbox;
-    // What was made before its record said so has one all the same; while it is deleted that has been asked for.
+    // A sandbox made before its record noted tool sandboxes may have one all the same. While it is being deleted, the
+    // end of that one has been requested already.
     let is_unsaid = sandbox.is_alive() && sandbox.phase != Phase::Destroying;
     let is_unsaid = is_unsaid && sandbox.works_elsewhere();
     let since = sandbox.generation;
@@ -33,7 +34,7 @@ pub(super) fn ends(session: &mut Session) -> bool {
     sandbox.tools.is_some()
 }
 
-/// The agent's sandbox could not be made ready: a second one that is as new ends with it.
+/// The agent's sandbox could not be made ready: a tool sandbox of the same generation ends with it.
 pub(super) fn ends_half_made(session: &mut Session) {
     let generation = session.sandbox.generation;
     let is_older = |tools: Tools| tools.since != generation;
@@ -42,21 +43,21 @@ pub(super) fn ends_half_made(session: &mut Session) {
     }
 }
 
-/// What comes before everything else where the second one is to end.
+/// The step before everything else if the tool sandbox is to end.
 pub(super) fn next(session: &Session) -> Option<Next> {
     let ends = session.sandbox.ends_tools();
     ends.then_some(Next::Do(Effect::EndTools))
 }
 
-/// What comes before the second one is stopped or deleted for want of use: a turn of its agent's is use of it, though it calls
-/// no tool for as long as it likes.
+/// The step before the tool sandbox is stopped or deleted because it is idle. A turn of its agent counts as use, even
+/// if it calls no tool for a long time.
 pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let of = session.sandbox.agent.clone()?;
     let Some(seen) = session.observed.sandbox.agent_seen else {
         return Some(Next::Do(Effect::FindAgent { of }));
     };
     let since_ms = seen.at_work_since_ms?;
-    // A turn that works for longer than any does belongs to a record that was lost.
+    // A turn that works longer than any turn can belongs to a record that was lost.
     if context.now_ms >= since_ms + record::longest_use_ms(context) {
         return None;
     }
@@ -67,13 +68,13 @@ pub(super) fn in_use_by_its_agent(session: &mut Session, context: &Context<'_>) 
     Some(Next::Done)
 }
 
-/// Its end has been asked for.
+/// Its end has been requested.
 pub(super) fn ended(session: &mut Session, context: &Context<'_>) {
     session.sandbox.tools = None;
     record::arm(session, context);
 }
 
-/// It could not be asked for: that needs nothing but table and queue, and is waited for.
+/// Its end could not be requested. The request needs only table and queue, so it is waited for.
 pub(super) fn not_ended(failure: &Failure, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     let after_ms = match failure {

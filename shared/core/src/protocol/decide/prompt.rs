@@ -1,4 +1,4 @@
-//! The next step of a prompt: from the first look at the message to the end that the thread can see.
+//! The next step of a prompt: from its first delivery to the end that the thread can see.
 
 use super::{Context, Next, aside, choose, provision, record, share, steer, stray, tell, words};
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
@@ -12,7 +12,7 @@ use crate::records::stage::{Prompted, Stage};
 use crate::records::turn::{CardPlace, EndedTurn, Outages, Tries, Turn};
 use crate::tenant::selection::Selection;
 
-/// What a prompt needs next.
+/// Next step of a prompt.
 pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Next {
     let id = &context.delivery.message.id;
     // One pass more than there can be changes of turn: the one left over, ours, and the end.
@@ -34,7 +34,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 if let Some(next) = share::arrive(session, prompt, context) {
                     return next;
                 }
-                // What is on its way up is shown on the turn's card; what is on its way down is soon over.
+                // A sandbox on its way up is shown on the turn's card; one on its way down will soon be done.
                 if matches!(session.sandbox.phase, Phase::Pausing | Phase::Destroying)
                     && let Some(wait) = record::wait_for_lease(session, context)
                 {
@@ -50,7 +50,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
     }
 }
 
-/// Puts the turn on record, with the card that it may have had while it waited.
+/// Records the turn, with the card that it may have had while it waited.
 fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     let waited = context.flags.queued.get(&context.delivery.message.id);
     let card = waited.and_then(|queued| queued.card.clone());
@@ -63,7 +63,7 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     };
     let message = context.delivery.message;
     let turn = new_turn((&message.id, message.accepted_at_ms), prompt, selection, card);
-    // Before the workspace is claimed: it is that one which the claim has to be about.
+    // Before the workspace is claimed, since the claim is about this one.
     if prompt.wants.in_common {
         session.place.in_common = true;
     }
@@ -75,14 +75,14 @@ fn begin(session: &mut Session, prompt: &Prompt, context: &Context<'_>) {
     }
 }
 
-/// A turn of which nothing is done yet; `card` is what shows it already.
+/// A new turn; `card` is the post that shows it already.
 pub(super) fn new_turn(
     (id, accepted_at_ms): (&TurnId, Ms),
     prompt: &Prompt,
     selection: Selection,
     card: Option<PostRef>,
 ) -> Turn {
-    // What it had while it waited was posted soon after it was accepted.
+    // Its card was posted soon after it was accepted, while it waited.
     let since_ms = card.is_some().then_some(accepted_at_ms);
     Turn {
         id: id.to_owned(),
@@ -102,8 +102,8 @@ pub(super) fn new_turn(
     }
 }
 
-/// The card that announced the prompt was made, or noted, while the turn began. It is the turn's, or where that has made one
-/// of its own, it leads there.
+/// The card that announced the prompt was posted, or noted, while the turn began. The turn takes it over, or if it has
+/// a card of its own, the announced card points to that.
 fn take_over_announced(session: &mut Session, context: &Context<'_>) {
     let Some(turn) = &mut session.turn else {
         return;
@@ -130,7 +130,7 @@ fn take_over_announced(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// The step that the present turn needs; none when it was closed or its stage changed.
+/// The next step of the present turn; `None` when it was closed or its stage changed.
 fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     record::see_cancel(session, context);
     take_over_announced(session, context);
@@ -149,7 +149,8 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     if card_to_show(session, context).is_none() {
         return onward(session, prompt, context);
     }
-    // What is missing for the prompt does not wait for the card, nor the other way round. What cannot go beside it waits.
+    // The prompt's work does not wait for the card, nor the card for the work, except for work that cannot go beside a
+    // card.
     let mut ahead = session.clone();
     if let Some(Next::Do(work)) = onward(&mut ahead, prompt, context)
         && work.goes_beside_a_card()
@@ -163,7 +164,7 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     progress_card(session, context).map(Next::Do)
 }
 
-/// What the turn needs besides its card.
+/// The next step of the turn besides its card.
 fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     if session.turn.as_ref().is_some_and(|turn| turn.stage.is_received())
         && !record::claim(session, context)
@@ -191,9 +192,10 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     }
 }
 
-/// Whether the prompt can be sent on the word of the record alone: a thread that was fine when its last turn ended, a turn
-/// that nothing has gone wrong with, and words that need nothing to be gathered. Sending is then the look at the server:
-/// what the agent cannot have got is taken back, and the usual way begins.
+/// Whether the prompt can be sent on the evidence of the record alone: the thread was fine when its last turn ended,
+/// nothing has gone wrong with this turn, and nothing has to be gathered for the text. Sending then doubles as the
+/// check of the server: if the agent certainly did not get the prompt, the intent is taken back, and the usual steps
+/// begin.
 fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
     let untroubled = session.turn.as_ref().is_some_and(|turn| {
         turn.stage.is_received()
@@ -212,8 +214,8 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
         && !needs_digest(session)
 }
 
-/// The run that is looked at on the word of the record alone: that is the look at the server too, and what it finds amiss is
-/// looked into the usual way.
+/// The run to poll on the evidence of the record alone. The poll doubles as the check of the server; problems that it
+/// finds are handled by the usual steps.
 fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompted> {
     let turn = session.turn.as_ref()?;
     let prompted = turn.stage.prompted()?;
@@ -228,8 +230,8 @@ fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompte
     (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
 }
 
-/// A card that has become too old to be edited for much longer makes room for a new one. Only while the agent works: before
-/// that it is young, and at the end it is edited once more.
+/// Replaces a card that will soon be too old to be edited. Only while the agent works: before that the card is young,
+/// and at the end it is edited once more.
 fn roll(session: &mut Session, context: &Context<'_>) {
     let after_ms = context.delivery.limits.chat.card_roll_ms;
     if let Some(turn) = &mut session.turn
@@ -244,7 +246,8 @@ fn roll(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// What the card has to say, when there is none yet or it says something else. While the agent works, following keeps it.
+/// The state that the card should show, if there is no card yet or it shows another state. While the agent works,
+/// following keeps it up to date.
 fn card_to_show(session: &Session, context: &Context<'_>) -> Option<CardState> {
     let turn = session.turn.as_ref()?;
     if session.observed.chat.card_retry_ms.is_some_and(|at| context.now_ms < at) {
@@ -279,8 +282,8 @@ fn progress_card(session: &mut Session, context: &Context<'_>) -> Option<Effect>
     Some(Effect::Chat(ChatEffect::Post { turn: turn_id, kind, at, post: Post::Card(card) }))
 }
 
-/// What the prompt's text needs besides the person's words: the files in the sandbox, and for an agent session that
-/// knows nothing of the thread a digest of it.
+/// What the prompt's text needs besides the person's words: the files in the sandbox, and a digest of the thread for an
+/// agent session that does not know it.
 fn gather(
     session: &mut Session,
     prompt: &Prompt,
@@ -306,7 +309,7 @@ fn past(session: &Session) -> Vec<TurnId> {
     turns.map(|ended| ended.id.clone()).collect()
 }
 
-/// Whether the present agent session knows nothing of what the thread has been about.
+/// Whether the present agent session knows nothing of the thread so far.
 fn needs_digest(session: &Session) -> bool {
     session.conversation.briefed != session.conversation.session && !past(session).is_empty()
 }
@@ -315,7 +318,8 @@ fn begins_with_digest(turn: &Turn) -> bool {
     turn.stage.prompted().is_some_and(|prompted| prompted.with_digest)
 }
 
-/// The intent went on record before: what the agent does not have, or does not work on any more, is sent under the same ids.
+/// The intent was recorded before: a prompt that the agent does not have, or no longer works on, is sent under the same
+/// ids.
 fn hand_over_again(
     session: &mut Session,
     ids: &PromptIds,
@@ -339,7 +343,7 @@ fn hand_over_again(
         .or_else(|| Some(send(session, (ids, Sending::Again), prompt, context)))
 }
 
-/// What belongs to the prompt first; then the intent to prompt goes on record, and the prompt after it.
+/// First what belongs to the prompt; then the intent to prompt is recorded, and then the prompt is sent.
 fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Option<Next> {
     let message = context.delivery.message;
     if let Some(list) = choose::list_options(session) {
@@ -374,7 +378,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     Some(send(session, (&ids, sending), prompt, context))
 }
 
-/// What the people in the thread are told before the agent has the prompt; none once it stands.
+/// What the people in the thread are told before the agent has the prompt; `None` once it is posted.
 fn unsaid(session: &mut Session, with_digest: bool) -> Option<String> {
     let missed = std::mem::take(&mut session.observed.chat.missed);
     let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
@@ -385,7 +389,8 @@ fn unsaid(session: &mut Session, with_digest: bool) -> Option<String> {
     (!said.is_empty()).then(|| said.join("\n\n"))
 }
 
-/// What the clone left out, for an agent session that was not told yet: one without a turn before, or with a digest of them.
+/// What the clone left out, for an agent session that was not told yet: one without earlier turns, or with a digest of
+/// them.
 fn left_out(session: &Session, with_digest: bool) -> Option<&str> {
     let is_new = with_digest || past(session).is_empty();
     session.sandbox.left_out.as_deref().filter(|_| is_new)
@@ -462,7 +467,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     } else {
         u64::MAX
     };
-    // A wait for the bound of an abort is not cut short by a card.
+    // A card does not cut short the wait for an abort.
     let card = match (turn.card.since_ms, session.observed.chat.card_retry_ms) {
         _ if session.observed.agent.abort_sent => u64::MAX,
         (Some(at), _) if turn.card.old.is_none() => at + limits.chat.card_roll_ms,
@@ -474,7 +479,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         (false, true) => CardState::Waiting,
         (false, false) => CardState::Working,
     };
-    // Nor by the end of the time for which a run is held.
+    // Nor does the end of the time for which a run is held.
     let held =
         if turn.is_wanted_over() { u64::MAX } else { limits.poll.held_until(prompted.at_ms) };
     let parked = session.observed.parked.as_ref();
@@ -514,7 +519,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     })))
 }
 
-/// An ask that has to be posted, declined because nobody answered in time, or shown as settled.
+/// The next step of an ask: post it, decline it because nobody answered in time, or show it as settled.
 fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     for ask in turn.asks.iter().filter(|ask| !ask.settled) {
@@ -537,7 +542,7 @@ fn ask_step(session: &Session, context: &Context<'_>) -> Option<Next> {
         });
         let kind = PostKind::Ask(ask.id.clone());
         let (turn_id, at, ask) = (turn.id.clone(), ask.post.clone(), ask.clone());
-        // Who asked is called when the agent waits for a person, not when it no longer does.
+        // The requester is mentioned when the agent waits for a person, not when it no longer does.
         let waits = at.is_none() && settled.is_none() && !turn.by.id.is_empty();
         let people = waits.then(|| turn.by.id.clone()).into_iter().collect();
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {

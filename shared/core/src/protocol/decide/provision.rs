@@ -1,4 +1,4 @@
-//! What is still missing until the sandbox runs, its server is healthy and the OpenCode session is known.
+//! The steps until the sandbox runs, its server is healthy and the agent session is known.
 
 use super::{Context, Next, outside, record, words};
 use crate::protocol::effect::{AgentEffect, Effect, SandboxEffect, Watched};
@@ -8,15 +8,15 @@ use crate::records::outcome::Outcome;
 use crate::records::sandbox::{Phase, SandboxState};
 use crate::records::session::Session;
 
-/// So many sandboxes in a row that put no secrets in are made anew.
+/// How many sandboxes in a row may be replaced because they put no secrets in.
 const REMADE_MAX: u32 = 1;
 const REMADE: &str = "it puts no secrets into requests: made anew";
 
-/// The step that is missing; none when the agent can be talked to. A turn that cannot go on is put into `Ending`,
-/// which shows as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
+/// The missing step; `None` when the agent can be talked to. A turn that cannot go on is put into `Ending`, which shows
+/// as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let limits = context.delivery.limits;
-    // Whoever shares the sandbox may have seen it go: what its agent had been given went with it.
+    // Another thread that shares the sandbox may have seen it go: what its agent had been given went with it.
     let is_lost =
         |generation: u32| generation != session.sandbox.generation || !session.sandbox.is_alive();
     if let Some(turn) = &session.turn
@@ -124,7 +124,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     }
 }
 
-/// How agents are to be run in the generation that begins: as its turn says, who has it made, the tenant, or the stack.
+/// Runtime of the new generation: chosen by the turn, the create message, the tenant, or the stack.
 fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
     let chosen = match (&session.turn, &context.delivery.message.work) {
         (Some(turn), _) => turn.selection.runtime.clone(),
@@ -136,7 +136,7 @@ fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
     chosen.or_else(default).or_else(of_stack)
 }
 
-/// Nothing of the sandbox before it counts for the next one.
+/// Begins the next generation; nothing of the sandbox before it carries over.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
     session.sandbox.left_out = None;
@@ -149,8 +149,8 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &session.turn {
         let chosen = &turn.selection;
         session.sandbox.repo.clone_from(&chosen.repo);
-        // Where it is made belongs to the sandbox: somebody's choice for a later turn does not move it. Of a choice for an agent
-        // that works elsewhere it says where the code is.
+        // The provider belongs to the sandbox: the choice of a later turn does not move it. For an agent that works
+        // elsewhere, the choice says where the code is.
         if session.sandbox.works_elsewhere() {
             session.sandbox.tools_provider.clone_from(&chosen.provider);
         } else if session.sandbox.provider.is_none() {
@@ -161,22 +161,23 @@ fn begin_generation(session: &mut Session, context: &Context<'_>) {
         }
     }
     outside::begins(session);
-    // It has been counted for, too: what counts from here on is who came before it.
+    // It was counted for, too; the next count covers only the sandboxes created before it.
     session.observed.forget_sandbox();
     let note = format!("sandbox {}", session.sandbox.generation);
     record::enter(session, Phase::Creating, &note, context);
     record::lease_to_bring_up(session, context);
 }
 
-/// What it begins with; what somebody chose for the code is not for the agent beside it.
+/// The snapshot to create the sandbox from; `None` for an agent that works elsewhere, since the choice was made for the
+/// code.
 fn own_snapshot(session: &Session) -> Option<String> {
     let sandbox = &session.sandbox;
     let of_code = || sandbox.snapshot.clone();
     (!sandbox.works_elsewhere()).then(of_code).flatten()
 }
 
-/// Threads that counted before they made their sandboxes may have counted at the same time: those that came last give way.
-/// Only now, because the provider's list lags behind, and every moment helps.
+/// Threads that counted before they created their sandboxes may have counted at the same time: the last ones give way.
+/// Done only now, because the provider's list lags behind.
 fn within_quota(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let bound = context.delivery.limits.tenant.sandboxes;
     match session.observed.sandbox.of_tenant {
@@ -218,7 +219,7 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
     act(Effect::Sandbox(SandboxEffect::Start))
 }
 
-/// A new sandbox gets its repository before its server starts in it. What was active once has it.
+/// A new sandbox gets its repository before its server starts in it. A sandbox that was active before has it.
 fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     let repo = session.sandbox.repo.as_ref()?;
     if session.sandbox.works_elsewhere()
@@ -235,7 +236,7 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     }))
 }
 
-/// The new sandbox is of no use without its repository: the turn says so, and the next one begins anew.
+/// The new sandbox is useless without its repository: the turn says so, and the next turn creates a new one.
 /// A clone that failed because another delivery had already brought this generation up changes nothing.
 pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Context<'_>) {
     if session.sandbox.phase != Phase::Creating {
@@ -246,8 +247,8 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
     abandon(session, &reason, context);
 }
 
-/// The new sandbox is of no use: nothing makes it put secrets in later. Another one takes its place, and where that is no
-/// better who waits is told.
+/// The new sandbox is useless: it will never put secrets in. Another one replaces it; if that is no better, the turn
+/// fails with the reason.
 pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
     let count = session.sandbox.without_secrets + 1;
     if count > REMADE_MAX {
@@ -261,7 +262,7 @@ pub(super) fn secrets_not_put_in(session: &mut Session, context: &Context<'_>) {
     record::lease(session, context);
 }
 
-/// Whether what is being deleted is made anew at once.
+/// Whether the sandbox being deleted is replaced at once.
 pub(super) const fn is_made_anew(session: &Session) -> bool {
     let before = session.sandbox.without_secrets;
     before > 0 && before <= REMADE_MAX
@@ -280,15 +281,16 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     find_agent_session(session, context)
 }
 
-/// The turn whose Stop ends a wait for its sandbox: once it is known, what is under way goes on to its end.
+/// The turn whose Stop ends a wait for its sandbox; `None` once the Stop is known, so that the current effect runs to
+/// its end.
 fn watch(session: &Session) -> Option<Watched> {
     let turn = session.turn.as_ref()?;
     let stoppable = turn.stage.is_received() && turn.cancelled_by.is_none();
     stoppable.then(|| Watched { turn: turn.id.clone(), accepted_at_ms: turn.accepted_at_ms })
 }
 
-/// What only a thread needs: a workspace of its own, where it has one, and its conversation with the agent. None is needed
-/// where no turn waits for it.
+/// What only a thread needs: its own workspace, if it has one, and its agent session. Not needed if no turn waits for
+/// it.
 fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if session.observed.agent.session || !session.thread.is_conversation() {
         return None;
@@ -305,7 +307,7 @@ fn find_agent_session(session: &mut Session, context: &Context<'_>) -> Option<Ne
     }))
 }
 
-/// The new sandbox cannot be had: the turn says so, and what was half made is deleted.
+/// The new sandbox cannot be had: the turn says so, and the half-made sandbox is deleted.
 fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option<Next> {
     record::fail(session, reason);
     outside::ends_half_made(session);
@@ -316,14 +318,14 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
     None
 }
 
-/// The provider does not know the sandbox any more.
+/// The provider no longer knows the sandbox.
 fn vanished(session: &mut Session, context: &Context<'_>) {
     let generation = session.sandbox.generation;
     record::vanished(session, context);
     let Some(turn) = &mut session.turn else {
         return;
     };
-    // The agent may have had the prompt, and may have acted on it: it is never run again by ourselves.
+    // The agent may have had the prompt and acted on it: Bobbin never runs it again by itself.
     let prompted = turn.stage.prompted();
     if prompted.is_some_and(|prompted| prompted.generation == generation) {
         record::end_with(session, Outcome::Lost);

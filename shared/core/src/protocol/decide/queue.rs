@@ -1,4 +1,4 @@
-//! A prompt that has been put behind others: whether it is shown as waiting, and when too many wait.
+//! A prompt that waits behind others: whether it is shown as waiting, and when too many wait.
 
 use crate::base::ids::{PostRef, TurnId};
 use crate::base::limits::RecordLimits;
@@ -8,28 +8,28 @@ use crate::records::message::{Announce, Prompt};
 use crate::records::outcome::Outcome;
 use crate::records::session::Session;
 
-/// What becomes of an announcement.
+/// Verdict on an announcement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Admission {
     /// Its turn has begun or ended.
     Over,
-    /// It has been announced before, and still waits.
+    /// It was announced before, and still waits.
     Known {
-        /// How it is marked.
+        /// Its mark.
         queued: Queued,
         /// Turns before it, the present one included.
         ahead: usize,
     },
-    /// It waits behind so many others; none means that it begins as soon as a worker has it.
+    /// It waits behind this many turns; with 0 it begins as soon as a worker has it.
     Waits {
         /// Turns before it, the present one included.
         ahead: usize,
     },
-    /// The thread has as many waiting as it may have.
+    /// The thread already has the most waiting prompts allowed.
     Full,
 }
 
-/// Judges an announcement by what is on record. `in_ledger`: the ledger knows its turn as ended.
+/// Judges an announcement by the record. `in_ledger`: the ledger knows its turn as ended.
 #[must_use]
 pub fn admit(
     session: Option<&Session>,
@@ -62,22 +62,22 @@ pub fn admit(
     Admission::Waits { ahead: waiting + running }
 }
 
-/// What becomes of the card with which a waiting prompt was announced, now that it stands in the thread.
+/// Verdict on the card that announced a waiting prompt, now that it is posted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Announced {
-    /// Its turn has it, or will show the end on it.
+    /// The turn has this card, or will show its end on it.
     Right,
-    /// It has to be noted beside the record, so that its turn takes it over: that one waits.
+    /// The card has to be noted beside the record, so that its waiting turn takes it over.
     Waits,
-    /// The same, and its turn has begun: whether it was taken over is looked at again.
+    /// As `Waits`, but the turn has begun: check later whether it took the card over.
     Begins,
-    /// Its turn made a card of its own meanwhile: it leads there.
+    /// The turn made its own card meanwhile; this one points to it.
     Moved(PostRef),
-    /// Its turn is over and has no card: it says how that ended.
+    /// The turn is over and has no card; this one shows its outcome.
     Ended(Outcome),
 }
 
-/// Judges that by what is on record. `entry`: what the ledger says of its turn.
+/// Judges the card by the record. `entry`: the ledger's entry for its turn.
 #[must_use]
 pub fn announced(
     session: Option<&Session>,
@@ -110,8 +110,8 @@ pub fn announced(
     }
 }
 
-/// What of the prompt is kept beside the record while it waits, so that it can be sent at once: all of it or nothing. None
-/// where it is too large, alone or together with what is kept already, or where its message did not fit its announcement.
+/// The prompt as kept beside the record while it waits, so that it can be sent at once. `None` if it is too large,
+/// alone or with what is kept already, or if its message did not fit its announcement.
 #[must_use]
 pub fn kept(
     flags: &ControlFlags,
@@ -127,22 +127,22 @@ pub fn kept(
     fits.then(|| Box::new(prompt.clone()))
 }
 
-/// What becomes of the wish to send a waiting prompt at once.
+/// Verdict on the request to send a waiting prompt at once.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Steering {
-    /// It is marked: whoever follows the run sends it.
+    /// It is marked: the delivery that follows the run sends it.
     Flag,
-    /// It has been sent already.
+    /// It was sent already.
     Sent,
     /// Its turn has begun, or ended, or was withdrawn.
     Over,
-    /// Nothing runs that it could be sent into; it begins by itself.
+    /// There is no run to send it into; it begins by itself.
     NothingRuns,
-    /// Its words are not kept here.
+    /// Its text is not kept here.
     NotKept,
 }
 
-/// Judges that wish by what is on record.
+/// Judges the request by the record.
 #[must_use]
 pub fn steer(session: Option<&Session>, flags: &ControlFlags, turn: &TurnId) -> Steering {
     let running = session.and_then(|session| session.turn.as_ref());

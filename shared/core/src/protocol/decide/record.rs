@@ -14,10 +14,10 @@ use crate::records::stage::Stage;
 use crate::records::turn::{EndedTurn, Steered, Turn};
 use crate::records::usage::Usage;
 
-/// The first look at something that has just begun comes after this.
+/// Delay before the first observation of something that has just begun.
 const FIRST_LOOK_MS: u64 = 250;
 
-/// Enters a phase: stamps it, notes it in the timeline, and arms the next look.
+/// Enters a phase: stamps it, notes it in the timeline, and schedules the next sweep.
 pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &Context<'_>) {
     let limits = context.delivery.limits;
     session.sandbox.phase = phase;
@@ -32,7 +32,7 @@ pub(super) fn enter(session: &mut Session, phase: Phase, note: &str, context: &C
     if !is_on_its_way(phase) {
         session.sandbox.lease = None;
     }
-    // Nothing runs in what is stopped, or has just been asked for.
+    // Nothing runs in a sandbox that is stopped or has just been requested.
     if matches!(phase, Phase::Paused | Phase::Creating | Phase::Destroyed) {
         session.stray = None;
         session.sandbox.in_use.retain(|one| !one.left);
@@ -52,8 +52,8 @@ pub(super) fn lease(session: &mut Session, context: &Context<'_>) {
     arm(session, context);
 }
 
-/// In whose name this delivery takes a lease. A repeat of a delete is harmless, so that it is the message's, and its next
-/// delivery goes on at once; a stop that comes late is not.
+/// The name under which this delivery takes a lease. Repeating a delete is harmless, so its lease belongs to the
+/// message, and the next delivery continues at once. A late stop is not harmless, so its lease belongs to the delivery.
 pub(super) fn lease_holder(session: &Session, context: &Context<'_>) -> String {
     let delivery = context.delivery;
     if session.sandbox.phase == Phase::Destroying {
@@ -63,8 +63,8 @@ pub(super) fn lease_holder(session: &Session, context: &Context<'_>) -> String {
     }
 }
 
-/// Takes the lease under which this message brings the sandbox up: a repeat of any call of that is harmless, so the next
-/// delivery of the same message goes on at once.
+/// Takes the lease under which this message brings the sandbox up. Repeating any of those calls is harmless, so the
+/// next delivery of the same message continues at once.
 pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let longest_ms = limits.sandbox.create_ms.max(limits.sandbox.start_ms) + limits.turn.clone_ms;
@@ -75,7 +75,7 @@ pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
     arm(session, context);
 }
 
-/// Milliseconds for which somebody else's lease still holds.
+/// Milliseconds until another holder's lease ends.
 pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Option<u64> {
     let delivery = context.delivery;
     let ours = |lease: &&Lease| lease.holder == delivery.id || delivery.message.id == lease.holder;
@@ -83,7 +83,7 @@ pub(super) fn foreign_lease_ms(session: &Session, context: &Context<'_>) -> Opti
     (!ours(&lease) && lease.until_ms > context.now_ms).then(|| lease.until_ms - context.now_ms)
 }
 
-/// Whether another message took the lease, over or not: whoever finds it has waited for its end.
+/// Whether another message took the lease, expired or not: if so, this one has waited for its end.
 pub(super) fn is_anothers_lease(session: &Session, context: &Context<'_>) -> bool {
     let message = context.delivery.message.id.as_str();
     let is_ours = |holder: &str| match holder.strip_prefix(message) {
@@ -94,8 +94,7 @@ pub(super) fn is_anothers_lease(session: &Session, context: &Context<'_>) -> boo
     lease.is_some_and(|lease| !is_ours(&lease.holder))
 }
 
-/// Gives the message back while somebody else's lease holds: looked at again soon, because most are over long before their
-/// end.
+/// Retries the message while another holder has the lease; soon, because most leases end long before their deadline.
 pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let left_ms = foreign_lease_ms(session, context)?;
     let limits = context.delivery.limits;
@@ -109,7 +108,8 @@ pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Op
     })
 }
 
-/// Gives the turn its workspace; false while another turn has it, is before it, or somebody wants the sandbox deleted.
+/// Gives the turn its workspace. `false` while another turn has it or is before it, or somebody wants the sandbox
+/// deleted.
 pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
     let common = session.works_in_common();
     let Some(turn) = &session.turn else {
@@ -122,7 +122,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         if !common || sandbox.in_use.iter().any(has_common) {
             return true;
         }
-        // The generation that has begun since has no worktrees: it stands in line for the one checkout.
+        // A newer generation has begun and has no worktrees: the turn queues for the common checkout.
         sandbox.in_use.retain(|one| one.thread != thread);
     }
     forget_the_lost(sandbox, context);
@@ -132,7 +132,7 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
         .take_while(|one| one.turn != id || one.thread != thread)
         .any(|one| one.until_ms > context.now_ms);
     let is_free = !common || (sandbox.common_in_use_by(&thread).is_none() && !before);
-    // Of one that was given up no next generation is made.
+    // A sandbox that was given up gets no next generation.
     let is_lost = session.place.link.is_some() && !sandbox.takes_threads();
     if sandbox.closing.is_some() || is_lost || !is_free {
         return false;
@@ -151,14 +151,14 @@ pub(super) fn claim(session: &mut Session, context: &Context<'_>) -> bool {
     true
 }
 
-/// A turn that has had its workspace for longer than any turn takes belongs to a record that was lost: the table may have been
-/// restored to an earlier point.
+/// A turn that has had its workspace longer than any turn takes belongs to a record that was lost: the table may have
+/// been restored to an earlier point.
 fn forget_the_lost(sandbox: &mut crate::records::sandbox::SandboxRecord, context: &Context<'_>) {
     let longest_ms = longest_use_ms(context);
     sandbox.in_use.retain(|one| context.now_ms < one.since_ms + longest_ms);
 }
 
-/// No turn has its workspace for so long.
+/// Longer than any turn has its workspace.
 pub(super) const fn longest_use_ms(context: &Context<'_>) -> u64 {
     let limits = context.delivery.limits;
     2 * (limits.turn.turn_ms + limits.retry.telling_ms)
@@ -170,14 +170,14 @@ pub(super) fn is_idle(session: &mut Session, context: &Context<'_>) -> bool {
     !session.sandbox.is_in_use()
 }
 
-/// Puts the turn in line for the workspace that another one has.
+/// Queues the turn for the workspace that another turn has.
 pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>) {
     let Some(turn) = &session.turn else { return };
     let until_ms = context.now_ms + for_ms;
     let waiting = &mut session.sandbox.waiting;
     waiting.retain(|one| one.until_ms > context.now_ms || one.thread == session.thread);
     match waiting.iter_mut().find(|one| one.turn == turn.id) {
-        // Half of it is a margin, so that not every look is a write.
+        // Half of the time is a margin, so that not every check is a write.
         Some(one) if one.until_ms >= context.now_ms + for_ms / 2 => {}
         Some(one) => one.until_ms = until_ms,
         None => waiting.push(Waiting {
@@ -188,13 +188,13 @@ pub(super) fn line_up(session: &mut Session, for_ms: u64, context: &Context<'_>)
     }
 }
 
-/// Nothing of the thread goes on in the sandbox.
+/// The thread no longer uses the sandbox.
 pub(super) fn leave_workspace(session: &mut Session) {
     let in_use = &mut session.sandbox.in_use;
     in_use.retain(|one| one.thread != session.thread);
 }
 
-/// The sandbox is in use by this turn no longer, and the lease under which it was brought up is over.
+/// The turn no longer uses the sandbox, and the lease under which it was brought up is over.
 fn release(session: &mut Session, id: &TurnId) {
     if session.sandbox.is_shared() && session.stray.is_some() {
         let in_use = &mut session.sandbox.in_use;
@@ -210,13 +210,13 @@ fn release(session: &mut Session, id: &TurnId) {
     }
 }
 
-/// How long the sandbox is kept while it is paused.
+/// How long a paused sandbox is kept, in milliseconds.
 pub(super) const fn paused_ttl_ms(session: &Session, limits: &SandboxLimits) -> u64 {
     if session.sandbox.is_shared() { limits.named_ttl_ms } else { limits.paused_ttl_ms }
 }
 
-/// Sets when the sweeper should look next: at the thread while a turn is under way, a run of it is left or something could not
-/// be said in it, and at its sandbox while that is in use by none.
+/// Schedules the next sweeps: of the thread while it has a turn, a stray run or untold posts; of its sandbox while no
+/// turn uses it.
 pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
     arm_thread(session, context);
     let limits = context.delivery.limits;
@@ -232,14 +232,14 @@ pub(super) fn arm(session: &mut Session, context: &Context<'_>) {
         Phase::Pausing | Phase::Destroying => {
             Some(sandbox.lease.as_ref().map_or(now, |lease| lease.until_ms))
         }
-        // Nothing but the end of its second one is left to be asked for.
+        // Nothing is left to request but the end of its tool sandbox.
         Phase::Destroyed | Phase::Error => {
             sandbox.ends_tools().then_some(now + limits.sandbox.stop_ms)
         }
     };
 }
 
-/// The same for the thread alone.
+/// Schedules the next sweep of the thread alone.
 pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let now = context.now_ms;
@@ -247,8 +247,8 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
     session.due_at_ms = if session.turn.is_some() {
         Some(now + limits.poll.out_of_sight_ms() + limits.sandbox.stale_grace_ms)
     } else {
-        // What nobody answers for is not left at work until the sandbox is paused.
-        // Others may bring a shared one up again, and the run with it.
+        // A stray run is not left at work until the sandbox is paused.
+        // Other threads may bring a shared sandbox up again, and the run with it.
         let is_up = match sandbox.phase {
             Phase::Active => true,
             Phase::Resuming => sandbox.is_shared(),
@@ -260,7 +260,7 @@ pub(super) fn arm_thread(session: &mut Session, context: &Context<'_>) {
     };
 }
 
-/// Takes a cancel flag for the present turn over into the record.
+/// Copies a cancel flag for the present turn into the record.
 pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = &mut session.turn
         && let Some(by) = context.flags.cancelled_by(&turn.id, turn.accepted_at_ms)
@@ -269,15 +269,15 @@ pub(super) fn see_cancel(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// Puts a new turn on record.
+/// Records a new turn.
 pub(super) fn begin(session: &mut Session, turn: Turn, context: &Context<'_>) {
     session.turn = Some(turn);
     claim(session, context);
     arm(session, context);
 }
 
-/// Puts the outcome of the turn on record; telling it comes next. What is on record stands, except an answer that
-/// cannot be read again.
+/// Records the outcome of the turn; telling it comes next. A recorded outcome stays, except an answer that cannot be
+/// read again.
 pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
     let left = match session.observed.agent.answer {
         Some(_) => None,
@@ -294,24 +294,24 @@ pub(super) fn end_with(session: &mut Session, outcome: Outcome) {
         session.stray = session.stray.take().or(left);
         turn.stage.ended(outcome, usage);
         turn.tries.attempts = 0;
-        // What was not worth a wait while the run went on is, now that its end is told.
+        // Posts that were not worth a wait during the run are tried again now that the end is told.
         session.observed.chat.asides_over.clear();
     }
 }
 
-/// The same for a failure.
+/// Records a failure as the outcome.
 pub(super) fn fail(session: &mut Session, reason: &str) {
     end_with(session, Outcome::Failed { reason: reason.to_owned() });
 }
 
-/// How long to wait before the next look at something that began then: half of what it took so far, so that a quick
+/// Delay before the next observation of something that began at `since_ms`: half of the time so far, so that a quick
 /// provider is met quickly and a slow one is not asked too often.
 pub(super) fn pause_ms(since_ms: Ms, context: &Context<'_>) -> u64 {
     let poll_ms = context.delivery.limits.poll.poll_ms;
     (context.now_ms.saturating_sub(since_ms) / 2).max(FIRST_LOOK_MS).min(poll_ms)
 }
 
-/// Moves the turn, whose outcome has been told, to the ended ones.
+/// Moves the turn, whose outcome has been told, to the ended turns.
 pub(super) fn close_turn(session: &mut Session, context: &Context<'_>) {
     if let Some(turn) = session.turn.take() {
         release(session, &turn.id);
@@ -378,7 +378,7 @@ fn close_steered(
     remember(session, ended, context);
 }
 
-/// The turn as the ledger keeps it. Its prompt is known only to the delivery of its own message.
+/// The turn's ledger entry. Its prompt is known only to the delivery of its own message.
 fn entry(
     turn: Turn,
     patch: Option<String>,
@@ -407,7 +407,7 @@ fn entry(
     }
 }
 
-/// What is left to do where `next` says that nothing is: to see to the thread's wake-up.
+/// Sets the thread's wake-up when `next` says that nothing else is left to do.
 pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) -> Next {
     match next {
         Next::Done => wake(session, context).unwrap_or(Next::Done),
@@ -415,7 +415,7 @@ pub(super) fn at_rest(session: &mut Session, next: Next, context: &Context<'_>) 
     }
 }
 
-/// The wake-up that is missing, if one is. Lazily: one that comes too early finds nothing due and asks for the next.
+/// The missing wake-up, if any. Lazily: one that comes too early finds nothing due and sets the next.
 fn wake(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let idle = matches!(session.sandbox.phase, Phase::Active | Phase::Paused)
         && !session.sandbox.is_in_use();
@@ -447,22 +447,23 @@ pub(super) fn remember(session: &mut Session, ended: EndedTurn, context: &Contex
     session.ended.drain(..surplus);
 }
 
-/// Whether the turn that the message in hand is about has ended before.
+/// Whether the turn of the message in hand has ended before.
 pub(super) fn has_ended(session: &Session, id: &TurnId) -> bool {
     session.observed.in_ledger || session.ended.iter().any(|turn| turn.id == *id)
 }
 
-/// What the thread knew of the sandbox's present generation counts no more.
+/// Forgets what the thread knew of the sandbox's present generation.
 pub(super) fn leave(session: &mut Session) {
     session.conversation.session = None;
     session.conversation.generation = None;
     session.place.own = None;
-    // Its runs went with it.
+    // Its runs are gone with it.
     session.stray = None;
     session.conversation.options = None;
 }
 
-/// Others may have brought the shared sandbox into its next generation, or down, since the thread's record was written.
+/// Other threads may have moved the shared sandbox to its next generation, or deleted it, since the thread's record was
+/// written.
 pub(super) fn catch_up(session: &mut Session) {
     let present = session.sandbox.generation;
     let is_past = session.conversation.generation.is_some_and(|of| of != present);
@@ -472,8 +473,8 @@ pub(super) fn catch_up(session: &mut Session) {
     }
 }
 
-/// The provider does not know the sandbox of this generation any more, and nobody has deleted it here. One that was in use
-/// is remembered: it is taken back where it is seen again ([`super::orphan`]).
+/// The provider no longer knows the sandbox of this generation, and Bobbin did not delete it. One that was in use is
+/// remembered, and taken back if it is seen again ([`super::orphan`]).
 pub(super) fn vanished(session: &mut Session, context: &Context<'_>) {
     if session.sandbox.phase != Phase::Creating {
         session.sandbox.vanished =
@@ -482,14 +483,14 @@ pub(super) fn vanished(session: &mut Session, context: &Context<'_>) {
     gone(session, "the sandbox vanished", context);
 }
 
-/// Forgets the sandbox of this generation: it does not exist any more.
+/// The sandbox of this generation no longer exists.
 pub(super) fn gone(session: &mut Session, note: &str, context: &Context<'_>) {
     leave(session);
     session.observed.forget_sandbox();
     enter(session, Phase::Destroyed, note, context);
 }
 
-/// How a prompt that was sent into a turn ended, by how that turn did.
+/// Outcome of a prompt that was sent into a turn, given the outcome of that turn.
 pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
     match outcome {
         Outcome::Answered | Outcome::Joined { .. } => Outcome::Joined { turn: turn.to_owned() },
@@ -497,7 +498,7 @@ pub(super) fn of_steered(outcome: &Outcome, turn: &TurnId) -> Outcome {
     }
 }
 
-/// When what is kept is tried again by itself: after a part of the time for which it is kept already.
+/// When untold posts are tried again: the delay grows with the time for which they have been kept.
 fn untold_due(session: &Session, context: &Context<'_>) -> Option<Ms> {
     let limits = context.delivery.limits;
     let kept_ms = context.now_ms.saturating_sub(session.untold.first()?.since_ms);

@@ -1,39 +1,39 @@
-//! A dead letter that somebody wants sent again: whether that does anything, and whether it would do something twice.
+//! Sending a dead letter again on request: whether that does anything, and whether it would do something twice.
 //!
-//! It goes out with the body and into the group that it had, under a deduplication id made of what this death of it was
-//! ([`again_id`]): its own may still be known to the queue, which would drop it without a word. The body's id is what
-//! keeps it from being done twice: the record and the ledger know what has ended under it. So the judgement here is what a
-//! person is told before, not what makes it safe.
+//! The message is sent with its original body and group, under a deduplication id made from this death ([`again_id`]):
+//! the queue may still know the original id and would drop the message silently. The id in the body prevents doing it
+//! twice: the record and the ledger know what has ended under it. So this verdict is only what a person is told
+//! beforehand, not what makes sending safe.
 
 use crate::base::ids::{Ms, digest};
 use crate::records::message::{Body, Message, Work};
 use crate::records::session::Session;
 
-/// The deduplication id under which a letter is sent again: one for each time that it died, however often somebody asks.
+/// The deduplication id for sending a letter again: one for each death, however often somebody requests it.
 #[must_use]
 pub fn again_id(group: &str, id: &str, dead_since_ms: Ms) -> String {
     let named = digest(&["replay", group, id, &dead_since_ms.to_string()]);
     format!("replay-{}", &named[..32])
 }
 
-/// What becomes of a letter that is sent again.
+/// Verdict on a letter to be sent again.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Replay {
-    /// It is worked on.
+    /// It will be worked on.
     Send,
     /// Its turn has ended: nothing would be done.
     Ended,
     /// Its turn is under way: nothing more would be done.
     UnderWay,
-    /// Who said it does not wait for it any more, or it would act on something else than they meant.
+    /// Its sender no longer waits for it, or it would act on something other than they meant.
     TooLate,
-    /// The sweeper asks for the same by itself.
+    /// The sweeper sends the same by itself.
     AsksItself,
-    /// No part of this version can read it.
+    /// This version cannot read it.
     Unreadable,
 }
 
-/// Judges a letter by what is on record of its thread. `in_ledger`: the ledger knows its turn as ended.
+/// Judges a letter by its thread's record. `in_ledger`: the ledger knows its turn as ended.
 #[must_use]
 pub fn replay(
     body: Option<&Body>,
@@ -65,14 +65,14 @@ pub fn replay(
             if turn.is_some_and(|turn| turn.covers(id)) {
                 return Replay::UnderWay;
             }
-            // What was wanted of a sandbox then is not what is wanted of it now.
+            // An operation requested then may not be wanted now.
             if matches!(message.work, Work::Operate { .. }) {
                 return Replay::TooLate;
             }
         }
-        // Words about what ran then.
+        // Messages about what ran then.
         Body::Control(_) | Body::Overview(_) | Body::Candidate(_) => return Replay::TooLate,
-        // The thread's first post may stand already: only the token of the request finds it for sure.
+        // The thread's first post may exist already: only the token of the request finds it for sure.
         Body::Open(open) => {
             if now_ms >= open.accepted_at_ms.saturating_add(crate::base::limits::REPLY_TOKEN_MS) {
                 return Replay::TooLate;

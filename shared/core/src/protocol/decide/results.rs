@@ -1,7 +1,7 @@
-//! What a turn leaves behind: what it changed in the files, and the files that it wants people to see.
+//! Results of a turn besides its answer: its file changes, and the files that it wants people to see.
 //!
-//! Promised: neither can cost the turn its end. What cannot be read is left out, what cannot be shown is named. A file is
-//! put on the turn's list, and among those that were shown, with one write before it is posted.
+//! Promised: neither can prevent the end of the turn. Changes that cannot be read are left out; files that cannot be
+//! shown are named. One write puts a file on the turn's list and among the shown files, before it is posted.
 
 use super::{Context, Next, words};
 use crate::base::failure::Failure;
@@ -14,11 +14,11 @@ use crate::records::outcome::Outcome;
 use crate::records::session::Session;
 use crate::records::stage::{Stage, Told};
 
-/// The step that is missing until everything is read and shown; none once it is.
+/// The missing step until everything is read and shown; `None` once it is.
 pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) -> Option<Next> {
     let generation = session.sandbox.generation;
     let turn = session.turn.as_ref()?;
-    // Only an agent that has worked on the prompt, and is still there, has something to tell.
+    // Only an agent that has worked on the prompt, and is still there, has results.
     let prompted = turn.stage.prompted().filter(|prompted| prompted.generation == generation)?;
     let there = *outcome == Outcome::Answered
         || matches!(outcome, Outcome::Cancelled { .. })
@@ -32,7 +32,7 @@ pub(super) fn step(session: &Session, outcome: &Outcome, context: &Context<'_>) 
         let message = prompted.ids.message.clone();
         return Some(Next::Do(Effect::Agent(AgentEffect::ReadChanges { agent_session, message })));
     }
-    // What a stopped or failed turn left is shown by the next one that is answered.
+    // Files of a stopped or failed turn are shown by the next turn that is answered.
     if *outcome == Outcome::Answered {
         return show(session, context);
     }
@@ -70,7 +70,7 @@ fn show(session: &Session, context: &Context<'_>) -> Option<Next> {
     })))
 }
 
-/// The changes are known: their numbers go on record.
+/// The changes are known: their numbers are recorded.
 pub(super) fn changed(session: &mut Session, changes: Changes) {
     if let Some(turn) = &mut session.turn
         && let Stage::Ending { usage, .. } = &mut turn.stage
@@ -80,7 +80,7 @@ pub(super) fn changed(session: &mut Session, changes: Changes) {
     session.observed.agent.changes = Some(changes);
 }
 
-/// The files are known: from here on they are this turn's to show, and nobody else's.
+/// The files are known: from here on this turn shows them, and no other.
 pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let keys: Vec<String> = listed.iter().map(Artifact::key).collect();
@@ -95,14 +95,14 @@ pub(super) fn listed(session: &mut Session, listed: Vec<Artifact>, context: &Con
     if let Some(told) = told_mut(session) {
         (told.artifacts, told.unshown) = (Some(files), left_out);
     }
-    // Those that lie there still are the newest: what is forgotten is gone from the folder, or has changed.
+    // Files that are still in the folder become the newest; forgotten ones are gone from the folder, or have changed.
     session.shown.retain(|known| !keys.contains(known));
     session.shown.extend(keys);
     let surplus = session.shown.len().saturating_sub(limits.files.artifacts_known);
     session.shown.drain(..surplus);
 }
 
-/// The file that comes next cannot be shown: it is named instead.
+/// The next file cannot be shown: it is named instead.
 pub(super) fn unshown(session: &mut Session, why: &str) {
     if let Some(told) = told_mut(session)
         && let Some(file) = told.artifacts.iter().flatten().nth(told.artifacts_done)
@@ -113,7 +113,7 @@ pub(super) fn unshown(session: &mut Session, why: &str) {
     dealt_with(session);
 }
 
-/// The file that came next stands in the thread, or will not.
+/// The next file is posted, or never will be.
 pub(super) fn dealt_with(session: &mut Session) {
     if let Some(told) = told_mut(session) {
         told.artifacts_done += 1;
@@ -124,7 +124,7 @@ fn told_mut(session: &mut Session) -> Option<&mut Told> {
     session.turn.as_mut()?.stage.told_mut()
 }
 
-/// A failure of something that is only read: it costs that and nothing else. False: it was something else.
+/// A failed read costs only its own result. `false`: the effect was something else.
 pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
     match of {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => {
@@ -138,8 +138,8 @@ pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
     true
 }
 
-/// A failure of showing a file, or of naming those that were not shown: where a repeat cannot help, or half of what the
-/// chat may refuse of an end is used up, the end is told without it. False: it is none, or worth another try.
+/// A failure to show a file, or to name those that were not shown. If a retry cannot help, or half of the refusals
+/// allowed for an end are used up, the end is told without it. `false`: it was another failure, or is worth a retry.
 pub(super) fn gives_up_showing(
     session: &mut Session,
     posting: Option<&PostKind>,
@@ -156,7 +156,7 @@ pub(super) fn gives_up_showing(
     }
     let worth_a_try = match failure {
         Failure::Wait { .. } => turn.tries.refusals < context.delivery.limits.retry.refusals / 2,
-        // Of the chat, without which the end is not told either.
+        // An outage of the chat: the end cannot be told without it either.
         Failure::Outage { .. } => true,
         _ => false,
     };

@@ -1,5 +1,5 @@
-//! Sandboxes that several threads work in: how one gets a name, how a thread comes to one and leaves it, who works in the
-//! common checkout, and who is told what became of it.
+//! Shared sandboxes: how one gets a name, how a thread joins and leaves it, which thread works in the common checkout,
+//! and which threads are told what happened to it.
 
 use super::{Context, Next, notice, record, stray, tell, words};
 use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
@@ -13,16 +13,16 @@ use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::turn::EndedTurn;
 
-/// Deliveries in which the common checkout is looked at often, and after that at least now and then.
+/// Deliveries in which the common checkout is checked often; after these it is checked now and then.
 const OFTEN: u32 = 20;
 const NOW_AND_THEN: u32 = 120;
-/// Milliseconds between two looks after those.
+/// Milliseconds between two checks after those.
 const SELDOM_MS: u64 = 15 * 60_000;
-/// Who waits counts as gone when it has not looked for so many times the time between two looks.
+/// A waiting turn counts as gone after this many missed checks.
 const MISSED_LOOKS: u64 = 3;
 
-/// A prompt comes to a thread without a turn: the thread goes to the sandbox that it names, or leaves one that is not there
-/// any more. None: it is where it should be.
+/// A prompt comes to a thread without a turn: the thread moves to the sandbox that the prompt names, or leaves a
+/// sandbox that no longer exists. `None`: it is where it should be.
 pub(super) fn arrive(
     session: &mut Session,
     prompt: &Prompt,
@@ -38,10 +38,10 @@ pub(super) fn arrive(
     }
     match session.observed.sandbox.name_found.clone() {
         None => Some(Next::Do(Effect::FindName { name: name.clone() })),
-        // An agent's second one is not for threads.
+        // A tool sandbox is not for threads.
         Some(Some(key)) if !outside::is_seen_from(None, (name, &key)) => None,
         Some(Some(key)) if key != session.sandbox_key() => Some(go_to(session, Some(key), context)),
-        // The name is told of a record that does not have it: the turn says that there is no such sandbox.
+        // The name points to a record that does not have it: the turn says that there is no such sandbox.
         Some(Some(_)) => None,
         Some(None) if prompt.wants.provider.is_none() => None,
         Some(None) => {
@@ -57,7 +57,7 @@ pub(super) fn arrive(
     }
 }
 
-/// Why the sandbox that the prompt names is not the one that the thread is in.
+/// Why the thread is not in the sandbox that the prompt names.
 pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
     let name = prompt.wants.sandbox.as_ref()?;
     if session.sandbox.name.as_ref() != Some(name) {
@@ -67,7 +67,7 @@ pub(super) fn missing(session: &Session, prompt: &Prompt) -> Option<String> {
     (!is_in).then(|| words::too_many_threads(name, &session.thread))
 }
 
-/// The thread is one of those that work here, if there is room.
+/// Adds the thread to the sandbox's threads, if there is room.
 fn join(session: &mut Session, context: &Context<'_>) {
     let threads = &mut session.sandbox.threads;
     if threads.len() < context.delivery.limits.share.sandbox_threads {
@@ -75,7 +75,7 @@ fn join(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// The name goes on record in one piece with the records, on condition that nobody has it.
+/// Records the name in the same transaction as the records, on condition that no sandbox has it.
 pub(super) fn give_name(session: &mut Session, name: &SandboxName) {
     session.observed.writes.names.push(NameWrite {
         name: name.clone(),
@@ -85,7 +85,7 @@ pub(super) fn give_name(session: &mut Session, name: &SandboxName) {
     session.sandbox.name = Some(name.clone());
 }
 
-/// The sandbox gives its name up, in one piece with the records.
+/// Releases the sandbox's name in the same transaction as the records.
 pub(super) fn give_up_name(session: &mut Session) {
     if let Some(name) = session.sandbox.name.take() {
         session.observed.writes.names.push(NameWrite {
@@ -96,7 +96,7 @@ pub(super) fn give_up_name(session: &mut Session) {
     }
 }
 
-/// The thread leaves its sandbox for another one, none: its own. It is read with the message's next delivery.
+/// The thread moves to another sandbox, or with `None` to its own. That one is read with the message's next delivery.
 fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -> Next {
     if session.sandbox.phase == Phase::Active
         && let Some(next) = stray::end(session)
@@ -115,13 +115,13 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     session.observed.sandbox.left = Some(session.sandbox_key());
     session.place.link = to.filter(|key| *key != session.thread.sandbox());
     record::leave(session);
-    // What the agent of another sandbox was told, this one does not know.
+    // The agent of this sandbox does not know what another sandbox's agent was told.
     session.conversation.briefed = None;
     session.place.in_common = false;
     Next::Hold { delay_ms: 0, why: "the thread goes to another sandbox".to_owned() }
 }
 
-/// The thread whose turn works in the common checkout, where that is what the present turn waits for.
+/// The thread whose turn works in the common checkout, if the present turn waits for that.
 pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
     let turn = session.turn.as_ref()?;
     if session.sandbox.is_in_use_by(&session.thread, &turn.id) || !session.works_in_common() {
@@ -131,7 +131,7 @@ pub(super) fn holder(session: &Session) -> Option<ThreadKey> {
     Some(holder.thread.clone())
 }
 
-/// The turn cannot have its workspace yet: it stands in line, and looks again.
+/// The turn cannot have its workspace yet: it queues, and checks again later.
 pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     if session.place.link.is_some() && !session.sandbox.takes_threads() {
         return Some(go_to(session, None, context));
@@ -154,7 +154,8 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     Some(Next::Hold { delay_ms, why: "another thread works where this one would".to_owned() })
 }
 
-/// What comes before a person's wish: who may not is told so, and a turn whose message is gone is ended.
+/// Checks before an operation that a person requested: a person without permission is told so, and a turn whose message
+/// is gone is ended.
 pub(super) fn before_a_wish(
     session: &mut Session,
     (by, membership): (&Person, &Membership),
@@ -206,7 +207,7 @@ pub(super) fn name(
     end(session, &word, context)
 }
 
-/// A person wants the thread to work in another sandbox.
+/// A person connects the thread to another sandbox.
 pub(super) fn connect(
     session: &mut Session,
     to: Option<&SandboxKey>,
@@ -236,7 +237,7 @@ pub(super) fn connect(
     }
     let lost = !session.sandbox.takes_threads() || session.sandbox.closing.is_some();
     if session.place.link.is_some() && lost {
-        // On record first that it came to nothing, so that the next delivery only says so.
+        // The failure is recorded first, so that the next delivery only tells it.
         remember(session, context);
         return go_to(session, None, context);
     }
@@ -251,7 +252,7 @@ pub(super) fn connect(
     end(session, &word, context)
 }
 
-/// A sandbox that others may work in is not deleted for a fresh start of one thread.
+/// A shared sandbox is not deleted for a reset of one thread.
 pub(super) fn reset(session: &mut Session, context: &Context<'_>) -> Next {
     let word = words::reset_shared(&session.thread);
     end(session, &word, context)
@@ -266,13 +267,13 @@ fn remember(session: &mut Session, context: &Context<'_>) {
     record::remember(session, ended, context);
 }
 
-/// It is done, and said in the thread.
+/// Records the operation as done, and says so in the thread.
 fn end(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
     remember(session, context);
     notice::once(session, word, context)
 }
 
-/// The next thread that is to be told what became of its sandbox, besides the one whose message this is.
+/// Tells the next thread what happened to its sandbox, besides the thread of this message.
 pub(super) fn tell(
     session: &Session,
     word: &str,

@@ -1,8 +1,8 @@
-//! Prompts that waited and were sent into the run of the turn before them, because somebody did not want to wait.
+//! Waiting prompts that were sent into the run of the turn before them, because somebody pressed "Send now".
 //!
-//! The intent goes on record first, with the words and the ids under which the agent gets them; the flag beside the
-//! record is spent with that write. What is on record is sent, also when the run has ended meanwhile: the agent then
-//! begins anew in the same session, and the turn ends with that.
+//! The intent is recorded first, with the text and the ids under which the agent gets it; the same write spends the
+//! flag beside the record. A recorded prompt is sent even if the run has ended meanwhile: the agent then begins anew in
+//! the same session, and the turn ends with that.
 
 use super::{Context, Next, record, words};
 use crate::base::ids::{PromptIds, TurnId};
@@ -12,7 +12,7 @@ use crate::records::flags::Queued;
 use crate::records::session::Session;
 use crate::records::turn::{Steered, Turn};
 
-/// Somebody wants this waiting prompt sent now: the intent, unless it is too late for it.
+/// Somebody wants this waiting prompt sent now: records the intent, unless it is too late.
 pub(super) fn take(
     session: &mut Session,
     id: &TurnId,
@@ -28,7 +28,7 @@ pub(super) fn take(
         .as_mut()
         .filter(|turn| !ended && is_open(turn) && !turn.covers(id))
         .filter(|turn| turn.steered.len() < limits.record.steers && !queued.refused);
-    // Who may not ask here is told so when the message comes to its turn.
+    // A person who may not ask here is told so when the message's turn comes.
     let prompt = queued.prompt.filter(|prompt| {
         let settings = context.settings;
         settings.admit(&prompt.membership, &prompt.by.id).is_ok()
@@ -48,7 +48,7 @@ pub(super) fn take(
     }
 }
 
-/// What following is told: whose wish is known, or that none is heard now.
+/// The turns whose "Send now" is known, for following; `None` if none is accepted now.
 pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Option<Vec<TurnId>> {
     let room = turn.steered.len() < context.delivery.limits.record.steers;
     let steered = turn.steered.iter().map(|one| &one.turn);
@@ -56,19 +56,19 @@ pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Op
     (is_open(turn) && room).then(|| known.collect())
 }
 
-/// The prompt that is on record and not with the agent. It is sent before the run is followed again, so that the run cannot
-/// be taken for over without it.
+/// Sends a recorded prompt that the agent does not have yet. This comes before the run is followed again, so that the
+/// run cannot be taken for ended without it.
 pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref().filter(|turn| is_open(turn))?;
     let steered = turn.steered.iter().find(|one| !one.sent)?;
     look_for(session).or_else(|| send(session, steered, context))
 }
 
-/// After the server went away: the newest prompt under its own ids makes the whole run go on, all before it included. An
-/// older one would be moved behind it and run alone. None: there is nothing but the turn's own prompt.
+/// After the server went away: sending the newest prompt again under its own ids makes the whole run go on, with all
+/// prompts before it. An older one would be moved behind it and run alone. `None`: there is only the turn's own prompt.
 pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let newest = session.turn.as_ref()?.steered.last()?.clone();
-    // Another agent session knows nothing of what this turn was about.
+    // Another agent session knows nothing of this turn.
     if session.conversation.briefed != session.conversation.session {
         record::fail(session, words::SESSION_VANISHED);
         return None;
@@ -76,7 +76,7 @@ pub(super) fn again(session: &mut Session, context: &Context<'_>) -> Option<Next
     send(session, &newest, context)
 }
 
-/// The agent has what was sent last, and all before it.
+/// The agent has the last prompt sent, and all before it.
 pub(super) fn sent(turn: &mut Turn) {
     turn.steered.iter_mut().for_each(|one| one.sent = true);
 }
@@ -85,7 +85,7 @@ fn is_open(turn: &Turn) -> bool {
     turn.stage.is_running() && turn.cancelled_by.is_none() && turn.aborting().is_none()
 }
 
-/// Within the run it goes to the model and the agent of the run.
+/// A prompt sent into a run gets the model and the agent of the run.
 fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref()?;
     Some(Next::Do(Effect::Agent(AgentEffect::SendPrompt {
@@ -101,9 +101,9 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
     })))
 }
 
-/// Whatever may have been sent is looked for before it is sent: an id that is sent again while newer prompts exist begins a
-/// new run, and one that has been answered begins none and hides its answer from who orders by time. Of several prompts
-/// it is the newest one that makes the run go on.
+/// A prompt that may have been sent is looked for before it is sent. An id sent again while newer prompts exist begins
+/// a new run; an id that has been answered begins none, and hides its answer from readers that order by time. Of
+/// several prompts, the newest one makes the run go on.
 pub(super) fn look_for(session: &Session) -> Option<Next> {
     if session.observed.agent.found.is_some() {
         return None;

@@ -1,4 +1,4 @@
-//! Pausing what is idle, destroying what has expired or is to be reset. Only here is anything stopped or deleted.
+//! Pauses idle sandboxes, and destroys expired or reset ones. Only here is anything stopped or deleted.
 
 use super::{Context, Next, lease, notice, outside, record, share, stray, tell, words};
 use crate::base::person::{Membership, Person};
@@ -8,13 +8,13 @@ use crate::records::sandbox::{Phase, SandboxState};
 use crate::records::session::Session;
 use crate::records::turn::EndedTurn;
 
-/// What a sweep needs next: it looks at the record, not at why it was sent.
+/// Next step of a sweep: it looks at the record, not at why it was sent.
 pub(super) fn sweep(session: &mut Session, context: &Context<'_>) -> Next {
     let next = sweep_step(session, context);
     record::at_rest(session, next, context)
 }
 
-/// Whether the sandbox is still there, or was deleted behind our back while nothing ran.
+/// Checks whether the sandbox still exists, or was deleted behind our back while nothing ran.
 pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
     let is_lost = session.sandbox.phase == Phase::Destroyed
         && session.sandbox.vanished.map(|one| one.generation) == Some(session.sandbox.generation);
@@ -34,7 +34,7 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
     Next::Done
 }
 
-/// What was given up as vanished is there: its idle time begins now.
+/// A sandbox given up as vanished exists: its idle time begins now.
 fn take_back(session: &mut Session, phase: Phase, context: &Context<'_>) {
     session.sandbox.vanished = None;
     session.sandbox.last_activity_ms = context.now_ms;
@@ -48,15 +48,15 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     {
         return next;
     }
-    // The sweeper says it again, and what somebody wants of the sandbox waits behind it.
+    // The sweeper sends another sweep, and an operation on the sandbox would wait behind this one.
     if record::foreign_lease_ms(session, context).is_some() {
         return Next::Done;
     }
     if session.sandbox.phase == Phase::Active && session.stray.is_some() {
-        // A sandbox that cannot be reached is its own sweep's.
+        // An unreachable sandbox is left to the sandbox's own sweep.
         return stray::end(session).unwrap_or(Next::Done);
     }
-    // What a turn works in, or waits for, is that turn's.
+    // A sandbox that a turn works in, or waits for, is left to that turn.
     if !record::is_idle(session, context) {
         record::arm(session, context);
         return Next::Done;
@@ -103,7 +103,8 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         Phase::Creating | Phase::Resuming => {
             let due_at_ms = session.sandbox.due_at_ms;
             record::arm(session, context);
-            // A thread may look often while it is on its way up, and puts off nobody's look at it.
+            // A thread may be swept often while the sandbox is on its way up; that must not delay the sandbox's own
+            // sweep.
             session.sandbox.due_at_ms = due_at_ms;
             Next::Done
         }
@@ -111,7 +112,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             record::arm(session, context);
             Next::Done
         }
-        // Nor does the thread look any more at what was left running in it.
+        // Nor does the thread check any more what was left running in it.
         Phase::Destroyed | Phase::Error => {
             record::arm(session, context);
             Next::Done
@@ -123,7 +124,7 @@ const fn expired(session: &Session) -> &'static str {
     if session.sandbox.is_shared() { words::EXPIRED_SHARED } else { words::EXPIRED }
 }
 
-/// A new conversation in the sandbox that is there: what was said is not told to the agent any more.
+/// Begins a new conversation in the existing sandbox: the agent is no longer told what was said before.
 pub(super) fn begin_anew(
     session: &mut Session,
     asker: (&Person, &Membership),
@@ -143,7 +144,7 @@ pub(super) fn begin_anew(
     notice::once(session, words::BEGUN_ANEW, context)
 }
 
-/// What a reset needs next.
+/// Next step of a reset.
 pub(super) fn reset(
     session: &mut Session,
     asker: (&Person, &Membership),
@@ -167,7 +168,7 @@ pub(super) fn reset(
     if let Some(wait) = record::wait_for_lease(session, context) {
         return wait;
     }
-    // One that was lost has left its second one, which is asked for before anything else.
+    // A sandbox that was lost has left its tool sandbox; the end of that one is requested before anything else.
     if outside::ends(session) && !session.sandbox.is_alive() {
         record::arm(session, context);
         return outside::next(session).unwrap_or(Next::Done);
@@ -200,7 +201,7 @@ pub(super) fn reset(
     }
 }
 
-/// After a turn has ended with a sandbox that could not be made ready: delete it within the same delivery.
+/// Deletes a sandbox that could not be made ready, after its turn has ended, within the same delivery.
 pub(super) fn finish_half_made(session: &mut Session, context: &Context<'_>) -> Next {
     if session.sandbox.phase != Phase::Destroying
         || record::foreign_lease_ms(session, context).is_some()
@@ -216,7 +217,7 @@ pub(super) fn begin_destroying(session: &mut Session, note: &str, context: &Cont
     record::lease(session, context);
 }
 
-/// The next step of a pause; the phase has changed once it is over.
+/// The next step of a pause; `None` once it is over and the phase has changed.
 pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     lease::own(session, context);
@@ -225,7 +226,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
             record::enter(session, Phase::Paused, "stopped, the disk is kept", context);
             Next::Done
         }
-        // What is broken cannot be stopped; its time as a paused one ends it.
+        // A broken sandbox cannot be stopped; it expires as a paused one.
         (Some(SandboxState::Broken { reason, .. }), _) => {
             let note = format!("the provider reports an error: {reason}");
             record::enter(session, Phase::Paused, &note, context);

@@ -1,4 +1,4 @@
-//! The end of a turn, told: the parts of the answer, each once, then what it left behind, then the card, then the record.
+//! Tells the end of a turn: the parts of the answer, each once, then its results, then the card, then the record.
 
 use super::{Context, Next, answer, aside, provision, record, results, stray, untold, words};
 use crate::base::ids::{Ms, PostKind};
@@ -9,7 +9,7 @@ use crate::records::parked::Seen;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 
-/// The step that is missing until the turn is closed; none once it is.
+/// The missing step until the turn is closed; `None` once it is.
 pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let Some(Stage::Ending { outcome, .. }) = session.turn.as_ref().map(|turn| turn.stage.clone())
     else {
@@ -42,7 +42,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     None
 }
 
-/// The next part of the answer. After a crash the answer is read again from OpenCode, where it lies.
+/// The next part of the answer. After a crash the answer is read again from OpenCode, which keeps it.
 fn chunk(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let told = session.turn.as_ref()?.stage.told()?;
     if told.parts.is_some_and(|parts| told.posted.len() >= parts) {

@@ -1,7 +1,7 @@
-//! What a thread cannot be told because it cannot be written in. An end is tried a few times; then who asked is told beside
-//! the thread, and what was to be said is kept on its record, until some later delivery finds that it can be said.
+//! Posts that a thread cannot be sent because it cannot be written in. The end of a turn is tried a few times; then the
+//! requester is told outside of the thread, and the posts are kept on the record until a later delivery can send them.
 //!
-//! Promised: a thread that is closed for a while costs nobody an answer, and leaves no card that looks alive; and what is
+//! Promised: a thread that is closed for a while costs nobody an answer, and leaves no card that looks alive. What is
 //! kept is bounded in bytes and in time.
 
 use super::{Context, Next, answer, aside, record, wait, words};
@@ -18,7 +18,7 @@ use crate::records::turn::Turn;
 use crate::records::untold::{Said, Untold};
 use crate::records::usage::Usage;
 
-/// The thread was found closed by this post.
+/// The chat refused this post because the thread is closed.
 pub(super) fn refused(
     session: &mut Session,
     of: &Effect,
@@ -32,12 +32,12 @@ pub(super) fn refused(
             if let Some(PostKind::Ask(id)) = &posting
                 && let Some(ask) = turn.asks.iter_mut().find(|ask| ask.id == *id)
             {
-                // It is settled, and no edit is worth the run.
+                // The ask is settled, and an edit is not worth the run.
                 if session.observed.agent.closed_asks.contains_key(id) {
                     ask.settled = true;
                     return None;
                 }
-                // Until its time is over, and it counts as no: the run is not to blame, and is followed.
+                // The ask stays open until it expires, which counts as no. The run is not to blame, and is followed.
                 turn.trouble = Some(seen);
                 let ask = Aside::Ask(id.clone());
                 session.observed.chat.asides_over.insert(ask);
@@ -55,7 +55,7 @@ pub(super) fn refused(
     wait::wait(session, 0, seen, posting, context)
 }
 
-/// Who asked is told beside the thread; then the turn is closed, with what is to be said of it kept.
+/// Tells the requester outside of the thread, then closes the turn and keeps its untold posts.
 pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next> {
     let seen = session.observed.chat.closed.clone()?;
     let turn = session.turn.as_ref()?;
@@ -109,7 +109,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
             kept.push(Untold { people, ..word });
         }
     }
-    // The next turn that is answered shows them.
+    // The next answered turn shows these files.
     let unshown = told.artifacts.iter().flatten().skip(told.artifacts_done);
     let unshown: Vec<String> = unshown.map(Artifact::key).collect();
     session.shown.retain(|key| !unshown.contains(key));
@@ -117,7 +117,7 @@ fn keep(session: &mut Session, context: &Context<'_>) {
     bound(session, context);
 }
 
-/// The parts of an answer that do not stand in the thread yet, as far as there is room for them.
+/// The parts of an answer that are not in the thread yet, as far as there is room for them.
 fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> {
     let Some(answer) = &session.observed.agent.answer else {
         return Vec::new();
@@ -125,7 +125,7 @@ fn answer(session: &Session, turn: &Turn, context: &Context<'_>) -> Vec<Untold> 
     let (parts, file) = answer::parts(answer, context);
     let missing =
         parts.iter().enumerate().skip(turn.stage.told().map_or(0, |told| told.posted.len()));
-    // Half of the room: two answers in a row are kept.
+    // Half of the room, so that two answers in a row can be kept.
     let most = context.delivery.limits.record.untold_bytes / 2;
     let mut bytes = 0;
     let fits = |(_, text): &(usize, &String)| {
@@ -168,7 +168,7 @@ fn untold(turn: &str, kind: PostKind, said: Said, context: &Context<'_>) -> Unto
     Untold { turn: turn.into(), kind, since_ms: context.now_ms, people: Vec::new(), said }
 }
 
-/// A word that somebody is owed.
+/// Keeps a notice that is owed to somebody.
 fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
     if let Effect::Chat(ChatEffect::Post { turn, kind, post, .. }) = of
         && let Post::Notice(text) = post.bare()
@@ -183,7 +183,7 @@ fn keep_word(session: &mut Session, of: &Effect, context: &Context<'_>) {
     session.observed.chat.untold_tried = true;
 }
 
-/// The oldest make room.
+/// Drops the oldest posts until the rest fits.
 fn bound(session: &mut Session, context: &Context<'_>) {
     let most = context.delivery.limits.record.untold_bytes;
     while session.untold.iter().map(Untold::bytes).sum::<usize>() > most {
@@ -192,7 +192,7 @@ fn bound(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-/// The next post that the thread has not, tried while no turn is under way: what is said next comes after it.
+/// The next kept post. Tried while no turn is under way, so that later posts come after it.
 pub(super) fn next(session: &Session) -> Option<Next> {
     if session.turn.is_some() || session.observed.chat.untold_tried {
         return None;
@@ -206,7 +206,7 @@ pub(super) fn next(session: &Session) -> Option<Next> {
     })))
 }
 
-/// Whether this is the post of what was kept.
+/// Whether the effect posts the first kept entry.
 pub(super) fn is_about(session: &Session, of: &Effect) -> bool {
     let Effect::Chat(ChatEffect::Post { turn, kind, .. }) = of else {
         return false;
@@ -215,10 +215,10 @@ pub(super) fn is_about(session: &Session, of: &Effect) -> bool {
     session.turn.is_none() && first.is_some_and(|one| one.turn == *turn && one.kind == *kind)
 }
 
-/// It stands.
+/// The kept post was made.
 pub(super) fn told(session: &mut Session, at: PostRef, context: &Context<'_>) {
     match session.untold.first_mut().map(|one| &mut one.said) {
-        // A first post may be one that already stood, with other words: only an edit is sure to show these.
+        // A first post may already have existed, with another text: only an edit is sure to show this one.
         Some(Said::Card { at: stands, .. }) if stands.is_none() => *stands = Some(at),
         Some(_) => {
             session.untold.remove(0);
@@ -228,7 +228,7 @@ pub(super) fn told(session: &mut Session, at: PostRef, context: &Context<'_>) {
     }
 }
 
-/// It was refused again. What passes is tried later, within its time; what does not is given up.
+/// The kept post was refused again. A temporary failure is retried within its time; any other is given up.
 pub(super) fn failed(session: &mut Session, failure: &Failure, context: &Context<'_>) {
     let limits = context.delivery.limits;
     let Some(first) = session.untold.first() else {

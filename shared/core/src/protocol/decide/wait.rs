@@ -1,4 +1,4 @@
-//! What may work on a repeat waits for it a bounded number of times; then it is given up.
+//! Failures that a retry may cure: retried a bounded number of times, then given up.
 
 use super::{Context, Next, operated, outside, record, words};
 use crate::base::ids::PostKind;
@@ -8,7 +8,7 @@ use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 
-/// It may work on a repeat: a bounded number of them.
+/// A retry may help; the number of retries is bounded.
 pub(super) fn wait(
     session: &mut Session,
     after_ms: u64,
@@ -26,13 +26,13 @@ pub(super) fn wait(
         return Some(Next::Done);
     }
     let (attempts, most) = session.turn.as_mut().map_or(
-        // What has no turn has no count on record: the queue's own ends it.
+        // Without a turn there is no count on record: the queue's receive count ends it.
         (context.delivery.receive, u32::MAX),
         |turn| {
             turn.trouble = Some(seen.clone());
             match turn.stage {
-                // The chat's refusals have a count of their own: crashes, or an answer that was hard to read again, must
-                // not use up what the telling of the end may take.
+                // Refusals by the chat have a count of their own: crashes, or an answer that was hard to read again,
+                // must not use up the tries for telling the end.
                 Stage::Ending { .. } if posting.is_some() => {
                     turn.tries.refusals += 1;
                     return (turn.tries.refusals, limits.retry.refusals);
@@ -50,20 +50,21 @@ pub(super) fn wait(
     Some(Next::Hold { delay_ms: limits.retry.backoff_asked(attempts, after_ms), why: seen })
 }
 
-/// Who asked for a reset is owed its word, and so is a dead letter's thread; that of a sweep is a courtesy.
+/// A notice is owed to the person who asked for a reset and to the thread of a dead letter; that of a sweep is a
+/// courtesy.
 pub(super) fn is_owed(posting: Option<&PostKind>, context: &Context<'_>) -> bool {
     let swept = matches!(context.delivery.message.work, Work::Sweep);
     matches!(posting, Some(PostKind::Notice)) && !swept
 }
 
-/// A card that only shows progress may fail: the next one, and the end, are posted all the same.
+/// A card that only shows progress may fail: the next card and the end are posted all the same.
 pub(super) fn posting_is_decoration(
     session: &mut Session,
     posting: Option<&PostKind>,
     context: &Context<'_>,
 ) -> bool {
     match (posting, &session.turn) {
-        // The run goes on without a new card for a while; the old one stands.
+        // The run goes on without a new card for a while; the old one stays.
         (Some(PostKind::Card | PostKind::Rolled(_)), Some(turn))
             if turn.card.at.is_none() && turn.stage.is_running() =>
         {
@@ -82,7 +83,7 @@ pub(super) fn posting_is_decoration(
     }
 }
 
-/// The same while the end of a turn is told.
+/// The thread was found closed while the end of a turn is told.
 pub(super) fn at_the_end(
     session: &mut Session,
     seen: String,
@@ -98,7 +99,7 @@ pub(super) fn at_the_end(
     None
 }
 
-/// A repeat cannot help: the turn fails with these words; what was half made is taken down.
+/// A retry cannot help: the turn fails for this reason; a half-made sandbox is deleted.
 pub(super) fn give_up(
     session: &mut Session,
     reason: &str,
@@ -112,7 +113,7 @@ pub(super) fn give_up(
         {
             record::fail(session, reason);
         }
-        // It could not even be told: the record says how it ended, and the log of the worker that it was not told.
+        // The end could not even be told: the record keeps the outcome, and the worker's log says that it was not told.
         Some(Stage::Ending { .. }) => {
             session.observed.chat.untold = session.turn.as_ref().map(|turn| turn.id.clone());
             record::close_untold(session, reason, context);
@@ -120,7 +121,7 @@ pub(super) fn give_up(
         Some(_) => record::fail(session, reason),
         None => operated::refused(session, reason, context),
     }
-    // Somebody else may be bringing it up, or down: that is theirs.
+    // Another holder of the lease may be starting or stopping the sandbox: leave it alone.
     if record::foreign_lease_ms(session, context).is_some() {
         return None;
     }
@@ -131,7 +132,7 @@ pub(super) fn give_up(
             record::enter(session, Phase::Destroying, "it could not be made ready", context);
             record::lease(session, context);
         }
-        // Deleting is refused for good: the orphan hunt and the provider's own lifetime remain.
+        // Deleting is refused for good: the orphan sweep and the provider's own lifetime remain.
         Phase::Destroying if session.turn.is_none() => {
             record::enter(session, Phase::Error, reason, context);
             session.observed.trouble = Some(reason.to_owned());

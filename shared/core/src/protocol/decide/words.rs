@@ -1,4 +1,4 @@
-//! The words that people read when something did not go as hoped: what happened, and what to do next.
+//! Texts for people when something went wrong: what happened, and what to do next.
 
 use crate::base::ids::{SandboxName, ThreadKey};
 use crate::protocol::event::{LeftOut, NotCloned};
@@ -7,21 +7,21 @@ use crate::records::message::Quote;
 use crate::tenant::commands::Command;
 use crate::text::{one_line, shorten, units};
 
-/// Names that a list of what there is shows.
+/// Names that a list shows.
 const NAMES_SHOWN: usize = 10;
-/// Characters (UTF-16 units) of the paths of a kind that a clone left out.
+/// Characters (UTF-16 units) of the paths of one kind that a clone left out.
 const LEFT_OUT_UNITS_MAX: usize = 200;
-/// Messages that are passed on as quoted, the newest ones.
+/// Quoted messages that are passed on: the newest ones.
 const QUOTES_MAX: usize = 10;
-/// Characters (UTF-16 units) of one of them, and of all.
+/// Characters (UTF-16 units) of one quoted message, and of all.
 const QUOTE_UNITS_MAX: usize = 4_000;
-/// Where less is left than this, nothing more is begun.
+/// With less room left than this, no further quote is begun.
 const QUOTE_UNITS_MIN: usize = 100;
 const QUOTES_UNITS_MAX: usize = 12_000;
-/// Characters of an author's name.
+/// Characters (UTF-16 units) of an author's name.
 const QUOTE_NAME_UNITS_MAX: usize = 80;
 
-/// The run was aborted by neither a person of the thread nor us.
+/// The run was aborted, but neither by a person in the thread nor by Bobbin.
 pub const ABORTED_ELSEWHERE: &str =
     "The run was aborted inside the sandbox. Send the task again to run it once more.";
 /// OpenCode lost its session while it ran.
@@ -29,27 +29,27 @@ pub const SESSION_VANISHED: &str = "The agent's session disappeared during the r
 /// The prompt's message vanished from the queue.
 pub const LOST_ITS_PLACE: &str =
     "This task stopped without an end that could be told. Send it again to run it once more.";
-/// Calls who asked: the turn has failed.
+/// Mentions the requesters: the turn has failed.
 pub const CALL_FAILED: &str = "This did not work. The card above says why, and what to do.";
-/// Calls who asked: somebody else stopped the turn.
+/// Mentions the requesters: somebody else stopped the turn.
 pub const CALL_CANCELLED: &str = "This was stopped. The card above says by whom.";
-/// Calls who asked: the sandbox is gone, and the turn with it.
+/// Mentions the requesters: the sandbox is gone, and the turn with it.
 pub const CALL_LOST: &str =
     "The sandbox was lost while this ran. \"Run again\" on the card above repeats it.";
 /// Too many prompts wait in the thread.
 pub const QUEUE_FULL: &str = "Too many tasks are waiting in this thread already. Send it again when some are done, or use another thread.";
-/// A message ended among the dead letters.
+/// A message became a dead letter.
 pub const DEAD_LETTER: &str = "A message of this thread could not be worked on, in spite of many tries. Send it again; if it stays so, tell the operator.";
-/// The same for a task whose thread was never made, and for a control word.
+/// As [`DEAD_LETTER`], for a task whose thread was never created, and for a control message.
 pub const NOT_DONE: &str = "This could not be done, in spite of many tries. Try again in a few minutes; if it stays so, tell the operator.";
-/// Something that somebody pressed or typed came to nothing.
+/// Something that somebody pressed or typed had no effect.
 #[must_use]
 pub fn not_carried_out(what: &str, seen: &str) -> String {
     let seen = seen.trim_end_matches('.');
     format!("{what} could not be carried out: {seen}. Try it again.")
 }
 
-/// The end of a task cannot be said in its thread, to who asked, beside it.
+/// Told to the requester outside of the thread: the end of a task cannot be posted there.
 #[must_use]
 pub fn told_beside(seen: &str) -> String {
     let seen = seen.trim_end_matches('.');
@@ -63,37 +63,37 @@ pub const BEGUN_ANEW: &str = "A new conversation begins in this thread, in the s
 
 /// Ingress does not know whether the queue took a task.
 pub const MAYBE_TAKEN: &str = "Whether this was accepted is not known. Give it a minute: if it shows up in the thread, it runs. Only if it does not, send it again";
-/// The run is over, without words, and the agent does not say how it ended.
+/// The run ended without an answer, and the agent does not say how it ended.
 pub const UNEXPLAINED: &str = "The run ended without an answer, and the agent does not say why. Its files are kept: reply to go on, or send the task again.";
-/// Under an answer of which the agent does not say how it ended.
+/// Below an answer if the agent does not say how the run ended.
 pub const MAYBE_INCOMPLETE: &str =
     "(The agent does not say how this run ended: the answer may be incomplete. Reply to go on.)";
-/// Under an answer that the output limit cut off.
+/// Below an answer that was cut off by the output limit.
 pub const CUT_OFF: &str =
     "(This answer was cut off at the model's output limit. Reply to let it go on.)";
-/// Under what is left of an answer that was kept while its thread could not be written in.
+/// Below the kept part of an answer, if its thread could not be written in and the rest was not kept.
 pub const REST_NOT_KEPT: &str = "(The rest of this answer could not be kept while this thread could not be written in. Ask for it again.)";
-/// The agent ended without words.
+/// The agent ended without an answer.
 pub const NO_TEXT: &str =
     "The agent finished without a written answer. Its steps are in the card above.";
-/// The same after somebody declined a request.
+/// The agent ended without an answer after somebody declined a request.
 pub const DECLINED: &str = "The agent stopped because its request was declined. Reply to go on.";
-/// A sandbox ended by its time to live.
+/// A sandbox expired.
 pub const EXPIRED: &str = "This thread's sandbox was idle for a long time and has been deleted with its files. The next message starts a fresh one.";
-/// Who runs the stack has deleted it.
+/// The operator has deleted the sandbox.
 pub const DESTROYED: &str = "The operator has deleted this thread's sandbox with its files. The next message starts a fresh one.";
 /// A reset is done.
 pub const RESET: &str =
     "Fresh start: the old sandbox and its files are gone. The next message starts a new one.";
-/// A named sandbox ended by its time to live.
+/// A named sandbox expired.
 pub const EXPIRED_SHARED: &str = "The sandbox that this thread shares was idle for days and has been deleted with its files. Its name stays: the next message makes a fresh one.";
-/// A name is wanted where there is no sandbox.
+/// Somebody wants to name the thread's sandbox, but there is none.
 pub const NOTHING_TO_NAME: &str =
     "This thread has no sandbox that could have a name yet. Send it a task first.";
-/// The thread is in a sandbox of its own again.
+/// The thread works in its own sandbox again.
 pub const CONNECTED_OWN: &str = "From now on this thread works in a sandbox of its own.";
 
-/// A fresh start is wanted in a thread whose sandbox has a name.
+/// Somebody wants to reset a thread whose sandbox has a name.
 #[must_use]
 pub fn reset_shared(thread: &ThreadKey) -> String {
     let (connect, destroy) = (thread.command(Command::Connect), thread.command(Command::Destroy));
@@ -102,7 +102,7 @@ pub fn reset_shared(thread: &ThreadKey) -> String {
     )
 }
 
-/// The sandbox that the thread was to go to is not there.
+/// The sandbox that the thread was to move to does not exist.
 #[must_use]
 pub fn connect_gone(thread: &ThreadKey) -> String {
     let list = thread.command(Command::List);
@@ -111,7 +111,7 @@ pub fn connect_gone(thread: &ThreadKey) -> String {
     )
 }
 
-/// A sandbox has been deleted, in the words of a thread that shared it.
+/// A shared sandbox has been deleted; for a thread that shared it.
 #[must_use]
 pub fn destroyed_by(by: &str) -> String {
     let by = if by.is_empty() { "the operator" } else { by };
@@ -120,7 +120,7 @@ pub fn destroyed_by(by: &str) -> String {
     )
 }
 
-/// There is no sandbox of that name.
+/// There is no sandbox with that name.
 #[must_use]
 pub fn no_sandbox(name: &SandboxName, thread: &ThreadKey) -> String {
     let list = thread.command(Command::List);
@@ -129,7 +129,7 @@ pub fn no_sandbox(name: &SandboxName, thread: &ThreadKey) -> String {
     )
 }
 
-/// More threads than may share a sandbox want to.
+/// Too many threads want to share a sandbox.
 #[must_use]
 pub fn too_many_threads(name: &SandboxName, thread: &ThreadKey) -> String {
     let connect = thread.command(Command::Connect);
@@ -138,7 +138,7 @@ pub fn too_many_threads(name: &SandboxName, thread: &ThreadKey) -> String {
     )
 }
 
-/// A turn has not had the common checkout for too long.
+/// A turn has waited too long for the common checkout.
 #[must_use]
 pub fn waited_for_workspace(waited_ms: u64) -> String {
     let lasted = minutes(waited_ms);
@@ -147,7 +147,7 @@ pub fn waited_for_workspace(waited_ms: u64) -> String {
     )
 }
 
-/// The sandbox has a name.
+/// The sandbox has been named.
 #[must_use]
 pub fn named(name: &SandboxName, thread: &ThreadKey) -> String {
     let connect = thread.command(Command::Connect);
@@ -156,7 +156,7 @@ pub fn named(name: &SandboxName, thread: &ThreadKey) -> String {
     )
 }
 
-/// Somebody else has that name.
+/// Another sandbox has that name.
 #[must_use]
 pub fn name_taken(name: &SandboxName) -> String {
     format!(
@@ -175,19 +175,19 @@ pub fn connected(name: &SandboxName, common: bool) -> String {
     format!("From now on this thread works in the sandbox {name}. {how}")
 }
 
-/// "Send now" for a prompt that the agent has.
+/// "Send now" for a prompt that the agent already has.
 pub const SENT_ALREADY: &str =
     "The agent has it already: it was sent into the running task. Stop ends that one as a whole.";
 /// "Send now" was pressed before.
 pub const SENDS_ALREADY: &str = "It is being sent already.";
-/// "Send now" for a prompt that does not wait.
+/// "Send now" for a prompt that is no longer waiting.
 pub const NOT_WAITING: &str = "This task is not waiting any more.";
-/// "Send now" while there is nothing that it could be sent into.
+/// "Send now" while there is no run to send it into.
 pub const NOTHING_RUNS: &str = "Nothing is running any more, so it begins by itself.";
 /// "Send now" for a prompt that is too large to be kept, or comes with files or choices of its own.
 pub const NOT_KEPT: &str = "This task is too long to be sent into a running one, or comes with files or choices of its own. It runs when its turn comes.";
 
-/// What "Stop all" came to.
+/// Result of "Stop all".
 #[must_use]
 pub fn stopped_all(running: bool, withdrawn: usize) -> String {
     let queue = match withdrawn {
@@ -202,7 +202,7 @@ pub fn stopped_all(running: bool, withdrawn: usize) -> String {
     }
 }
 
-/// The same thing went wrong again and again.
+/// The same thing failed again and again.
 #[must_use]
 pub fn kept_failing(trouble: Option<&str>) -> String {
     match trouble {
@@ -211,10 +211,10 @@ pub fn kept_failing(trouble: Option<&str>) -> String {
     }
 }
 
-/// The same of a prompt, on its card.
+/// As [`DEAD_LETTER`], for a prompt, on its card.
 pub const DEAD_PROMPT: &str = "It could not be worked on, in spite of many tries. Run it again; if it stays so, tell the operator.";
 
-/// The provider has not answered for too long. `begun`: the agent had been given the prompt.
+/// The provider has been unavailable for too long. `begun`: the agent had been given the prompt.
 #[must_use]
 pub fn outage(seen: &str, outage_ms: u64, begun: bool) -> String {
     let so = if begun {
@@ -226,7 +226,7 @@ pub fn outage(seen: &str, outage_ms: u64, begun: bool) -> String {
     format!("The sandbox provider has not answered for {lasted} ({seen}). {so}")
 }
 
-/// The tenant has as many sandboxes as it may have.
+/// The tenant has the most sandboxes allowed.
 #[must_use]
 pub fn too_many_sandboxes(bound: u32) -> String {
     format!(
@@ -234,7 +234,7 @@ pub fn too_many_sandboxes(bound: u32) -> String {
     )
 }
 
-/// What a clone left out, as a part of a sentence: `submodules (lib) and files of Git LFS (model.bin)`.
+/// What a clone left out, as part of a sentence: `submodules (lib) and files of Git LFS (model.bin)`.
 #[must_use]
 pub fn left_out(left_out: &LeftOut) -> Option<String> {
     let part = |what: &str, paths: &[String]| {
@@ -248,7 +248,7 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
-/// The same for people.
+/// What a clone left out, for people.
 #[must_use]
 pub fn not_there(left_out: &str) -> String {
     format!(
@@ -256,13 +256,13 @@ pub fn not_there(left_out: &str) -> String {
     )
 }
 
-/// The same for the agent.
+/// What a clone left out, for the agent.
 #[must_use]
 pub fn not_there_for_agent(left_out: &str) -> String {
     format!("(The checkout was made without {left_out}. Fetch them if the task needs them.)")
 }
 
-/// Files that the agent goes without.
+/// Attachments that the agent does not get.
 #[must_use]
 pub fn missed(lines: &[String]) -> String {
     format!(
@@ -271,7 +271,7 @@ pub fn missed(lines: &[String]) -> String {
     )
 }
 
-/// Files of the agent that are not shown.
+/// The agent's files that are not shown.
 #[must_use]
 pub fn unshown(lines: &[String]) -> String {
     format!(
@@ -280,8 +280,8 @@ pub fn unshown(lines: &[String]) -> String {
     )
 }
 
-/// The messages that the person's words forward or answer to, as the agent reads them before those words: marked, each
-/// line of them quoted, so that none of them can pass for the person's own.
+/// The messages that the prompt forwards or replies to, as the agent reads them before the prompt's own text. They are
+/// marked and every line is quoted, so that none of it can pass for the person's own words.
 #[must_use]
 pub fn quoted(quotes: &[Quote]) -> String {
     let mut room = QUOTES_UNITS_MAX;
@@ -301,7 +301,7 @@ pub fn quoted(quotes: &[Quote]) -> String {
         } else {
             format!("Quoted message by {by}:")
         };
-        // Whatever a reader may take for the end of a line begins a quoted one.
+        // Every character that a reader may take for a line end starts a new quoted line.
         let lines = words.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']);
         let lines: Vec<String> = lines.map(|line| format!("> {line}")).collect();
         blocks.push(format!("{head}\n{}", lines.join("\n")));
@@ -332,7 +332,7 @@ pub fn model_failed(reason: &str) -> String {
     format!("The agent could not finish. {}. The sandbox is kept.", reason.trim_end_matches('.'))
 }
 
-/// Nobody decided before the time was over.
+/// Nobody answered the ask in time.
 #[must_use]
 pub const fn unanswered(about: &About) -> &'static str {
     match about {
@@ -341,7 +341,7 @@ pub const fn unanswered(about: &About) -> &'static str {
     }
 }
 
-/// The turn's bound is over.
+/// The turn has run too long.
 #[must_use]
 pub fn ran_too_long(turn_ms: u64) -> String {
     format!(
@@ -358,7 +358,7 @@ pub fn server_unhealthy(seen: &str) -> String {
     )
 }
 
-/// OpenCode went away more often than we repeat by ourselves.
+/// OpenCode went away more often than Bobbin resends by itself.
 #[must_use]
 pub fn server_went_away(seen: &str) -> String {
     format!(
@@ -366,7 +366,7 @@ pub fn server_went_away(seen: &str) -> String {
     )
 }
 
-/// The sandbox does not come up.
+/// The sandbox does not start.
 #[must_use]
 pub fn not_ready(bound_ms: u64) -> String {
     format!(
@@ -375,7 +375,7 @@ pub fn not_ready(bound_ms: u64) -> String {
     )
 }
 
-/// Two new sandboxes in a row put no secrets in.
+/// Two new sandboxes in a row did not put secrets in.
 pub const SECRETS_NOT_PUT_IN: &str = "Two new sandboxes in a row did not get the model key put into their requests, which the sandbox provider does from outside. Nothing was run. Try again; if it stays so, the operator has to tell the provider.";
 
 /// The provider gave up on the sandbox.
@@ -414,7 +414,7 @@ pub fn not_cloned(repo: &str, why: &NotCloned, clone_ms: u64) -> String {
     format!("The repository {repo} could not be cloned: {seen}. {advice} Nothing was run.")
 }
 
-/// A living sandbox has another repository, or none.
+/// The existing sandbox has another repository, or none.
 #[must_use]
 pub fn other_repo(wanted: &str, there: Option<&str>) -> String {
     let there =
@@ -424,7 +424,7 @@ pub fn other_repo(wanted: &str, there: Option<&str>) -> String {
     )
 }
 
-/// Agents are run otherwise in a living sandbox.
+/// The existing sandbox has another runtime.
 #[must_use]
 pub fn other_runtime(wanted: &str, there: &str) -> String {
     format!(
@@ -432,7 +432,7 @@ pub fn other_runtime(wanted: &str, there: &str) -> String {
     )
 }
 
-/// An agent that another way to run agents has, in a living sandbox or one that is to be of a certain way.
+/// The agent belongs to another runtime than the sandbox, existing or wanted, has.
 #[must_use]
 pub fn other_agent(agent: &str, needed: &str, there: &str) -> String {
     format!(
@@ -440,7 +440,7 @@ pub fn other_agent(agent: &str, needed: &str, there: &str) -> String {
     )
 }
 
-/// A sandbox that was made to be worked in by tools alone.
+/// The sandbox is only for tools: no agent runs in it.
 pub const NO_AGENT_THERE: &str = "No agent runs in this sandbox: it is worked in by tools. Disconnect the thread from it, or take another one.";
 
 /// There is no key for the model's provider.
@@ -468,7 +468,7 @@ pub fn unknown_agent(agent: &str, agents: &[String]) -> String {
     format!("{agent} is not an agent that can be used here. There are {}.", listed(agents, ""))
 }
 
-/// What cannot be used was not chosen by who asked.
+/// Added when the unusable value is a default, not the requester's choice.
 #[must_use]
 pub fn a_default(by: &str) -> String {
     let by = match by {
@@ -480,7 +480,7 @@ pub fn a_default(by: &str) -> String {
     )
 }
 
-/// Names, those that begin so first, and how many are left out.
+/// Names, with those that begin with `first` in front, and the number of those left out.
 fn listed(names: &[String], first: &str) -> String {
     let (alike, others): (Vec<&String>, Vec<&String>) =
         names.iter().partition(|name| name.starts_with(first));

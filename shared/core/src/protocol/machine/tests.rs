@@ -1,4 +1,4 @@
-//! What the machine promises whoever drives it, at every place where a delivery can stand.
+//! What the machine promises its driver, in every state of a delivery.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 use super::*;
@@ -54,7 +54,7 @@ fn finished(end: RunEnd) -> Event {
     })
 }
 
-/// What a world in which nothing goes wrong answers to an effect of a first message.
+/// The answers of a faultless world to the effects of a first message.
 fn answer(effect: &Effect) -> Event {
     match effect {
         Effect::Sandbox(SandboxEffect::Count { .. }) => Event::Counted(0),
@@ -94,7 +94,7 @@ fn outcome(step: &Step<'_>) -> Option<Outcome> {
     })
 }
 
-/// Everywhere that the delivery of a first message stands, to its end.
+/// All states of the delivery of a first message, to its end.
 fn places(delivery: &Delivery<'_>) -> Vec<Machine> {
     let mut places = vec![Machine::Start];
     while let Some(last) = places.last()
@@ -117,7 +117,7 @@ fn newer_shape() -> Failure {
     Failure::Newer { seen: "the record is of shape 2".to_owned() }
 }
 
-/// How the delivery is over, if it is.
+/// The verdict, if the delivery is over.
 fn verdict(machine: &Machine, delivery: &Delivery<'_>) -> Option<Verdict> {
     match machine.step(NOW, delivery) {
         Step::End(verdict) => Some(verdict),
@@ -132,7 +132,7 @@ fn delay_ms(machine: &Machine, delivery: &Delivery<'_>) -> u64 {
     }
 }
 
-/// Before the effect that `wanted` picks.
+/// The state before the effect that `wanted` picks.
 fn before(delivery: &Delivery<'_>, wanted: fn(&Step<'_>) -> bool) -> Machine {
     let mut places = places(delivery).into_iter();
     places.find(|machine| wanted(&machine.step(NOW, delivery))).unwrap()
@@ -233,7 +233,7 @@ fn write_updates_version_and_clears_entries() {
     });
 }
 
-/// Before a write that `wanted` picks by the versions that it expects.
+/// The state before a write that `wanted` picks by the versions that it expects.
 fn before_write(delivery: &Delivery<'_>, wanted: fn(Versions) -> bool) -> Machine {
     let mut places = places(delivery).into_iter();
     let fits = |machine: &Machine| match machine.step(NOW, delivery) {
@@ -268,7 +268,8 @@ fn sandbox_conflict_rereads_and_retries() {
         let Step::Write { write, .. } = again.step(NOW, delivery) else { panic!("{again:?}") };
         assert_eq!(write.expected.sandbox, Some(stored.sandbox.version));
 
-        // Whose thread's record was written meanwhile has lost its place; of another generation nothing was seen.
+        // A delivery whose thread's record was written meanwhile has lost its place; another generation has not been
+        // observed.
         let mut other = stored.clone();
         other.sandbox.generation += 1;
         stored.version += 1;
@@ -365,7 +366,7 @@ fn aborted_run_rereads_stop_marks() {
         assert_eq!(look.step(LAPSED, delivery), Step::Read);
         let mut found = Loaded::default();
         found.flags.cancelled.insert("m1".into(), ann());
-        // Only the control flags count: what else was read is not what the delivery stands on.
+        // Only the control flags count: the delivery does not depend on the rest of that read.
         let stopped = look.clone().after(Outcome::Loaded(Ok(found)), NOW, delivery);
         let unread = look.after(Outcome::Loaded(Err(outage(0))), NOW, delivery);
         let written = |machine: &Machine| match machine {

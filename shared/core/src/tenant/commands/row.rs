@@ -1,4 +1,4 @@
-//! What a row of the table says, and how a command is written where people type it.
+//! The fields of a row, and how people write a command.
 #![allow(missing_docs, reason = "the names say it")]
 
 use super::{Command, TABLE};
@@ -9,48 +9,48 @@ use crate::tenant::settings::Kind;
 #[derive(Debug)]
 pub struct CommandRow {
     pub command: Command,
-    /// One word, typed behind a slash.
+    /// One word, typed after a slash.
     pub name: &'static str,
-    /// How it is said where commands are words after the app's name.
+    /// How it is written on platforms where commands are words after the app's name.
     pub spoken: Spoken,
     pub reach: Reach,
     pub who: WhoMay,
-    /// What it does, in the list that a chat shows while somebody types.
+    /// What it does, for the list that a chat shows during typing.
     pub about: &'static str,
-    /// Those that are required stand first.
+    /// Required arguments come first.
     pub arguments: &'static [Argument],
-    /// Where in the help it is told of.
+    /// The part of the help that covers it.
     pub topic: Topic,
     pub help: HelpText,
 }
 
-/// How a command is said where commands are words after the app's name.
+/// How a command is written on platforms where commands are words after the app's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spoken {
-    /// By these words and nothing else.
+    /// As exactly these words.
     Words(&'static str),
-    /// It is not named: what is said after the app's name is a task.
+    /// Without a name: any other text after the app's name is a task.
     Task,
-    /// Not at all: a button of this label does it.
+    /// Not as text: a button with this label does it.
     Button(&'static str),
 }
 
-/// What a command is about.
+/// What a command applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reach {
     /// The thread in which it is typed.
     Thread,
-    /// A thread or none.
+    /// A thread, or no thread.
     Anywhere,
     /// The whole server or workspace.
     Tenant,
 }
 
-/// Who may use a command, of those who may use Bobbin where they are.
+/// Who may use a command, among the people who may use Bobbin there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WhoMay {
     Everyone,
-    /// Who may manage the server or workspace.
+    /// People who may manage the server or workspace.
     Managers,
 }
 
@@ -63,60 +63,60 @@ pub struct Argument {
     pub takes: Takes,
 }
 
-/// What can be filled in.
+/// Kinds of values.
 #[derive(Debug, Clone, Copy)]
 pub enum Takes {
-    /// The words of a task.
+    /// The text of a task.
     Task,
     File,
     /// Yes or no.
     Flag,
-    /// A name for a sandbox.
+    /// A new name for a sandbox.
     NewName,
-    /// A sandbox that has a name: those are suggested.
+    /// A named sandbox; existing ones are suggested.
     Sandbox,
-    /// A value of this kind: those that are known are suggested.
+    /// A value of this kind; known ones are suggested.
     Kind(Kind),
-    /// The same, of the kind that the argument `what` says.
+    /// As [`Self::Kind`], with the kind from the argument `what`.
     Default,
     Text,
-    /// One of these: what is shown, and the value.
+    /// One of these, each with its label and its value.
     OneOf(&'static [(&'static str, &'static str)]),
-    /// The provider of a key that tenants can have of their own.
+    /// A provider for which tenants can have their own key.
     KeyOwner,
     Channel,
     Role,
     Person,
-    /// A command below the command, with arguments of its own.
+    /// A subcommand, with arguments of its own.
     Subcommand(&'static [Argument]),
 }
 
-/// Parts of the help, in their order.
+/// Parts of the help, in order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Topic {
-    /// How a task is begun.
+    /// Starting a task.
     Begin,
-    /// How one goes on with it.
+    /// Continuing a task.
     GoOn,
-    /// What can be seen of it.
+    /// Seeing its state and results.
     Look,
     /// Sandboxes that threads share.
     Share,
-    /// How things are ended.
+    /// Ending things.
     End,
-    /// What who manages the place can do.
+    /// Actions for managers of the place.
     Manage,
     Help,
 }
 
 impl Topic {
-    /// All of them.
+    /// All topics.
     pub const ALL: [Self; 7] =
         [Self::Begin, Self::GoOn, Self::Look, Self::Share, Self::End, Self::Manage, Self::Help];
 }
 
-/// What the help says of a command, as a sentence or a part of one; nothing where another one's help tells of it. `{name}`
-/// stands for the command of that name as it is typed there.
+/// The help text of a command, as a sentence or part of one; empty if the help of another command covers it. `{name}`
+/// stands for the command with that name, as typed there.
 #[derive(Debug, Clone, Copy)]
 pub struct HelpText {
     pub slash: &'static str,
@@ -124,18 +124,18 @@ pub struct HelpText {
 }
 
 impl HelpText {
-    /// The same words in both ways of writing.
+    /// The same text for both ways of writing.
     pub(super) const fn of_both(text: &'static str) -> Self {
         Self { slash: text, mention: text }
     }
 }
 
-/// How people of a chat write commands.
+/// How people in a chat write commands.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Writing {
-    /// One word behind a slash, everywhere.
+    /// One word after a slash, everywhere.
     Slash,
-    /// Words after a mention of the app in a thread, or behind the app's own slash command.
+    /// Words after a mention of the app in a thread, or after the app's own slash command.
     Mention,
 }
 
@@ -160,7 +160,7 @@ pub(super) const fn subcommand(
 }
 
 impl Command {
-    /// As it is typed in a place where it is understood.
+    /// The command as typed in a place where it is understood.
     fn typed(self, writing: Writing) -> String {
         let row = self.row();
         match (writing, row.spoken, row.reach) {
@@ -195,7 +195,7 @@ impl ThreadKey {
     }
 }
 
-/// What the help says of these topics, in sentences; empty where there is nothing to say.
+/// The help for these topics, in sentences; empty if there is none.
 #[must_use]
 pub fn help(writing: Writing, topics: &[Topic]) -> String {
     let rows = topics.iter().flat_map(|topic| TABLE.iter().filter(|row| row.topic == *topic));
@@ -218,7 +218,7 @@ pub fn help(writing: Writing, topics: &[Topic]) -> String {
     }
     for row in TABLE {
         let typed = row.command.typed(writing);
-        // After a mention: the reader has been told of that.
+        // After a mention, which the help has already explained.
         let typed = typed.strip_prefix("@Bobbin ").unwrap_or(&typed);
         said = said.replace(&format!("{{{}}}", row.name), typed);
     }

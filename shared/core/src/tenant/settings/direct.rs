@@ -1,9 +1,9 @@
 //! Whether all direct messages of a person are one thread, as a function of when a message was sent.
 //!
-//! Promised: every process that asks about the same message comes to the same answer, whenever it asks and however often
-//! somebody has changed the setting meanwhile, so that a message that is delivered twice is in one thread. A switch counts
-//! for messages that are sent a while after it was made: until then it is stored, and whoever reads the settings after such
-//! a message was sent sees it. That while is longer than the write of a switch can take and the clocks can differ.
+//! Promised: every process that asks about the same message gets the same answer, whenever it asks and however often
+//! the setting has changed meanwhile, so that a message delivered twice is in one thread. A switch applies to messages
+//! sent some time after it was made. By then it is stored, and whoever reads the settings after such a message was sent
+//! sees it. That time is longer than writing a switch can take and the clocks can differ.
 
 use serde::{Deserialize, Serialize};
 
@@ -11,17 +11,17 @@ use super::Settings;
 use crate::base::ids::Ms;
 use crate::base::person::Person;
 
-/// Switches that are remembered; of what was sent before the oldest it is known that it was the opposite.
+/// Switches that are kept; messages from before the oldest one had the opposite setting.
 pub const SWITCHES_MAX: usize = 50;
 
 /// All direct messages of a person became one thread, or ceased to be one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct DirectSwitch {
-    /// Id of the word that wanted it, so that its repeat is known.
+    /// Id of the message that requested it, so that a repeat is recognised.
     pub id: String,
     /// When it was made.
     pub at_ms: Ms,
-    /// It counts for messages that were sent at this time or later.
+    /// It applies to messages sent at this time or later.
     pub since_ms: Ms,
     /// The person who switched it.
     pub by: Person,
@@ -30,8 +30,8 @@ pub struct DirectSwitch {
 }
 
 impl Settings {
-    /// Whether a direct message that was sent then is in the one thread of its author. `sent_ms` is by the clock of the chat;
-    /// the settings have to be read after it.
+    /// Whether a direct message sent at `sent_ms`, by the chat's clock, is in its author's one thread. The settings
+    /// must be read after that time.
     #[must_use]
     pub fn is_one_thread(&self, sent_ms: Ms) -> bool {
         let before = |switch: &&DirectSwitch| switch.since_ms <= sent_ms;
@@ -41,7 +41,7 @@ impl Settings {
         }
     }
 
-    /// The settings after a switch. One to what holds already, or that was made before, changes nothing.
+    /// The settings after a switch. A switch to the present setting, or one that was already made, changes nothing.
     pub(super) fn switched(
         &self,
         id: &str,
@@ -56,7 +56,7 @@ impl Settings {
         if holds || self.direct.iter().any(|made| made.id == id) {
             return next;
         }
-        // Never before the last one, whoever's clock is behind.
+        // Never before the last one, even if a clock is behind.
         let earliest_ms = last.map_or(0, |last| last.since_ms + 1);
         next.direct.push(DirectSwitch {
             id: id.to_owned(),
@@ -108,13 +108,13 @@ mod tests {
                 one_thread = !one_thread;
                 settings = switch(&settings, &now_ms.to_string(), one_thread, now_ms);
             }
-            // As long as the oldest switch that is remembered is older, and at its own time.
+            // As long as the oldest kept switch is older; also at its own time.
             let oldest = settings.direct.first().map_or(0, |first| first.since_ms);
             seen.retain(|(sent_ms, _)| settings.direct.len() < SWITCHES_MAX || *sent_ms >= oldest);
             for (sent_ms, was) in &seen {
                 assert_eq!(settings.is_one_thread(*sent_ms), *was, "{sent_ms} at {now_ms}");
             }
-            // Whoever has read the settings knows it of everything that is sent until a later switch can count.
+            // A reader of the settings knows this for all messages sent until a later switch can apply.
             for sent_ms in [now_ms, now_ms + SWITCH_MS - 1] {
                 seen.push((sent_ms, settings.is_one_thread(sent_ms)));
             }

@@ -1,4 +1,4 @@
-//! Settings in words, for who asks to see them and for who has changed them.
+//! Settings as text, for people who ask to see them or have changed them.
 
 use super::{Change, Changed, DirectSwitch, Kind, List, Settings};
 use crate::base::ids::Ms;
@@ -9,10 +9,10 @@ use crate::text::span;
 
 /// Changes that the listing shows.
 const CHANGES_SHOWN: usize = 5;
-/// Ids of one list that it shows.
+/// Ids of one list that the listing shows.
 const IDS_SHOWN: usize = 20;
 
-/// The settings as lines, seen from one channel; `name` writes an id of a list as the platform shows it.
+/// The settings as lines, seen from one channel; `name` formats an id as the platform shows it.
 #[must_use]
 pub fn listing(
     settings: &Settings,
@@ -71,7 +71,7 @@ pub fn listing(
     lines.join("\n")
 }
 
-/// What a change does, in words.
+/// A change as text.
 #[must_use]
 pub fn change(change: &Change, name: impl Fn(List, &str) -> String) -> String {
     match change {
@@ -121,7 +121,8 @@ const fn noun(kind: Kind) -> &'static str {
     }
 }
 
-/// Where new sandboxes are made, seen from one channel, as lines; `lacks` says what of a provider is missing, in words.
+/// Where new sandboxes are created, seen from one channel, as lines; `lacks` returns what a provider is missing, as
+/// text.
 #[must_use]
 pub fn places(
     settings: &Settings,

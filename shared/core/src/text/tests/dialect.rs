@@ -117,7 +117,7 @@ fn vanishing_text_is_sent_unchanged() {
     assert!(parts(" \n", Dialect::Backticks, 100).is_empty());
 }
 
-/// A table's cells bear it, so that its drawing is told from code.
+/// Marks a table's cells, to tell a drawn table from code.
 const CELL: char = '§';
 
 /// The code in a text of CommonMark, in order.
@@ -126,7 +126,7 @@ fn written(markdown: &str) -> Vec<String> {
     let (mut block, mut image) = (false, false);
     for event in Parser::new_ext(markdown, options()) {
         match event {
-            // What stands for a picture is no code.
+            // The text of an image is not code.
             Event::Start(Tag::Image { .. }) => image = true,
             Event::End(TagEnd::Image) => image = false,
             Event::Start(Tag::CodeBlock(_)) => {
@@ -198,7 +198,7 @@ fn span(rest: &str) -> Option<(usize, &str)> {
     })
 }
 
-/// The length of a mark, and where what it emphasises ends.
+/// The length of a mark, and the end of the text that it emphasises.
 fn emphasis(rest: &str) -> Option<(usize, usize)> {
     let mark =
         ["**", "__", "~~", "||", "*", "_"].into_iter().find(|mark| rest.starts_with(mark))?;
@@ -228,7 +228,7 @@ fn emphasis(rest: &str) -> Option<(usize, usize)> {
     None
 }
 
-/// One character, two where the first takes the meaning of the other, or an address.
+/// Length of one character, of a backslash with the character that it escapes, or of an address.
 fn step(rest: &str) -> usize {
     if rest.starts_with("https://") {
         return rest.find(|c: char| c.is_whitespace() || c == '<').unwrap_or(rest.len());
@@ -335,10 +335,10 @@ proptest! {
 
     #[test]
     fn rendered_code_matches_written_code(text in document(), max in 200usize..2_000) {
-        // What fits to nothing is sent as it is.
+        // A text whose conversion is blank is sent unchanged.
         prop_assume!(!backticks(&text).trim().is_empty());
         let code = written(&text);
-        // A block that swallowed a table is none that can be told from its drawing.
+        // A block that contains a table's drawing cannot be told from one.
         prop_assume!(code.iter().all(|one| !one.contains(CELL) || one.len() < 8));
         let original = code_ink(code);
         let mut all = Vec::new();
@@ -347,7 +347,7 @@ proptest! {
         }
         prop_assert_eq!(code_ink(all), original.clone(), "{}", backticks(&text));
         let decoded = |code: String| code.replace("&lt;", "<").replace("&amp;", "&");
-        // Uncut: a part that begins deep in a list is read without that list.
+        // Uncut, because a part that begins deep in a list is read without that list.
         let all = written(&entities(&text)).into_iter().map(decoded);
         prop_assert_eq!(code_ink(all.collect()), original, "{}", entities(&text));
     }

@@ -1,4 +1,4 @@
-//! What Daytona, its proxy or its toolbox answered in place of what was asked for, and what that means.
+//! Errors of Daytona, its proxy and its toolbox, and what they mean.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
@@ -8,59 +8,59 @@ use crate::api::{Refusal, cut, words};
 use crate::daytona::types::ErrorBody;
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
-/// What went wrong, by what is to be done about it.
+/// An error, classified by what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DaytonaError {
-    /// There is no key: nothing was asked.
+    /// There is no key: nothing was sent.
     #[error("{}", Key::DaytonaApiKey.missing())]
     NoKey,
     /// 401: the key is bad or expired.
     #[error("Daytona refused the API key")]
     BadKey,
-    /// 403: the key may not do this, or the organisation is suspended.
+    /// 403: the key lacks the permission, or the organisation is suspended.
     #[error("Daytona does not allow it: {message}")]
     Forbidden {
-        /// What Daytona says of it; empty where it says nothing.
+        /// Daytona's message; may be empty.
         message: String,
     },
-    /// 404: it does not know the sandbox (or file).
+    /// 404: Daytona does not know the sandbox (or file).
     #[error("Daytona does not know it")]
     NotFound,
     /// 409: the name is taken, or the sandbox is in transition.
     #[error("not now: {message}")]
     Conflict {
-        /// What Daytona says of it; empty where it says nothing.
+        /// Daytona's message; may be empty.
         message: String,
     },
     /// Too many requests (429).
     #[error("Daytona is limiting requests")]
     RateLimited {
-        /// Milliseconds that it asked for, or 0.
+        /// Requested delay in milliseconds, or 0.
         after_ms: u64,
     },
-    /// 400 and its like: validation, quota, wrong state.
+    /// 400 and similar: validation, quota, wrong state.
     #[error("Daytona refused the request ({status}): {message}")]
     Refused {
-        /// HTTP status of the answer.
+        /// HTTP status.
         status: u16,
-        /// What Daytona says of it.
+        /// Daytona's message.
         message: String,
     },
     /// The toolbox or proxy cannot reach the sandbox: not started, or a stale cache.
     #[error("the sandbox cannot be reached: {message}")]
     Unreachable {
-        /// What the proxy in front of the sandboxes says.
+        /// Message of the proxy in front of the sandboxes.
         message: String,
     },
     /// 408: an exec ran over its timeout and was killed.
     #[error("the command ran over its time")]
     CommandTimeout,
-    /// 5xx, a redirect, or something that is no answer of Daytona's (HTML of a proxy).
+    /// 5xx, a redirect, or an answer that is not Daytona's (such as a proxy's HTML).
     #[error("Daytona is not answering properly ({status}): {message}")]
     Unavailable {
-        /// HTTP status of the answer.
+        /// HTTP status.
         status: u16,
-        /// What came in place of an answer.
+        /// Description of the actual answer.
         message: String,
     },
     /// No answer at all; whether the call had its effect is unknown.
@@ -69,8 +69,8 @@ pub enum DaytonaError {
 }
 
 impl DaytonaError {
-    /// Whether this is Daytona saying that there are as many snapshots as the organisation may have. Only its words say so:
-    /// the status was 403 in its last public source and is 400 since.
+    /// Whether Daytona says that the organisation's snapshot quota is used up. Only the message says so: the status was
+    /// 403 in its last public source and is 400 since.
     #[must_use]
     pub fn says_snapshots_full(&self) -> bool {
         match self {
@@ -139,11 +139,11 @@ impl DaytonaError {
 }
 
 impl InSandbox<DaytonaError> {
-    /// What to do about a call of the toolbox: silence and server errors are the sandbox's, not Daytona's.
+    /// What to do about a failed call of the toolbox: timeouts and server errors are the sandbox's, not Daytona's.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match &self.0 {
-            // A 404 of the toolbox does not say that the control API does not know the sandbox: observe.
+            // A 404 of the toolbox does not mean that the control API does not know the sandbox: observe.
             DaytonaError::NotFound
             | DaytonaError::Unavailable { .. }
             | DaytonaError::Http(HttpError::Timeout { .. } | HttpError::Transport { .. }) => {
@@ -176,7 +176,7 @@ impl Refusal for DaytonaError {
         let message = cut(&body.message());
         let spoken = || words(&message, answer);
         Some(match status {
-            // A page of something in between is no word of Daytona's about key or sandbox.
+            // An HTML page comes from something in between, and says nothing about key or sandbox.
             400..=499 if answer.media_type() == "text/html" => DaytonaError::Unavailable {
                 status,
                 message: "an HTML page where JSON was due".to_owned(),

@@ -1,7 +1,7 @@
 //! Daytona's v0 control API and toolbox.
 //!
-//! Promised: one method a call, one error that says what to do ([`DaytonaError::failure`]); a create, start or stop is
-//! asked for and never waited for (read the sandbox next: its answer is not the outcome). Deliberately absent:
+//! Promised: one method per call, one error that says what to do ([`DaytonaError::failure`]). Create, start and stop
+//! are requested and never awaited: read the sandbox next, because the answer is not the outcome. Deliberately absent:
 //! retries and state (both are `decide`'s), sessions, and the preview traffic itself (see `opencode`).
 
 mod error;
@@ -26,15 +26,15 @@ use crate::api::Api;
 use crate::daytona::types::{CreateSandbox, PROTOCOL_VERSION, Page, PreviewLink, Sandbox};
 use crate::labels::{LABEL_STACK_ID, Stack, tenant_labels};
 
-/// A lifecycle call: Daytona holds create and start for up to 30 s.
+/// Bound of a lifecycle call: Daytona holds create and start for up to 30 s.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
-/// Sandboxes a page, the most that Daytona gives.
+/// Sandboxes per page, Daytona's maximum.
 const PAGE_ITEMS: usize = 200;
-/// Pages of one listing.
+/// Most pages of one listing.
 const PAGES_MAX: usize = 50;
-/// Sandboxes that a listing holds at the most.
+/// Most sandboxes that a listing returns.
 pub const LISTED_MAX: usize = PAGE_ITEMS * PAGES_MAX;
-/// Pages of a count: a tenant with more sandboxes than these hold is over any bound.
+/// Most pages of a count: a tenant with more sandboxes than these hold is over any limit.
 const COUNT_PAGES_MAX: usize = 25;
 
 /// The client of Daytona's control API, and of the toolbox in each sandbox.
@@ -56,12 +56,12 @@ impl Daytona {
     /// A client of the control API at `base` (with its `/api`). The toolbox hosts that Daytona names get the same key.
     ///
     /// # Errors
-    /// [`HttpError::Refused`] when the base may not be spoken to.
+    /// [`HttpError::Refused`] when the base is not an allowed address.
     pub fn new(base: &str, api_key: &str) -> Result<Self, HttpError> {
         Ok(Self { api: Api::new(base, Hosts::Public)?, api_key: api_key.to_owned() })
     }
 
-    /// Asks for a sandbox. A taken name is [`DaytonaError::Conflict`]: read it by name and adopt it.
+    /// Requests a sandbox. A taken name is [`DaytonaError::Conflict`]: read it by name and adopt it.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -88,12 +88,12 @@ impl Daytona {
         self.pages(labels, PAGES_MAX).await
     }
 
-    /// The organisation that the key opens. Daytona does not name it by itself: every sandbox bears it, and where there is none, so
-    /// does the access to the store that images are built from. That is asked for last, because it comes with keys, which
-    /// are not kept. None: nothing bears it.
+    /// The organisation of the key. Daytona does not name it directly: every sandbox names it, and if there is no
+    /// sandbox, so does the access to the store for image builds. That is requested last, because the answer contains
+    /// keys, which are not kept. `None`: neither names it.
     ///
     /// # Errors
-    /// [`DaytonaError`], of the list of sandboxes alone.
+    /// [`DaytonaError`] of the list of sandboxes; of the store only if it does not answer or limits the rate.
     pub async fn organization(&self) -> Answered<Option<String>> {
         #[derive(Deserialize)]
         struct StorageAccess {
@@ -117,15 +117,15 @@ impl Daytona {
         }
     }
 
-    /// The sandboxes of this stack and tenant, in any state but on their way out, the oldest first; at most 5,000.
-    /// The list lags behind: of two that are made at once, each may be listed without the other for a moment.
+    /// The sandboxes of this stack and tenant, in any state except being deleted, oldest first; at most 5,000. The list
+    /// lags: if two are created at once, each may briefly be listed without the other.
     ///
     /// # Errors
     /// [`DaytonaError`].
     pub async fn of_tenant(&self, stack: Stack<'_>, tenant: &Tenant) -> Answered<Vec<Sandbox>> {
         let labels = tenant_labels(stack.name, tenant);
         let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
-        // A server that passes over a filter that it does not know must not make one tenant pay for another.
+        // A server that ignores an unknown filter must not make one tenant pay for another.
         let counts = |sandbox: &&Sandbox| {
             let said = sandbox.labels.get(LABEL_STACK_ID);
             sandbox.sandbox_state() != SandboxState::Gone
@@ -151,7 +151,7 @@ impl Daytona {
         self.paged(&["sandbox"], &query, pages_max).await
     }
 
-    /// What is listed, page by page: what lies behind so many pages is left out.
+    /// A listing, page by page; entries beyond the page limit are left out.
     async fn paged<T: DeserializeOwned>(
         &self,
         segments: &[&str],
@@ -174,7 +174,7 @@ impl Daytona {
         Ok(found)
     }
 
-    /// Asks for a start (also from archived).
+    /// Requests a start (also from archived).
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -182,7 +182,7 @@ impl Daytona {
         self.lifecycle(Method::POST, &["sandbox", name, "start"], &[]).await
     }
 
-    /// Asks for a stop: every process ends, the disk stays.
+    /// Requests a stop: every process ends, the disk stays.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -190,7 +190,7 @@ impl Daytona {
         self.lifecycle(Method::POST, &["sandbox", name, "stop"], &[("force", "false")]).await
     }
 
-    /// It is deleted so many minutes from now, whatever it does, and no more at the time that was set before.
+    /// Schedules the deletion this many minutes from now, whatever the sandbox does then; replaces the earlier time.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -199,7 +199,7 @@ impl Daytona {
         self.lifecycle(Method::POST, &["sandbox", name, "ttl", &minutes], &[]).await
     }
 
-    /// Asks for the end of a sandbox and its disk.
+    /// Requests the deletion of a sandbox and its disk.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -215,7 +215,7 @@ impl Daytona {
         self.lifecycle(Method::POST, &["sandbox", name, "recover"], &[("skipStart", "false")]).await
     }
 
-    /// How to reach a port from outside. New with every start.
+    /// Endpoint for reaching a port from outside. It changes with every start.
     ///
     /// # Errors
     /// [`DaytonaError`].

@@ -1,4 +1,4 @@
-//! Snapshots, the key and the quota: what setting up asks of Daytona, and what a sandbox is kept as.
+//! Calls for snapshots, the key and the quota: used by the set-up, and for snapshots of sandboxes.
 
 use bobbin_http::REQUEST_MS;
 use reqwest::{Method, Url};
@@ -8,22 +8,22 @@ use crate::daytona::prepared::{
     ApiKey, CreateSnapshot, Organization, Snapshot, SnapshotPage, SnapshotSandbox, Usage,
 };
 
-/// Bytes of a build's log that are read; a longer one is told up to here.
+/// Bytes of a build's log that are read; a longer one is cut.
 const LOG_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// Pages of snapshots that are read. An organisation has 30 to 100 of them as a rule: its quota says how many.
+/// Most pages of snapshots that are read. An organisation usually has 30 to 100 snapshots, depending on its quota.
 const SNAPSHOT_PAGES_MAX: usize = 10;
 
 impl Daytona {
-    /// The key that is used, without its value.
+    /// The key in use, without its value.
     ///
     /// # Errors
-    /// [`DaytonaError`]; [`DaytonaError::BadKey`] where Daytona does not know it.
+    /// [`DaytonaError`]; [`DaytonaError::BadKey`] if Daytona does not know it.
     pub async fn current_key(&self) -> Answered<ApiKey> {
         let segments = ["api-keys", "current"];
         self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await
     }
 
-    /// The organisations that the key's owner is in.
+    /// The organisations of the key's owner.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -31,16 +31,16 @@ impl Daytona {
         self.api.read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?).await
     }
 
-    /// What an organisation uses and may use.
+    /// Usage and quota of an organisation.
     ///
     /// # Errors
-    /// [`DaytonaError`]; [`DaytonaError::Forbidden`] where the key may not see it.
+    /// [`DaytonaError`]; [`DaytonaError::Forbidden`] if the key may not see it.
     pub async fn usage(&self, organization: &str) -> Answered<Usage> {
         let segments = ["organizations", organization, "usage"];
         self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await
     }
 
-    /// Asks for a snapshot to be built. A taken name is [`DaytonaError::Conflict`].
+    /// Requests the build of a snapshot. A taken name is [`DaytonaError::Conflict`].
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -49,7 +49,7 @@ impl Daytona {
         self.api.read(request).await
     }
 
-    /// Reads a snapshot by id or name; nothing if there is none.
+    /// Reads a snapshot by id or name; `None` if it does not exist.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -63,8 +63,8 @@ impl Daytona {
         }
     }
 
-    /// The snapshots whose name holds `part`, the newest first; at most 2,000. A snapshot that is deleted while they are read
-    /// may hide another one.
+    /// The snapshots whose name contains `part`, newest first; at most 2,000. A snapshot that is deleted during the
+    /// read may hide another one.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -91,8 +91,8 @@ impl Daytona {
         Ok(found)
     }
 
-    /// Asks for a snapshot of a sandbox, by its name or id. Nothing comes of it at once: the sandbox says `snapshotting`
-    /// until it is done, whatever has become of it.
+    /// Requests a snapshot of a sandbox, by its name or id. It is not ready at once: the sandbox's state is
+    /// `snapshotting` until it is done, successful or not.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -103,7 +103,7 @@ impl Daytona {
         self.api.send(request.json(&body)).await.map(drop)
     }
 
-    /// Asks for one that sleeps to be made ready again.
+    /// Requests the activation of an inactive snapshot.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -111,7 +111,7 @@ impl Daytona {
         self.lifecycle(Method::POST, &["snapshots", id, "activate"], &[]).await
     }
 
-    /// Asks for the end of a snapshot; sandboxes that were made from it stay.
+    /// Requests the deletion of a snapshot; sandboxes created from it stay.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -119,7 +119,7 @@ impl Daytona {
         self.lifecycle(Method::DELETE, &["snapshots", id], &[]).await
     }
 
-    /// The log of a build as far as it has come.
+    /// The log of a build so far.
     ///
     /// # Errors
     /// [`DaytonaError`].

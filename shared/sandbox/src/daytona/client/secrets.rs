@@ -1,4 +1,4 @@
-//! Secrets that the provider keeps, and puts into the requests of sandboxes.
+//! Secrets that the provider keeps and inserts into the requests of sandboxes.
 
 use std::collections::BTreeMap;
 
@@ -9,22 +9,22 @@ use serde_json::json;
 use super::{Answered, Daytona};
 use crate::daytona::secrets::{StoredSecret, WriteSecret, mounts};
 
-/// Secrets that are asked for at a time.
+/// Secrets per page.
 const PAGE_SECRETS: &str = "100";
-/// Pages that are read: an organisation may have as many as these hold.
+/// Most pages that are read: they hold as many secrets as an organisation may have.
 const PAGES_MAX: usize = 20;
 
 impl Daytona {
     /// The secrets of the organisation, without their values.
     ///
     /// # Errors
-    /// [`super::DaytonaError`]; [`super::DaytonaError::Forbidden`] where the key may not see them.
+    /// [`super::DaytonaError`]; [`super::DaytonaError::Forbidden`] if the key may not see them.
     pub async fn secrets(&self) -> Answered<Vec<StoredSecret>> {
         let query = [("limit", PAGE_SECRETS)];
         self.paged(&["secret", "paginated"], &query, PAGES_MAX).await
     }
 
-    /// Makes a secret. A taken name is [`super::DaytonaError::Conflict`].
+    /// Creates a secret. A taken name is [`super::DaytonaError::Conflict`].
     ///
     /// # Errors
     /// [`super::DaytonaError`].
@@ -33,7 +33,7 @@ impl Daytona {
         self.api.read(request.json(body)).await
     }
 
-    /// Gives a secret another value and other hosts. Sandboxes that run use them within seconds.
+    /// Changes the value and the hosts of a secret. Running sandboxes use them within seconds.
     ///
     /// # Errors
     /// [`super::DaytonaError`].
@@ -42,7 +42,7 @@ impl Daytona {
         self.api.read(request.json(body)).await
     }
 
-    /// Names the secrets of a sandbox, variable to name, in place of those that it has.
+    /// Replaces the secrets of a sandbox: variable to name.
     ///
     /// # Errors
     /// [`super::DaytonaError`].

@@ -303,8 +303,8 @@ async fn refused_stop_is_judged_by_state() {
     }
 }
 
-/// A server that keeps a record from the beginning and refuses a taken name, as newer ones may (Daytona's issue 4990 and what
-/// was made of it), and one that does neither, as its last public source.
+/// Two kinds of server: one that keeps a record from the beginning and refuses a taken name, as newer ones may
+/// (Daytona's issue 4990 and its resolution), and one that does neither, as in the last public source.
 #[tokio::test]
 async fn snapshot_state_falls_back_to_sandbox() {
     let none = || said(404, "not found");
@@ -347,7 +347,7 @@ async fn snapshot_refusals_have_kind_and_advice() {
     let asked = format!("POST /api/sandbox/{}/snapshot", of_a_sandbox().sandbox());
     assert_eq!(lines.last(), Some(&asked));
 
-    // Somebody has asked for the same one in the meantime.
+    // Somebody else has requested the same one in the meantime.
     let taken = said(409, "Snapshot with this name already exists");
     let (made, _) = ask(after(vec![taken, record("snapshotting")])).await;
     assert_eq!(made, Ok(SnapshotState::Underway));

@@ -12,20 +12,20 @@ use super::{Answered, Daytona, LIFECYCLE_MS_MAX};
 use crate::daytona::types::{Executed, FileInfo};
 use crate::provider::{self, InSandbox};
 
-/// What an exec may take beyond its own timeout.
+/// Extra time for an exec beyond its own timeout.
 const EXEC_MARGIN_MS: u64 = 15_000;
-/// An upload or download.
+/// Bound of an upload or download.
 const TRANSFER_MS_MAX: u64 = 60_000;
 
-/// What the toolbox answered, or why it did not.
+/// Result of a toolbox call.
 type ToolboxResult<T> = Result<T, InSandbox<DaytonaError>>;
 
 impl Daytona {
-    /// Runs a shell script in the sandbox. `env` lives only in its processes. The script is the shell's stdin, so a
-    /// command that reads stdin has to be given another.
+    /// Runs a shell script in the sandbox. `env` is set only for its processes. The script is the shell's stdin, so a
+    /// command that reads stdin needs another one.
     ///
     /// # Errors
-    /// [`DaytonaError`]; a script that runs over the timeout is killed: [`DaytonaError::CommandTimeout`].
+    /// [`DaytonaError`]; a script that exceeds the timeout is killed: [`DaytonaError::CommandTimeout`].
     pub async fn exec(
         &self,
         sandbox: &provider::Sandbox,
@@ -42,7 +42,7 @@ impl Daytona {
         Ok(self.api.read(request.json(&body)).await?)
     }
 
-    /// Writes files; parents are made. Paths are relative to the sandbox's working directory.
+    /// Writes files; parent folders are created. Paths are relative to the sandbox's working directory.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -65,7 +65,7 @@ impl Daytona {
         Ok(())
     }
 
-    /// The files of a folder, not of those below it, with their bytes.
+    /// The files directly in a folder, with their sizes in bytes.
     ///
     /// # Errors
     /// [`DaytonaError`].
@@ -85,7 +85,7 @@ impl Daytona {
     /// Reads a file.
     ///
     /// # Errors
-    /// [`DaytonaError`]; [`DaytonaError::NotFound`] when there is none.
+    /// [`DaytonaError`]; [`DaytonaError::NotFound`] if it does not exist.
     pub async fn get_file(
         &self,
         sandbox: &provider::Sandbox,
@@ -130,7 +130,7 @@ impl Daytona {
     }
 }
 
-/// Body of `POST process/execute`; the timeout is always stated, because none means for ever.
+/// Body of `POST process/execute`; the timeout is always set, because without one a command may run for ever.
 #[must_use]
 pub fn execute_body(script: &str, env: &BTreeMap<String, String>, timeout: Duration) -> Value {
     let mut body = json!({ "command": script, "timeout": timeout.as_secs().max(1) });

@@ -1,4 +1,4 @@
-//! What Vercel answered in place of what was asked for, and what that means.
+//! Errors of Vercel's API, and what they mean.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
@@ -8,13 +8,13 @@ use serde_json::Value;
 use crate::api::{Refusal, cut, instead_of, words};
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
-/// What went wrong, by what is to be done about it.
+/// An error, classified by what to do about it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum VercelError {
-    /// There is no token: nothing was asked.
+    /// There is no token: nothing was sent.
     #[error("{}", Key::VercelToken.missing())]
     NoKey,
-    /// No team or project is named: nothing was asked.
+    /// No team or project is configured: nothing was sent.
     #[error("the setting {setting} of the parameter Overrides is missing")]
     NoProject {
         /// The name of the setting.
@@ -23,68 +23,68 @@ pub enum VercelError {
     /// 401: the token is bad or expired.
     #[error("Vercel refused the token")]
     BadKey,
-    /// 402, 403: the token may not do this here, or the team has to pay.
+    /// 402, 403: the token lacks the permission, or the team has to pay.
     #[error("Vercel does not allow it: {message}")]
     Forbidden {
-        /// What Vercel says of it.
+        /// Vercel's message.
         message: String,
     },
-    /// 404: it does not know the sandbox (or file).
+    /// 404: Vercel does not know the sandbox (or file).
     #[error("Vercel does not know it")]
     NotFound,
-    /// 400 with words about a taken name.
+    /// 400 with a message about a taken name.
     #[error("the name is taken: {message}")]
     NameTaken {
-        /// What Vercel says of it.
+        /// Vercel's message.
         message: String,
     },
     /// 410 `sandbox_stopped`: the session has ended.
     #[error("the sandbox's session has ended: {message}")]
     Stopped {
-        /// What Vercel says of it.
+        /// Vercel's message.
         message: String,
     },
     /// 410 `snapshot_not_found`: the snapshot was deleted or has expired.
     #[error("the snapshot is gone: {message}")]
     SnapshotGone {
-        /// What Vercel says of it.
+        /// Vercel's message.
         message: String,
     },
-    /// 409, 422: the sandbox is stopping, or a snapshot of it is made.
+    /// 409, 422: the sandbox is stopping, or a snapshot of it is being made.
     #[error("not now: {message}")]
     InTransition {
-        /// What Vercel says of it.
+        /// Vercel's message.
         message: String,
     },
     /// Too many requests (429).
     #[error("Vercel is limiting requests")]
     RateLimited {
-        /// Milliseconds that it asked for, or 0.
+        /// Requested delay in milliseconds, or 0.
         after_ms: u64,
     },
-    /// 400 and its like: validation, quota.
+    /// 400 and similar: validation, quota.
     #[error("Vercel refused the request ({status}): {message}")]
     Refused {
-        /// HTTP status of the answer.
+        /// HTTP status.
         status: u16,
-        /// What Vercel says of it.
+        /// Vercel's message.
         message: String,
     },
-    /// A command ran over its time and was ended.
+    /// A command exceeded its time and was killed.
     #[error("the command ran over its time")]
     CommandTimeout,
-    /// What a command prints stopped before its end.
+    /// The output of a command broke off.
     #[error("the command's output broke off: {message}")]
     BrokenOff {
-        /// What was said instead.
+        /// The message received instead.
         message: String,
     },
-    /// 5xx, a redirect, or something that is no answer of Vercel's.
+    /// 5xx, a redirect, or an answer that is not Vercel's.
     #[error("Vercel is not answering properly ({status}): {message}")]
     Unavailable {
-        /// HTTP status of the answer.
+        /// HTTP status.
         status: u16,
-        /// What came in place of an answer.
+        /// Description of the actual answer.
         message: String,
     },
     /// No answer at all; whether the call had its effect is unknown.
@@ -113,7 +113,7 @@ impl VercelError {
                     "Vercel does not allow this: {message} The operator has to check the token's team, vercel_team_id and vercel_project_id, and the team's plan."
                 ),
             },
-            // A snapshot that is gone is the disk of the sandbox whose it was.
+            // A snapshot that is gone is the disk of its sandbox.
             Self::NotFound | Self::SnapshotGone { .. } => Failure::SandboxGone,
             Self::NameTaken { .. } | Self::InTransition { .. } => Failure::Wait { after_ms: 0, seen },
             Self::RateLimited { after_ms } => Failure::Wait {
@@ -150,7 +150,7 @@ impl VercelError {
         }
     }
 
-    /// By what an answer, or a line in the middle of one, says.
+    /// Classifies the error in an answer, or in a line in the middle of one.
     fn said(status: u16, code: &str, message: String, after_ms: u64) -> Self {
         match (status, code) {
             (_, "sandbox_stopped") => Self::Stopped { message },
@@ -169,7 +169,7 @@ impl VercelError {
         }
     }
 
-    /// What a line of a command's output means that tells of an error.
+    /// Classifies an error line in a command's output.
     pub(super) fn in_stream(data: &Value) -> Self {
         let code = data["code"].as_str().unwrap_or_default();
         let message = cut(&sentence(&data["message"]));
@@ -181,8 +181,8 @@ impl VercelError {
 }
 
 impl InSandbox<VercelError> {
-    /// What to do about a call into a session: silence, server errors and an unknown session are the sandbox's, so that it is
-    /// looked at next.
+    /// What to do about a failed call into a session: timeouts, server errors and an unknown session are the sandbox's,
+    /// so that it is observed next.
     #[must_use]
     pub fn failure(&self) -> Failure {
         match &self.0 {
@@ -216,7 +216,7 @@ impl Refusal for VercelError {
         }
         let status = answer.status;
         let after_ms = answer.retry_after_ms().unwrap_or(0);
-        // A page of something in between is no word of Vercel's about token or sandbox.
+        // An HTML page comes from something in between, and says nothing about token or sandbox.
         let Some(body) = answer.json::<Value>() else {
             return Some(match status {
                 429 => Self::RateLimited { after_ms },

@@ -1,7 +1,8 @@
-//! Vercel's API for sandboxes, and for the session that each of them has.
+//! Vercel's API for sandboxes, and for the session of each.
 //!
-//! Promised: one method a call, one error that says what to do ([`VercelError::failure`]); a create, resume or stop is asked
-//! for and never waited for. Deliberately absent: retries and state (both are `decide`'s), and what goes over the routes.
+//! Promised: one method per call, one error that says what to do ([`VercelError::failure`]). Create, resume and stop
+//! are requested and never awaited. Deliberately absent: retries and state (both are `decide`'s), and the traffic over
+//! the routes.
 
 mod error;
 mod session;
@@ -16,25 +17,25 @@ use super::types::{CreateSandbox, MadeSnapshot, Page, Sandbox, StoppedSession, T
 use crate::api::Api;
 use crate::provider::InSandbox;
 
-/// A call that makes, resumes, stops or deletes.
+/// Bound of a create, resume, stop or delete.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
-/// Sandboxes a page, the most that Vercel gives.
+/// Sandboxes per page, Vercel's maximum.
 const PAGE_ITEMS: usize = 50;
-/// Pages of one listing.
+/// Most pages of one listing.
 const PAGES_MAX: usize = 200;
-/// Sandboxes that a listing holds at the most.
+/// Most sandboxes that a listing returns.
 pub const LISTED_MAX: usize = PAGE_ITEMS * PAGES_MAX;
 
-/// Where sandboxes are made, and with whose token.
+/// Where sandboxes are created, and with whose token.
 #[derive(Clone)]
 pub struct VercelAccount {
-    /// Base of the API, with its `/api`.
+    /// Base address of the API, with its `/api`.
     pub api: String,
     /// Access token of the team.
     pub token: String,
-    /// The team, by id.
+    /// Id of the team.
     pub team: String,
-    /// The project, by id.
+    /// Id of the project.
     pub project: String,
 }
 
@@ -57,14 +58,14 @@ impl Vercel {
     /// A client for one project.
     ///
     /// # Errors
-    /// [`HttpError::Refused`] when the base may not be spoken to.
+    /// [`HttpError::Refused`] when the base is not an allowed address.
     pub fn new(account: VercelAccount) -> Result<Self, HttpError> {
-        // Only the base's own host gets the token: routes are an agent client's.
+        // Only the base's own host gets the token: routes belong to an agent's client.
         let hosts = Hosts::Named(Vec::new());
         Ok(Self { api: Api::new(&account.api, hosts)?, account })
     }
 
-    /// Makes a sandbox. A taken name is [`VercelError::NameTaken`]: read it by name and adopt it.
+    /// Creates a sandbox. A taken name is [`VercelError::NameTaken`]: read it by name and adopt it.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -85,14 +86,14 @@ impl Vercel {
     /// Begins a new session if the last one has ended.
     ///
     /// # Errors
-    /// [`VercelError`]; [`VercelError::SnapshotGone`] where the disk is lost.
+    /// [`VercelError`]; [`VercelError::SnapshotGone`] if the disk is lost.
     pub async fn start(&self, name: &str) -> Answered<Told> {
         let query = [("resume", "true")];
         let request = self.of_project(Method::GET, name, &query, LIFECYCLE_MS_MAX)?;
         self.api.read(request).await
     }
 
-    /// Every sandbox whose name begins so, in order of creation. The list may lag.
+    /// Every sandbox whose name has this prefix, in order of creation. The list may lag.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -105,7 +106,7 @@ impl Vercel {
                 ("project", self.account.project.as_str()),
                 ("limit", &limit),
                 ("namePrefix", prefix),
-                // A prefix is taken only with this order.
+                // A prefix is accepted only with this order.
                 ("sortBy", "name"),
                 ("sortOrder", "asc"),
             ];
@@ -127,7 +128,7 @@ impl Vercel {
         Ok(found)
     }
 
-    /// Asks for the end of a sandbox, with its snapshots that no other sandbox was made from.
+    /// Requests the deletion of a sandbox, with those of its snapshots from which no other sandbox was created.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -137,7 +138,7 @@ impl Vercel {
         self.api.send(request).await.map(drop)
     }
 
-    /// Asks for the end of a session: every process ends, the disk is kept.
+    /// Requests the end of a session: every process ends, the disk is kept.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -146,7 +147,7 @@ impl Vercel {
         self.api.read(request).await
     }
 
-    /// Keeps the disk as a snapshot for good, which ends the session.
+    /// Keeps the disk as a permanent snapshot, which ends the session.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -155,17 +156,17 @@ impl Vercel {
         self.api.read(request.json(&json!({ "expiration": 0 }))).await
     }
 
-    /// Lets a session live so much longer.
+    /// Extends a session by this time.
     ///
     /// # Errors
-    /// [`VercelError`]; [`VercelError::Refused`] beyond what the team's plan allows.
+    /// [`VercelError`]; [`VercelError::Refused`] beyond the limit of the team's plan.
     pub async fn extend(&self, session: &str, by_ms: u64) -> Answered<()> {
         let request = self.of_session(Method::POST, session, &["extend-timeout"], REQUEST_MS)?;
         let request = request.json(&json!({ "duration": by_ms }));
         self.api.send(request).await.map(drop)
     }
 
-    /// Gives a sandbox another network policy: the session that runs, and those after it.
+    /// Replaces a sandbox's network policy, for the running session and later ones.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -182,7 +183,7 @@ impl Vercel {
         Ok(())
     }
 
-    /// The project that sandboxes are made in, by its name: whether the token opens it.
+    /// The name of the project in which sandboxes are created; checks that the token has access.
     ///
     /// # Errors
     /// [`VercelError`].

@@ -15,29 +15,29 @@ use super::{Answered, Vercel};
 use crate::api::{Refusal, instead_of};
 use crate::provider::{InSandbox, Output};
 
-/// What the answer of a command may take beyond the command's own time.
+/// Extra time for the answer of a command beyond the command's own time.
 const EXEC_MARGIN_MS: u64 = 15_000;
-/// Vercel ends a command so long after its time, if we could not.
+/// Vercel kills a command this long after its time, if we could not.
 const EXEC_NET_MS: u64 = 5_000;
-/// Bytes of a command's answer that are read.
+/// Most bytes of a command's answer that are read.
 const OUTPUT_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// An upload or download.
+/// Bound of an upload or download.
 const TRANSFER_MS_MAX: u64 = 60_000;
-/// Time of a listing.
+/// Timeout of a listing's script.
 const LIST_MS: u64 = 15_000;
-/// What a listing's script ends with where there is no such folder.
+/// Exit status of a listing's script if the folder does not exist.
 const EXIT_NO_FOLDER: i64 = 66;
-/// Tells the files of a folder, not of those below it: size, name and a NUL each.
+/// Lists the files directly in a folder: size, name and a NUL each.
 const LIST_SCRIPT: &str = r#"cd -- "$1" 2>/dev/null || exit 66
 find . -maxdepth 1 ! -type d -printf '%s %f\0' 2>/dev/null"#;
 const SIGKILL: u8 = 9;
-/// Type of a stream of lines of JSON.
+/// Media type of JSON lines.
 const NDJSON: &str = "application/x-ndjson";
 
-/// What was answered of a session, or why it was not.
+/// Result of a call into a session.
 type SessionResult<T> = Result<T, InSandbox<VercelError>>;
 
-/// What a command has come to so far.
+/// State of a command so far.
 #[derive(Default)]
 struct Heard {
     id: Option<String>,
@@ -66,8 +66,8 @@ impl Heard {
 }
 
 impl Vercel {
-    /// Runs a program by its arguments, without a shell. `env` lives only in its processes. Over the timeout it is killed and
-    /// is [`VercelError::CommandTimeout`].
+    /// Runs a program with arguments, without a shell. `env` is set only for its processes. Over the timeout it is
+    /// killed and is [`VercelError::CommandTimeout`].
     ///
     /// # Errors
     /// [`VercelError`].
@@ -110,7 +110,7 @@ impl Vercel {
         }
     }
 
-    /// Ends a command that has run over its time; where this fails Vercel does it.
+    /// Kills a command that has exceeded its time; if this fails, Vercel does it.
     async fn kill(&self, session: &str, command: &str) {
         let segments = ["cmd", command, "kill"];
         let Ok(request) = self.of_session(Method::POST, session, &segments, REQUEST_MS) else {
@@ -139,7 +139,7 @@ impl Vercel {
             .unwrap_or_else(|| VercelError::no_answer(status, instead_of(&answer, "a stream"))))
     }
 
-    /// Writes files; parents are made. Paths are relative to `cwd`.
+    /// Writes files; parent folders are created. Paths are relative to `cwd`.
     ///
     /// # Errors
     /// [`VercelError`].
@@ -164,13 +164,13 @@ impl Vercel {
     /// Reads a file; its path is relative to `cwd`.
     ///
     /// # Errors
-    /// [`VercelError`]; [`VercelError::NotFound`] when there is none.
+    /// [`VercelError`]; [`VercelError::NotFound`] if it does not exist.
     pub async fn get_file(&self, session: &str, cwd: &str, path: &str) -> SessionResult<Vec<u8>> {
         let segments = ["fs", "read"];
         let request = self.of_session(Method::POST, session, &segments, TRANSFER_MS_MAX)?;
         let request = request.json(&json!({ "path": path, "cwd": cwd }));
         let answer = self.api.send(request).await?;
-        // A page of something in between is no file.
+        // A page from something in between is no file.
         if answer.media_type() == "application/octet-stream" {
             return Ok(answer.body);
         }
@@ -178,10 +178,10 @@ impl Vercel {
         Err(VercelError::no_answer(answer.status, instead).into())
     }
 
-    /// The files of a folder, not of those below it, with their bytes. There is no call for it, so a script looks.
+    /// The files directly in a folder, with their sizes in bytes. The API has no call for it, so a script lists them.
     ///
     /// # Errors
-    /// [`VercelError`]; [`VercelError::NotFound`] when there is no such folder.
+    /// [`VercelError`]; [`VercelError::NotFound`] if the folder does not exist.
     pub async fn list_files(
         &self,
         session: &str,

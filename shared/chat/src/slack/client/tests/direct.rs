@@ -23,7 +23,7 @@ async fn post(slack: &super::Slack, turn: &str, kind: PostKind, post: &Post) -> 
 async fn direct_post_is_found_in_history() {
     let fake = Fake::start().await;
     let whole = chunk("the answer");
-    // Streams need a message to stand under.
+    // Streams need a message above them.
     let slack = fake.client().streaming(true);
     let first = post(&slack, OF_MESSAGE, PostKind::Chunk(0), &whole).await;
     assert_eq!(first.channel, "D1");
@@ -52,11 +52,11 @@ async fn direct_channel_falls_back_to_person() {
     let posted = post(&unknowing, "sweep-1", PostKind::Notice, &notice).await;
     assert_eq!(fake.sent("chat.postMessage")[0]["channel"], "U1");
     assert_eq!(posted.channel, "D1");
-    // Slack has named it: from now on it is known.
+    // Slack has named the channel: from now on it is known.
     post(&unknowing, "sweep-2", PostKind::Notice, &notice).await;
     assert_eq!(fake.sent("chat.postMessage")[1]["channel"], "D1");
 
-    // Another process knows it from the record, and so finds what stands.
+    // Another process knows it from the record, and so finds existing posts.
     let mut session = Session::new(thread(), 1_000);
     session.turn = Some(serde_json::from_value(json!({
         "id": OF_MESSAGE, "by": {"id": "U1", "name": "a"}, "prompt": {"text": "x", "by": {"id": "U1", "name": "a"}},

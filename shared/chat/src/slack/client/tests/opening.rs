@@ -1,4 +1,4 @@
-//! The message that a task from a terminal hangs on: posted once, found by its name, and marked as what it is.
+//! The message that starts the thread of a task from a terminal: posted once, found by its key, and marked as such.
 
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::base::person::{Membership, Person};

@@ -25,7 +25,7 @@ async fn only_final_status_is_repeated() {
         slack.show_status(&thread(), &TURN.into(), status).await;
     }
     assert_eq!(said(&fake), ["processing", "suspended", "processing", "active"]);
-    // Another process may have said otherwise meanwhile: this one believes nothing of an end.
+    // Another process may have set something else meanwhile: for an end, this one does not rely on its memory.
     slack.show_status(&thread(), &TURN.into(), Status::Active).await;
     assert_eq!(said(&fake).len(), 5);
 }

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Chat, Fake, chunk, key, send, thread};
 use crate::slack::Slack;
 
-/// A Slack in whose thread the person's message stands, as `conversations.replies` gives it.
+/// A Slack whose thread contains the person's message, as `conversations.replies` returns it.
 async fn asked() -> Fake {
     let fake = Fake::start().await;
     let message = json!({ "ts": "1790000000.000100", "user": "U1", "team": "T1", "text": "hello" });
@@ -24,7 +24,7 @@ async fn answer(slack: &Slack, text: &str) -> Result<PostRef, Failure> {
     send(slack, &kind, None, &chunk(text)).await
 }
 
-/// The messages of the bot in the thread, by name.
+/// The bot's messages in the thread, by key.
 fn shown(fake: &Fake) -> Vec<Value> {
     let script = fake.script.lock().unwrap();
     let ours = script.messages.iter().filter(|one| one["user"] == "UBOT");
@@ -53,7 +53,7 @@ async fn streamed_answer_is_complete_and_keyed() {
         (&ended["ts"], &ended["metadata"]["event_payload"]["op_id"]),
         (&json!(at.id), &json!(key(&PostKind::Chunk(0))))
     );
-    // What got lost where pieces meet is mended by the last edit.
+    // The last edit restores what was lost between pieces.
     assert_eq!(fake.sent("chat.update")[0]["blocks"][0]["text"], text);
     assert_eq!(shown(&fake), [key(&PostKind::Chunk(0))]);
     assert!(fake.sent("chat.postMessage").is_empty());
@@ -114,7 +114,7 @@ async fn early_ended_stream_is_completed() {
 #[tokio::test]
 async fn crashed_stream_is_completed_by_successor() {
     let fake = asked().await;
-    // The stream began although the answer says otherwise, and the process ended there.
+    // The stream started although the answer says otherwise, and the process ended there.
     fake.will_answer(
         "chat.startStream",
         200,

@@ -1,4 +1,4 @@
-//! Cards where a workspace does not take the newer blocks.
+//! Cards in a workspace that does not take the newer blocks.
 
 use bobbin_core::base::ids::{PostKind, ThreadKey};
 use bobbin_core::records::card::{Card, CardState, CardStep, Post, StepState};
