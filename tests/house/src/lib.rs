@@ -1,13 +1,15 @@
-//! Rules over `cargo metadata`: licences, sources, and dependencies that nobody uses.
+//! Rules of the house: over `cargo metadata` (licences, sources, unused dependencies) and over the text of the workspace.
 
 mod licence;
 mod metadata;
 mod sources;
+mod tidy;
 
 use std::path::Path;
 
 pub use licence::is_allowed;
 pub use metadata::{Dependency, Metadata, Package};
+pub use tidy::untidy;
 
 /// What is wrong with the dependencies, a line each.
 #[must_use]
