@@ -1,5 +1,5 @@
-//! `agent run`: an agent on this machine, in this terminal, without any chat: by a `bobbin-agentd` of one's own, or one that
-//! is there.
+//! `agent run`: runs an agent on this machine, in this terminal, without a chat. It starts a `bobbin-agentd` or uses a
+//! running one.
 
 mod asks;
 mod shown;
@@ -19,9 +19,9 @@ use tokio::time::Instant;
 use crate::output::{CommandError, Status};
 use shown::Shown;
 
-/// The id of the one turn of a run.
+/// Turn id; a run has one turn.
 const TURN: &str = "run";
-/// A turn that is stopped and has not ended by then is left.
+/// How long to wait for a cancelled turn to end.
 const STOP_MS_MAX: u64 = 4_000;
 
 /// Agents on this machine.
@@ -60,12 +60,11 @@ fn told(error: ClientError) -> CommandError {
 /// Runs a command.
 ///
 /// # Errors
-/// What to do next.
+/// The daemon cannot be reached, or the agent does not start; with advice.
 pub async fn run(command: &Command) -> Result<Status, CommandError> {
     let Command::Run(run) = command;
     let directory = std::env::current_dir()
         .map_err(|error| format!("The present directory cannot be used: {error}"))?;
-    // Whose name nobody can guess, and which goes with this run.
     let state = tempfile::Builder::new()
         .prefix("bobbin-agent-")
         .tempdir()
@@ -99,7 +98,7 @@ async fn follow(
 ) -> Result<Status, CommandError> {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let id = format!("terminal-{}-{}", std::process::id(), now.as_millis());
-    // One for all: what comes between two waits is not missed.
+    // One stream for the whole run, so that no interrupt between two waits is missed.
     let mut interrupts = signal(SignalKind::interrupt())
         .map_err(|error| format!("Ctrl-C cannot be heard: {error}"))?;
     tell!("Starting {}. Ctrl-C stops it.", session.agent);
@@ -138,7 +137,7 @@ async fn follow(
                 tell!("\nStopping. Ctrl-C once more leaves at once.");
                 let within = Duration::from_millis(STOP_MS_MAX);
                 stops_by = Some(Instant::now() + within);
-                // One that does not answer in time is left by the bound above.
+                // The timeout above bounds a daemon that does not answer.
                 let cancelled = tokio::time::timeout(within, daemon.client().cancel(&id, TURN));
                 cancelled.await.unwrap_or(Ok(())).map_err(told)?;
                 watch.looks = true;
@@ -151,7 +150,7 @@ async fn follow(
     }
 }
 
-/// Starts the agent, gives it the task, and begins to follow it.
+/// Starts the agent, sends the task, and subscribes to the events.
 async fn begin(
     client: &AgentClient,
     id: &str,
@@ -173,17 +172,17 @@ struct Watch<'a> {
     daemon: &'a Auto,
     id: &'a str,
     stream: EventStream,
-    /// The last event that was shown.
+    /// Sequence number of the last event shown.
     last: u64,
-    /// How the turn stands is to be looked at.
+    /// Poll the turn's status next.
     looks: bool,
-    /// The end was among the events.
+    /// The turn's end was among the events.
     has_ended: bool,
     shown: Shown,
 }
 
 impl Watch<'_> {
-    /// One event, or a look at how the turn stands. It can be given up at any wait, and begun again.
+    /// Handles one event or one status poll. Cancel-safe at every await.
     async fn step(&mut self) -> Result<Option<Status>, CommandError> {
         let client = self.daemon.client();
         if !self.looks {
@@ -192,7 +191,7 @@ impl Watch<'_> {
                     self.last = event.id;
                     self.shown.event(&event);
                     self.has_ended |= matches!(event.data, UniversalEventData::TurnEnded { .. });
-                    // Words, which are most of what comes, neither ask anything nor end the turn.
+                    // Message text, most of the stream, neither asks nor ends the turn.
                     let is_word = matches!(event.data, UniversalEventData::Message { .. });
                     self.looks = self.has_ended || !is_word;
                 }
@@ -214,7 +213,7 @@ impl Watch<'_> {
     }
 }
 
-/// Puts an ask to the person; where nobody sits at the terminal, it is turned down.
+/// Puts an ask to the person; without a terminal it is declined.
 async fn answer(
     daemon: &Auto,
     session: &str,
@@ -235,7 +234,7 @@ async fn answer(
         },
     };
     match done {
-        // It was settled meanwhile.
+        // The ask was settled in the meantime.
         Err(error) if error.status() == Some(404) => Ok(()),
         done => done.map_err(told),
     }

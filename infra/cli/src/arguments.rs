@@ -1,4 +1,4 @@
-//! The command line: what stands around the commands of set-up and of operation.
+//! The top-level command line, around the set-up and operation commands.
 
 use std::ffi::OsString;
 
@@ -71,7 +71,7 @@ pub enum Shell {
     Fish,
 }
 
-/// The command line as clap knows it, with help that lists the commands by what they are for.
+/// The clap command, with help grouped by purpose.
 #[must_use]
 pub fn command() -> clap::Command {
     let without_stack = |command: clap::Command| command.args(unused_options());
@@ -86,7 +86,7 @@ pub fn command() -> clap::Command {
     ))
 }
 
-/// The options of every command that mean nothing to those that need no stack, whose help leaves them out.
+/// Global options that mean nothing to commands without a stack; hidden from their help.
 fn unused_options() -> Vec<clap::Arg> {
     let all = Arguments::command();
     let global = all.get_arguments().filter(|one| one.is_global_set());
@@ -105,13 +105,13 @@ fn listed<C: Subcommand>() -> String {
 /// Reads a command line.
 ///
 /// # Errors
-/// What is wrong with it, as clap tells it.
+/// clap's error.
 pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap::Error> {
     let mut command = command();
     let matches = command.try_get_matches_from_mut(line)?;
     let arguments =
         Arguments::from_arg_matches(&matches).map_err(|error| error.format(&mut command))?;
-    // What the environment says of another stack yields to --laptop; what is typed contradicts it.
+    // --laptop overrides a stack from the environment; a typed --stack conflicts with it.
     let typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     for (id, option) in [("stack", "--stack"), ("aws_endpoint", "--aws-endpoint")] {
         if arguments.stack.laptop && typed(id) {
@@ -121,7 +121,7 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap:
     }
     let prints_a_document = match &arguments.command {
         Some(Command::Setup(command)) => command.prints_a_document(),
-        // What is watched has no object either.
+        // Output that is followed live has no JSON object either.
         Some(Command::Own(_)) => true,
         Some(Command::Operate(_)) | None => false,
     };
@@ -143,7 +143,7 @@ mod tests {
         read(line.split_whitespace().map(OsString::from))
     }
 
-    /// The commands of this program that a text quotes: whole lines of code, and code within a line.
+    /// The Bobbin commands that a text quotes, in code blocks and inline code.
     fn quoted(text: &str) -> Vec<String> {
         let mut found = Vec::new();
         let mut block = false;
@@ -161,14 +161,14 @@ mod tests {
         found
     }
 
-    /// As a shell would read it, with something in place of what the reader fills in.
+    /// Splits like a shell, with placeholders filled in.
     fn words(command: &str) -> Vec<OsString> {
         let command = command
             .split_once("-p bobbin-cli -- ")
             .map_or(command, |(_, rest)| rest)
             .trim_start_matches("bobbin ");
         let command = command.split(['#', '|', '<', '>', ')', '"']).next();
-        // What stands in single quotes is one word.
+        // Single quotes keep a word together.
         let mut quoted = false;
         let is_end = |c: char| {
             quoted ^= c == '\'';
@@ -186,7 +186,7 @@ mod tests {
         std::iter::once("bobbin".to_owned()).chain(words).map(OsString::from).collect()
     }
 
-    /// What is at the root, in docs/ and its appendix, and beside the events; and the template with its outputs.
+    /// The documents in the root, in docs/ and its appendix, and in events/; and the template with its outputs.
     fn documents() -> Vec<PathBuf> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
         let docs = ["docs", "docs/appendix"].into_iter().flat_map(|folder| {
@@ -227,7 +227,7 @@ mod tests {
         assert!(unquoted.is_empty(), "nowhere quoted: {unquoted:?}");
     }
 
-    /// The commands that do something, by all their words.
+    /// All leaf commands, by their full names.
     fn leaves(command: &clap::Command, above: &str, found: &mut BTreeSet<String>) {
         for one in command.get_subcommands().filter(|one| one.get_name() != "help") {
             let name = format!("{above} {}", one.get_name()).trim().to_owned();

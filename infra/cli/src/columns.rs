@@ -1,13 +1,12 @@
-//! Text by the columns that a terminal gives it: what can be shown, how wide that is, and where it is cut.
+//! Text measured in terminal columns: what is printable, how wide it is, where to cut it.
 
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-/// What stands for what was cut off.
+/// Marks a cut.
 pub const CUT: char = '…';
 
-/// The beginning of a text that takes more than so many columns, on one line. What would move the cursor is left out, and
-/// nothing that is seen as one character is cut in half.
+/// Cuts a text to `columns_max` columns on one line. Control characters are removed, and no grapheme is split.
 pub fn cut(text: &str, columns_max: usize) -> String {
     let text = one_line(text);
     if columns(&text) <= columns_max {
@@ -25,7 +24,7 @@ pub fn cut(text: &str, columns_max: usize) -> String {
     kept
 }
 
-/// The two ends of such a text, a third of it from the beginning.
+/// Cuts out the middle; a third of the width is kept for the beginning.
 pub fn cut_middle(text: &str, columns_max: usize) -> String {
     let text = one_line(text);
     let characters = text.chars().count();
@@ -38,18 +37,18 @@ pub fn cut_middle(text: &str, columns_max: usize) -> String {
     head + &CUT.to_string() + &end.collect::<String>()
 }
 
-/// A text on one line.
+/// The text on one line.
 pub fn one_line(text: &str) -> String {
     visible(text).replace(['\n', '\t'], " ")
 }
 
-/// A text without what would move the cursor, change the terminal or turn the direction of what follows.
+/// The text without control characters and direction marks.
 pub fn visible(text: &str) -> String {
     let turns = |c: char| matches!(c, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     text.chars().filter(|c| *c == '\n' || *c == '\t' || !(c.is_control() || turns(*c))).collect()
 }
 
-/// Columns of a terminal that a text takes.
+/// Width of a text in columns.
 pub fn columns(text: &str) -> usize {
     text.width()
 }

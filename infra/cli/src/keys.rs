@@ -1,36 +1,36 @@
-//! The keys: how each is called in the environment, and where a person finds it; the stack's names for them are core's.
+//! The keys: their environment variables and where to find each; their stored names are in core.
 
 use bobbin_core::tenant::keys::Key as Stored;
 
-/// A key that a person brings along, and where they get it.
+/// A key that a person provides.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Key {
-    /// As the stack knows it.
+    /// The stored key.
     pub key: Stored,
-    /// The environment variable it is taken from, such as `DAYTONA_API_KEY`.
+    /// Environment variable, such as `DAYTONA_API_KEY`.
     pub variable: &'static str,
-    /// What people call it, in prompts and reports.
+    /// Display name, for prompts and reports.
     pub title: &'static str,
-    /// Where it is found.
+    /// Where to find it.
     pub found: &'static str,
 }
 
 impl Key {
-    /// Its name in the secret.
+    /// Name in the secret.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         self.key.name()
     }
 
-    /// The stack's output that names the secret which holds it.
+    /// The stack output that names its secret.
     #[must_use]
     pub fn output(&self) -> String {
         format!("{}Arn", self.key.secret())
     }
 }
 
-/// Every key that a person gives, in the order in which they are asked for. The stack's own key is not among them: it
-/// makes that itself.
+/// Every key that a person provides, in the order of the prompts. The stack's own key is not listed; the stack
+/// generates it.
 pub const KEYS: [Key; 9] = [
     Key {
         key: Stored::DiscordBotToken,
@@ -88,13 +88,13 @@ pub const KEYS: [Key; 9] = [
     },
 ];
 
-/// The outputs that name the secrets, each once.
+/// The outputs that name the secrets, without repeats.
 pub const OUTPUTS: [&str; 3] = ["WorkerSecretArn", "IngressSecretArn", "ProviderSecretArn"];
 
-/// A key by its name in the secret or in the environment.
+/// Finds a key by its name in the secret or the environment.
 ///
 /// # Errors
-/// The names that there are.
+/// The known names.
 pub fn named(name: &str) -> Result<&'static Key, String> {
     let known = |key: &&Key| key.name() == name || key.variable == name;
     KEYS.iter().find(known).ok_or_else(|| {

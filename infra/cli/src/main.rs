@@ -1,12 +1,12 @@
-//! `bobbin`: the command line. It sets up everything around a deployed Bobbin, shows what runs in it, and says what is to
-//! become of that. `docs/OPERATE.md` has a section on each command of operation; `docs/PRODUCTION.md` describes those of set-up.
+//! `bobbin`: the command line. It sets up everything around a deployed Bobbin, and shows and operates what runs in it.
+//! `docs/OPERATE.md` has a section on each operation command; `docs/PRODUCTION.md` describes set-up.
 //!
-//! Promised: no credential is ever printed, nor a part of one, but for the laptop stack's own where it is asked for; what
-//! people wrote is shown only where that is asked for; every list and wait is bounded; every step of set-up looks first,
-//! writes only what differs, and can be undone; whatever is to become of a thread is asked for in the thread's own group, as
-//! everybody does. Deliberately absent: the deployment itself (`sam deploy`), and writes of records past the group's head.
+//! Promised: no credential is ever printed, in whole or in part, except the laptop stack's own on request; what people
+//! wrote is shown only on request; every list and wait is bounded; every set-up step checks first, writes only
+//! differences, and can be undone; every change to a thread goes through the thread's own group, like anybody's.
+//! Deliberately absent: the deployment itself (`sam deploy`), and writes to records that bypass the group.
 
-// A reader that has gone is no reason to panic: `output` has the one writer.
+// A closed pipe must not panic: `output` is the only writer.
 #![deny(clippy::print_stdout, clippy::print_stderr)]
 
 #[macro_use]
@@ -47,7 +47,7 @@ async fn main() -> ExitCode {
         }
     };
     let status = done.unwrap_or_else(|error: CommandError| {
-        // Set-up prints its report as JSON, whatever went wrong.
+        // Set-up prints its JSON report itself, even on failure.
         error.tell(false)
     });
     status.into()

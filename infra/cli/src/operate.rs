@@ -1,4 +1,4 @@
-//! What runs in a stack, and what is to become of it: by the table, the queues and the provider.
+//! Operation commands: inspect and change what runs in a stack, through the table, the queues and the provider.
 
 mod act;
 mod arguments;
@@ -29,10 +29,10 @@ use self::stack::Stack;
 use crate::output::{CommandError, Output};
 use crate::target::{StackOptions, Target};
 
-/// Does one.
+/// Runs a command.
 ///
 /// # Errors
-/// What went wrong, or is not there, and what to do next.
+/// What failed or was not found, with advice.
 pub async fn run(
     stack: StackOptions,
     command: &Command,
@@ -41,7 +41,7 @@ pub async fn run(
     if let Command::Sandbox(Sandbox::Host(what)) = command {
         return host::run(what);
     }
-    // No stack is guessed: much of what is done here cannot be undone.
+    // A stack must be named: many of these commands cannot be undone.
     let target = Target::new(stack, None)?;
     let stack = Stack::open(target).await?;
     match command {

@@ -1,5 +1,4 @@
-//! Setting up what is around a deployed stack. `bobbin setup` does every step, numbered and in order; each step is a command
-//! of its own too.
+//! Set-up around a deployed stack. `bobbin setup` does every step in order; each step is a command of its own too.
 
 mod account;
 mod all;
@@ -20,7 +19,7 @@ use self::report::Report;
 use crate::output::{CommandError, Status};
 use crate::target::{StackOptions, Target};
 
-/// The stack of `samconfig.toml`'s default environment: what is set up where no other one is named.
+/// Stack of `samconfig.toml`'s default environment; used if no other is named.
 const DEFAULT_STACK: &str = "bobbin";
 
 /// The commands of set-up.
@@ -56,7 +55,7 @@ pub enum Command {
 }
 
 impl Command {
-    /// Whether it prints a document of its own, which no JSON object can stand for.
+    /// Whether it prints a document of its own, which has no JSON object.
     #[must_use]
     pub fn prints_a_document(&self) -> bool {
         match self {
@@ -67,10 +66,10 @@ impl Command {
     }
 }
 
-/// Does one.
+/// Runs a command.
 ///
 /// # Errors
-/// What went wrong and what to do about it.
+/// What failed; with advice.
 pub async fn run(
     stack: StackOptions,
     command: &Command,
@@ -79,9 +78,9 @@ pub async fn run(
     let target = Target::new(stack, Some(DEFAULT_STACK))?;
     let mut report = Report::default().kept_for_json(json);
     let done = step(&target, &mut report, command, json).await;
-    // What was told before it went wrong is told all the same.
+    // On failure the report so far is still printed.
     if let Some(told) = report.json() {
-        // Whoever reads has gone: that is no failure of the command.
+        // A closed pipe is not an error.
         let _ = crate::output::print(&format!("{told:#}"));
     }
     done?;

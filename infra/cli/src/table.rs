@@ -1,33 +1,32 @@
-//! Tables for people: aligned by the columns that a terminal gives each character, and on a terminal no wider than it.
+//! Tables for people: aligned by terminal columns, and no wider than the terminal.
 
 pub use crate::columns::CUT;
 use crate::columns::{columns, cut, cut_middle, one_line};
 use crate::terminal::Tone;
 
 const GAP: &str = "  ";
-/// No column is cut to fewer columns of the terminal.
+/// Least width of a column.
 const COLUMN_MIN: usize = 8;
-/// How the keys of threads and sandboxes begin.
+/// Prefixes of thread and sandbox keys.
 const KEYS: [&str; 3] = ["discord:", "slack:", "sandbox:"];
 
 /// How a table is shown.
 #[derive(Debug, Clone, Copy)]
 pub struct Style {
-    /// Columns that a line may have.
+    /// Most columns per line.
     pub width: usize,
-    /// Heads and states are coloured.
+    /// Colour heads and states.
     pub colours: bool,
 }
 
 impl Style {
-    /// That of standard output.
+    /// The style for standard output.
     pub fn of_output() -> Self {
         Self { width: crate::terminal::width(), colours: crate::terminal::colours() }
     }
 }
 
-/// A table with its heads, and the rows below them. Where it is too wide, the widest columns are cut. Words that say how
-/// something stands are coloured by what they say.
+/// Formats a table. If it is too wide, the widest columns are cut. State words are coloured by their meaning.
 pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], style: Style) -> String {
     let mut widths = heads.map(columns);
     for row in rows {
@@ -55,7 +54,7 @@ pub fn table<const N: usize>(heads: [&str; N], rows: &[[String; N]], style: Styl
     lines.join("\n")
 }
 
-/// What a cell says by its first word, where that is the word for how something stands.
+/// Tone of a cell whose first word is a state.
 fn tone(cell: &str) -> Option<Tone> {
     match cell.split(' ').next().unwrap_or_default() {
         "active" | "live" | "running" | "started" | "sent" => Some(Tone::Good),
@@ -74,7 +73,7 @@ fn line<const N: usize>(
     let mut line = String::new();
     let mut gap = 0;
     for (cell, width) in cells.iter().zip(widths) {
-        // Keys of one server begin alike, and differ at their end.
+        // Keys of one tenant share a beginning and differ at the end.
         let is_key = KEYS.iter().any(|begin| cell.starts_with(begin));
         let cell = if is_key { cut_middle(cell, *width) } else { cut(cell, *width) };
         if !cell.is_empty() {
@@ -149,7 +148,7 @@ BY        WORDS               AGE
 田中さん  修正する 👩‍💻 テスト  1 s
 Anna      e\u{301}tat                22 min"
         );
-        // One column less than the programmer takes: they go as a whole.
+        // One column short for the wide emoji: it goes as a whole.
         assert_eq!(cut("修正する 👩‍💻 テスト", 11), "修正する …");
         assert_eq!(cut("修正する 👩‍💻 テスト", 12), "修正する 👩‍💻…");
         assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");

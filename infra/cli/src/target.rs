@@ -1,4 +1,4 @@
-//! What a command works on: the stack, looked for when it is first needed, the keys, and the addresses of the services.
+//! What a command works on: the stack (found on first use), the keys, and the service addresses.
 
 use std::path::PathBuf;
 
@@ -53,10 +53,9 @@ pub struct StackOptions {
     pub openrouter_api: Option<String>,
 }
 
-/// What the laptop stack is called where none runs to say it.
+/// Display name of the laptop stack if none runs.
 const LAPTOP: &str = "local";
 
-/// A key that was found.
 #[derive(Debug, Clone)]
 pub struct Found {
     pub value: Secret,
@@ -64,16 +63,16 @@ pub struct Found {
     pub source: &'static str,
 }
 
-/// Which stack is meant.
+/// Which stack.
 #[derive(Debug, Clone)]
 enum Which {
-    /// The one that runs beside this, with its state folder where that is not the checkout's.
+    /// The laptop stack, with its state folder if that is not the checkout's.
     Laptop(Option<PathBuf>),
-    /// A deployed one, by its name.
+    /// A deployed stack, by name.
     Deployed(String),
 }
 
-/// What a command works on.
+/// The target of a command.
 pub struct Target {
     which: Which,
     options: StackOptions,
@@ -81,7 +80,7 @@ pub struct Target {
     stored: OnceCell<Result<Vec<(&'static Key, Secret)>, String>>,
 }
 
-/// A key of the environment; nothing if it is not set or blank.
+/// A key from the environment; `None` if unset or blank.
 #[must_use]
 pub fn of_environment(key: &Key) -> Option<Secret> {
     let value = std::env::var(key.variable).ok()?;
@@ -90,10 +89,10 @@ pub fn of_environment(key: &Key) -> Option<Secret> {
 }
 
 impl Target {
-    /// Nothing is looked for yet. `default` is the stack's name where none is given.
+    /// Does no look-up yet. `default` is the stack's name if none is given.
     ///
     /// # Errors
-    /// That no stack is named, and how that is done.
+    /// No stack is named; with advice.
     pub fn new(options: StackOptions, default: Option<&str>) -> Result<Self, String> {
         let name = options.stack.as_deref().or(default);
         let which = match (options.laptop, name) {
@@ -110,7 +109,7 @@ impl Target {
         Self { which, options, stack: OnceCell::new(), stored: OnceCell::new() }
     }
 
-    /// The same target, with everything to be looked for anew.
+    /// The same target without cached results.
     #[must_use]
     pub fn afresh(&self) -> Self {
         Self::of(self.which.clone(), self.options.clone())
@@ -119,7 +118,7 @@ impl Target {
     /// The stack.
     ///
     /// # Errors
-    /// Why it is not found, and what to do.
+    /// It is not found; with advice.
     pub async fn stack(&self) -> Result<&Deployed, String> {
         let find = || async {
             match &self.which {
@@ -133,10 +132,10 @@ impl Target {
         found.as_ref().map_err(Clone::clone)
     }
 
-    /// The laptop stack, if it is the one that is meant.
+    /// The laptop stack, if it is the target.
     ///
     /// # Errors
-    /// That it does not run, and how to start it.
+    /// It does not run; with advice.
     pub fn laptop(&self) -> Result<Option<Laptop>, String> {
         match &self.which {
             Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref()).map(Some),
@@ -144,7 +143,7 @@ impl Target {
         }
     }
 
-    /// The address that stands for AWS's own, where one does.
+    /// The AWS endpoint override, if there is one.
     ///
     /// # Errors
     /// As [`Target::laptop`].
@@ -155,7 +154,7 @@ impl Target {
         })
     }
 
-    /// How the stack is named on a command line of this program.
+    /// How to name the stack on a command line of this program.
     #[must_use]
     pub fn said(&self) -> String {
         match &self.which {
@@ -165,7 +164,7 @@ impl Target {
         }
     }
 
-    /// The stack's name, whether it is there or not.
+    /// The stack's name, whether it exists or not.
     #[must_use]
     pub fn stack_name(&self) -> String {
         match &self.which {
@@ -175,10 +174,10 @@ impl Target {
         }
     }
 
-    /// The keys that the stack holds.
+    /// The keys in the stack's secrets.
     ///
     /// # Errors
-    /// Why they cannot be read, and what to do.
+    /// They cannot be read; with advice.
     pub async fn stored(&self) -> Result<&[(&'static Key, Secret)], String> {
         let read = || async {
             let stack = self.stack().await?;
@@ -194,7 +193,7 @@ impl Target {
         stored.as_deref().map_err(Clone::clone)
     }
 
-    /// A key of the environment, or else of the stack, if there is one.
+    /// A key from the environment, else from the stack.
     pub async fn key(&self, name: &str) -> Option<Found> {
         let key = keys::named(name).ok()?;
         if let Some(value) = of_environment(key) {
@@ -206,10 +205,10 @@ impl Target {
         Some(Found { value: value.clone(), source: "the stack" })
     }
 
-    /// A key without which nothing can be done.
+    /// A required key.
     ///
     /// # Errors
-    /// That it is not set, and where it is found.
+    /// It is not set; with where to find it.
     pub async fn needed(&self, name: &str) -> Result<Found, String> {
         let key = keys::named(name)?;
         if let Some(found) = self.key(name).await {
@@ -225,22 +224,22 @@ impl Target {
         ))
     }
 
-    /// A parameter of the stack, if it has been looked for and found.
+    /// A parameter of the stack, if the stack has been found.
     #[must_use]
     pub fn parameter(&self, name: &str) -> Option<&str> {
         let stack = self.stack.get()?.as_ref().ok()?;
         stack.parameter(name).filter(|value| !value.is_empty())
     }
 
-    /// What the stack overrides, if it has been looked for and found; otherwise the defaults.
+    /// The stack's overrides, if it has been found; otherwise the defaults.
     ///
     /// # Errors
-    /// What of it this version does not know.
+    /// An override is unknown to this version.
     pub fn read_overrides(&self) -> Result<Overrides, String> {
         Overrides::parse(self.parameter("Overrides").unwrap_or_default())
     }
 
-    /// What the stack overrides; the defaults where that cannot be read, which its functions say at their start.
+    /// The stack's overrides; the defaults if they cannot be read, which the functions report at their start.
     #[must_use]
     pub fn overrides(&self) -> Overrides {
         self.read_overrides().unwrap_or_default()
@@ -254,7 +253,7 @@ impl Target {
         base.trim_end_matches('/').to_owned()
     }
 
-    /// Whose the bot token is.
+    /// The application of the bot token.
     ///
     /// # Errors
     /// [`DiscordError`].
@@ -264,10 +263,10 @@ impl Target {
         application(http, &base, token.expose()).await
     }
 
-    /// A client of Discord for an application.
+    /// A Discord client for an application.
     ///
     /// # Errors
-    /// Why the address cannot be used.
+    /// The address is unusable.
     pub fn discord(&self, application: &str, token: &Secret) -> Result<Discord, String> {
         let base = self.discord_api();
         let http = Http::new(&base, Hosts::Named(Vec::new()))
@@ -275,20 +274,20 @@ impl Target {
         Ok(Discord::new(http, &base, application, token.expose()))
     }
 
-    /// A client of Slack.
+    /// A Slack client.
     ///
     /// # Errors
-    /// Why the address cannot be used.
+    /// The address is unusable.
     pub fn slack(&self, token: &Secret) -> Result<Slack, String> {
         let given = self.options.slack_api.clone();
         let base = given.unwrap_or_else(|| self.overrides().chats.slack_api);
         Slack::new(&base, token.expose()).map_err(|e| format!("--slack-api: {e}"))
     }
 
-    /// A client of Daytona.
+    /// A Daytona client.
     ///
     /// # Errors
-    /// Why the address cannot be used, and whose it is.
+    /// The address is unusable; names its source.
     pub fn daytona(&self, key: &Secret) -> Result<Daytona, String> {
         Daytona::new(&self.daytona_api(), key.expose()).map_err(|e| self.no_daytona(&e))
     }
@@ -300,7 +299,7 @@ impl Target {
         given.unwrap_or_else(|| self.overrides().providers.daytona_api)
     }
 
-    /// Says that Daytona's address cannot be used, and whose it is.
+    /// The error for an unusable Daytona address; names its source.
     fn no_daytona(&self, error: &HttpError) -> String {
         match &self.options.daytona_api {
             Some(_) => format!("--daytona-api: {error}"),

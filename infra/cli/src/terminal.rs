@@ -1,4 +1,4 @@
-//! What a terminal is given and a file or a pipe is not: its width, colours, and a line that is drawn again.
+//! Terminal output, as opposed to a file or a pipe: width, colours, and a progress line.
 
 use std::io::{BufRead as _, IsTerminal as _, Read as _, Write as _};
 use std::time::{Duration, Instant};
@@ -6,16 +6,16 @@ use std::time::{Duration, Instant};
 use crate::columns::{cut, visible};
 use crate::time::clock;
 
-/// Columns of a terminal that does not say how many it has.
+/// Width of a terminal that reports none.
 const COLUMNS: usize = 80;
-/// Words that stop in the middle of a line are broken off after this time, so that the progress is seen again.
+/// After this pause in the text the line is broken, so that the progress line shows again.
 const PAUSE: Duration = Duration::from_secs(2);
-/// Bytes of an answer.
+/// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 4_096;
-/// Goes to the beginning of the line and empties it.
+/// Moves to the start of the line and clears it.
 const EMPTY_LINE: &str = "\r\u{1b}[2K";
 
-/// Columns that a line may have: the terminal's; where the output goes elsewhere, any number.
+/// Most columns per line: the terminal's, or unlimited for other outputs.
 pub fn width() -> usize {
     let out = std::io::stdout();
     if out.is_terminal() { columns_of(&out) } else { usize::MAX }
@@ -28,13 +28,13 @@ fn columns_of(out: impl std::os::fd::AsFd) -> usize {
     }
 }
 
-/// What a colour says; it never says anything alone.
+/// Meaning of a colour; text never relies on it alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tone {
-    /// A head, or a name.
+    /// A head or a name.
     Strong,
     Good,
-    /// Somebody should look at it, though nothing is wrong.
+    /// Worth attention, though nothing is wrong.
     Notice,
     Bad,
     /// Less important than the rest.
@@ -52,7 +52,7 @@ impl Tone {
         }
     }
 
-    /// The text in this tone, where there are colours.
+    /// The text in this tone, if colours are on.
     pub fn paint(self, text: &str, colours: bool) -> String {
         if colours && !text.is_empty() {
             format!("\u{1b}[{}m{text}\u{1b}[0m", self.code())
@@ -62,8 +62,8 @@ impl Tone {
     }
 }
 
-/// Whether standard output takes colours: a terminal that is not dumb, unless `NO_COLOR` says otherwise (no-color.org: it
-/// is set, to anything but nothing).
+/// Whether standard output takes colours: a terminal that is not dumb, unless `NO_COLOR` is set and not empty
+/// (no-color.org).
 pub fn colours() -> bool {
     std::io::stdout().is_terminal() && wanted()
 }
@@ -73,15 +73,15 @@ fn wanted() -> bool {
     set("NO_COLOR").is_none() && set("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Whether somebody can be asked: they read what is said beside the output, and type.
+/// Whether prompts are possible: standard input and standard error are terminals.
 pub fn can_ask() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks, and reads one line; nothing for Enter alone.
+/// Prompts and reads one line; `None` for an empty one.
 ///
 /// # Errors
-/// That the terminal cannot be read.
+/// The terminal cannot be read.
 pub fn answer(question: &str) -> Result<Option<String>, String> {
     tell_part!("{question}: ");
     let mut line = String::new();
@@ -92,20 +92,19 @@ pub fn answer(question: &str) -> Result<Option<String>, String> {
     Ok((!line.is_empty()).then(|| line.to_owned()))
 }
 
-/// Words on standard output, and how far something is on standard error; where both are the same terminal, neither is
-/// written into the other.
+/// Text on standard output and progress on standard error; on a shared terminal they are kept apart.
 pub struct Screen {
-    /// Standard error is a terminal, which takes a line that is drawn again.
+    /// Standard error is a terminal and can redraw a line.
     draws: bool,
-    /// Standard output is a terminal too: what is written to one of them is seen beside the other.
+    /// Standard output is a terminal too, so both share the screen.
     is_shared: bool,
     colours: bool,
     columns: usize,
-    /// The progress line stands there.
+    /// The progress line is on the screen.
     drawn: bool,
-    /// The progress that was told last.
+    /// The last progress that was printed.
     told: String,
-    /// The words end in the middle of a line, since then.
+    /// The text stopped in the middle of a line, since this time.
     open: Option<Instant>,
     said: bool,
 }
@@ -126,7 +125,7 @@ impl Screen {
         }
     }
 
-    /// How far it is: drawn again in a terminal; elsewhere a line when `step`, which holds less, has changed.
+    /// Shows progress: redrawn in a terminal; elsewhere a new line when the shorter `step` changes.
     pub fn progress(&mut self, line: &str, step: &str, elapsed: Duration) {
         let elapsed = clock(elapsed);
         if !self.draws {
@@ -151,7 +150,7 @@ impl Screen {
         self.drawn = true;
     }
 
-    /// Words as they come. Whoever reads them may have gone: that ends nothing.
+    /// Prints text as it arrives. A closed pipe is ignored.
     pub fn words(&mut self, words: &str) {
         let words = visible(words);
         if words.is_empty() {
@@ -164,7 +163,7 @@ impl Screen {
         self.said = true;
     }
 
-    /// A sentence beside the words.
+    /// Prints a sentence beside the text.
     pub fn note(&mut self, words: &str) {
         self.clear();
         if self.is_shared && self.open.is_some() {
@@ -173,14 +172,14 @@ impl Screen {
         tell!("{}", visible(words));
     }
 
-    /// Takes the progress line away.
+    /// Removes the progress line.
     pub fn clear(&mut self) {
         if std::mem::take(&mut self.drawn) {
             tell_part!("{EMPTY_LINE}");
         }
     }
 
-    /// Nothing comes any more: the words end in a line break.
+    /// Ends the text with a line break.
     pub fn finish(&mut self) {
         self.clear();
         if self.said && self.open.is_some() {

@@ -1,4 +1,4 @@
-//! Times as people say them.
+//! Times for people.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ pub fn span(ms: u64) -> String {
     }
 }
 
-/// How long something has lasted, for a line that is drawn again: `1:07`, `1:02:07`.
+/// Elapsed time for a progress line: `1:07`, `1:02:07`.
 pub fn clock(elapsed: Duration) -> String {
     let seconds = elapsed.as_secs();
     let (hours, minutes, seconds) = (seconds / 3_600, seconds / 60 % 60, seconds % 60);
@@ -29,7 +29,7 @@ pub fn clock(elapsed: Duration) -> String {
     }
 }
 
-/// When something was, or will be: `3 min ago`, `in 3 min`, `now`.
+/// A time relative to now: `3 min ago`, `in 3 min`, `now`.
 pub fn when(at_ms: Ms, now_ms: Ms) -> String {
     match (now_ms.saturating_sub(at_ms), at_ms.saturating_sub(now_ms)) {
         (0..SECOND_MS, 0..SECOND_MS) => "now".to_owned(),

@@ -1,9 +1,9 @@
-//! For functions in containers of `sam local invoke`: what they need of this stack listens on an address that containers
-//! reach, on the same ports as on loopback. Off unless it is asked for.
+//! For functions in containers of `sam local invoke`: the services that they need also listen on an address that
+//! containers reach, on the same ports as on loopback. Off by default.
 //!
-//! Bytes are passed on as they come, so a request still names the loopback address that it means, and what checks that
-//! (the chat page does) is none the wiser. The sandbox provider listens there by itself, because a port of a sandbox gets
-//! its listener when somebody asks for it.
+//! Bytes are passed on unchanged, so a request still names a loopback address, and host checks (such as the chat
+//! page's) see no difference. The sandbox provider listens there itself, because a sandbox port gets its listener on
+//! demand.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -11,22 +11,22 @@ use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// Docker's own bridge, unless its configuration says otherwise (Docker's documentation, "Bridge network driver").
+/// Docker's default bridge address (Docker's documentation, "Bridge network driver").
 const BRIDGE: &str = "172.17.0.1";
-/// How Docker Desktop calls the machine that it runs on; it reaches that one's loopback by itself.
+/// Docker Desktop's name for the host; it reaches the host's loopback by itself.
 const DOCKER_DESKTOP: &str = "host.docker.internal";
 
 /// How containers reach this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Containers {
-    /// The address or name by which they do.
+    /// Address or name for containers.
     pub host: String,
-    /// The address to listen on; none where the name leads to loopback.
+    /// Address to listen on; `None` if the name leads to loopback.
     pub address: Option<IpAddr>,
 }
 
 impl Containers {
-    /// What `--containers` means without a value.
+    /// The default of `--containers` without a value.
     #[must_use]
     pub fn usual() -> Self {
         if cfg!(target_os = "macos") {
@@ -36,7 +36,7 @@ impl Containers {
         }
     }
 
-    /// An address of this machine, or a name that containers have for its loopback.
+    /// Parses an address of this machine, or the containers' name for its loopback.
     ///
     /// # Errors
     /// A sentence, if it is neither.
@@ -65,10 +65,10 @@ impl Containers {
         })
     }
 
-    /// Whether the address can be listened on, before anything else is begun.
+    /// Checks that the address can be bound, before anything else is started.
     ///
     /// # Errors
-    /// What to do.
+    /// Advice.
     pub async fn check(&self) -> Result<(), String> {
         let Some(address) = self.address else {
             return Ok(());
@@ -81,7 +81,7 @@ impl Containers {
         }
     }
 
-    /// What follows from it, for people.
+    /// The consequence, for people.
     #[must_use]
     pub fn exposed(&self) -> String {
         match self.address {
@@ -96,14 +96,14 @@ impl Containers {
     }
 }
 
-/// Passes connections on to the same port of loopback, until it is dropped.
+/// Relays connections to the same loopback port, until dropped.
 pub struct Relay(JoinHandle<()>);
 
 impl Relay {
     /// Listens at `address`.
     ///
     /// # Errors
-    /// What the system says, and what to do.
+    /// The system's error, with advice.
     pub async fn start(address: IpAddr, port: u16) -> Result<Self, String> {
         let listener = TcpListener::bind((address, port)).await.map_err(|e| {
             format!("Port {port} of {address} cannot be listened on ({e}): start again, for another port.")
@@ -137,13 +137,13 @@ async fn one(mut outer: TcpStream, port: u16) {
     let Ok(mut inner) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await else {
         return;
     };
-    // Small events must not wait for more.
+    // Small events must not be delayed.
     let _ = (outer.set_nodelay(true), inner.set_nodelay(true));
     // Either side may hang up.
     let _ = copy_bidirectional(&mut outer, &mut inner).await;
 }
 
-/// The port of an address such as `http://127.0.0.1:8080/api`.
+/// Port of an address such as `http://127.0.0.1:8080/api`.
 #[must_use]
 pub fn port(address: &str) -> Option<u16> {
     let rest = address.split("://").nth(1)?;
@@ -180,7 +180,7 @@ mod tests {
 
     #[tokio::test]
     async fn foreign_address_refusal_names_option() {
-        // TEST-NET-3 belongs to nobody.
+        // TEST-NET-3 is assigned to nobody.
         let containers = Containers::named("203.0.113.77").expect("an address");
         let told = containers.check().await.expect_err("not of this machine");
         assert!(

@@ -1,5 +1,5 @@
-//! What the template is deployed with: parameters, and the values of its secrets. Everything local first, then what the
-//! environment names, then the command line.
+//! Parameters and secret values for the template's deployment: local defaults first, then the environment, then the
+//! command line.
 
 use std::collections::BTreeMap;
 
@@ -11,26 +11,26 @@ use crate::options::Options;
 use crate::ready::Ready;
 use crate::real_services::RealServices;
 
-/// The parameter that holds what hardly anybody changes.
+/// The parameter for rarely changed values.
 const OVERRIDES: &str = "Overrides";
 
-/// A laptop is no new account: room for 60 threads at once.
+/// A laptop is no new account: room for 60 concurrent threads.
 const CONCURRENCY: &str = "200";
 
-/// Parameters of the template, and what is put into its secrets.
+/// Template parameters and secret values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Deployment {
     /// Values of the template's parameters, by name.
     pub parameters: BTreeMap<String, String>,
-    /// JSON objects of keys, by the secrets' logical ids. The stack key is not among them: the template makes it.
+    /// JSON objects of keys, by the secrets' logical ids. The stack key is not included: the template generates it.
     pub secrets: BTreeMap<String, String>,
 }
 
 impl Deployment {
-    /// With the platforms, the provider and the model that run here, except where something else is named.
+    /// Uses the local platforms, provider and model, except where another one is named.
     ///
     /// # Errors
-    /// One line, when the overrides on the command line cannot be used.
+    /// The overrides on the command line are invalid; one line.
     pub fn new(
         ready: &Ready,
         options: &Options,
@@ -66,7 +66,7 @@ impl Deployment {
             overrides.insert("models".to_owned(), json!([other]));
             overrides.insert("model_base_url".to_owned(), json!(model_api));
         }
-        // A key in the laptop stack's own KMS costs nothing, and the tools start no process before they are called.
+        // A key in the laptop stack's own KMS is free, and the tools start no process before they are called.
         for parameter in ["TenantCredentials", "ServeTools"] {
             parameters.insert(parameter.to_owned(), "yes".to_owned());
         }
@@ -87,7 +87,7 @@ impl Deployment {
             let limits = serde_json::from_str(limits).map_err(|e| e.to_string())?;
             overrides.insert("limits".to_owned(), limits);
         }
-        // A parameter of the command line changes what it names of them and leaves the rest.
+        // A parameter on the command line changes only the overrides that it names.
         if let Some(own) = parameters.get(OVERRIDES) {
             Overrides::parse(own)?;
             let own: Map<String, Value> = serde_json::from_str(own).unwrap_or_default();
@@ -133,7 +133,7 @@ fn secrets(
 mod tests {
     use super::*;
 
-    /// Where the model is, and where daemons call.
+    /// Addresses of the model and of the nudge endpoint.
     const AT: (&str, &str) = ("http://m/v1", "http://127.0.0.1:4/nudge");
 
     fn ready() -> Ready {

@@ -1,19 +1,19 @@
-//! What a person reads when a step of the start has failed: the step, why, and what to do.
+//! Start errors for a person: the step, the reason, and advice.
 
 use bobbin_local_aws::TemplateError;
 
-/// What to do where a port or the state folder is in the way.
+/// Advice for a blocked port or state folder.
 pub const START_AGAIN: &str = "Start again; if it stays, --fresh starts with an empty state folder, --state-dir with another one.";
 
-/// How a function that does not start is looked into.
+/// Advice for a function that does not start.
 pub const SHOW_THE_LOG: &str = "Start again with BOBBIN_LOG=info, which shows what the functions print: the line with start.refused says what is wrong.";
 
-/// A sentence of a step that failed, why, and what to do.
+/// A sentence with the failed step, the reason, and advice.
 pub fn failed(step: &str, why: &impl std::fmt::Display, advice: &str) -> String {
     format!("{step}: {why}.\n{advice}")
 }
 
-/// The same of the embedded AWS, whose errors lead to different advice.
+/// Like `failed`, for the embedded AWS, whose errors need different advice.
 pub fn engine_failed(why: &bobbin_local_aws::Error) -> String {
     let advice = match why {
         bobbin_local_aws::Error::Template(TemplateError::Parameter(..)) => {

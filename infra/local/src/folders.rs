@@ -1,4 +1,4 @@
-//! The checkout, and the state folder, which one stack has at a time.
+//! The checkout, and the state folder, locked for one stack at a time.
 
 use std::fs;
 use std::io;
@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use bobbin_local_aws::{FolderError, FolderLock};
 use bobbin_local_sandbox::disk::private_folder;
 
-/// The checkout: the folder upwards from here that holds the template, else the one that this program was built in.
+/// The checkout: the nearest parent folder with the template, else the one in which this program was built.
 ///
 /// # Errors
-/// There is none, or the current folder cannot be read.
+/// None is found, or the current folder cannot be read.
 pub fn project_root() -> Result<PathBuf, String> {
     let built_in = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let here =
@@ -27,10 +27,10 @@ pub fn project_root() -> Result<PathBuf, String> {
         })
 }
 
-/// Makes the state folder (empty if that is wanted), closes it to others, since it holds every secret, and takes its lock.
+/// Creates the state folder (emptied on request), makes it private, since it holds every secret, and locks it.
 ///
 /// # Errors
-/// Another stack has it, or it cannot be used.
+/// Another stack has it, or it is unusable.
 pub fn lock(state_dir: &Path, fresh: bool) -> Result<FolderLock, String> {
     let shown = state_dir.display();
     private_folder(state_dir)
@@ -47,7 +47,7 @@ pub fn lock(state_dir: &Path, fresh: bool) -> Result<FolderLock, String> {
     Ok(lock)
 }
 
-/// Removes everything but the lock's own file.
+/// Removes everything but the lock file.
 fn empty(state_dir: &Path) -> io::Result<()> {
     for entry in fs::read_dir(state_dir)?.flatten() {
         let path = entry.path();
@@ -77,7 +77,7 @@ mod tests {
         for _ in 0..2 {
             drop(lock(&folder, false).expect("a folder of its own"));
             assert_eq!(mode(), 0o700);
-            // One of an earlier start, or somebody's own.
+            // A folder from an earlier start, or somebody's own.
             fs::set_permissions(&folder, fs::Permissions::from_mode(0o755)).expect("a mode");
         }
         fs::remove_dir_all(&folder).expect("a folder");

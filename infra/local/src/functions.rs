@@ -1,4 +1,4 @@
-//! The functions' binaries, and the daemon's for sandboxes: built beside this program, by `bobbin-launch`.
+//! The binaries of the functions and of the sandbox daemon, built next to this program by `bobbin-launch`.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
@@ -8,13 +8,13 @@ use std::process::Stdio;
 use bobbin_launch::{DAEMON, FUNCTIONS};
 use tokio::process::Command;
 
-/// The folder of the state folder that it is put into.
+/// Its folder in the state folder.
 const TOOLS: &str = "tools";
 
-/// A folder with the built daemon alone, for sandboxes to read: the folder that it is built into holds much more.
+/// A folder with only the built daemon, for sandboxes to read: its build folder contains much more.
 ///
 /// # Errors
-/// A sentence with what to do.
+/// A sentence with advice.
 pub fn daemon(root: &Path, state_dir: &Path) -> Result<PathBuf, String> {
     let program = own_folder(root)?.join(DAEMON);
     if !program.is_file() {
@@ -23,10 +23,10 @@ pub fn daemon(root: &Path, state_dir: &Path) -> Result<PathBuf, String> {
     let place = state_dir.join(TOOLS);
     let unusable = |e: std::io::Error| format!("{} cannot be used: {e}", place.display());
     std::fs::create_dir_all(&place).map_err(unusable)?;
-    // Sandboxes may run as another user. The state folder around it is closed.
+    // Sandboxes may run as another user. The state folder around it is private.
     std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).map_err(unusable)?;
     let own = place.join(DAEMON);
-    // One of an earlier start may be older.
+    // A copy from an earlier start may be older.
     let _ = std::fs::remove_file(&own);
     if std::fs::hard_link(&program, &own).is_err() {
         std::fs::copy(&program, &own).map_err(unusable)?;
@@ -34,10 +34,10 @@ pub fn daemon(root: &Path, state_dir: &Path) -> Result<PathBuf, String> {
     Ok(place)
 }
 
-/// Has the daemon fetch these agents, by the versions and hashes that it knows; the folders that sandboxes find them in.
+/// Makes the daemon fetch these agents at its pinned versions and hashes; returns the folders for sandboxes.
 ///
 /// # Errors
-/// A sentence with what to do.
+/// A sentence with advice.
 pub async fn fetch_agents(
     daemon: &Path,
     agents: &[String],
@@ -56,7 +56,7 @@ pub async fn fetch_agents(
             said.trim()
         ));
     }
-    // The programs are links to what lies beside them.
+    // The programs are links to files beside them.
     Ok(vec![folder.join("bin"), folder.to_owned()])
 }
 
@@ -73,10 +73,10 @@ fn missing(path: &Path, package: &str) -> String {
     )
 }
 
-/// Says where the functions are.
+/// Finds the functions' binaries.
 ///
 /// # Errors
-/// A sentence with what to do.
+/// A sentence with advice.
 pub fn binaries(root: &Path) -> Result<BTreeMap<String, PathBuf>, String> {
     let folder = own_folder(root)?;
     let mut found = BTreeMap::new();

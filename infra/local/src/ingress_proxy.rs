@@ -1,7 +1,7 @@
-//! The address that everybody knows as ingress: passes everything to the function URL, unchanged.
+//! The public ingress address: passes everything to the function URL, unchanged.
 //!
-//! It does one thing more, which the platforms' side does by itself: what somebody signed and sent with the development
-//! keys, past the chat page, becomes known to the local platforms, so that its token or thread works there.
+//! It also does what the platforms do by themselves: requests that were signed with the development keys and bypass the
+//! chat page are registered with the local platforms, so that their token or thread works there.
 
 use std::sync::Arc;
 
@@ -15,12 +15,12 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Largest request that is passed on; the function URL has the same bound.
+/// Largest request passed on; the function URL has the same limit.
 const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
 
-/// A proxy that listens until it is stopped.
+/// A running proxy; listens until it is stopped.
 pub struct IngressProxy {
-    /// Its address, without a slash at the end.
+    /// Its address, without a trailing slash.
     pub address: String,
     server: JoinHandle<()>,
 }
@@ -35,7 +35,7 @@ impl IngressProxy {
     /// Serves on a free loopback port.
     ///
     /// # Errors
-    /// What could not be bound or built.
+    /// The port cannot be bound, or the client cannot be built.
     pub async fn start(function_url: &str, chat: Arc<Chat>) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
@@ -56,7 +56,7 @@ impl IngressProxy {
         Ok(Self { address, server })
     }
 
-    /// Stops listening; what is under way breaks off.
+    /// Stops listening; requests in flight are cut off.
     pub fn stop(self) {
         self.server.abort();
     }

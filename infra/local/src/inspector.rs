@@ -1,4 +1,5 @@
-//! What the page shows beside a thread: the records of threads and sandboxes from the table, sandboxes from the provider.
+//! Data that the page shows beside a thread: the records of threads and sandboxes from the table, and sandboxes from
+//! the provider.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -16,17 +17,17 @@ use serde_json::{Value, json};
 
 use crate::STACK;
 
-/// Items of the table that are read at once, and how many such pages.
+/// Items per read of the table, and the most reads.
 const PAGE_ITEMS: usize = 500;
 const PAGES_MAX: usize = 10;
 
 /// Reads the table and the provider.
 pub struct StackInspector {
-    /// The tables and the name of the stack's own, once they are up.
+    /// The tables and the name of the stack's table, once they are up.
     pub table: Arc<OnceLock<(Tables, String)>>,
-    /// The provider, whose sandboxes are listed.
+    /// The provider whose sandboxes are listed.
     pub provider: Arc<Provider>,
-    /// The second one, likewise.
+    /// The second provider.
     pub vercel: Arc<bobbin_local_vercel::Provider>,
 }
 
@@ -59,7 +60,7 @@ fn text<'a>(item: &'a Value, attribute: &str) -> Option<&'a str> {
     item[attribute]["S"].as_str()
 }
 
-/// The records of sandboxes, by their keys.
+/// Sandbox records by key.
 fn sandboxes(items: &[Value]) -> BTreeMap<SandboxKey, SandboxRecord> {
     let read = |item: &Value| {
         let is_sandbox = text(item, "item")? == "sandbox";
@@ -69,7 +70,7 @@ fn sandboxes(items: &[Value]) -> BTreeMap<SandboxKey, SandboxRecord> {
     items.iter().filter_map(read).collect()
 }
 
-/// A thread's record, with that of the sandbox that it works in.
+/// A thread's record with its sandbox's record.
 fn session(item: &Value, sandboxes: &BTreeMap<SandboxKey, SandboxRecord>) -> Option<Session> {
     if text(item, "item")? != "session" {
         return None;
@@ -81,8 +82,7 @@ fn session(item: &Value, sandboxes: &BTreeMap<SandboxKey, SandboxRecord>) -> Opt
     Some(session)
 }
 
-/// A thread's record as it is stored, with that of its sandbox and the name of that one at the provider, and what the ledger
-/// knows of its ended turns.
+/// A thread's stored record, with its sandbox's record and provider name, and the ledger's entries of its ended turns.
 fn shown_session(
     item: &Value,
     items: &[Value],
@@ -109,14 +109,14 @@ fn shown_session(
             ended["tokens"] = entry.usage.tokens.into();
         }
     }
-    // A name, a connection or a fresh start is remembered like a turn, and took nothing.
+    // Naming, connecting and resetting are remembered like turns, but used nothing.
     all.retain(|ended| {
         ended.get("took_ms").is_some() || ended["outcome"] != json!({"outcome": "answered"})
     });
     Some(shown)
 }
 
-/// The sandboxes of the records as the list has them, those with a name first, each with who works and waits in it.
+/// The recorded sandboxes as in the list, named ones first, each with the turns that work or wait in it.
 fn listed(items: &[Value]) -> Vec<(Listed, Value)> {
     let records = sandboxes(items);
     let sessions: Vec<Session> = items.iter().filter_map(|item| session(item, &records)).collect();
@@ -184,7 +184,7 @@ impl Inspector for StackInspector {
                 shown["at_provider"] = there.map(|at| at_provider.remove(at)).into();
                 all.push(shown);
             }
-            // What no record has: left over, or somebody else's.
+            // Sandboxes without a record: left over, or somebody else's.
             all.extend(at_provider.into_iter().map(|one| {
                 json!({"name": one["name"], "at_provider": one})
             }));

@@ -1,4 +1,4 @@
-//! Development identities: made once, kept in the state folder, worth nothing outside this machine.
+//! Development identities: generated once, kept in the state folder, worthless outside this machine.
 
 use std::fs;
 use std::path::Path;
@@ -14,34 +14,34 @@ pub struct Keys {
     pub discord_seed: String,
     /// Snowflake of the Discord application.
     pub discord_application_id: String,
-    /// What the bot says to the local Discord.
+    /// The bot's token at the local Discord.
     pub discord_bot_token: String,
-    /// The secret that the local Slack signs its requests with.
+    /// The local Slack's signing secret.
     pub slack_signing_secret: String,
-    /// What the bot says to the local Slack.
+    /// The bot's token at the local Slack.
     pub slack_bot_token: String,
     /// The bot's user in the Slack team.
     pub slack_bot_user_id: String,
-    /// The Slack app that events and commands name.
+    /// The Slack app's id, in events and commands.
     pub slack_app_id: String,
     /// API key of the local provider.
     pub daytona_api_key: String,
-    /// Access token of the provider that is compatible with Vercel Sandbox.
+    /// Access token of the Vercel-compatible provider.
     #[serde(default)]
     pub vercel_token: String,
-    /// Id of the access key with which a person calls the embedded AWS.
+    /// Id of a person's access key for the embedded AWS.
     #[serde(default)]
     pub aws_access_key_id: String,
     /// Secret of that access key.
     #[serde(default)]
     pub aws_secret_access_key: String,
-    /// What the chat page and every test call answer to.
+    /// Key of the chat page and every test call.
     #[serde(default)]
     pub control_key: String,
 }
 
 impl Keys {
-    /// Reads the keys of this state folder, or makes them.
+    /// Reads the keys of this state folder, or generates them.
     ///
     /// # Errors
     /// A sentence that names the file.
@@ -82,7 +82,7 @@ impl Keys {
         .completed()
     }
 
-    /// With those that a folder of an earlier version does not have.
+    /// Adds keys that a folder from an earlier version lacks.
     fn completed(mut self) -> Self {
         if self.control_key.is_empty() {
             let new = bobbin_local_aws::Keys::generate();
@@ -97,7 +97,7 @@ impl Keys {
         self
     }
 
-    /// Those of the embedded AWS. Functions get theirs anew at each start.
+    /// Keys of the embedded AWS. Functions get new ones at each start.
     #[must_use]
     pub fn aws(&self) -> bobbin_local_aws::Keys {
         let mut keys = bobbin_local_aws::Keys::generate();
@@ -107,10 +107,10 @@ impl Keys {
         keys
     }
 
-    /// The public half of the Discord key, 64 hex digits.
+    /// Public key of the Discord application, 64 hex digits.
     ///
     /// # Errors
-    /// When the kept seed is no seed.
+    /// The stored seed is invalid.
     pub fn discord_public_key(&self) -> Result<String, String> {
         let mut seed = [0_u8; 32];
         hex::decode_to_slice(&self.discord_seed, &mut seed).map_err(|_| {
@@ -120,10 +120,10 @@ impl Keys {
     }
 }
 
-/// Writes a file that its owner alone can read, also where an earlier one was open to others.
+/// Writes a file that only its owner can read, even if an earlier one was open to others.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub fn private(file: &Path, text: &str) -> std::io::Result<()> {
     use std::io::Write as _;
     use std::os::unix::fs::{OpenOptionsExt as _, PermissionsExt as _};

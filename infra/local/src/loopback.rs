@@ -1,15 +1,15 @@
-//! HTTP to what the stack itself started.
+//! HTTP to the stack's own services.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Time for one call on loopback.
+/// Time limit of one call on loopback.
 const CALL_MS_MAX: u64 = 15_000;
 
-/// A client for what runs on loopback.
+/// A client for services on loopback.
 ///
 /// # Errors
-/// When it cannot be built.
+/// It cannot be built.
 pub fn client() -> Result<reqwest::Client, String> {
     let tls = rustls::ClientConfig::builder_with_provider(Arc::new(
         rustls::crypto::ring::default_provider(),

@@ -1,8 +1,8 @@
-//! The laptop stack: everything that the cloud would give, in one program, without an account.
+//! The laptop stack: everything that the cloud would provide, in one program, without an account.
 //!
 //! Embedded AWS configured from `template.yaml`, the three functions as real `bootstrap` processes, a
 //! Daytona-compatible provider with real OpenCode servers, Discord- and Slack-compatible APIs with a chat page, and a
-//! scripted model. Binds loopback only, unless it is asked to let containers in; ends everything that it started.
+//! scripted model. Binds loopback only, unless containers are let in; ends everything that it started.
 
 mod containers;
 mod deployment;
@@ -31,11 +31,11 @@ use crate::options::{Options, Parsed};
 use crate::shutdown::Shutdown;
 use crate::stack::Stack;
 
-/// Name of the stack: part of every sandbox's name.
+/// Stack name; part of every sandbox's name.
 const STACK: &str = "local";
 
 fn main() -> ExitCode {
-    // The first process of each sandbox is this same program in another role.
+    // The first process of each sandbox is this same program in another mode.
     if let Some(code) = bobbin_local_daytona::sandbox_init_main() {
         return code;
     }
@@ -51,11 +51,11 @@ fn main() -> ExitCode {
         }
     };
     let filter = match EnvFilter::try_from_env("BOBBIN_LOG") {
-        // At its most verbose the table prints whole items, and with them what people asked.
+        // At its most verbose the table logs whole items, and with them people's prompts.
         Ok(wanted) => wanted.add_directive(
             "dynoxide::server=info".parse().expect("a target and a level are a directive"),
         ),
-        // A condition that does not hold is no trouble, and the table calls it a warning.
+        // A failed condition is no error, but the table logs it as a warning.
         Err(_) => EnvFilter::new("warn,dynoxide=error"),
     };
     tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();

@@ -1,5 +1,5 @@
-//! The one path of the stack's own that sandboxes reach: the word of their daemons, passed to the ingress function. Whatever
-//! else is asked of it is not there.
+//! The only path of the stack that sandboxes can reach: their daemons' nudges, passed to the ingress function.
+//! Everything else is not found.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,9 +11,9 @@ use bobbin_core::tokens::nudge;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A gate that listens until it is stopped.
+/// A running gate; listens until it is stopped.
 pub struct NudgeGate {
-    /// Where daemons call.
+    /// URL for the daemons.
     pub url: String,
     to: Arc<Passage>,
     server: JoinHandle<()>,
@@ -21,15 +21,15 @@ pub struct NudgeGate {
 
 struct Passage {
     client: reqwest::Client,
-    /// Where the function is, once it is there.
+    /// URL of the function, once known.
     function_url: OnceLock<String>,
 }
 
 impl NudgeGate {
-    /// Listens on a free loopback port. Nothing gets through before [`NudgeGate::open`].
+    /// Listens on a free loopback port. Passes nothing on before [`NudgeGate::open`].
     ///
     /// # Errors
-    /// What could not be bound or built.
+    /// The port cannot be bound, or the client cannot be built.
     pub async fn start() -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
@@ -47,20 +47,20 @@ impl NudgeGate {
         Ok(Self { url, to, server })
     }
 
-    /// From now on words get through to the function at this address.
+    /// From now on nudges are passed to the function at this address.
     pub fn open(&self, function_url: &str) {
         let base = function_url.trim_end_matches('/');
         // The first address stays; there is one function.
         let _ = self.to.function_url.set(format!("{base}{}", nudge::PATH));
     }
 
-    /// Stops listening; what is under way breaks off.
+    /// Stops listening; requests in flight are cut off.
     pub fn stop(self) {
         self.server.abort();
     }
 }
 
-/// Passes on who calls, and nothing of what else a request holds.
+/// Passes on the authorization header, and nothing else of the request.
 async fn pass(State(to): State<Arc<Passage>>, headers: HeaderMap) -> StatusCode {
     let Some(url) = to.function_url.get() else {
         return StatusCode::SERVICE_UNAVAILABLE;

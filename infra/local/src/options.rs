@@ -1,4 +1,4 @@
-//! Reads the command line; what the environment names is in `real_services`.
+//! Parses the command line; the environment is read in `real_services`.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use bobbin_core::tenant::keys::Key;
 
 use crate::containers::Containers;
 
-/// What `--help` prints, and what a wrong argument is answered with.
+/// Text of `--help`, and the answer to a wrong argument.
 pub const HELP: &str = "\
 Bobbin's laptop stack: chat page, functions, queues, table, sandboxes and a scripted model, on loopback only
 unless --containers is given.
@@ -39,50 +39,50 @@ platforms, BOBBIN_AGENT_DIR for folders with agents' programs (`opencode` among 
 SANDBOX_RUNTIME_MODE for how agents are run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
 of repositories (owner/name) that stand in for those of github.com, BOBBIN_LOG for more words.";
 
-/// Agents that the daemon of sandboxes fetches.
+/// Agents that the sandbox daemon can fetch.
 const AGENTS: [&str; 2] = ["claude", "codex"];
 
-/// How the stack is to be started.
+/// Options of the stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Port of the page, 0 for any free one; none: the first free one of those that a browser can remember.
+    /// Port of the page, 0 for any free one; `None`: the first free one of a fixed range, so that bookmarks stay valid.
     pub port: Option<u16>,
-    /// Where state is kept.
+    /// State folder.
     pub state_dir: Option<PathBuf>,
-    /// Memory below which sandboxes are stopped, in megabytes; none: the default.
+    /// Sandboxes are stopped below this much free memory, in megabytes; `None`: the default.
     pub memory_left_mb: Option<u64>,
-    /// Agents of sandboxes beside OpenCode, as the daemon calls them.
+    /// Further agents for sandboxes besides OpenCode, by the daemon's ids.
     pub agents: Vec<String>,
     /// Delete the state first.
     pub fresh: bool,
-    /// Where to write the addresses.
+    /// File for the addresses.
     pub ready_file: Option<PathBuf>,
-    /// Overrides of the bounds, JSON.
+    /// Overrides of the limits, in JSON.
     pub limits: Option<String>,
-    /// Parameters of the template, above all that the stack would set itself.
+    /// Template parameters; take precedence over the stack's own.
     pub parameters: BTreeMap<String, String>,
-    /// Keys in the stack's secrets, above all that the stack would put there itself.
+    /// Keys for the stack's secrets; take precedence over the stack's own.
     pub keys: BTreeMap<String, String>,
-    /// Let containers reach the stack, and how they do.
+    /// Lets containers reach the stack, and how.
     pub containers: Option<Containers>,
-    /// List what of the template is not honoured.
+    /// List the template's ignored properties.
     pub unhonoured: bool,
-    /// Leave the embedded AWS out.
+    /// Run without the embedded AWS.
     pub without_aws: bool,
 }
 
-/// What the command line asks for.
+/// The parsed command line.
 #[derive(Debug, PartialEq, Eq)]
 #[expect(clippy::large_enum_variant, reason = "there is one")]
 pub enum Parsed {
     /// Start the stack with these options.
     Run(Options),
-    /// Print the help and do nothing else.
+    /// Print the help and exit.
     Help,
 }
 
 impl Options {
-    /// Reads the arguments.
+    /// Parses the arguments.
     ///
     /// # Errors
     /// A sentence that names the argument.
@@ -150,7 +150,7 @@ impl Options {
                         return Err(format!("--keys: {name} is no key of a stack."));
                     }
                 }
-                // What follows may be the next option, so its value has to be joined to it.
+                // The next word may be another option, so the value must be joined to this one.
                 "--containers" => {
                     options.containers = Some(match &inline {
                         Some(host) => Containers::named(host)?,
@@ -159,7 +159,7 @@ impl Options {
                 }
                 "--unhonoured" => options.unhonoured = true,
                 "--fresh" => options.fresh = true,
-                // `bobbin-launch` has heard it.
+                // Handled by `bobbin-launch`.
                 "--no-build" => {}
                 "--without-aws" => options.without_aws = true,
                 other => return Err(format!("{other} is not an option.")),

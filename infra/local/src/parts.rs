@@ -1,4 +1,4 @@
-//! The parts of a stack that run.
+//! The running parts of a stack.
 
 use std::sync::Arc;
 
@@ -11,29 +11,29 @@ use crate::containers::Relay;
 use crate::ingress_proxy::IngressProxy;
 use crate::nudge_gate::NudgeGate;
 
-/// What was started so far, so that it can be ended.
+/// The parts started so far, to stop them later.
 #[derive(Default)]
 pub struct Parts {
-    /// The scripted model that agents ask in place of a real one.
+    /// The scripted model, in place of a real one.
     pub model: Option<Model>,
     /// The provider with its sandboxes and their agents.
     pub provider: Option<Arc<Provider>>,
-    /// The second provider, likewise.
+    /// The second provider.
     pub vercel: Option<Arc<bobbin_local_vercel::Provider>>,
     /// The local Discord and Slack, with the page.
     pub chat: Option<Arc<Chat>>,
     /// The embedded AWS with the functions.
     pub engine: Option<Engine>,
-    /// What stands before the ingress function.
+    /// The proxy in front of the ingress function.
     pub ingress_proxy: Option<IngressProxy>,
-    /// Where the daemons of sandboxes call.
+    /// Receives the sandbox daemons' nudges.
     pub nudge_gate: Option<NudgeGate>,
-    /// What containers reach the stack through.
+    /// Relays for containers.
     pub relays: Vec<Relay>,
 }
 
 impl Parts {
-    /// Ends what runs, the newest first.
+    /// Stops the parts, newest first.
     pub async fn stop(self) {
         if let Some(ingress_proxy) = self.ingress_proxy {
             ingress_proxy.stop();

@@ -1,4 +1,4 @@
-//! The local Discord and Slack: the identities that they are started with, and the commands that they know.
+//! The local Discord and Slack: their identities and registered commands.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ pub fn discord_keys(keys: &Keys) -> DiscordKeys {
     }
 }
 
-/// The Slack app as its manifest declares it.
+/// The Slack app, as declared in its manifest.
 ///
 /// # Errors
 /// The manifest cannot be read.
@@ -61,10 +61,10 @@ pub fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
     })
 }
 
-/// The same set of commands that a deployment registers, at the local Discord.
+/// Registers the deployment's set of commands at the local Discord.
 ///
 /// # Errors
-/// What the local Discord said.
+/// The local Discord's answer.
 pub async fn register_commands(
     client: &reqwest::Client,
     chat: &Chat,

@@ -1,5 +1,5 @@
-//! The ready file: one JSON object with every address and key, written where `--ready-file` says when everything is up; and
-//! what of it stands in the state folder, without the keys.
+//! The ready file: one JSON object with every address and key, written to the path in `--ready-file` when everything is
+//! up; and its part without keys, for the state folder.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,36 +9,36 @@ use serde::Serialize;
 
 use crate::keys;
 
-/// Addresses, keys and ids for whoever drives the stack from outside.
+/// Addresses, keys and ids for programs that drive the stack from outside.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Ready {
-    /// Name of the stack, which is part of its sandboxes' names.
+    /// Stack name; part of its sandboxes' names.
     pub stack: String,
-    /// Where the chat page is, without the key that opens it.
+    /// Address of the chat page, without the key that opens it.
     pub console: String,
     /// Base of the ingress paths.
     pub ingress: String,
-    /// Where the tools of sandboxes are served, without a slash at its end; empty where they are not.
+    /// Base of the sandboxes' tools, without a trailing slash; empty if not served.
     pub tools: String,
-    /// Where every API of the embedded AWS answers.
+    /// Endpoint of every API of the embedded AWS.
     pub aws_endpoint: String,
-    /// Id of the access key that signs calls of the embedded AWS.
+    /// Id of the access key that signs calls to the embedded AWS.
     pub aws_access_key_id: String,
     /// Secret of that access key.
     pub aws_secret_access_key: String,
-    /// What the chat page and the test calls of every local service answer to.
+    /// Key of the chat page and of every local service's test calls.
     pub control_key: String,
-    /// The address or name by which containers reach this machine, if the stack was started for them.
+    /// Containers' address or name for this machine, if the stack was started for them.
     pub container_host: Option<String>,
     /// The provider's control API.
     pub daytona_api: String,
-    /// What its clients send as bearer token.
+    /// Bearer token of its clients.
     pub daytona_api_key: String,
-    /// The API of the provider that is compatible with Vercel Sandbox.
+    /// API of the Vercel-compatible provider.
     pub vercel_api: String,
-    /// What its clients send as bearer token.
+    /// Bearer token of its clients.
     pub vercel_token: String,
-    /// The team that the token is of.
+    /// The token's team.
     pub vercel_team_id: String,
     /// The team's project.
     pub vercel_project_id: String,
@@ -48,43 +48,43 @@ pub struct Ready {
     pub slack_api: String,
     /// The model's OpenAI-compatible base.
     pub model_api: String,
-    /// The Ed25519 key that interactions are verified with, 64 hex digits.
+    /// Ed25519 public key that verifies interactions, 64 hex digits.
     pub discord_public_key: String,
-    /// The seed of the key that signs interactions, 64 hex digits.
+    /// Seed of the key that signs interactions, 64 hex digits.
     pub discord_private_key: String,
-    /// The secret that requests of Slack are signed with.
+    /// Signing secret of Slack's requests.
     pub slack_signing_secret: String,
-    /// What the bot sends to the local Slack as bearer token.
+    /// The bot's bearer token at the local Slack.
     pub slack_bot_token: String,
-    /// What the bot sends to the local Discord as `Bot` token.
+    /// The bot's `Bot` token at the local Discord.
     pub discord_bot_token: String,
-    /// The application that commands are registered for; its bot has the same id.
+    /// The application with the registered commands; its bot has the same id.
     pub discord_application_id: String,
     /// A guild that the policy admits.
     pub discord_guild_id: String,
-    /// The channel of that guild in which the first commands are typed.
+    /// Channel of that guild for the first commands.
     pub discord_channel_id: String,
-    /// A person of that guild, who is an administrator.
+    /// An administrator of that guild.
     pub discord_user_id: String,
     /// A team that the policy admits.
     pub slack_team_id: String,
-    /// The channel of that team in which the bot is mentioned.
+    /// Channel of that team for mentioning the bot.
     pub slack_channel_id: String,
-    /// A person of that team, who is an administrator.
+    /// An administrator of that team.
     pub slack_user_id: String,
     /// The bot's user id.
     pub slack_bot_user_id: String,
-    /// Name of the table that holds threads, sandboxes and the ledger.
+    /// Table of threads, sandboxes and the ledger.
     pub table: String,
-    /// The queue that the worker takes prompts, sweeps and resets from.
+    /// Queue of prompts, sweeps and resets for the worker.
     pub messages_queue_url: String,
-    /// The queue that stops, decisions and commands travel in, past the runs.
+    /// Queue of control messages: stops, decisions and commands.
     pub control_queue_url: String,
-    /// The process ids of the stack and of its functions, by name.
+    /// Process ids of the stack and its functions, by name.
     pub pids: BTreeMap<String, u32>,
 }
 
-/// Where the stack is and what can be named there, without a key: what the command lines look for in the state folder.
+/// Addresses and names without keys: the command line looks for this file in the state folder.
 #[derive(Debug, Serialize)]
 pub struct Whereabouts<'a> {
     stack: &'a str,
@@ -104,7 +104,7 @@ pub struct Whereabouts<'a> {
 }
 
 impl Ready {
-    /// What of it may lie in the state folder.
+    /// The part that may be in the state folder.
     #[must_use]
     pub fn whereabouts(&self) -> Whereabouts<'_> {
         Whereabouts {
@@ -126,7 +126,7 @@ impl Ready {
     }
 }
 
-/// Writes such a file at once, so that a reader never sees half of it; only its owner can read it.
+/// Writes such a file atomically; only its owner can read it.
 ///
 /// # Errors
 /// A sentence that names the file.

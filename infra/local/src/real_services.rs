@@ -1,4 +1,4 @@
-//! Which real services the environment names: each replaces its local counterpart.
+//! Real services from the environment: each replaces its local counterpart.
 
 use std::collections::BTreeMap;
 use std::env;
@@ -6,14 +6,14 @@ use std::env;
 use bobbin_core::tenant::keys::Key;
 use serde_json::{Map, Value, json};
 
-/// Models that are taken when only a key is there (as OpenCode names them).
+/// Default models if only a key is set (in OpenCode's naming).
 const MODELS: [(&str, Key, &str); 3] = [
     ("ANTHROPIC_API_KEY", Key::AnthropicApiKey, "anthropic/claude-sonnet-4-5"),
     ("OPENAI_API_KEY", Key::OpenAiApiKey, "openai/gpt-5"),
     ("OPENROUTER_API_KEY", Key::OpenRouterApiKey, "openrouter/anthropic/claude-sonnet-4.5"),
 ];
 
-/// Where a variable goes.
+/// Target of a variable.
 #[derive(Clone, Copy)]
 enum To {
     /// A parameter of the template.
@@ -22,16 +22,16 @@ enum To {
     Secret(Key),
 }
 
-/// What the environment sets, and what was found.
+/// Settings from the environment, and what was found.
 #[derive(Debug, Default)]
 pub struct RealServices {
     /// Parameters of the template.
     pub parameters: BTreeMap<String, String>,
-    /// Of the parameter `Overrides`.
+    /// Values in the parameter `Overrides`.
     pub overrides: Map<String, Value>,
     /// Keys by their names in the stack's secrets.
     pub keys: BTreeMap<String, String>,
-    /// One line for each real service that is used.
+    /// One line per real service in use.
     pub notes: Vec<String>,
 }
 
@@ -39,12 +39,12 @@ impl RealServices {
     /// Reads the environment.
     ///
     /// # Errors
-    /// A sentence that names what is missing beside what is there.
+    /// A sentence that names what is missing.
     pub fn from_environment() -> Result<Self, String> {
         Self::from_variables(|name| env::var(name).ok().filter(|value| !value.is_empty()))
     }
 
-    /// Whether no real model answers.
+    /// Whether the model is scripted.
     #[must_use]
     pub fn model_is_scripted(&self) -> bool {
         !self.parameters.contains_key("Model")
@@ -116,7 +116,7 @@ impl RealServices {
         Ok(services)
     }
 
-    /// All of a platform's variables, or none.
+    /// All variables of a platform, or none.
     fn platform(
         &mut self,
         var: &impl Fn(&str) -> Option<String>,

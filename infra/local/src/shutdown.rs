@@ -1,16 +1,16 @@
-//! The end of the program, as a person or the system asks for it.
+//! The end of the program, requested by a person or the system.
 
 use tokio::sync::watch;
 
-/// Ctrl-C or SIGTERM came.
+/// Becomes true on Ctrl-C or SIGTERM.
 #[derive(Debug, Clone)]
 pub struct Shutdown(watch::Receiver<bool>);
 
 impl Shutdown {
-    /// Listens from now on.
+    /// Installs the signal handlers.
     ///
     /// # Errors
-    /// What the system said.
+    /// The system's error.
     pub fn listen() -> std::io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let (mut interrupt, mut terminate) =
@@ -24,16 +24,16 @@ impl Shutdown {
         Ok(Self(told))
     }
 
-    /// Waits until the signal comes.
+    /// Waits for the signal.
     pub async fn wait(&self) {
-        // An error means that nobody can tell any more, which is an end too.
+        // An error means that the sender is gone, which is an end too.
         let _ = self.0.clone().wait_for(|ended| *ended).await;
     }
 
-    /// Whether it has come already, in the words of a start that is given up.
+    /// Fails if the signal has already come, to abort a start.
     ///
     /// # Errors
-    /// It has.
+    /// The signal has come.
     pub fn check(&self) -> Result<(), String> {
         if *self.0.borrow() { Err("Stopped before everything was up.".to_owned()) } else { Ok(()) }
     }

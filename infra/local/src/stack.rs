@@ -1,4 +1,4 @@
-//! A stack from its start to its end, and what is said of it.
+//! A stack from start to stop, and its announcements.
 
 use std::fs;
 use std::io::IsTerminal as _;
@@ -13,17 +13,17 @@ use crate::ready::Ready;
 use crate::shutdown::Shutdown;
 use crate::start::{self, READY, Started};
 
-/// A stack that is up, with everything that it started.
+/// A running stack, with everything that it started.
 pub struct Stack {
     parts: Parts,
     ready: Ready,
     ready_file: PathBuf,
-    /// The state folder, where it is not the checkout's.
+    /// The state folder, if it is not the checkout's.
     own_folder: Option<PathBuf>,
     notes: Vec<String>,
-    /// What of the template has no effect here.
+    /// The template's properties without effect here.
     unhonoured: Vec<String>,
-    /// Held for as long as the stack runs: one stack a state folder.
+    /// Held while the stack runs: one stack per state folder.
     _lock: FolderLock,
 }
 
@@ -31,7 +31,7 @@ impl Stack {
     /// Starts everything; on an error nothing is left running.
     ///
     /// # Errors
-    /// A sentence that says what to do.
+    /// A sentence with advice.
     pub async fn start(options: &Options, shutdown: Shutdown) -> Result<Self, String> {
         let root = project_root()?;
         let state_dir = options.state_dir.clone().unwrap_or_else(|| root.join(".bobbin/state"));
@@ -57,9 +57,9 @@ impl Stack {
         }
     }
 
-    /// Says where everything is.
+    /// Prints the addresses.
     pub fn announce(&self, options: &Options) {
-        // A terminal is read by its person alone; what else takes in what is printed may be shown around.
+        // Only its person reads a terminal; any other output may be shared.
         let (page, how) = if std::io::stdout().is_terminal() {
             let key = &self.ready.control_key;
             (bobbin_local_chat::login_url(&self.ready.console, key), String::new())
@@ -96,7 +96,7 @@ impl Stack {
         );
     }
 
-    /// What prints the page's address with its key.
+    /// The command that prints the page's address with its key.
     fn how_to_open(&self) -> String {
         let folder = self
             .own_folder
@@ -105,9 +105,9 @@ impl Stack {
         format!("  (to open it: cargo run -q -p bobbin-cli -- --laptop{folder} page)")
     }
 
-    /// Ends what was started, the newest first.
+    /// Stops the parts, newest first.
     pub async fn stop(self) {
-        // A file that is left behind, as after a kill, names addresses at which nothing answers.
+        // A file left behind, as after a kill, names addresses at which nothing answers.
         let _ = fs::remove_file(&self.ready_file);
         self.parts.stop().await;
     }

@@ -1,4 +1,4 @@
-//! Starting everything, in the order in which the parts need each other.
+//! Starts everything in the order of dependencies.
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -33,31 +33,32 @@ use crate::ready::{self, Ready};
 use crate::real_services::RealServices;
 use crate::shutdown::Shutdown;
 
-/// Where the page is looked for: a bookmark of it holds after a restart.
+/// Ports tried for the page: a bookmark stays valid after a restart.
 const PAGE_PORTS: RangeInclusive<u16> = 4100..=4199;
-/// Below so many megabytes of memory left a sandbox is stopped: an agent's server takes half of that.
+/// Below this many megabytes of free memory a sandbox is stopped: an agent's server takes half of that.
 const MEMORY_LEFT_MB: u64 = 1_024;
 const REGION: &str = "us-east-1";
-/// The only team and project of the provider that is compatible with Vercel Sandbox.
+/// The only team and project of the Vercel-compatible provider.
 const VERCEL_TEAM: &str = "team_local";
 const VERCEL_PROJECT: &str = "prj_local";
-/// The ready file of whoever knows the state folder alone, as the operator's command line does; there while it runs.
+/// Ready file for programs that know only the state folder, such as the operator's command line; present while the
+/// stack runs.
 pub const READY: &str = "ready.json";
 
-/// What is to be said when everything is up.
+/// What to print when everything is up.
 pub struct Started {
-    /// Every address and key, as the ready file has them.
+    /// Every address and key, as in the ready file.
     pub ready: Ready,
-    /// What is different from usual.
+    /// Deviations from the defaults.
     pub notes: Vec<String>,
-    /// What of the template has no effect here.
+    /// The template's properties without effect here.
     pub unhonoured: Vec<String>,
 }
 
-/// The tables and the name of the stack's own, once they are up.
+/// The tables and the name of the stack's table, once they are up.
 type Table = Arc<OnceLock<(Tables, String)>>;
 
-/// A start under way.
+/// A start in progress.
 struct Start<'a> {
     options: &'a Options,
     root: &'a Path,
@@ -68,14 +69,14 @@ struct Start<'a> {
     client: reqwest::Client,
     began: Instant,
     notes: Vec<String>,
-    /// What sandboxes reach of this machine.
+    /// This machine's ports that sandboxes can reach.
     reachable: ReachablePorts,
 }
 
-/// Starts all parts; what runs already when one fails is left in `parts`.
+/// Starts all parts; on an error, parts already running are left in `parts`.
 ///
 /// # Errors
-/// A sentence that says what to do.
+/// A sentence with advice.
 pub async fn start(
     parts: &mut Parts,
     options: &Options,
@@ -110,7 +111,7 @@ pub async fn start(
         tools.push(daemon);
     }
     shutdown.check()?;
-    // What others may read has been built and installed.
+    // Files that others may read have been built and installed by now.
     make_private();
 
     let model = start.model().await?;
@@ -167,7 +168,7 @@ pub async fn start(
 }
 
 impl Start<'_> {
-    /// What runs in sandboxes reaches this address of ours.
+    /// Makes this address reachable for sandboxes.
     fn let_reach(&self, address: &str) {
         if let Some(port) = containers::port(address) {
             self.reachable.add(port);
@@ -178,12 +179,12 @@ impl Start<'_> {
         println!("  [{:>5.1} s] {line}", self.began.elapsed().as_secs_f64());
     }
 
-    /// The name by which containers reach this machine, if they are to.
+    /// Containers' name for this machine, if they are let in.
     fn also_named(&self) -> Option<String> {
         self.containers.map(|it| it.host.clone())
     }
 
-    /// The folders with agents' programs; OpenCode is installed where none is named.
+    /// Folders with agents' programs; installs OpenCode if none is named.
     async fn agent(&mut self) -> Result<Vec<PathBuf>, String> {
         if let Some(folders) = std::env::var_os("BOBBIN_AGENT_DIR") {
             return Ok(std::env::split_paths(&folders).collect());
@@ -196,7 +197,7 @@ impl Start<'_> {
         Ok(vec![opencode.bin_dir])
     }
 
-    /// The folders with the agents that were asked for beside OpenCode, which the daemon fetches once.
+    /// Folders with the further agents, which the daemon fetches once.
     async fn more_agents(&self, daemon: &Path) -> Result<Vec<PathBuf>, String> {
         let agents = &self.options.agents;
         if agents.is_empty() {
@@ -210,7 +211,7 @@ impl Start<'_> {
         functions::fetch_agents(daemon, agents, &folder).await
     }
 
-    /// The functions' programs; none without AWS.
+    /// The functions' programs; empty without AWS.
     fn functions(&self) -> Result<BTreeMap<String, PathBuf>, String> {
         if self.options.without_aws {
             return Ok(BTreeMap::new());
@@ -228,7 +229,7 @@ impl Start<'_> {
         ControlKey::from(self.keys.control_key.clone())
     }
 
-    /// What both providers are told of this machine.
+    /// Settings of this machine for both providers.
     fn run_settings(&self, own: RunSettings, tools: Vec<PathBuf>) -> RunSettings {
         RunSettings {
             tools,
@@ -263,7 +264,7 @@ impl Start<'_> {
         Ok(provider)
     }
 
-    /// The second provider. How it confines sandboxes is said by the first: it is the same machine.
+    /// The second provider. Confinement is reported by the first one: it is the same machine.
     async fn vercel(&self, tools: Vec<PathBuf>) -> Result<bobbin_local_vercel::Provider, String> {
         let mut settings = bobbin_local_vercel::Settings::new(
             self.state_dir.join("vercel"),
@@ -277,7 +278,7 @@ impl Start<'_> {
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
     }
 
-    /// The chat page, at the port that is wanted or the first free one, so that its address is the same after a restart.
+    /// The chat page, on the requested port or the first free one, so that its address survives a restart.
     async fn chat(
         &self,
         inspector: Arc<StackInspector>,
@@ -325,7 +326,7 @@ impl Start<'_> {
         })
     }
 
-    /// Where everything is that is up before AWS.
+    /// Addresses of everything that is up before AWS.
     fn ready(&self, chat: &Chat, provider: &Provider, model_api: &str) -> Result<Ready, String> {
         let (keys, seeds) = (&self.keys, chat.seeds());
         Ok(Ready {
@@ -387,7 +388,7 @@ impl Start<'_> {
         started.map_err(|e| engine_failed(&e))
     }
 
-    /// The address of the ingress, when AWS is up; what AWS made is told as well.
+    /// The ingress address, once AWS is up; also fills in what AWS created.
     async fn proxy(
         &self,
         engine: &Engine,
@@ -405,7 +406,7 @@ impl Start<'_> {
         ready.messages_queue_url = resource("Messages")?;
         ready.control_queue_url = resource("Control")?;
         ready.aws_endpoint = engine.endpoint().to_owned();
-        // Agents of which each works in another sandbox than its own; a bearer is the lock.
+        // For agents that work in another sandbox than their own; access needs a bearer.
         ready.tools = engine
             .outputs()
             .get("ToolsAddress")
@@ -420,7 +421,7 @@ impl Start<'_> {
         Ok(proxy)
     }
 
-    /// Lets containers reach what only listens on loopback; the provider listens for them by itself.
+    /// Lets containers reach what only listens on loopback; the provider listens for them itself.
     async fn relays(&self, parts: &mut Parts, ready: &mut Ready) -> Result<(), String> {
         let Some(containers) = self.containers else {
             return Ok(());
@@ -436,7 +437,7 @@ impl Start<'_> {
     }
 }
 
-/// The first request also starts the function's first process: what is wrong with it shows now, not at the first task.
+/// The first request also starts the function's first process, so that errors show now rather than at the first task.
 async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> {
     let sent = client.get(format!("{ingress}/health")).send().await.map_err(|e| {
         let why = e.without_url();
@@ -448,10 +449,10 @@ async fn healthy(client: &reqwest::Client, ingress: &str) -> Result<(), String> 
     Err(failed("The ingress is not healthy", &sent.status(), SHOW_THE_LOG))
 }
 
-/// What a test may set that is not about the platforms' three seconds: beside others a machine may be too busy for them.
+/// Time limit that a test may set if it is not about the platforms' three seconds: a busy machine may need longer.
 const INGRESS_ANSWER_MS: &str = "BOBBIN_CHAT_ANSWER_MS";
 
-/// Time that the platforms give for a first answer.
+/// The platforms' time limit for a first answer.
 fn ingress_answer_ms() -> Result<u64, String> {
     match std::env::var(INGRESS_ANSWER_MS) {
         Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is no number: {ms}")),

@@ -1,4 +1,4 @@
-//! What an agent asks, put to the person at the terminal.
+//! Puts an agent's asks to the person at the terminal.
 
 use std::io::BufRead as _;
 
@@ -6,7 +6,7 @@ use bobbin_agent_client::Reply;
 use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
 use tokio::sync::oneshot;
 
-/// Asks whether something may be done.
+/// Asks for a permission.
 pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
     let what = ask.patterns.join(", ");
     if !sits {
@@ -22,7 +22,7 @@ pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
     }
 }
 
-/// Puts questions; none where the person, or nobody, answers.
+/// Asks questions; `None` if nobody answers.
 pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<String>>> {
     if !sits {
         tell!("Turned down, because nobody can be asked here: {}", ask.questions.first()?.question);
@@ -43,7 +43,7 @@ pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<Stri
     Some(answers)
 }
 
-/// What numbers stand for, or the words themselves.
+/// Resolves numbers to option labels; other input is taken as text.
 fn chosen(question: &QuestionInfo, said: &str) -> Vec<String> {
     let numbers: Option<Vec<String>> = said
         .split([',', ' '])
@@ -56,7 +56,7 @@ fn chosen(question: &QuestionInfo, said: &str) -> Vec<String> {
     numbers.unwrap_or_else(|| vec![said.to_owned()])
 }
 
-/// Reads a line, in a thread that the program's end does not wait for: a read from a terminal cannot be given up.
+/// Reads a line in a detached thread: a terminal read cannot be cancelled and must not delay the program's exit.
 async fn line(prompt: String) -> Option<String> {
     let (answer, answered) = oneshot::channel();
     std::thread::spawn(move || {
@@ -66,7 +66,7 @@ async fn line(prompt: String) -> Option<String> {
             Ok(1..) => Some(said.trim().to_owned()),
             Ok(0) | Err(_) => None,
         };
-        // Who asked may be gone.
+        // The receiver may be gone.
         let _ = answer.send(read);
     });
     answered.await.ok().flatten()

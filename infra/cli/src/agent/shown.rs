@@ -1,4 +1,4 @@
-//! What of an agent's events is shown in a terminal: its words as they come, its tools by a line each.
+//! Prints an agent's events in a terminal: text as it streams, one line per tool call.
 
 use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
@@ -11,22 +11,22 @@ use serde_json::Value;
 
 use crate::columns::one_line;
 
-/// Characters of a tool's input that are shown.
+/// Longest part of a tool's input that is shown.
 const INPUT_CHARS_MAX: usize = 120;
 
-/// What has been shown.
+/// What has been printed so far.
 #[derive(Debug, Default)]
 pub struct Shown {
     /// Texts by message and part.
     texts: HashMap<(String, String), String>,
-    /// Calls of tools with what was shown of them.
+    /// Tool calls, with what was printed of each.
     calls: HashSet<String>,
-    /// The cursor stands behind words.
+    /// The cursor is in the middle of a line of text.
     in_line: bool,
 }
 
 impl Shown {
-    /// Shows what is new in an event.
+    /// Prints what is new in an event.
     pub fn event(&mut self, event: &UniversalEvent) {
         if let UniversalEventData::Status { status, .. } = &event.data {
             return self.status(status);
@@ -37,11 +37,11 @@ impl Shown {
         }
         self.in_line = !text.ends_with('\n');
         let mut out = std::io::stdout().lock();
-        // Whoever reads has gone: the run goes on to its end.
+        // A closed pipe does not stop the run.
         let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
     }
 
-    /// Says why nothing comes: the model is asked again.
+    /// Says why the stream is silent: the model is retried.
     fn status(&mut self, status: &Status) {
         if status.state != State::Retrying {
             return;
@@ -51,7 +51,7 @@ impl Shown {
         tell!("The model did not answer, and is asked again: {}", one_line(why));
     }
 
-    /// Goes to the beginning of a line.
+    /// Moves to the start of a line.
     pub fn end_line(&mut self) {
         if std::mem::take(&mut self.in_line) {
             show!("");
@@ -97,12 +97,12 @@ impl Shown {
     }
 }
 
-/// What of a text has not been shown yet.
+/// The part of a text not printed yet.
 fn grown(shown: &mut String, text: &str, grows: bool) -> String {
     let new = if grows {
         text
     } else {
-        // The whole text after its pieces.
+        // The full text follows its deltas.
         text.strip_prefix(shown.as_str()).unwrap_or("")
     };
     shown.push_str(new);

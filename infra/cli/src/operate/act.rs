@@ -1,7 +1,7 @@
-//! `stop`, `start`, `destroy`, `snapshot`: asked for in the sandbox's own group, then waited for.
+//! `stop`, `start`, `destroy`, `snapshot`: sent to the sandbox's own group, then followed.
 //!
-//! The record is only read. What it says may be over by the time that the message comes to the head of the group, so the
-//! worker decides again, by the same rules.
+//! The record is only read here. It may have changed by the time the message reaches the head of the group, so the
+//! worker decides again by the same rules.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -27,33 +27,32 @@ use crate::output::{CommandError, Output, Status};
 use crate::terminal::{answer, can_ask};
 use crate::time::{pause, span};
 
-/// Between two looks at the record.
+/// Poll interval.
 const POLL_MS: u64 = 500;
-/// Who ends a turn, as its card names them.
+/// Name shown on a card when the operator ends a turn.
 const OPERATOR: &str = "the operator";
 
-/// What came of it, as it is told to programs.
+/// The JSON answer.
 #[derive(Serialize)]
 struct Answer {
-    /// The thread that was named; none where the sandbox was.
+    /// The thread that was named; `None` if the sandbox was named.
     thread: Option<ThreadKey>,
-    /// The sandbox's key.
     sandbox: SandboxKey,
-    /// What people call it, as it was when it was asked for.
+    /// Display name at the time of the request.
     name: Option<String>,
-    /// The word of the record.
+    /// The operation, in the record's notation.
     want: &'static str,
-    /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
+    /// `done`, `failed`, or `waiting` (requested, but not finished within the wait).
     result: &'static str,
-    /// Why it failed, in a sentence; there is none unless `result` is `failed`.
+    /// Why it failed, in a sentence; set only if `result` is `failed`.
     trouble: Option<String>,
-    /// Phase of the sandbox now.
+    /// Current phase of the sandbox.
     phase: &'static str,
-    /// The first of the turns that were ended for it.
+    /// The first turn that was stopped for it.
     halted: Option<TurnId>,
-    /// All of them.
+    /// All turns that were stopped for it.
     all_halted: Vec<TurnId>,
-    /// The snapshot that was made.
+    /// The new snapshot.
     snapshot: Option<String>,
 }
 
@@ -63,7 +62,7 @@ pub async fn run(stack: &Stack, want: Operation, what: &Act) -> Result<Output, C
     carried(stack, want, &chosen, what.even_if_busy, what.wait_ms).await
 }
 
-/// `destroy`: asks once, in a terminal; elsewhere what others may share is deleted with `--yes` alone.
+/// `destroy`: confirms once in a terminal; elsewhere a shared sandbox is deleted only with `--yes`.
 pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output, CommandError> {
     let want = Operation::Destroy;
     let act = &what.act;
@@ -84,7 +83,7 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
         if said.as_deref() != Some("yes") {
             return Err("Nothing was done.".into());
         }
-        // Who was told that it ends what runs, and said yes, has said so.
+        // The prompt said that running turns end, and the person agreed.
         ends_turns = true;
     } else if !what.yes && chosen.record.is_shared() {
         return Err(format!(
@@ -103,14 +102,14 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
         return Ok(kept);
     }
     tell!("{}", kept.text);
-    // What has changed meanwhile is looked at anew.
+    // The record may have changed during the prompt: read it again.
     let chosen = sandbox::chosen(stack, &act.sandbox, act.tenant.as_ref()).await?;
     let mut destroyed = carried(stack, want, &chosen, ends_turns, act.wait_ms).await?;
     destroyed.json["snapshot"] = kept.json["snapshot"].clone();
     Ok(destroyed)
 }
 
-/// Asks for it and waits for what comes of it.
+/// Sends the operation and waits for its result.
 pub async fn carried(
     stack: &Stack,
     want: Operation,
@@ -129,7 +128,7 @@ pub async fn carried(
     }
     let queues = stack.queues()?;
     let turns = at_work(stack, chosen).await?;
-    // A snapshot waits for the end of what runs, for a while.
+    // A snapshot waits, within a bound, for running turns to end.
     let waits = want == Operation::Snapshot;
     if !turns.is_empty() && !waits {
         if !ends_turns {
@@ -152,12 +151,12 @@ pub async fn carried(
     shown(stack, want, chosen, (&asked.1, came_of_it), halted)
 }
 
-/// Why it would come to nothing, as the record stands now.
+/// Why the operation would have no effect, by the current record.
 fn pointless(record: &SandboxRecord, want: Operation) -> Option<&'static str> {
     if record.closing.is_some() && want != Operation::Destroy {
         return Some("somebody has asked for its end");
     }
-    // What had only a name left gives that up.
+    // Destroying a sandbox that is gone frees its name.
     if want == Operation::Destroy && record.is_shared() {
         return None;
     }
@@ -184,11 +183,11 @@ fn nothing(want: Operation, why: &str, record: &SandboxRecord) -> CommandError {
 struct AtWork {
     thread: ThreadKey,
     turn: TurnId,
-    /// As its thread's record has it, where that still does.
+    /// The turn in its thread's record; `None` if it is no longer there.
     found: Option<Turn>,
 }
 
-/// The turns whose workspaces are in use, and that of the thread that was named, which may have none yet.
+/// The turns that use a workspace, and the named thread's turn, which may not have one yet.
 async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandError> {
     let in_use = chosen.record.in_use.iter();
     let mut turns: BTreeSet<(ThreadKey, TurnId)> =
@@ -232,7 +231,7 @@ fn busy(stack: &Stack, want: Operation, said: &str, turns: &[AtWork]) -> String 
     )
 }
 
-/// The word of the command line for it.
+/// The command's verb for it.
 const fn verb(want: Operation) -> &'static str {
     match want {
         Operation::Pause => "stop",
@@ -244,7 +243,7 @@ const fn verb(want: Operation) -> &'static str {
     }
 }
 
-/// Ends the turn as Stop does.
+/// Stops the turn, as the Stop button does.
 async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
     let AtWork { thread, turn, .. } = at_work;
     let control = Control {
@@ -259,7 +258,7 @@ async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
     sent.map_err(|e| format!("{e}. The sandbox is as it was: try again.").into())
 }
 
-/// Puts it into a group: its id, and when that was.
+/// Sends the message; returns its id and time.
 pub async fn ask(
     stack: &Stack,
     queues: &Queues,
@@ -284,7 +283,7 @@ pub async fn ask(
     Ok((id, accepted_at_ms))
 }
 
-/// Waits for what comes of it, by the sandbox's record. None: not yet.
+/// Polls the sandbox's record for the result; `None` if there is none yet.
 pub async fn followed(
     stack: &Stack,
     key: &SandboxKey,
@@ -313,7 +312,7 @@ pub async fn followed(
     }
 }
 
-/// Says what came of it.
+/// Formats the result.
 pub fn shown(
     stack: &Stack,
     want: Operation,
@@ -366,7 +365,7 @@ pub fn shown(
     Output::new(words, &answer, code)
 }
 
-/// What it means that it is done; `before` is the record as it was when it was asked for.
+/// Describes the completed operation; `before` is the record at the time of the request.
 fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option<&str>) -> String {
     match (want, before.threads.len()) {
         (Operation::Pause, _) => {
@@ -412,7 +411,7 @@ mod tests {
         assert_eq!(why, Some("it is paused already"));
         let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
         assert_eq!(why, Some("the thread has no sandbox"));
-        // A name is something to be destroyed, too.
+        // A name can be destroyed, too.
         assert_eq!(pointless(&named(Phase::Destroyed), Operation::Destroy), None);
         let closing = SandboxRecord { closing: Some(Person::default()), ..named(Phase::Active) };
         let why = pointless(&closing, Operation::Snapshot);

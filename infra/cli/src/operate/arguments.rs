@@ -1,4 +1,4 @@
-//! The commands of operation, and what each takes.
+//! Arguments of the operation commands.
 
 mod sandbox;
 
@@ -179,14 +179,14 @@ pub struct Forget {
     pub wait_ms: u64,
 }
 
-/// The phases by their words, which a shell can complete.
+/// Parses a phase; the possible values complete in a shell.
 fn phases() -> impl TypedValueParser<Value = Phase> {
     let known = |word: &str| Phase::ALL.into_iter().find(|phase| phase.word() == word);
     PossibleValuesParser::new(Phase::ALL.map(Phase::word))
         .try_map(move |word| known(&word).ok_or_else(|| "there is no such phase".to_owned()))
 }
 
-/// A provider, if there is one of that name.
+/// Parses the name of a known provider.
 pub fn provider(word: &str) -> Result<String, String> {
     let word = beside(SandboxOption::Provider, word)?;
     if PROVIDERS.contains(&word.as_str()) {
@@ -199,7 +199,7 @@ fn beside(what: SandboxOption, word: &str) -> Result<String, String> {
     what.usable(word).map_err(|unusable| unusable.to_string())
 }
 
-/// In the form in which it can be used.
+/// Parses and normalises a value.
 fn usable(kind: Kind, word: &str) -> Result<String, String> {
     kind.usable(word).map_err(|unusable| unusable.to_string())
 }

@@ -1,6 +1,6 @@
-//! `dead`: dead letters, which the queues gave up, and sending them again.
+//! `dead`: lists dead letters and replays them.
 //!
-//! The worker takes dead letters away by itself, and tells whoever waits. What is listed here is what it has not come to
+//! The worker takes dead letters away by itself and tells the people who wait. This lists those that it has not reached
 //! yet. What people wrote is not shown.
 
 use bobbin_cloud::clock::now_ms;
@@ -16,24 +16,24 @@ use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};
 use crate::time::when;
 
-/// A dead letter, as it is told to programs.
+/// A dead letter in JSON.
 #[derive(Serialize)]
 struct Line {
-    /// Its deduplication id: of a prompt, the id of its turn.
+    /// Deduplication id; for a prompt also the turn's id.
     id: String,
-    /// The queue that it failed in: `messages` or `control`.
+    /// Source queue: `messages` or `control`.
     queue: &'static str,
-    /// What it is: `prompt`, `reset`, `stop`, ...
+    /// Kind of message: `prompt`, `reset`, `stop`, ...
     what: String,
-    /// The thread, or the group where it belongs to none.
+    /// The thread, or the group if it belongs to no thread.
     of: String,
-    /// Since when it is dead.
+    /// When it became a dead letter.
     dead_since_ms: Ms,
-    /// What became of what it asked for: `open`, `ended`, `running`, `unreadable` or `over`.
+    /// State of its request: `open`, `ended`, `running`, `unreadable` or `over`.
     state: &'static str,
-    /// In words, with what sending it again would do.
+    /// The state in words, and what a replay would do.
     why: String,
-    /// What was done with it: `sent`, `left`, or nothing.
+    /// Result of the replay: `sent`, `left`, or `None` if not replayed.
     #[serde(skip_serializing_if = "Option::is_none")]
     done: Option<&'static str>,
 }
@@ -43,7 +43,7 @@ struct Answer {
     letters: Vec<Line>,
 }
 
-/// A dead letter that was taken out, judged.
+/// A received dead letter and its judgement.
 struct Judged {
     dead_letter: DeadLetter,
     replay: Replay,
@@ -56,7 +56,7 @@ pub async fn list(stack: &Stack) -> Result<Output, CommandError> {
     listed(stack, judged)
 }
 
-/// Sends one again, or every one.
+/// Replays one dead letter, or all.
 pub async fn replay(stack: &Stack, what: &ReplayWhat) -> Result<Output, CommandError> {
     let (queues, judged) = taken(stack).await?;
     let wanted = |one: &Judged| {
@@ -66,13 +66,13 @@ pub async fn replay(stack: &Stack, what: &ReplayWhat) -> Result<Output, CommandE
                 .as_ref()
                 .is_some_and(|id| *id == one.dead_letter.id || *id == one.dead_letter.sqs_id)
     };
-    // Whatever goes wrong: what was taken out is put back.
+    // Letters that are not replayed go back, even on an error.
     let (wanted, others): (Vec<_>, Vec<_>) = judged.into_iter().partition(wanted);
     put_back(&queues, others.iter().map(|one| &one.dead_letter)).await;
     send(stack, &queues, wanted).await
 }
 
-/// Takes the dead letters out, each with what became of it.
+/// Receives the dead letters and judges each.
 async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError> {
     let queues = stack.dead_letters()?;
     let taken = queues.take().await.map_err(|e| {
@@ -85,7 +85,7 @@ async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError
     Ok((queues, judged))
 }
 
-/// By what is on record: a dead letter whose record cannot be read is judged as one that is not to be touched.
+/// Judges a dead letter by the record; if that cannot be read, the letter is left alone.
 async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
     let now_ms = now_ms();
     let about = match &dead_letter.body {
@@ -235,7 +235,7 @@ async fn send(
                     one.line.why = format!("{error}: repeat it, which is harmless");
                 }
             },
-            // Left where it is: the worker tells whoever waits, and takes it away.
+            // Left in the queue: the worker tells the people who wait, and deletes it.
             _ => put_back(queues, [&one.dead_letter].into_iter()).await,
         }
         lines.push(one.line);

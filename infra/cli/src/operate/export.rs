@@ -1,4 +1,4 @@
-//! `export` and `forget`: what a person may ask for about their data.
+//! `export` and `forget`: data requests.
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::protocol::decide::operate::{Outlook, outlook};
@@ -18,7 +18,7 @@ struct Exported {
     thread: String,
     tenant: String,
     exported_at_ms: u64,
-    /// Every item of the table, as it is stored; what holds JSON as that.
+    /// All items of the table as stored; JSON values are expanded.
     items: Vec<Value>,
     /// Its sandboxes at the provider: name, state, labels.
     sandboxes: Vec<Value>,
@@ -27,11 +27,11 @@ struct Exported {
 #[derive(Serialize)]
 struct Forgotten {
     thread: String,
-    /// Items of the ledger that were deleted.
+    /// Ledger items that were deleted.
     deleted: usize,
 }
 
-/// Everything that is stored of a thread. JSON, with `--json` or without.
+/// Exports everything stored about a thread; JSON with or without `--json`.
 pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError> {
     let thread = what.thread.key(stack).await?;
     let items = stack.store.everything(&thread).await.map_err(|e| e.to_string())?;
@@ -67,7 +67,8 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     Ok(shown)
 }
 
-/// Names and reasons leave the record by the thread's own group; then the ledger's items, which nobody writes any more.
+/// Names and reasons are removed from the record through the thread's own group; then the ledger's items, which have no
+/// other writer any more.
 pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError> {
     let thread = &what.thread.key(stack).await?;
     let (session, flags) = show::record(stack, thread).await?;
@@ -79,7 +80,7 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
         Outlook::Open => None,
     };
     if let Some(why) = refused {
-        // What others may work in is not deleted for one of its threads.
+        // A shared sandbox is not deleted on behalf of one thread.
         let first = if session.sandbox.is_shared() {
             format!("sandbox connect {thread} --own")
         } else {

@@ -1,8 +1,7 @@
-//! Following a turn to its end, for `send --follow` and `thread follow`: how far it is by the record, the agent's words from
-//! the agent itself, and the outcome by the record and the ledger. Who follows changes nothing: to stop following stops
-//! nothing else.
+//! Follows a turn to its end, for `send --follow` and `thread follow`: progress from the record, text from the agent
+//! itself, and the outcome from the record and the ledger. Following is read-only, and so is ending it.
 //!
-//! The words go to standard output and nothing else does, unless JSON is wanted; how far it is goes to standard error.
+//! Only the agent's text goes to standard output (unless JSON is wanted); progress goes to standard error.
 
 use std::time::{Duration, Instant};
 
@@ -23,47 +22,47 @@ use crate::output::{CommandError, Output, Status};
 use crate::terminal::Screen;
 use crate::time::span;
 
-/// Between two looks at the record.
+/// Interval between polls of the record.
 const POLL: Duration = Duration::from_millis(500);
-/// One wait for the agent's words.
+/// Longest wait for the agent's text.
 const TICK: Duration = Duration::from_millis(200);
-/// Looks at the record that may fail one after another.
+/// Consecutive failed polls before giving up.
 const FAILED_POLLS_MAX: u32 = 10;
-/// After this long without a worker somebody is told where to look.
+/// After this long without a worker the person is told where to check.
 const TAKEN: Duration = Duration::from_secs(45);
 
-/// The turn that is followed, and until when.
+/// The turn to follow, and the deadline.
 pub struct Wanted<'a> {
     pub thread: &'a ThreadKey,
     pub turn: &'a TurnId,
     pub within_ms: u64,
-    /// It was sent just now: a worker may not have taken it yet.
+    /// Just sent: a worker may not have taken it yet.
     pub is_sent: bool,
 }
 
-/// A task in its thread, as it is told to programs.
+/// The JSON answer.
 #[derive(Serialize)]
 pub struct Answer {
-    /// The id of the turn.
+    /// Turn id.
     id: String,
     thread: String,
-    /// Where people see the thread, if that is known.
+    /// Link to the thread, if known.
     link: Option<String>,
-    /// How the turn stands; none where it was not followed.
+    /// The turn's state; `None` if it was not followed.
     turn: Option<TurnAnswer>,
 }
 
-/// How a turn that was followed stands.
+/// State of a followed turn.
 #[derive(Serialize)]
 pub struct TurnAnswer {
-    /// `answered`, `failed`, `cancelled` or `lost`; `running` where the following ended before the turn.
+    /// `answered`, `failed`, `cancelled` or `lost`; `running` if following ended first.
     outcome: &'static str,
     /// Why it failed, or who stopped it.
     why: Option<String>,
-    /// What the agent answered; where `whole` is false only its beginning, as the ledger keeps it.
+    /// The agent's answer; only its beginning, from the ledger, if `whole` is false.
     answer: String,
     whole: bool,
-    /// From acceptance to its end, or to now.
+    /// From acceptance to the end, or until now.
     took_ms: u64,
 }
 
@@ -78,12 +77,12 @@ impl Answer {
     }
 }
 
-/// What is typed to follow it again.
+/// The command that follows it again.
 pub fn command(stack: &Stack, thread: &ThreadKey, turn: &TurnId) -> String {
     format!("bobbin {} thread follow {thread} --turn {turn}", stack.said)
 }
 
-/// Runs `thread follow`: the turn that is named, else the one that runs, else the last.
+/// Runs `thread follow`: the named turn, else the running one, else the last.
 pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, CommandError> {
     let thread = what.thread.key(stack).await?;
     let (session, flags) = show::record(stack, &thread).await?;
@@ -109,7 +108,7 @@ pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, Com
     follow(stack, wanted, None, json).await
 }
 
-/// Follows it to its end, or to the end of the time, or until somebody presses Ctrl-C.
+/// Follows the turn until it ends, time runs out, or Ctrl-C.
 pub async fn follow(
     stack: &Stack,
     wanted: Wanted<'_>,
@@ -146,7 +145,7 @@ pub async fn follow(
     Output::new(String::new(), &answer, status)
 }
 
-/// How the turn ended, if it has.
+/// The turn's outcome, once it has one.
 async fn ended(
     stack: &Stack,
     session: &Session,
@@ -163,7 +162,7 @@ async fn ended(
     Ok(outcome.map(|outcome| (outcome, entry)))
 }
 
-/// A turn while it is followed.
+/// A followed turn.
 struct Following<'a> {
     stack: &'a Stack,
     thread: &'a ThreadKey,
@@ -173,7 +172,7 @@ struct Following<'a> {
     ear: Ear<'a>,
     words: Words,
     screen: Screen,
-    /// Looks at the record that failed one after another.
+    /// Consecutive failed polls.
     failed_polls: u32,
 }
 
@@ -223,7 +222,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Looks at the record: how far the turn is, or how it ended. Some looks may fail.
+    /// Polls the record for progress or the outcome. A bounded number of polls may fail.
     async fn poll(
         &mut self,
         far: &mut Far,
@@ -257,7 +256,7 @@ impl<'a> Following<'a> {
         Ok(None)
     }
 
-    /// How it ended. A turn that the record still has is not over, whatever the ledger of an earlier time says.
+    /// The outcome. A turn that is still in the record is not over, even if an older ledger entry says so.
     async fn over(
         &self,
         session: &Session,
@@ -275,7 +274,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    /// Says the rest of the words, and how it ended.
+    /// Prints the remaining text and the outcome.
     async fn ended(
         mut self,
         outcome: Outcome,
@@ -327,7 +326,7 @@ impl<'a> Following<'a> {
         (stands, status)
     }
 
-    /// How it stands while it runs.
+    /// The state of a running turn.
     fn stands(&self, began: Instant) -> TurnAnswer {
         TurnAnswer {
             outcome: "running",

@@ -1,8 +1,8 @@
-//! The words of a turn that runs, from the agent itself.
+//! Reads a running turn's text from the agent itself.
 //!
-//! The record and the ledger say how far a turn is and how it ended; the words are in the sandbox until the answer is posted.
-//! So the agent's server is asked, through the provider, as the worker asks it. It is only read: who listens changes nothing
-//! of the run, and that the agent cannot be heard does not end the following.
+//! The record and the ledger have a turn's progress and outcome; the text stays in the sandbox until the answer is
+//! posted. So this asks the agent's server through the provider, as the worker does. It only reads, so the run is not
+//! affected, and an unreachable agent does not end the following.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -16,18 +16,18 @@ use bobbin_sandbox::Provider;
 
 use super::stack::Stack;
 
-/// A connection that broke is tried again after this time.
+/// Delay before a broken connection is retried.
 const AGAIN: Duration = Duration::from_secs(3);
-/// What the agent has on record at the end is waited for so long.
+/// Longest wait for the agent's final messages.
 const LAST: Duration = Duration::from_secs(5);
 
-/// Which run of which agent.
+/// Identifies the agent's run.
 #[derive(Clone, PartialEq, Eq)]
 struct Run {
     sandbox: String,
-    /// The provider that the record names.
+    /// The record's provider.
     at: Option<String>,
-    /// The runtime that it names.
+    /// The record's runtime.
     runtime: Option<String>,
     session: AgentSessionId,
     message: String,
@@ -40,7 +40,7 @@ impl Run {
     }
 }
 
-/// The agent that is listened to, and what it has told so far.
+/// The agent's event stream, and what it has sent so far.
 struct Listening {
     agent: Arc<dyn Agent>,
     cursor: RunCursor,
@@ -51,13 +51,13 @@ struct Listening {
 /// Listens to the runs of one turn.
 pub struct Ear<'a> {
     stack: &'a Stack,
-    /// As it was last made, with the name that the record has for it.
+    /// The last provider client, with its name in the record.
     provider: Option<(Option<String>, Arc<dyn Provider>)>,
     run: Option<Run>,
     heard: Option<Listening>,
-    /// When to try again.
+    /// Time of the next retry.
     next: Instant,
-    /// Why the agent could not be heard last.
+    /// The last connection error.
     trouble: Option<String>,
 }
 
@@ -66,7 +66,7 @@ impl<'a> Ear<'a> {
         Self { stack, provider: None, run: None, heard: None, next: Instant::now(), trouble: None }
     }
 
-    /// Takes note of what the record says of the run.
+    /// Updates the run from the record.
     pub fn attend(&mut self, session: &Session, turn: &Turn) {
         let (Some(agent), Some(prompted)) = (&session.conversation.session, turn.stage.prompted())
         else {
@@ -87,7 +87,7 @@ impl<'a> Ear<'a> {
         }
     }
 
-    /// Listens for so long. Where there is nothing to be heard it waits.
+    /// Listens until `within` has passed; without an agent it only waits.
     pub async fn listen(&mut self, within: Duration) {
         let until = Instant::now() + within;
         if let Err(why) = self.hear(until).await {
@@ -98,7 +98,7 @@ impl<'a> Ear<'a> {
         tokio::time::sleep(until.saturating_duration_since(Instant::now())).await;
     }
 
-    /// Everything that comes until then, or what is still missing of what came before.
+    /// Reads events until then, after catching up on missed ones.
     async fn hear(&mut self, until: Instant) -> Result<(), String> {
         if self.heard.is_none() && (self.run.is_none() || Instant::now() < self.next) {
             return Ok(());
@@ -145,23 +145,23 @@ impl<'a> Ear<'a> {
         Ok(())
     }
 
-    /// The words so far, in pieces of which only the last still grows.
+    /// The text so far, in pieces; only the last can still grow.
     pub fn words(&self) -> Vec<String> {
         self.heard.as_ref().map(|heard| heard.words.clone()).unwrap_or_default()
     }
 
-    /// What the agent does at the moment.
+    /// The agent's current step.
     pub fn step(&self) -> Option<String> {
         self.heard.as_ref()?.step.clone()
     }
 
-    /// Why the agent could not be heard, once.
+    /// The last connection error, reported once.
     pub fn trouble(&mut self) -> Option<String> {
         self.trouble.take()
     }
 
-    /// What the agent has on record when the turn is over: all its words, and the answer. None where it cannot be reached
-    /// any more, or was never known to run.
+    /// The agent's full text and answer after the turn's end; `None` if the agent is unreachable or was never seen
+    /// running.
     pub async fn last(&mut self) -> Option<(Vec<String>, String)> {
         let read = async {
             self.heard = None;

@@ -1,6 +1,6 @@
-//! `bobbin sandbox host ssh`: the host's side of sandboxes over SSH, as a script that a person reads and runs there.
+//! `bobbin sandbox host ssh`: prints a set-up script for an SSH sandbox host; a person reads it and runs it there.
 //!
-//! It asks no stack and changes nothing: what the script does is done by whoever runs it.
+//! It uses no stack and changes nothing itself.
 
 use std::path::PathBuf;
 
@@ -40,15 +40,15 @@ pub struct SshHost {
     pub cpu: Option<u32>,
 }
 
-/// Makes the script.
+/// Generates the script.
 ///
 /// # Errors
-/// What of the options cannot be used.
+/// An option is unusable.
 pub fn run(command: &Host) -> Result<Output, CommandError> {
     let Host::Ssh(host) = command;
     let public_key = std::fs::read_to_string(&host.key)
         .map_err(|e| format!("--key {} cannot be read: {e}", host.key.display()))?;
-    // Who names the file without .pub would send a private key through a clipboard.
+    // Without .pub, the file would be the private key, and it would end up in a clipboard.
     if public_key.contains("PRIVATE KEY") {
         return Err(format!(
             "--key {} is a private key, which stays here. Name the file beside it that ends in .pub.",

@@ -1,4 +1,4 @@
-//! A thread's record in a line, for the commands that list or show it.
+//! A thread's record as one line, for commands that list or show it.
 
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::records::flags::ControlFlags;
@@ -7,41 +7,39 @@ use bobbin_core::records::stage::Stage;
 use bobbin_core::records::turn::Turn;
 use serde::Serialize;
 
-/// A thread, as it is told to programs.
+/// A thread in JSON.
 #[derive(Debug, Serialize)]
 pub struct Line {
-    /// The key as people type it, such as `slack:T1:C1:1.2`.
+    /// Thread key, such as `slack:T1:C1:1.2`.
     pub thread: String,
-    /// The guild or team that it belongs to, such as `discord:1`.
+    /// Tenant, such as `discord:1`.
     pub tenant: String,
-    /// The key of the sandbox that it works in.
+    /// Key of its sandbox.
     pub sandbox_key: SandboxKey,
-    /// What people call that one, where it has a name.
+    /// Name of its sandbox, if it has one.
     pub sandbox_name: Option<String>,
-    /// Phase of its sandbox.
     pub phase: &'static str,
-    /// Since when (Unix milliseconds).
+    /// Start of the phase (Unix milliseconds).
     pub phase_since_ms: Ms,
-    /// How many sandboxes the thread has had, the present one included.
+    /// Sandboxes so far, including the present one.
     pub generation: u32,
-    /// The turn that is under way.
+    /// The turn under way.
     pub turn: Option<TurnLine>,
-    /// Prompts that wait behind it.
+    /// Prompts queued behind it.
     pub waiting: usize,
-    /// When a turn last began or ended.
+    /// When a turn last started or ended.
     pub last_activity_ms: Ms,
-    /// When the sweeper should look next.
+    /// When the sweeper is due.
     pub due_at_ms: Option<Ms>,
-    /// The repository that it works on.
     pub repo: Option<String>,
 }
 
-/// A turn, as it is told to programs.
+/// A turn in JSON.
 #[derive(Debug, Serialize)]
 pub struct TurnLine {
-    /// The id of the message that began it.
+    /// Id of its message.
     pub id: String,
-    /// The name of the person who asked for it.
+    /// Name of the requester.
     pub by: String,
     /// `received`, `prompting`, `running` or `ending`.
     pub stage: &'static str,
@@ -51,7 +49,7 @@ pub struct TurnLine {
     pub asks: usize,
 }
 
-/// The word of a stage.
+/// The JSON word for a stage.
 pub const fn stage(stage: &Stage) -> &'static str {
     match stage {
         Stage::Received { .. } => "received",
@@ -71,7 +69,7 @@ fn turn_line(turn: &Turn) -> TurnLine {
     }
 }
 
-/// A record as a line.
+/// Formats a record.
 pub fn line(session: &Session, flags: &ControlFlags) -> Line {
     Line {
         thread: session.thread.to_string(),

@@ -1,4 +1,4 @@
-//! `log`: what the OpenCode server of a sandbox says.
+//! `log`: shows the OpenCode server's log.
 
 use std::time::{Duration, Instant};
 
@@ -15,21 +15,21 @@ use crate::columns::visible;
 use crate::output::{CommandError, Output, Status};
 use crate::time::pause;
 
-/// The log is read again after this time while it is followed.
+/// Poll interval while following.
 const POLL_MS: u64 = 2_000;
-/// Looks in a row that may fail.
+/// Consecutive failed polls before giving up.
 const FAILURES_MAX: u32 = 5;
 
 #[derive(Serialize)]
 struct Answer<'a> {
-    /// Where the sandbox was named by one.
+    /// The thread, if the sandbox was named by one.
     thread: Option<String>,
     sandbox: &'a str,
     file: &'a str,
     lines: Vec<&'a str>,
 }
 
-/// Shows it, and goes on where that is wanted.
+/// Prints the log, and follows it if wanted.
 pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     let chosen = sandbox::chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
     let name = sandbox_name(&stack.name, &chosen.key, chosen.record.generation);
@@ -57,7 +57,7 @@ pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
     Output::new(words, &answer, code)
 }
 
-/// The sandbox, if it runs: it is never started for its log.
+/// The sandbox, if it runs; a log request never starts one.
 async fn running(
     stack: &Stack,
     provider: &dyn Provider,
@@ -100,7 +100,7 @@ async fn follow(
     let until = Instant::now() + Duration::from_millis(what.within_ms);
     let mut failures = 0;
     let mut shown = crate::output::print(&visible(&text));
-    // Who reads has gone, or the time is over.
+    // Until the pipe closes or the time is over.
     while shown.is_ok() && Instant::now() < until {
         pause(POLL_MS).await;
         match agent_log::read(provider, sandbox, which, From::Position(&position)).await {

@@ -1,4 +1,4 @@
-//! A thread as people name it: by its key, or by an end of one, as it can be read and copied in a narrow terminal.
+//! A thread as typed: its key, or the end of one, as shown and copied in a narrow terminal.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,20 +11,20 @@ use super::stack::Stack;
 use crate::output::CommandError;
 use crate::table::CUT;
 
-/// Characters that the end of a key has at least.
+/// Shortest accepted end of a key.
 const END_CHARS_MIN: usize = 4;
-/// Threads that one end is looked for among, and those of a page.
+/// Threads searched for an end, and threads per page.
 const THREADS_MAX: usize = 100_000;
 const PAGE: usize = 1_000;
-/// Keys that are named where an end is that of several.
+/// Keys listed if an end is ambiguous.
 const NAMED_MAX: usize = 5;
 
-/// The thread that somebody means.
+/// How a thread is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Meant {
-    /// The one of this key.
+    /// By its key.
     Key(ThreadKey),
-    /// The one whose key begins and ends like this.
+    /// By the beginning and end of its key.
     Short { head: String, end: String },
 }
 
@@ -60,7 +60,7 @@ impl fmt::Display for Meant {
 }
 
 impl Meant {
-    /// What reads like the name of a sandbox and may be the end of a thread's number.
+    /// Reads a sandbox name as the possible end of a thread's number.
     pub fn end(name: &SandboxName) -> Option<Self> {
         let is_number = name.as_str().bytes().all(|b| b.is_ascii_digit());
         name.as_str().parse().ok().filter(|_| is_number)
@@ -76,10 +76,10 @@ impl Meant {
         }
     }
 
-    /// The key that is meant.
+    /// Resolves the key.
     ///
     /// # Errors
-    /// That no thread or several have it, or that the table cannot be read.
+    /// No thread or several match, or the table cannot be read.
     pub async fn key(&self, stack: &Stack) -> Result<ThreadKey, CommandError> {
         if let Self::Key(key) = self {
             return Ok(key.clone());
@@ -89,7 +89,7 @@ impl Meant {
         let shared = named::all_named(stack, None).await?.listed;
         let shared = shared.into_iter().flat_map(|one| one.threads);
         let mut found = self.among(armed.into_iter().chain(shared));
-        // What has neither sandbox nor turn stands in no index.
+        // A thread with neither sandbox nor turn is in no index.
         let mut after = None;
         let mut read = 0;
         while found.is_empty() && read < THREADS_MAX {

@@ -1,4 +1,4 @@
-//! The sandboxes that have a name, as the table has them.
+//! Named sandboxes, from the table.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use bobbin_core::shown::sandboxes::Listed;
 use super::stack::Stack;
 use crate::output::CommandError;
 
-/// The servers and workspaces that are known: those of the stack's lists, and those in which something lives.
+/// The known tenants: those in the stack's lists, and those with live sandboxes.
 ///
 /// # Errors
-/// That the table cannot be read.
+/// The table cannot be read.
 pub async fn tenants(
     stack: &Stack,
     only: Option<&Tenant>,
@@ -27,19 +27,19 @@ pub async fn tenants(
     Ok(tenants)
 }
 
-/// The sandboxes that have a name.
+/// Named sandboxes.
 #[derive(Default)]
 pub struct Named {
-    /// Each as the list has it.
+    /// List entries.
     pub listed: Vec<Listed>,
-    /// The names of those whose record this version cannot read.
+    /// Names whose record this version cannot read.
     pub unreadable: Vec<SandboxName>,
 }
 
-/// Reads those of all servers and workspaces, or of one.
+/// Reads the named sandboxes of all tenants, or of one.
 ///
 /// # Errors
-/// That the table cannot be read.
+/// The table cannot be read.
 pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, CommandError> {
     let mut names = Vec::new();
     for tenant in tenants(stack, tenant).await? {
@@ -52,7 +52,7 @@ pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, 
     for (name, key) in names {
         match read.get(&key) {
             Some(Ok(Some(record))) => named.listed.push(Listed::of(&key, record)),
-            // The name is written in one piece with the record.
+            // The name and the record are written in one transaction.
             Some(Ok(None)) | None => {}
             Some(Err(_)) => named.unreadable.push(name),
         }
@@ -60,10 +60,10 @@ pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, 
     Ok(named)
 }
 
-/// The record of a sandbox, if there is one.
+/// Reads a sandbox's record, if there is one.
 ///
 /// # Errors
-/// That it cannot be read, and what to do.
+/// It cannot be read; with advice.
 pub async fn record(
     stack: &Stack,
     key: &SandboxKey,
@@ -74,7 +74,7 @@ pub async fn record(
     Ok(found.flatten())
 }
 
-/// Says that a record cannot be read.
+/// The error for an unreadable record.
 pub fn unread(error: &StoreError) -> CommandError {
     format!("{error}. If it is of a newer version, use the bobbin of the commit that is deployed.")
         .into()

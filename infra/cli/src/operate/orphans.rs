@@ -1,4 +1,4 @@
-//! `orphans`: sandboxes that belong to nobody, by the sweeper's own rule.
+//! `orphans`: sandboxes without an owner, by the sweeper's own rule.
 
 use bobbin_app::orphans::{Judged, judge};
 use bobbin_cloud::clock::now_ms;
@@ -11,19 +11,19 @@ use super::sandboxes::{self, Found, Line};
 use super::stack::Stack;
 use crate::output::{CommandError, Output, Status};
 
-/// Sandboxes deleted by one command; the next one finds the rest.
+/// Sandboxes that one command deletes; the next one finds the rest.
 const DESTROYED_MAX: usize = 200;
 
 #[derive(Serialize)]
 struct Answer<'a> {
     orphans: Vec<&'a Line>,
-    /// Names of those that were deleted.
+    /// Names of deleted sandboxes.
     destroyed: Vec<&'a str>,
-    /// Names of those that were not, and why.
+    /// Names of sandboxes that were not deleted, and why.
     failed: Vec<(&'a str, String)>,
 }
 
-/// Finds them, and deletes them where that is wanted.
+/// Finds orphans, and deletes them on request.
 pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> {
     let mut found = sandboxes::found(stack, None).await?;
     found.retain(|one| one.judged == Judged::Orphan && one.sandbox.state != SandboxState::Gone);
@@ -63,7 +63,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     Output::new(lines.join("\n"), &answer, code)
 }
 
-/// Judged once more right before, as the sweeper does: false where it belongs to somebody by now.
+/// Checks once more just before deleting, like the sweeper; false if it has an owner by now.
 async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
     let judged =
         judge(&stack.store, &stack.id, &one.sandbox, now_ms(), (&stack.limits.sandbox).into())

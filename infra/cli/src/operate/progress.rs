@@ -1,4 +1,4 @@
-//! How far a turn is, in one line, and which of the agent's words have been said.
+//! Progress of a turn on one line, and how much of the agent's text has been printed.
 
 use bobbin_core::base::ids::TurnId;
 use bobbin_core::records::flags::ControlFlags;
@@ -8,12 +8,12 @@ use bobbin_core::records::stage::Stage;
 use bobbin_core::records::turn::Turn;
 use bobbin_core::text::{one_line, shorten};
 
-/// Characters of a step or a trouble on the progress line.
+/// Longest step or error on the progress line.
 const STEP_CHARS_MAX: usize = 60;
-/// Stage of what no worker has taken.
+/// Stage before a worker has taken it.
 const UNTAKEN: &str = "waits for a worker";
 
-/// How far a turn is, in words.
+/// Progress of a turn in words.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Far {
     phase: &'static str,
@@ -35,12 +35,11 @@ impl Far {
         Self { phase, stage }
     }
 
-    /// No worker has taken it.
     pub fn is_untaken(&self) -> bool {
         self.stage == UNTAKEN
     }
 
-    /// Phase, stage, and the step that the agent is at.
+    /// Phase, stage, and the agent's current step.
     pub fn line(&self, step: Option<&str>) -> String {
         let step = step.map(|step| shorten(&one_line(step), STEP_CHARS_MAX));
         let parts = [Some(self.phase.to_owned()), Some(self.stage.clone()), step];
@@ -72,7 +71,7 @@ fn at_work(session: &Session, turn: &Turn) -> String {
     }
 }
 
-/// What of the agent's words has been said.
+/// How much of the agent's text has been printed.
 #[derive(Debug, Default)]
 pub struct Words {
     said: Vec<String>,
@@ -87,7 +86,7 @@ impl Words {
         self.said.join("\n\n")
     }
 
-    /// What has come since; a piece that is not what it was is said again.
+    /// The new text; a piece that changed is printed again.
     pub fn more(&mut self, words: &[String]) -> String {
         let mut more = String::new();
         for (at, now) in words.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Which sandbox is meant: by its name within a server or workspace, or by a thread that works in it.
+//! Finds a sandbox by its name within a tenant, or by a thread that works in it.
 
 pub mod connect;
 pub mod create;
@@ -19,15 +19,13 @@ use super::show;
 use super::stack::Stack;
 use crate::output::{CommandError, Status};
 
-/// The sandbox that somebody means, as its record stands.
+/// The chosen sandbox.
 pub struct Chosen {
-    /// Which one it is.
     pub key: SandboxKey,
-    /// Its record.
     pub record: SandboxRecord,
-    /// The thread by which it was named, if it was.
+    /// The thread that named it, if one did.
     pub thread: Option<(Session, ControlFlags)>,
-    /// How it was named, to be typed again.
+    /// How it was named, for commands to repeat.
     pub said: String,
 }
 
@@ -38,10 +36,10 @@ impl Chosen {
     }
 }
 
-/// Finds it.
+/// Finds the sandbox.
 ///
 /// # Errors
-/// That there is none, or that several are meant, and what to do.
+/// None or several match; with advice.
 pub async fn chosen(
     stack: &Stack,
     which: &Which,
@@ -55,7 +53,7 @@ pub async fn chosen(
         Which::OfEnd(meant) => return of_thread(stack, &meant.key(stack).await?).await,
         Which::Named(name) => match named(stack, name, tenant).await {
             Ok(key) => (key, name.to_string()),
-            // The end of a thread's number reads like a name, which comes first.
+            // The end of a thread's number looks like a name; names come first.
             Err(none) => match Meant::end(name) {
                 Some(meant) if none.status == Status::Notice => {
                     return match meant.key(stack).await {
@@ -87,7 +85,7 @@ async fn of_thread(stack: &Stack, thread: &ThreadKey) -> Result<Chosen, CommandE
     })
 }
 
-/// Whose name that is.
+/// Finds a sandbox by name.
 async fn named(
     stack: &Stack,
     name: &SandboxName,

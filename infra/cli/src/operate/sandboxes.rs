@@ -1,4 +1,4 @@
-//! What the provider lists, joined with the records.
+//! The provider's list joined with the records.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,50 +17,48 @@ use crate::output::CommandError;
 use crate::table::{Style, table};
 use crate::time::span;
 
-/// A sandbox, as it is told to programs.
+/// A sandbox in JSON.
 #[derive(Debug, Default, Serialize)]
 pub struct Line {
-    /// Its name at the provider; none where there is none.
+    /// Name at the provider; `None` if it has none.
     pub name: Option<String>,
-    /// The id that the provider gave it.
+    /// Id at the provider.
     pub id: Option<String>,
-    /// The thread that it was made for, by its labels; its own key where that was none.
+    /// The thread it was created for, by its labels; its own key if there was none.
     pub thread: Option<String>,
-    /// Which of its generations it is.
+    /// Sandbox generation.
     pub generation: Option<u32>,
-    /// The provider's word for its state; `unlisted` where the provider does not list it.
+    /// The provider's state; `unlisted` if the provider does not list it.
     pub state: String,
-    /// When it was made.
     pub created_at_ms: Option<Ms>,
-    /// What the record says: `live`, `orphan`, `young` (no record has it, and it may be too early to say),
-    /// `vanished` (its record gave it up, and takes it back or keeps it for a day), `unknown`
-    /// (its labels, or a record of a newer version, cannot be read), `unlisted` (the record has it, the provider does not list
-    /// it) or `none` (there is only a name).
+    /// Judgement by the record: `live`, `orphan`, `young` (in no record, perhaps only not yet), `vanished` (its record
+    /// gave it up, and may take it back or keeps it for a day), `unknown` (its labels, or a record of a newer version,
+    /// cannot be read), `unlisted` (in a record, not listed by the provider) or `none` (only a name).
     pub belongs: &'static str,
-    /// What people call it.
+    /// Display name.
     pub called: Option<String>,
-    /// The provider that it was made at; none: the stack's first.
+    /// Its provider; `None` means the stack's first.
     pub provider: Option<String>,
-    /// Its phase by the record.
+    /// Phase in the record.
     pub phase: Option<&'static str>,
-    /// The repository that it was made with.
+    /// The repository it was created with.
     pub repo: Option<String>,
-    /// When a turn last began or ended in it.
+    /// When a turn last started or ended in it.
     pub last_used_ms: Option<Ms>,
-    /// The threads that share it.
+    /// Threads that share it.
     pub threads: Vec<ThreadKey>,
-    /// Those of which a turn works in it now.
+    /// Threads with a turn at work in it.
     pub in_use: Vec<ThreadKey>,
-    /// Turns that wait for the common checkout.
+    /// Turns waiting for the common checkout.
     pub waiting: usize,
-    /// Snapshots that were made of it and are on record.
+    /// Recorded snapshots of it.
     pub snapshots: usize,
-    /// Somebody wants it destroyed: nothing begins in it any more.
+    /// It is to be destroyed; no turn starts in it any more.
     pub closing: bool,
 }
 
 impl Line {
-    /// The line with what the record says.
+    /// Adds the record's fields to the line.
     pub fn with(self, listed: &Listed) -> Self {
         Self {
             called: listed.name.as_ref().map(ToString::to_string),
@@ -78,30 +76,30 @@ impl Line {
     }
 }
 
-/// A listed sandbox with what it is.
+/// A listed sandbox and its judgement.
 pub struct Found {
-    /// As the provider lists it.
+    /// The provider's entry.
     pub sandbox: Sandbox,
-    /// Who lists it.
+    /// Its provider.
     pub provider: Arc<dyn Provider>,
-    /// Whose it is, by its labels.
+    /// Its key, by its labels.
     pub key: Option<SandboxKey>,
-    /// The record of that key.
+    /// The record under that key.
     pub record: Option<SandboxRecord>,
-    /// What the command tells of it, in JSON and as a row.
+    /// Output, in JSON and as a row.
     pub line: Line,
-    /// By the sweeper's rule.
+    /// The sweeper's judgement.
     pub judged: Judged,
 }
 
-/// What the provider lists of this stack, judged by the records, which are read after it.
+/// Lists this stack's sandboxes at the provider, judged by the records, which are read afterwards.
 pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>, CommandError> {
     let mut listed: Vec<(Sandbox, Arc<dyn Provider>)> = Vec::new();
     for provider in stack.providers().await? {
         let here = provider.list(tenant).await.map_err(|e| {
             format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
         })?;
-        // Those of another stack of this name are none of this one's business.
+        // Sandboxes of another stack with this name are ignored.
         let here = here.into_iter().filter(|sandbox| !sandbox.is_foreign(&stack.id));
         listed.extend(here.map(|sandbox| (sandbox, Arc::clone(&provider))));
     }
@@ -117,7 +115,7 @@ pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>,
         let record = match found.cloned() {
             None => Ok(None),
             Some(Ok(record)) => Ok(record),
-            // What a newer version keeps is not ours to judge.
+            // A newer version's record is not judged.
             Some(Err(StoreError::Newer(_))) => Err(()),
             Some(Err(error)) => {
                 let of = key.map(|key| key.to_string()).unwrap_or_default();
@@ -175,7 +173,7 @@ fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> L
     }
 }
 
-/// What the provider has, as a table for people.
+/// The provider's sandboxes as a table.
 pub fn shown(found: &[Found]) -> String {
     let now_ms = now_ms();
     let none = || "-".to_owned();

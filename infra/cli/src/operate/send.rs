@@ -1,11 +1,10 @@
-//! `send`: a task from a terminal, in a channel of Discord or Slack.
+//! `send`: starts a task from a terminal, in a channel of Discord or Slack.
 //!
-//! The thread is opened here, by the client and under the names that the worker opens one with, because who sends wants to
-//! know which thread it is and whether the bot may be there at all. Then the prompt goes into the thread's own group, as
-//! everybody's does. Promised: an invocation has one id, shown before anything is done; a repeat under that id finds the
-//! thread that stands, and the queue, the record and the ledger know the prompt by it. The stack's own lists of servers,
-//! workspaces and channels hold for a terminal too; those of people do not, nor do a tenant's settings: who may write into
-//! the queues is who runs the stack.
+//! The thread is opened here, with the client and names that the worker uses, because the sender wants to know the
+//! thread and whether the bot has access. Then the prompt goes into the thread's own group, like anybody's. Promised:
+//! an invocation has one id, shown before anything is done; a repeat under that id finds the existing thread, and the
+//! queue, the record and the ledger know the prompt by it. The stack's allowlists of tenants and channels apply to a
+//! terminal too. The lists of people and a tenant's settings do not: only the operator can write to the queues.
 
 use std::io::Read as _;
 
@@ -26,27 +25,27 @@ use super::stack::Stack;
 use super::task::{Channel, SendId};
 use crate::output::{CommandError, Output, Status};
 
-/// Kinds of channels on whose messages threads hang: text and announcements.
+/// Channel types with message threads: text and announcement.
 const WITH_THREADS: [u64; 2] = [0, 5];
-/// Discord's codes for a channel that does not exist, that the bot does not see, and in which it may not do this.
+/// Discord's error codes: unknown channel, missing access, missing permission.
 const UNKNOWN_CHANNEL: u64 = 10_003;
 const MISSING_ACCESS: u64 = 50_001;
 const MISSING_PERMISSIONS: u64 = 50_013;
-/// Where Discord's own clients show a thread.
+/// Base of links to threads.
 const DISCORD_SITE: &str = "https://discord.com/";
-/// Who asks where the login name is not known.
+/// Sender's name if the login name is unknown.
 const NOBODY: &str = "somebody (terminal)";
-/// Bytes that are read from standard input: far beyond what a prompt may have.
+/// Most bytes read from standard input; far above the bound of a prompt.
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 
-/// A task that has its thread.
+/// A task whose thread is open.
 struct Opened {
     thread: ThreadKey,
-    /// Where people see it, if that is known.
+    /// Link to the thread, if known.
     link: Option<String>,
 }
 
-/// Opens the thread, sends the prompt, and follows it where that is wanted.
+/// Opens the thread, sends the prompt, and follows it on request.
 pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, CommandError> {
     let text = words(stack, &what.prompt)?;
     let id = what.id.clone().unwrap_or_else(SendId::mint);
@@ -88,7 +87,7 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     Output::new(text, &answer, Status::Done)
 }
 
-/// The task's words, within the bound that holds for everybody.
+/// The prompt's text, within the bound for all prompts.
 fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
     let text = if given == "-" {
         let mut text = String::new();
@@ -119,7 +118,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
     Prompt {
         text,
         by: Person {
-            // Nobody of the platform: there is no id by which they could be called.
+            // No platform user: there is no id to mention.
             id: String::new(),
             name: terminal_name(what.name.as_deref()),
         },
@@ -142,7 +141,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
     }
 }
 
-/// What somebody at a terminal is called in a thread: as they say, or by their login name.
+/// The sender's name in a thread: as given, or the login name.
 pub fn terminal_name(said: Option<&str>) -> String {
     let login = || ["USER", "LOGNAME", "USERNAME"].map(std::env::var);
     let known = login().into_iter().flatten().find(|name| !name.is_empty());
@@ -150,10 +149,10 @@ pub fn terminal_name(said: Option<&str>) -> String {
     name.map_or_else(|| NOBODY.to_owned(), |name| format!("{name} (terminal)"))
 }
 
-/// The server or workspace that a channel is of.
+/// The tenant of a channel.
 ///
 /// # Errors
-/// That the bot cannot see the channel, or may not be used there, and what to do.
+/// The bot cannot see the channel, or is not allowed there; with advice.
 pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, CommandError> {
     match channel {
         Channel::Discord(channel) => {
@@ -169,7 +168,7 @@ pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, Comma
     }
 }
 
-/// The server that a text channel of Discord is in, if the stack's lists have it.
+/// The guild of a Discord channel, if it is allowed.
 async fn guild_of(
     stack: &Stack,
     discord: &Discord,
@@ -186,7 +185,7 @@ async fn guild_of(
     Ok(guild)
 }
 
-/// The workspace of Slack that the bot is in, if the stack's lists have it.
+/// The bot's Slack team, if it is allowed.
 async fn team_of(
     stack: &Stack,
     slack: &Slack,
@@ -196,12 +195,12 @@ async fn team_of(
     let installed = slack.installed().await;
     let installed = installed.map_err(|error| slack_trouble(&error, channel, again))?;
     let team = installed.identity.team;
-    // No list of people holds for a terminal.
+    // The list of people does not apply to a terminal.
     admitted(stack.policy().slack(&team, channel, ""), "AllowedTeams", &team, channel)?;
     Ok(team)
 }
 
-/// Refuses, before anything is posted, a sandbox that is not there and a snapshot that no sandbox can begin with.
+/// Refuses a missing sandbox or an unusable snapshot before anything is posted.
 async fn look_at_sandbox(
     stack: &Stack,
     tenant: &Tenant,
@@ -263,7 +262,7 @@ async fn on_discord(
         channel: channel.to_owned(),
         accepted_at_ms: id.at_ms,
         prompt: prompt.clone(),
-        // Nobody has asked by an interaction, so the bot posts the line.
+        // Without an interaction the bot posts the line itself.
         reply: Reply::Discord { application, token: String::new() },
     };
     let thread = discord.open_thread(&open, now_ms()).await;
@@ -299,7 +298,7 @@ async fn on_slack(
     Ok(Opened { thread, link })
 }
 
-/// The lists of the stack say where it may be used at all.
+/// Checks the stack's allowlists.
 fn admitted(
     verdict: Result<(), Refusal>,
     list: &str,

@@ -1,4 +1,4 @@
-//! `show`: one thread with its timeline.
+//! `show`: one thread and its timeline.
 
 use std::collections::BTreeSet;
 
@@ -24,28 +24,28 @@ use crate::time::{span, when};
 
 /// Ended turns whose ledger entries are read.
 const TURNS_MAX: usize = 40;
-/// Characters of a reason, or of what was asked.
+/// Longest reason or prompt on a line.
 const LINE_CHARS_MAX: usize = 160;
 
 #[derive(Serialize)]
 struct Answer {
     #[serde(flatten)]
     of_list: Line,
-    /// Name of the sandbox of this generation, while there is one by the record.
+    /// Name of this generation's sandbox, while the record has one.
     sandbox: Option<String>,
-    /// The provider that it was made at; none: the stack's first.
+    /// Its provider; `None` means the stack's first.
     provider: Option<String>,
-    /// How agents are run in it; none: one of the two ways to OpenCode's server, as the stack says.
+    /// Its runtime mode; `None` means one of the two OpenCode server modes, by the stack's setting.
     runtime: Option<String>,
-    /// The threads that share it.
+    /// Threads that share it.
     threads: Vec<ThreadKey>,
-    /// The turns that work in it now.
+    /// Turns at work in it.
     in_use: Vec<InUse>,
-    /// The turns that wait for the common checkout, in the order in which they get it.
+    /// Turns waiting for the common checkout, in order.
     in_line: Vec<InLine>,
     agent_session: Option<AgentSessionId>,
     wake_at_ms: Option<Ms>,
-    /// Who may stop or delete the sandbox until when, while somebody does.
+    /// Expiry of the lease on the sandbox, while one is held.
     lease_until_ms: Option<Ms>,
     asks: Vec<AskLine>,
     queue: Vec<Waiting>,
@@ -57,12 +57,12 @@ struct Answer {
 struct InUse {
     thread: ThreadKey,
     turn: TurnId,
-    /// In the common checkout, and not in a workspace of its thread's own.
+    /// In the common checkout rather than the thread's own workspace.
     common: bool,
     since_ms: Ms,
 }
 
-/// A turn that waits for the common checkout.
+/// A turn waiting for the common checkout.
 #[derive(Serialize)]
 struct InLine {
     thread: ThreadKey,
@@ -72,7 +72,7 @@ struct InLine {
 #[derive(Serialize)]
 struct AskLine {
     id: String,
-    /// What is asked for: `permission` or `question`.
+    /// Kind of ask: `permission` or `question`.
     about: &'static str,
     expires_at_ms: Ms,
 }
@@ -82,31 +82,31 @@ struct Waiting {
     id: String,
     by: String,
     accepted_at_ms: Ms,
-    /// It will not be worked on: too many waited before it, or it was stopped.
+    /// It will not run: the queue was full, or it was stopped.
     refused: bool,
 }
 
-/// One line of the timeline.
+/// An event of the timeline.
 #[derive(Serialize)]
 struct Event {
     at_ms: Ms,
     /// `phase`, `turn` or `operation`.
     kind: &'static str,
-    /// The phase; how the turn ended; what was wanted.
+    /// The phase, the outcome, or the operation.
     what: String,
-    /// Why, and what it took.
+    /// Reason and usage.
     note: String,
-    /// The id of the turn that it belongs to; none for what happened to the sandbox.
+    /// Id of its turn; `None` for an event of the sandbox.
     #[serde(skip_serializing_if = "Option::is_none")]
     turn: Option<String>,
-    /// What was asked and answered, where that was wanted.
+    /// Prompt and answer, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     asked: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     answered: Option<String>,
 }
 
-/// The record of a thread.
+/// A thread's record.
 pub async fn record(
     stack: &Stack,
     thread: &ThreadKey,
@@ -227,7 +227,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
             let text = entry.map(of).filter(|_| content)?;
             (!text.is_empty()).then(|| short(text))
         };
-        // A name, a connection or a fresh start is remembered like a turn, so that its repeat is known, and has no entry.
+        // Naming, connecting and resetting are remembered like turns, to detect repeats, but have no ledger entry.
         let (kind, what) = match (entry, &ended.outcome) {
             (None, Outcome::Answered) if looked_up(&ended.id) => ("operation", "done"),
             (_, ended) => ("turn", outcome(ended)),
@@ -261,7 +261,7 @@ const fn outcome(outcome: &Outcome) -> &'static str {
     }
 }
 
-/// Who asked, why it ended so, and what it took.
+/// Requester, reason and usage.
 fn note(outcome: &Outcome, entry: Option<&Entry>) -> String {
     let mut facts = Vec::new();
     match outcome {
@@ -285,7 +285,7 @@ fn short(text: &str) -> String {
     shorten(&one_line(text), LINE_CHARS_MAX)
 }
 
-/// What people read: the record as facts, then what runs, what waits and what has been.
+/// The text output: facts from the record, then what runs, what waits and the timeline.
 fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
     let mut lines = facts(answer, now_ms);
     if let Some(turn) = &session.turn {
@@ -306,7 +306,7 @@ fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
     lines.join("\n")
 }
 
-/// The thread's key, and a line each for what its record says of the sandbox.
+/// The thread's key and the sandbox's facts, one per line.
 fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
     let line = &answer.of_list;
     let phase = format!(
@@ -340,7 +340,7 @@ fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
     std::iter::once(line.thread.clone()).chain(known).collect()
 }
 
-/// Threads that are named in a line.
+/// Threads named on a line.
 const NAMED_MAX: usize = 5;
 
 fn listed(threads: &[ThreadKey]) -> Option<String> {
@@ -355,7 +355,7 @@ fn listed(threads: &[ThreadKey]) -> Option<String> {
     })
 }
 
-/// Who works in a sandbox that is shared, and since when; the thread's own turn has lines of its own.
+/// The turns in a shared sandbox and their start; the thread's own turn is shown elsewhere.
 fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
     let others = answer.in_use.iter();
     let others = others.filter(|one| one.thread.to_string() != answer.of_list.thread);
@@ -373,7 +373,7 @@ fn waiting_words(answer: &Answer) -> Option<String> {
     listed(&threads)
 }
 
-/// The turn that is under way: how it stands, what went wrong so far, and what it waits for.
+/// The running turn: its state, errors so far, and its asks.
 fn turn_lines(turn: &Turn, asks: &[AskLine], now_ms: Ms) -> Vec<String> {
     let mut lines = vec![format!(
         "  {}  {} for {}, of {}, with {}",
@@ -414,7 +414,7 @@ fn turn_lines(turn: &Turn, asks: &[AskLine], now_ms: Ms) -> Vec<String> {
     lines
 }
 
-/// A prompt that waits behind the turn.
+/// A prompt queued behind the turn.
 fn waiting_line(one: &Waiting, now_ms: Ms) -> String {
     format!(
         "  {}  of {}, {}{}",
@@ -425,7 +425,7 @@ fn waiting_line(one: &Waiting, now_ms: Ms) -> String {
     )
 }
 
-/// When something happened and what; below it what was asked and answered, where that is told.
+/// An event's time and text; below it prompt and answer, if requested.
 fn event_lines(event: &Event, now_ms: Ms) -> Vec<String> {
     let turn = event.turn.as_deref().unwrap_or_default();
     let note = [turn, event.note.as_str()]

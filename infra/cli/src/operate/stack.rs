@@ -1,4 +1,4 @@
-//! The stack that is operated, and what of it is spoken to.
+//! The operated stack and its clients.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -21,16 +21,16 @@ use bobbin_sandbox::{Provider, labels};
 use crate::output::CommandError;
 use crate::target::Target;
 
-/// A stack, with clients for what is always needed.
+/// A stack, with the clients that every command needs.
 pub struct Stack {
-    /// Its name: part of every sandbox's name.
+    /// Stack name; part of every sandbox's name.
     pub name: String,
-    /// Its own id: a label of every sandbox.
+    /// Stack id; a label of every sandbox.
     pub id: String,
     pub store: Store,
-    /// The bounds that it runs with.
+    /// The stack's limits.
     pub limits: Limits,
-    /// How its commands are said: `--laptop` or `--stack NAME`.
+    /// How to name it in commands: `--laptop` or `--stack NAME`.
     pub said: String,
     target: Target,
     deployed: Deployed,
@@ -38,10 +38,10 @@ pub struct Stack {
 }
 
 impl Stack {
-    /// Finds it.
+    /// Finds the stack.
     ///
     /// # Errors
-    /// Why it is not found, or that it is of another version, and what to do.
+    /// It was not found or has another version; with advice.
     pub async fn open(target: Target) -> Result<Self, CommandError> {
         let deployed = target.stack().await?.clone();
         let overrides = target
@@ -59,7 +59,7 @@ impl Stack {
         })
     }
 
-    /// The provider that a sandbox's record names, with the key of the stack's secret.
+    /// A provider by its name in a sandbox's record, with the key from the stack's secret.
     ///
     /// # Errors
     /// As [`Stack::provider`].
@@ -70,15 +70,15 @@ impl Stack {
         self.provider_named(sandbox.provider.as_deref()).await
     }
 
-    /// Its sandbox provider, with the key of the stack's secret.
+    /// The configured sandbox provider, with the key from the stack's secret.
     ///
     /// # Errors
-    /// That there is no key, or no such address, and what to do.
+    /// There is no key or no valid address; with advice.
     pub async fn provider(&self) -> Result<Arc<dyn Provider>, CommandError> {
         self.provider_named(None).await
     }
 
-    /// All providers that the stack has keys for, the configured one first.
+    /// All providers with keys, the configured one first.
     ///
     /// # Errors
     /// As [`Stack::provider`].
@@ -90,10 +90,10 @@ impl Stack {
         Ok(all)
     }
 
-    /// What they are called, in the same order.
+    /// Their names, in the same order.
     ///
     /// # Errors
-    /// That the keys cannot be read.
+    /// The keys cannot be read.
     pub async fn provider_names(&self) -> Result<Vec<String>, CommandError> {
         let configured = self.target.overrides().providers.provider;
         let mut names = vec![configured.clone()];
@@ -107,10 +107,10 @@ impl Stack {
         Ok(names)
     }
 
-    /// Refuses a provider that this stack does not have.
+    /// Refuses a provider that the stack does not have.
     ///
     /// # Errors
-    /// Which it has, or that the keys cannot be read.
+    /// Lists the stack's providers; or the keys cannot be read.
     pub async fn has_provider(&self, name: Option<&str>) -> Result<(), CommandError> {
         let Some(name) = name else {
             return Ok(());
@@ -125,7 +125,7 @@ impl Stack {
         )))
     }
 
-    /// What of snapshots a provider lacks, a line for each that makes none.
+    /// The providers without snapshots, a line each.
     ///
     /// # Errors
     /// As [`Stack::provider`].
@@ -138,7 +138,7 @@ impl Stack {
         Ok(lines)
     }
 
-    /// The provider of this name, without one the configured one.
+    /// A provider by name; the configured one for `None`.
     ///
     /// # Errors
     /// As [`Stack::provider`].
@@ -155,10 +155,10 @@ impl Stack {
         Ok(settings.made(name, key.expose())?)
     }
 
-    /// The bot on Discord, and the application's id.
+    /// The Discord client and the application's id.
     ///
     /// # Errors
-    /// That Discord is not set up, or has no token, and what to do.
+    /// Discord is not set up or has no token; with advice.
     pub async fn discord(&self) -> Result<(Discord, String), CommandError> {
         let application = self.parameter("DiscordApplicationId");
         if application.is_empty() {
@@ -169,16 +169,16 @@ impl Stack {
         Ok((discord, application.to_owned()))
     }
 
-    /// The bot on Slack.
+    /// The Slack client.
     ///
     /// # Errors
-    /// That it has no token, and what to do.
+    /// It has no token; with advice.
     pub async fn slack(&self) -> Result<Slack, CommandError> {
         let token = self.key(Key::SlackBotToken).await?;
         Ok(self.target.slack(&token)?)
     }
 
-    /// Where Bobbin may be used at all, by the stack's lists; not who may.
+    /// The stack's allowlists of tenants and channels; not of people.
     pub fn policy(&self) -> Policy {
         Policy::from_lists(
             self.parameter("AllowedGuilds"),
@@ -188,7 +188,7 @@ impl Stack {
         )
     }
 
-    /// The servers and workspaces of the stack's lists.
+    /// The tenants in the stack's lists.
     pub fn tenants(&self) -> BTreeSet<Tenant> {
         let ids = |parameter: &str| -> Vec<String> {
             let ids = self.parameter(parameter).split(',').map(str::trim);
@@ -200,16 +200,16 @@ impl Stack {
         guilds.chain(teams.map(|team| Tenant::slack(&team))).collect()
     }
 
-    /// Whose labels its sandboxes and snapshots carry.
+    /// The labels of its sandboxes and snapshots.
     pub fn labels(&self) -> labels::Stack<'_> {
         labels::Stack { name: &self.name, id: &self.id }
     }
 
-    /// The page on which a tenant enters a key of its own, as an address that the secret part of a link follows; none where
-    /// tenants have no keys here.
+    /// Base address of the page for a tenant's own keys; a link appends its secret. `None` if tenants have no own keys
+    /// here.
     ///
     /// # Errors
-    /// That the stack does not say where the page is.
+    /// The stack has no address for it.
     pub fn keys_page(&self) -> Result<Option<String>, String> {
         if self.parameter("TenantCredentials") != "yes" {
             return Ok(None);
@@ -221,7 +221,7 @@ impl Stack {
         Ok(Some(format!("{}/setup/", base.trim_end_matches('/'))))
     }
 
-    /// Where the tools of sandboxes are served; none where they are not.
+    /// Address of the tools server; `None` if there is none.
     pub fn tools(&self) -> Option<&str> {
         self.deployed.output("ToolsAddress").ok()
     }
@@ -231,20 +231,20 @@ impl Stack {
         self.target.discord_api()
     }
 
-    /// How agents are run in its sandboxes.
+    /// Default runtime mode of its sandboxes.
     pub fn runtime_mode(&self) -> &str {
         self.parameter("SandboxRuntimeMode")
     }
 
-    /// The model of turns that choose none.
+    /// Default model.
     pub fn model(&self) -> &str {
         self.parameter("Model")
     }
 
-    /// The key that the passwords of sandboxes are derived from.
+    /// The key from which sandbox passwords are derived.
     ///
     /// # Errors
-    /// That it cannot be read, and what to do.
+    /// It cannot be read; with advice.
     pub async fn stack_key(&self) -> Result<Secret, CommandError> {
         self.key(Key::StackKey).await
     }
@@ -253,7 +253,7 @@ impl Stack {
         self.deployed.parameter(name).unwrap_or_default()
     }
 
-    /// A key of the stack's secrets, and no other: one of the environment may belong to another stack.
+    /// A key from the stack's secrets only: one from the environment may belong to another stack.
     async fn key(&self, key: Key) -> Result<Secret, CommandError> {
         let ring = self.keyring(key).await?;
         ring.get(key.name()).ok_or_else(|| key.missing().into())
@@ -264,7 +264,7 @@ impl Stack {
         Ok(self.deployed.keyring(&output).await?)
     }
 
-    /// Its queues of work.
+    /// Its message queues.
     pub fn queues(&self) -> Result<Queues, CommandError> {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }

@@ -1,4 +1,4 @@
-//! What names a task from a terminal: the channel that it is seen in, and the id of its invocation.
+//! Identifies a task from a terminal: its channel and its invocation id.
 
 use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
@@ -7,16 +7,14 @@ use std::str::FromStr;
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::Ms;
 
-/// A channel, and the platform that it is on.
+/// A channel and its platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Channel {
-    /// A channel of Discord.
     Discord(String),
-    /// A channel of Slack.
     Slack(String),
 }
 
-/// Tells the platform by the id: Discord's are numbers, Slack's begin with C or G.
+/// Tells the platform by the id: Discord's are numbers; Slack's begin with C or G.
 pub fn channel(word: &str) -> Result<Channel, String> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let upper = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
@@ -29,16 +27,16 @@ pub fn channel(word: &str) -> Result<Channel, String> {
     Err("it is the id of a channel, not its name: of Discord 17 to 20 digits (Developer Mode, Copy Channel ID), of Slack C or G and what follows (at the end of the channel's details)".to_owned())
 }
 
-/// Names one invocation, and says when it was made.
+/// Invocation id, with its time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SendId {
-    /// When the invocation began (Unix milliseconds): the prompt counts as accepted then.
+    /// Start of the invocation (Unix milliseconds); the prompt's acceptance time.
     pub at_ms: Ms,
     chance: u32,
 }
 
 impl SendId {
-    /// A new one, of now.
+    /// A new id with the current time.
     pub fn mint() -> Self {
         let chance = RandomState::new().hash_one(std::process::id());
         Self { at_ms: now_ms(), chance: (chance >> 32) as u32 }

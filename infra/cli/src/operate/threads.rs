@@ -1,4 +1,4 @@
-//! `threads`: what there is, a line each.
+//! `threads`: lists threads, one per line.
 
 use std::collections::BTreeSet;
 
@@ -16,9 +16,9 @@ use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};
 use crate::time::{span, when};
 
-/// Records that one call reads.
+/// Records per read.
 const BATCH: usize = 100;
-/// Threads of an answer to `--all`.
+/// Most threads for `--all`.
 const THREADS_MAX: usize = 100_000;
 
 #[derive(Serialize)]
@@ -26,7 +26,7 @@ struct Answer {
     threads: Vec<Line>,
     /// Threads whose record this version cannot read.
     unreadable: Vec<String>,
-    /// Where the next page begins.
+    /// Start of the next page.
     next: Option<String>,
 }
 
@@ -41,7 +41,7 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> 
             && (!what.due || session.due_at_ms().is_some_and(|due| due <= now_ms))
     };
     let most = if what.all { THREADS_MAX } else { what.limit.into() };
-    // What has no sandbox is not in the index.
+    // Threads without a sandbox are not in the index.
     let gone = matches!(what.phase, Some(Phase::Destroyed | Phase::Error));
     let answer = if what.gone || gone {
         everywhere(stack, what, most, wanted).await?
@@ -56,7 +56,7 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> 
     Output::new(words(&answer, &stack.said, now_ms), &answer, code)
 }
 
-/// By the index of what is due: cheap, however long the table.
+/// Lists through the due index: cheap however long the table is.
 async fn armed(
     stack: &Stack,
     what: &Threads,
@@ -64,7 +64,8 @@ async fn armed(
     wanted: impl Fn(&Session) -> bool,
 ) -> Result<Answer, CommandError> {
     let armed = stack.store.all_armed().await.map_err(|e| e.to_string())?;
-    // A thread that shares a sandbox and has no turn is found by that one; a sandbox that no thread was the first of is none.
+    // A thread that shares a sandbox and has no turn is found through the sandbox; a sandbox that no thread created
+    // counts as none.
     let shared = all_named(stack, what.tenant.as_ref()).await?.listed;
     let shared = shared.into_iter().flat_map(|one| one.threads);
     let all: BTreeSet<ThreadKey> = armed
@@ -100,7 +101,7 @@ async fn armed(
     Ok(Answer { threads, unreadable, next })
 }
 
-/// By the whole table.
+/// Lists by a scan of the table.
 async fn everywhere(
     stack: &Stack,
     what: &Threads,
@@ -110,7 +111,7 @@ async fn everywhere(
     let mut answer = Answer { threads: Vec::new(), unreadable: Vec::new(), next: None };
     let mut after = what.after.clone();
     loop {
-        // One more page may hold too few that are wanted: each asks for as many as are still missing.
+        // A page may hold too few matches: each asks for as many as are still missing.
         let page = stack
             .store
             .page(after.as_ref(), most - answer.threads.len())

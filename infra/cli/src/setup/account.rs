@@ -1,5 +1,5 @@
-//! Whether the keys for sandboxes open the account in which the stack's sandboxes are by its records; and what is given up
-//! where a person says that another one is meant.
+//! Checks that the sandbox keys open the accounts of the recorded sandboxes; gives up those sandboxes if a person
+//! confirms another account.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use bobbin_core::records::account::{Account, Standing};
 use super::report::Report;
 use crate::target::Target;
 
-/// A provider whose present account is not the one on record.
+/// A provider whose current account differs from the recorded one.
 struct Other {
     present: Account,
-    /// The sandboxes that the one on record has.
+    /// Sandboxes in the recorded account.
     count: usize,
 }
 
@@ -29,11 +29,11 @@ impl Other {
     }
 }
 
-/// Refuses keys, by their names in the secret, that open other accounts than those in which there are sandboxes. One that cannot
-/// be compared is told and let through: the functions compare it before they rest on it.
+/// Refuses keys, by their names in the secret, that open accounts other than the recorded ones. A key that cannot be
+/// compared is reported and let through; the functions compare it before they rely on it.
 ///
 /// # Errors
-/// Which key it is, and what to do.
+/// Names the key, with advice.
 pub async fn refuse_another(
     target: &Target,
     report: &mut Report,
@@ -55,10 +55,10 @@ pub async fn refuse_another(
     Ok(())
 }
 
-/// Puts the accounts of these keys on record in the place of others, and tells what is given up by it.
+/// Records the accounts of these keys in place of others, and reports what is given up.
 ///
 /// # Errors
-/// That a provider or the table does not answer.
+/// A provider or the table does not answer.
 pub async fn confirm(
     target: &Target,
     report: &mut Report,
@@ -88,7 +88,7 @@ pub async fn confirm(
     Ok(())
 }
 
-/// The providers that there are keys for.
+/// The providers with keys.
 fn of_providers<'a>(
     keys: &BTreeMap<&str, &'a Secret>,
 ) -> Result<Vec<(&'static str, &'a Secret)>, String> {
@@ -100,7 +100,7 @@ fn of_providers<'a>(
     Ok(found)
 }
 
-/// What there is to say of a key. Where no account is on record nothing is asked.
+/// What to report about a key. Without a recorded account no request is made.
 async fn compared(
     target: &Target,
     stack: &Deployed,

@@ -1,4 +1,4 @@
-//! Everything in its order, and everything undone again.
+//! Runs every step in order, and undoes them all.
 
 use clap::{Args, ValueEnum as _};
 
@@ -7,9 +7,9 @@ use super::report::Report;
 use super::{check, discord, secrets, slack, smoke_test, snapshot};
 use crate::target::Target;
 
-/// Steps of the whole.
+/// Steps in all.
 const STEPS: u32 = 8;
-/// Steps of undoing it.
+/// Steps of undoing.
 const UNDO_STEPS: u32 = 4;
 
 /// Do every step.
@@ -35,8 +35,8 @@ pub struct Undo {
     yes: bool,
 }
 
-/// Does every step; what one needs and lacks is told, and the others go on where they can. Without a stack those are done
-/// that need none, and it is said how to deploy one.
+/// Runs every step; a missing requirement is reported, and the other steps go on where they can. Without a stack only
+/// the steps that need none run, and the report says how to deploy one.
 pub async fn run(target: &Target, options: &All, json: bool) -> Report {
     let mut report = Report::of(STEPS).kept_for_json(json);
     report.step("The stack");
@@ -54,10 +54,10 @@ pub async fn run(target: &Target, options: &All, json: bool) -> Report {
     report.step("The Slack app");
     slack_app(target, &mut report, is_there).await;
 
-    // Keys that are typed are stored before they are checked: a wrong one is stored over later.
+    // Typed keys are stored before the check: a wrong one is overwritten later.
     report.step("The keys in the stack's secrets");
     store_keys(target, &mut report, options, is_there).await;
-    // What was typed is in the stack now, and was not when its keys were first read.
+    // The typed keys are in the stack by now, but not in the copy read first.
     let anew = target.afresh();
     let target = if is_there { &anew } else { target };
 
@@ -112,7 +112,7 @@ async fn snapshot_step(target: &Target, report: &mut Report, options: &All) {
     }
 }
 
-/// The agents that the snapshot could have besides, whose licence each has, and how they are chosen.
+/// Further agents for the snapshot, with their licences and the options that choose them.
 fn more_agents(chosen: &[Agent]) -> Option<String> {
     let left = Agent::value_variants().iter().filter(|one| !chosen.contains(one));
     let left: Vec<Agent> = left.copied().collect();
@@ -182,7 +182,7 @@ async fn test(target: &Target, report: &mut Report, options: &All, is_there: boo
     }
 }
 
-/// The command that deploys with what is known by now.
+/// The deploy command, with what is known so far.
 async fn deployment(target: &Target) -> String {
     let mut parameters = Vec::new();
     if let Some(found) = target.key("discord_bot_token").await
@@ -209,7 +209,7 @@ async fn deployment(target: &Target) -> String {
     )
 }
 
-/// Undoes what the steps did, the last first.
+/// Undoes the steps, last first.
 pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
     let mut report = Report::of(UNDO_STEPS).kept_for_json(json);
     let dry_run = !options.yes;

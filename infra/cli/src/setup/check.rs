@@ -1,5 +1,5 @@
-//! Step "keys": each key is tried at its service, and what is wrong with it is said with what to do. Nothing is changed, and
-//! no part of a key is printed.
+//! Step "keys": tries each key at its service, and reports errors with advice. Nothing is changed, and no part of a key
+//! is printed.
 
 mod daytona;
 mod deployment;
@@ -11,7 +11,7 @@ mod vercel;
 use super::report::Report;
 use crate::target::Target;
 
-/// Does it. Without a stack the keys of the environment are checked.
+/// Checks the keys. Without a stack those of the environment are checked.
 pub async fn run(target: &Target, report: &mut Report) {
     discord::check(target, report).await;
     slack::check(target, report).await;
@@ -21,7 +21,7 @@ pub async fn run(target: &Target, report: &mut Report) {
     deployment::check(target, report).await;
 }
 
-/// Looks for the stack and says so; what is not found is a note here, because keys can be checked before there is one.
+/// Finds the stack and reports it; a missing one is only a note, because keys can be checked before there is one.
 pub async fn stack(target: &Target, report: &mut Report) {
     match target.stack().await {
         Ok(stack) => {
@@ -40,7 +40,7 @@ pub async fn stack(target: &Target, report: &mut Report) {
     }
 }
 
-/// Whether a list parameter of the template names an id.
+/// Whether a list parameter of the template contains an id.
 pub fn lists(list: Option<&str>, id: &str) -> bool {
     list.unwrap_or_default().split(',').any(|one| one.trim() == id)
 }

@@ -1,4 +1,4 @@
-//! The Discord application: its commands, and where Discord delivers what people do with them.
+//! The Discord application: its commands and its interactions endpoint.
 
 use bobbin_chat::discord::{Application, Difference, Discord, DiscordError};
 use clap::{Args, Subcommand};
@@ -6,14 +6,14 @@ use clap::{Args, Subcommand};
 use super::report::Report;
 use crate::target::Target;
 
-/// Discord's permissions that Bobbin asks for when it is invited: view channels, send messages, also in threads, create
-/// public threads, read message history, embed links, attach files, add reactions.
+/// Discord permissions in the invitation: view channels, send messages (also in threads), create public threads, read
+/// message history, embed links, attach files, add reactions.
 const PERMISSIONS: &str = "309237763136";
-/// Discord's code for a server that the application is not in.
+/// Discord's code for a guild without the application.
 const MISSING_ACCESS: u64 = 50_001;
-/// Discord's code for a server that does not exist, or not for this application.
+/// Discord's code for an unknown guild.
 const UNKNOWN_GUILD: u64 = 10_004;
-/// Discord's code for a field that it does not take.
+/// Discord's code for an invalid form field.
 const INVALID_FORM: u64 = 50_035;
 
 /// What of it is set up.
@@ -56,10 +56,10 @@ pub struct Endpoint {
     pub dry_run: bool,
 }
 
-/// Does it.
+/// Runs a command.
 ///
 /// # Errors
-/// What went wrong and what to do about it.
+/// What failed; with advice.
 pub async fn run(target: &Target, report: &mut Report, command: &Command) -> Result<(), String> {
     match command {
         Command::Commands(options) => commands(target, report, options).await,
@@ -67,7 +67,7 @@ pub async fn run(target: &Target, report: &mut Report, command: &Command) -> Res
     }
 }
 
-/// The link by which somebody who manages a server adds the application to it.
+/// The link with which a guild's manager adds the application.
 #[must_use]
 pub fn invitation(application: &str) -> String {
     format!(
@@ -75,10 +75,10 @@ pub fn invitation(application: &str) -> String {
     )
 }
 
-/// Registers the commands, or takes them away.
+/// Registers or removes the commands.
 ///
 /// # Errors
-/// What went wrong and what to do about it.
+/// What failed; with advice.
 pub async fn commands(
     target: &Target,
     report: &mut Report,
@@ -147,10 +147,10 @@ fn called(app: &Application) -> String {
     }
 }
 
-/// Sets where Discord delivers, or clears it.
+/// Sets or clears the interactions endpoint.
 ///
 /// # Errors
-/// What went wrong and what to do about it.
+/// What failed; with advice.
 pub async fn endpoint(
     target: &Target,
     report: &mut Report,
@@ -192,7 +192,7 @@ pub async fn endpoint(
     }
 }
 
-/// Discord asks a new address twice before it keeps it; this says what can be wrong with the answers.
+/// Discord probes a new address twice before it saves it; this explains what can be wrong with the answers.
 fn unverified(target: &Target, app: &Application, address: &str) -> String {
     let mut words = format!(
         "Discord does not take {address}. Before it keeps an address it sends a PING there, which has to be answered within 3 s, and one with a wrong signature, which has to be refused with 401."
@@ -213,7 +213,7 @@ fn unverified(target: &Target, app: &Application, address: &str) -> String {
     words
 }
 
-/// What to do about a refusal; the token is in none of it.
+/// Advice for a refusal; never contains the token.
 pub fn told(error: &DiscordError, guild: Option<&str>, application: &str) -> String {
     match error {
         DiscordError::Revoked => "Discord refused the bot token. Tokens are shown once and end when they are reset: in the developer portal, open the application, then Bot, then Reset Token, and set DISCORD_BOT_TOKEN to the new one.".to_owned(),
@@ -230,7 +230,7 @@ pub fn told(error: &DiscordError, guild: Option<&str>, application: &str) -> Str
     }
 }
 
-/// An id of Discord's.
+/// Parses a Discord id.
 pub fn snowflake(text: &str) -> Result<String, String> {
     let plain = (15..=20).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     if plain {

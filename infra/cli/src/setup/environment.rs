@@ -1,8 +1,9 @@
-//! `env`: the variables that the template gives the functions, with the values that they have in a stack, as the file
-//! that `sam local invoke --env-vars` takes. SAM resolves no reference to a resource, and takes what the shell happens to
-//! call by the same name; so every variable is written, the empty ones too.
+//! `env`: writes the template's variables for the functions, with a stack's values, as the file for `sam local invoke
+//! --env-vars`. SAM resolves no reference to a resource, and takes variables of the same name from the shell; so every
+//! variable is written, including empty ones.
 //!
-//! Promised: no secret is in the file; it names secrets, and the function reads them with the credentials that SAM hands on.
+//! Promised: the file contains no secret; it names secrets, and the function reads them with the credentials that SAM
+//! passes on.
 
 use std::path::PathBuf;
 
@@ -14,7 +15,7 @@ use serde_json::{Map, Value, json};
 use super::report::Report;
 use crate::target::Target;
 
-/// How the containers of Docker Desktop call the machine that they run on.
+/// Docker Desktop's name for the host.
 const DOCKER_DESKTOP: &str = "host.docker.internal";
 
 /// Write env.json.
@@ -35,26 +36,26 @@ impl Options {
     }
 }
 
-/// Where a variable's value is found.
+/// Source of a variable's value.
 #[derive(Debug, Clone, Copy)]
 enum From {
-    /// The name of the stack.
+    /// Stack name.
     Name,
-    /// The id that no other stack has: the end of its ARN.
+    /// Unique stack id: the end of its ARN.
     Id,
-    /// An output of it.
+    /// A stack output.
     Output(&'static str),
-    /// An output that is there only where something is switched on; empty without it.
+    /// An output that exists only if a feature is on; else empty.
     OutputIfAny(&'static str),
-    /// A parameter of it.
+    /// A stack parameter.
     Parameter(&'static str),
-    /// What its parameter `Observability` says of lines in the log.
+    /// The log level, from the parameter `Observability`.
     LogLevel,
-    /// The address that stands for AWS; empty for a deployed stack.
+    /// The AWS endpoint override; empty for a deployed stack.
     Endpoint,
 }
 
-/// What every function has.
+/// Variables of every function.
 const EVERY: [(&str, From); 19] = [
     ("AWS_ENDPOINT_URL", From::Endpoint),
     ("STACK", From::Name),
@@ -77,11 +78,11 @@ const EVERY: [(&str, From); 19] = [
     ("LOG_LEVEL", From::LogLevel),
 ];
 
-/// The key that seals what tenants store.
+/// The key that encrypts what tenants store.
 const CREDENTIALS_KEY: (&str, From) =
     ("CREDENTIALS_KEY_ARN", From::OutputIfAny("CredentialsKeyArn"));
 
-/// What each has besides, by its logical id.
+/// Further variables of each function, by its logical id.
 const OWN: [(&str, &[(&str, From)]); 4] = [
     ("Ingress", &[("INGRESS_SECRET_ID", From::Output("IngressSecretArn")), CREDENTIALS_KEY]),
     (
@@ -115,11 +116,10 @@ const OWN: [(&str, &[(&str, From)]); 4] = [
     ),
 ];
 
-/// Does it.
+/// Writes the file.
 ///
 /// # Errors
-/// Why the stack is not found or is older than this program, how containers are to reach it, or that the file cannot be
-/// written.
+/// The stack is not found or older than this program, containers cannot reach it, or the file cannot be written.
 pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
     let stack = target.stack().await?;
     let endpoint = endpoint(target, options)?;
@@ -144,11 +144,10 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
     Ok(())
 }
 
-/// `credentials`: prints the key of the laptop stack's AWS, as variables for a shell. A deployed stack's are the person's
-/// own.
+/// `credentials`: prints the laptop stack's AWS key as shell variables. For a deployed stack a person uses their own.
 ///
 /// # Errors
-/// That it was not asked for the laptop stack's, or that none runs.
+/// It was not asked for the laptop stack's key, or none runs.
 pub fn credentials(target: &Target) -> Result<(), String> {
     let laptop = target.laptop()?.ok_or(
         "Only the laptop stack has credentials of its own: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
@@ -162,14 +161,14 @@ pub fn credentials(target: &Target) -> Result<(), String> {
 /// `page`: prints the address that opens the laptop stack's chat page.
 ///
 /// # Errors
-/// That it was not asked for the laptop stack's, or that none runs.
+/// It was not asked for the laptop stack's page, or none runs.
 pub fn page(target: &Target) -> Result<(), String> {
     let laptop = target.laptop()?.ok_or("Only the laptop stack has a chat page: add --laptop.")?;
     show!("{}", laptop.page()?.expose());
     Ok(())
 }
 
-/// Whether the stack is one of this machine.
+/// Whether the stack runs on this machine.
 fn is_of(target: &Target) -> Result<bool, String> {
     Ok(target.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
 }
@@ -188,7 +187,7 @@ fn how_to_go_on(target: &Target, stack: &Deployed, file: &str) -> String {
     )
 }
 
-/// The stack's address of AWS, as a container reaches it.
+/// The stack's AWS endpoint as seen from a container.
 fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String> {
     let Some(endpoint) = target.aws_endpoint()? else {
         return Ok(None);
@@ -202,7 +201,7 @@ fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String
     let host = host.ok_or(
         "The stack listens on loopback alone, where no container reaches it. Start it with cargo run -- --containers, which listens on Docker's bridge too, and run this again; with Docker Desktop add --container-host host.docker.internal instead.",
     )?;
-    // What follows the host: a port, if there is one.
+    // What follows the host: a port, if any.
     let port =
         endpoint.rsplit(':').next().and_then(|end| end.trim_end_matches('/').parse::<u16>().ok());
     Ok(Some(match port {
@@ -211,7 +210,7 @@ fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String
     }))
 }
 
-/// As `--env-vars` takes them: by function, each a flat object of texts.
+/// The `--env-vars` format: by function, a flat object of strings.
 fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
     let mut functions = Map::new();
     for (function, own) in OWN {

@@ -1,9 +1,9 @@
-//! `event`: a file of `events/`, made an event of the stack at hand and of now, for `sam local invoke --event`.
+//! `event`: turns a file of `events/` into a current event of the stack, for `sam local invoke --event`.
 //!
-//! A platform's request is signed. A record of a queue names the stack's queue; on the laptop stack it is a message that
-//! really lies there, with a receipt that the worker can use, and the ids in it are those of the laptop stack's platforms,
-//! which are told of what comes past them. Deliberately absent: signing for a deployed stack as Discord does, because
-//! nobody but Discord has that key; and putting messages into a deployed stack's queues.
+//! A platform's request is signed. A queue record names the stack's queue; on the laptop stack it is a real message
+//! there, with a valid receipt, and its ids are those of the laptop stack's platforms, which are told of events that
+//! bypass them. Deliberately absent: Discord's signature for a deployed stack, because only Discord has that key; and
+//! putting messages into a deployed stack's queues.
 
 use std::io::Read as _;
 use std::path::PathBuf;
@@ -25,11 +25,11 @@ const DISCORD_SIGNATURE: &str = "x-signature-ed25519";
 const DISCORD_TIME: &str = "x-signature-timestamp";
 const SLACK_SIGNATURE: &str = "x-slack-signature";
 const SLACK_TIME: &str = "x-slack-request-timestamp";
-/// Where Discord's ids begin to count, in Unix milliseconds (its reference, "Snowflakes").
+/// Epoch of Discord's ids in Unix milliseconds (its reference, "Snowflakes").
 const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
-/// How long a message that was taken for an invocation is out of the stack's own sight: time to type the command.
+/// Visibility timeout of a message received for an invocation: time to type the command.
 const HELD_SECONDS: i32 = 300;
-/// The queues, by their logical ids in the template, and the outputs that name them.
+/// The queues by their logical ids in the template, and the outputs that name them.
 const QUEUES: [(&str, &str); 4] = [
     ("Messages", "MessagesQueueUrl"),
     ("Control", "ControlQueueUrl"),
@@ -47,10 +47,10 @@ pub struct Options {
     file: PathBuf,
 }
 
-/// Does it. What is to be known besides goes to standard error, because the event may be on its way into a pipe.
+/// Writes the event. Notes go to standard error, because the event may go into a pipe.
 ///
 /// # Errors
-/// What is no event, which key is missing and where it is found, or why the stack cannot be reached.
+/// The file is no event, a key is missing (with where to find it), or the stack cannot be reached.
 pub async fn run(target: &Target, options: &Options) -> Result<(), String> {
     let event = read(&options.event)?;
     let (event, notes) = made(target, event).await?;
@@ -87,7 +87,7 @@ fn read(file: &std::path::Path) -> Result<Value, String> {
     }
 }
 
-/// The function that an event is for.
+/// The function that handles an event.
 fn function(event: &Value) -> &'static str {
     if event["Records"].is_array() {
         "Worker"
@@ -163,7 +163,7 @@ async fn delivery(target: &Target, mut event: Value) -> Result<(Value, Vec<Strin
     Ok((event, notes))
 }
 
-/// What was sent, as text: every platform's body is.
+/// The request body as text, as every platform sends.
 fn text(event: &Value) -> Result<String, String> {
     let body = event["body"].as_str().unwrap_or_default();
     if event["isBase64Encoded"] == true {
@@ -184,8 +184,8 @@ fn put(event: &mut Value, raw: &[u8]) {
     event["headers"]["content-length"] = raw.len().to_string().into();
 }
 
-/// The made-up ids of `events/`, replaced by those that the laptop stack's policy admits; Slack's times by now, so that
-/// nothing is taken for a repeat.
+/// Replaces the sample ids of `events/` by ids that the laptop stack's policy admits, and Slack's times by now, so that
+/// nothing counts as a repeat.
 fn of_laptop(text: &str, ids: &Ids, now_ms: u64) -> String {
     let second = (now_ms / 1_000).to_string();
     let replaced = [
@@ -237,7 +237,7 @@ async fn record(target: &Target, mut event: Value) -> Result<(Value, Vec<String>
     Ok((event, notes))
 }
 
-/// Accepted now, under an id that was never seen.
+/// Accepted now, under a new id.
 fn of_now(text: &str, now_ms: u64) -> Result<Value, String> {
     let mut body: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
     if body["accepted_at_ms"].is_number() {
@@ -248,7 +248,7 @@ fn of_now(text: &str, now_ms: u64) -> Result<Value, String> {
     Ok(body)
 }
 
-/// Its thread, by a message of the person whose it is.
+/// Posts a message of its author in its thread.
 async fn announce(laptop: &Laptop, body: &Value) -> Result<(), String> {
     let thread = body["thread"].as_str().unwrap_or_default();
     let parts: Vec<&str> = thread.split(':').collect();
@@ -261,8 +261,8 @@ async fn announce(laptop: &Laptop, body: &Value) -> Result<(), String> {
     laptop.announce("slack", &said).await
 }
 
-/// Puts a message into its queue and takes it out again before the stack's own worker does, so that the record is of a
-/// message that is there.
+/// Sends a message to its queue and receives it before the stack's own worker does, so that the record is of a real
+/// message.
 async fn received(
     laptop: &Laptop,
     stack: &Deployed,
@@ -277,7 +277,7 @@ async fn received(
     let group = body["thread"].as_str().unwrap_or(id);
     let received = stack.send_and_receive(url, &text, group, id, HELD_SECONDS);
     let received = received.await;
-    // Whatever came of it: nothing else in the queue may wait for ever.
+    // Always switched on again, or the queue would stall.
     laptop.set_mapping(queue, true).await?;
     let ReceivedMessage { message_id, receipt_handle, body, md5_of_body, attributes } = received?;
     record["messageId"] = json!(message_id);
@@ -288,12 +288,12 @@ async fn received(
     Ok(())
 }
 
-/// The last part of a queue's address.
+/// The last part of a queue's URL.
 fn name(url: &str) -> &str {
     url.rsplit('/').next().unwrap_or_default()
 }
 
-/// Of a queue of the stack: as that of its messages, which an output names, with the queue's own name.
+/// A queue's ARN: that of the message queue, from an output, with this queue's name.
 fn arn(stack: &Deployed, url: &str) -> Result<String, String> {
     let messages = stack.output("MessagesQueueArn")?;
     let (before, _) = messages.rsplit_once(':').unwrap_or_default();

@@ -1,14 +1,15 @@
-//! The text of the sandboxes' image: `infra/sandbox/Dockerfile`, with the daemon and the agents that an operator chooses.
+//! The Dockerfile of the sandbox image: `infra/sandbox/Dockerfile`, with the daemon and the agents that an operator
+//! chooses.
 //!
-//! A provider builds it from the text alone, so that the daemon's program comes from an address of the operator's, and its
-//! hash decides. Which package of an agent is taken, and its hash, is the daemon's to know.
+//! A provider builds it from the text alone, so the daemon's binary comes from the operator's address and is checked by
+//! its hash. The daemon itself knows each agent's package and hash.
 
 use bobbin_app::providers::DOCKERFILE;
 use clap::ValueEnum;
 
-/// What the image's own user begins with; what is installed for all stands before that.
+/// Where the image's user section begins; system-wide installs go before it.
 const BEFORE_THE_USER: &str = "RUN useradd ";
-/// Where the agents are that the daemon fetched.
+/// Where the daemon installs agents.
 const AGENTS_DIR: &str = "/opt/bobbin/agents";
 /// Hexadecimal digits of a SHA-512.
 const HASH_DIGITS: usize = 128;
@@ -23,7 +24,7 @@ pub enum Agent {
 }
 
 impl Agent {
-    /// Its name, and what its use is subject to.
+    /// Its name and licence.
     pub const fn licence(self) -> &'static str {
         match self {
             Self::Claude => "Claude Code (proprietary: Anthropic's commercial terms)",
@@ -31,7 +32,7 @@ impl Agent {
         }
     }
 
-    /// As the daemon calls it.
+    /// Its id in the daemon.
     pub const fn id(self) -> &'static str {
         match self {
             Self::Claude => "claude",
@@ -40,7 +41,7 @@ impl Agent {
     }
 }
 
-/// The daemon's program, where an image's build fetches it.
+/// The daemon's binary, as the image build fetches it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Daemon {
     url: String,
@@ -48,12 +49,12 @@ pub struct Daemon {
 }
 
 impl Daemon {
-    /// The program at this address, with this hash.
+    /// The binary at this address, with this hash.
     ///
     /// # Errors
-    /// What is wrong with one of them.
+    /// One of them is invalid.
     pub fn new(url: &str, sha512: &str) -> Result<Self, String> {
-        // It goes into a shell's quotes, and a line of the Dockerfile.
+        // It goes into shell quotes in a Dockerfile line.
         let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '\\' | '`' | '$');
         if !url.starts_with("https://") || !url.chars().all(plain) {
             return Err(
@@ -70,7 +71,7 @@ impl Daemon {
     }
 }
 
-/// The text.
+/// The Dockerfile.
 #[must_use]
 pub fn dockerfile(daemon: Option<&Daemon>, agents: &[Agent]) -> String {
     let Some(daemon) = daemon else {

@@ -1,4 +1,4 @@
-//! What a person sees while it works: numbered steps, and a line for each thing with what is right, wrong or left to do. A
+//! Progress output for a person: numbered steps, and a line for each thing that is right, wrong or left to do. A
 //! program gets the same as one JSON object at the end.
 
 use serde::Serialize;
@@ -7,21 +7,21 @@ use serde_json::Value;
 use crate::columns::visible;
 use crate::output::Status;
 
-/// Counts what is told, so that the program ends with the right code.
+/// Counts findings for the exit code.
 #[derive(Debug, Default)]
 pub struct Report {
     wrong: u32,
     left: u32,
     step: u32,
     steps: u32,
-    /// Nothing is printed on the way; what was told so far.
+    /// For JSON: the findings so far; nothing is printed on the way.
     kept: Option<Vec<Step>>,
 }
 
-/// A step with what was told in it, as it is told to programs.
+/// A step and its findings in JSON.
 #[derive(Debug, Default, Serialize)]
 struct Step {
-    /// None for what runs alone.
+    /// `None` for a step that runs alone.
     title: Option<String>,
     lines: Vec<Line>,
 }
@@ -31,32 +31,31 @@ struct Line {
     /// `ok`, `note`, `progress`, `wrong` or `to do`.
     is: &'static str,
     words: String,
-    /// What to do about it.
     advice: Option<String>,
 }
 
 impl Report {
-    /// The same for a program.
+    /// Collects the findings for JSON.
     #[must_use]
     pub fn kept_for_json(mut self, json: bool) -> Self {
         self.kept = json.then(Vec::new);
         self
     }
 
-    /// What a program is told; none where a person has been told.
+    /// The JSON object; `None` if the text was printed.
     #[must_use]
     pub fn json(&self) -> Option<Value> {
         let steps = self.kept.as_ref()?;
         Some(serde_json::json!({"steps": steps, "wrong": self.wrong, "left": self.left}))
     }
 
-    /// For so many numbered steps; 0 for a step that runs alone and has no number.
+    /// Total of numbered steps; 0 for a step that runs alone, without a number.
     #[must_use]
     pub fn of(steps: u32) -> Self {
         Self { steps, ..Self::default() }
     }
 
-    /// Numbers a step, where the report has several, and prints its title.
+    /// Starts a step: prints its number, if there are several, and its title.
     pub fn step(&mut self, title: &str) {
         self.step += 1;
         if let Some(kept) = &mut self.kept {
@@ -69,22 +68,22 @@ impl Report {
         }
     }
 
-    /// Something is as it should be, or was done.
+    /// Something is right, or was done.
     pub fn right(&mut self, words: &str) {
         self.tell("ok", "ok", words, "");
     }
 
-    /// Prints something worth knowing that is neither right nor wrong.
+    /// A note that is neither right nor wrong.
     pub fn note(&mut self, words: &str) {
         self.tell("note", "note", words, "");
     }
 
-    /// How far something is that takes time.
+    /// Progress of something slow.
     pub fn progress(&mut self, words: &str) {
         self.tell("progress", "...", words, "");
     }
 
-    /// Something is wrong, and what to do about it.
+    /// Something is wrong; with advice.
     pub fn wrong(&mut self, words: &str, advice: &str) {
         self.wrong += 1;
         self.tell("wrong", "WRONG", words, advice);
@@ -96,14 +95,13 @@ impl Report {
         self.tell("to do", "to do", words, "");
     }
 
-    /// Whether anything was wrong so far.
+    /// Whether anything is wrong so far.
     #[must_use]
     pub const fn is_wrong(&self) -> bool {
         self.wrong > 0
     }
 
-    /// How the command ends: what is wrong counts before what is left to do (a dry run found it, or another step has to come
-    /// first).
+    /// The exit code: wrong takes precedence over left to do (found by a dry run, or needing another step first).
     #[must_use]
     pub const fn status(&self) -> Status {
         match (self.wrong, self.left) {
@@ -134,7 +132,7 @@ impl Report {
     }
 }
 
-/// A line with its mark; further lines stand below the words.
+/// Prints a line with its mark; further lines are indented below.
 fn line(mark: &str, words: &str) {
     let words = visible(words);
     let mut lines = words.lines();

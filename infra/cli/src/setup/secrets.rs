@@ -1,5 +1,5 @@
-//! Step "secrets": keys given in the environment or typed at a hidden prompt go into the stack's secrets. What is already
-//! there and not given stays; which keys change is said, never a value.
+//! Step "secrets": stores keys from the environment or a hidden prompt in the stack's secrets. Keys not given stay as
+//! they are; the report names the keys that change, never a value.
 
 use std::collections::BTreeMap;
 use std::io::IsTerminal;
@@ -29,7 +29,7 @@ pub struct Secrets {
     pub dry_run: bool,
 }
 
-/// What is to become of a key.
+/// Change to a key.
 enum Change {
     Set(Secret),
     Forget,
@@ -37,10 +37,10 @@ enum Change {
 
 type Changes = BTreeMap<&'static str, (&'static Key, Change)>;
 
-/// Does it.
+/// Stores or removes keys.
 ///
 /// # Errors
-/// Why the stack or its secrets cannot be reached, and what to do.
+/// The stack or its secrets cannot be reached; with advice.
 pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Result<(), String> {
     let changes = if options.forget.is_empty() {
         let mut changes = given();
@@ -74,7 +74,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Res
     account::confirm(target, report, &keys, options.dry_run).await
 }
 
-/// What forgetting every key comes to: the undoing of the whole step.
+/// Options that remove every key: the undo of the step.
 #[must_use]
 pub fn forget_all(dry_run: bool) -> Secrets {
     Secrets { from_env: true, forget: KEYS.iter().collect(), dry_run, ..Secrets::default() }
@@ -85,7 +85,7 @@ fn given() -> Changes {
     given.map(|(key, value)| (key.name(), (key, Change::Set(value)))).collect()
 }
 
-/// Asks for what neither the environment nor the stack has.
+/// Prompts for keys that neither the environment nor the stack has.
 async fn typed(target: &Target, changes: &mut Changes) -> Result<(), String> {
     let stored = target.stored().await?;
     for key in &KEYS {

@@ -1,4 +1,4 @@
-//! The Slack app: its manifest, made of the names that the code uses.
+//! The Slack app's manifest, generated from the names in the code.
 
 use bobbin_chat::slack::manifest::{link, manifest};
 use bobbin_http::is_loopback;
@@ -24,8 +24,8 @@ pub struct Manifest {
     pub link: bool,
 }
 
-/// What Slack could not reach is told before the manifest's own rules are: the laptop stack's address is right, and of no
-/// use here.
+/// An unreachable address is reported before the manifest's own rules: the laptop stack's address is valid but of no
+/// use to Slack.
 fn of_this_machine(address: &str) -> Option<String> {
     is_loopback(address).then(|| {
         format!(
@@ -34,10 +34,10 @@ fn of_this_machine(address: &str) -> Option<String> {
     })
 }
 
-/// Prints it as it is, so that it can be piped on. Undone by deleting the app at Slack: nothing is written here.
+/// Prints the bare manifest, for pipes. Writes nothing here; to undo it, delete the app at Slack.
 ///
 /// # Errors
-/// Why the address cannot be one, or is not known.
+/// The address is invalid or unknown.
 pub async fn run(target: &Target, command: &Command) -> Result<(), String> {
     let Command::Manifest(options) = command;
     let address = match &options.address {
@@ -57,10 +57,10 @@ Then install the app to the workspace, and store its signing secret and bot toke
     Ok(())
 }
 
-/// The link that makes the app for the stack.
+/// The link that creates the app for the stack.
 ///
 /// # Errors
-/// Why there is none.
+/// Why there is no link.
 pub async fn link_for_stack(target: &Target) -> Result<String, String> {
     let manifest = manifest(&address_of(target).await?).map_err(|e| e.to_string())?;
     Ok(link(&manifest))

@@ -1,10 +1,10 @@
-//! Step "test": one real turn, from a message that people can see to the answer in its thread, stage by stage.
+//! Step "test": one real turn, from a visible message to the answer in its thread, stage by stage.
 //!
-//! On Slack the message goes the whole way: a mention, signed as Slack signs it, is delivered to the stack's ingress. On
-//! Discord only Discord itself can sign, so the ingress is proved by its refusal of what is not signed (and, once the
-//! endpoint is set, by Discord's own probe), and the task is put where the ingress would put it. Everything after that is
-//! the product's own way: worker, sandbox, agent, model, thread. At the end the sandbox is taken down again; the thread
-//! stays as the proof.
+//! On Slack the message takes the whole path: a signed mention is delivered to the stack's ingress. Only Discord can
+//! sign for Discord, so there the test checks that the ingress refuses unsigned requests (and, once the endpoint is
+//! set, Discord's own probe does the rest), and the task goes into the queue where the ingress would put it. The rest
+//! is the product's own path: worker, sandbox, agent, model, thread. At the end the sandbox is deleted; the thread
+//! stays as proof.
 
 mod discord;
 mod follow;
@@ -40,19 +40,19 @@ pub struct Options {
 }
 
 impl Options {
-    /// Whether it says where.
+    /// Whether a channel was named.
     #[must_use]
     pub const fn says_where(&self) -> bool {
         self.discord_channel.is_some() || self.slack_channel.is_some()
     }
 }
 
-/// What is asked, and how its answer is known.
+/// The test prompt and its expected answer.
 #[derive(Debug, Clone)]
 struct Task {
-    /// Names this test: nothing of another one is taken for it.
+    /// Test id; keeps tests apart.
     id: String,
-    /// The word that the answer has to hold.
+    /// Word that the answer must contain.
     word: String,
     text: String,
 }
@@ -64,7 +64,7 @@ impl Task {
         let word = format!("bobbin-{}", &digest(&["smoke-test", platform, &salt])[..8]);
         Self {
             id: format!("setup-{platform}-{now}"),
-            // The last line is how the laptop stack's scripted model is told to answer.
+            // The last line scripts the answer of the laptop stack's model.
             text: format!(
                 "This is a test of the installation. Answer with the word after the colon, and do nothing else.\necho: {word}"
             ),
@@ -73,10 +73,10 @@ impl Task {
     }
 }
 
-/// Does it on each platform that was named.
+/// Runs the test on each named platform.
 ///
 /// # Errors
-/// Where the test cannot begin, and what to do.
+/// The test cannot start; with advice.
 pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
     if !options.says_where() {
         return Err("Say where the test is to be seen: --discord-channel ID, or --slack-channel ID with --slack-user ID.".to_owned());
@@ -92,7 +92,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
     Ok(())
 }
 
-/// The ingress answers, and refuses what is not signed.
+/// The ingress answers, and refuses unsigned requests.
 async fn ingress(target: &Target, report: &mut Report) -> Result<(), String> {
     let stack = target.stack().await?;
     let base = stack.output("IngressAddress")?.trim_end_matches('/');

@@ -1,7 +1,7 @@
 //! Step "snapshot": Daytona builds the image of `infra/sandbox` ahead of time, so that a sandbox starts in seconds.
 //!
-//! Its name follows from its content: a repeat finds it, another Dockerfile gets another one. Daytona builds from the
-//! Dockerfile's text itself; neither a Docker daemon nor a registry is needed.
+//! Its name is derived from its content: a repeat finds it, and a changed Dockerfile gets a new one. Daytona builds
+//! from the Dockerfile's text itself; neither a Docker daemon nor a registry is needed.
 
 use std::time::Duration;
 
@@ -16,13 +16,13 @@ use super::image::{self, Agent, Daemon};
 use super::report::Report;
 use crate::target::Target;
 
-/// Between two looks at a build.
+/// Interval between polls of a build.
 const POLL_MS: u64 = 2_000;
-/// Looks at Daytona that may fail one after another while a build is waited for.
+/// Consecutive failed polls of a build before giving up.
 const FAILED_POLLS_MAX: u32 = 5;
-/// Characters of one line of a build's log.
+/// Longest line of a build log.
 const LOG_LINE_CHARS_MAX: usize = 200;
-/// Tries to make the snapshot, where one under its name is in the way.
+/// Attempts at creating the snapshot while another one with its name is in the way.
 const TRIES_MAX: u32 = 3;
 
 /// Build and activate the snapshot that sandboxes start from, or remove it.
@@ -74,10 +74,10 @@ impl Default for Options {
     }
 }
 
-/// Does it.
+/// Builds or removes the snapshot.
 ///
 /// # Errors
-/// What went wrong and what to do about it.
+/// What failed; with advice.
 pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
     let image = &options.image;
     let named = image.daemon.as_ref().zip(image.daemon_sha512.as_ref());
@@ -97,7 +97,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
     Ok(())
 }
 
-/// Sees to it that the snapshot is there and ready. False: a dry run left it undone.
+/// Makes sure that the snapshot exists and is ready. False: a dry run left it undone.
 async fn build(
     report: &mut Report,
     daytona: &Daytona,
@@ -134,7 +134,7 @@ async fn build(
             (None, _) => {
                 report.progress(&format!("Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes"));
                 match daytona.create_snapshot(&CreateSnapshot::new(name, text)).await {
-                    // Somebody was quicker: theirs is the same one.
+                    // Another run was faster; its snapshot is the same.
                     Ok(_) | Err(DaytonaError::Conflict { .. }) => {}
                     Err(error) => return Err(told(&error)),
                 }
@@ -148,7 +148,7 @@ async fn build(
     ))
 }
 
-/// How a snapshot stands that is not ready, and what a run without `--dry-run` makes of it.
+/// State of a snapshot that is not ready, and what a run without `--dry-run` would do.
 const fn what_would_be_done(readiness: Option<&Readiness>) -> &'static str {
     match readiness {
         Some(Readiness::Ready) => "is ready",
@@ -160,7 +160,7 @@ const fn what_would_be_done(readiness: Option<&Readiness>) -> &'static str {
     }
 }
 
-/// Waits until it is ready, and shows the states and the log that it goes through.
+/// Waits until it is ready, and prints states and log.
 async fn follow(
     report: &mut Report,
     daytona: &Daytona,
@@ -183,7 +183,7 @@ async fn follow(
             }
         };
         failed_polls = 0;
-        // A log that cannot be read costs its lines, not the build.
+        // An unreadable log does not fail the build.
         if let Ok(log) = daytona.build_log(&found.id).await {
             lines = show(report, &log, lines);
         }
@@ -208,7 +208,7 @@ async fn follow(
     ))
 }
 
-/// Shows the whole lines of a log that were not shown before, and answers how many have been shown.
+/// Prints new whole lines of a log; returns the number printed so far.
 fn show(report: &mut Report, log: &str, shown: usize) -> usize {
     let whole = log.rfind('\n').map_or("", |end| &log[..end]);
     let all: Vec<&str> = whole.lines().collect();
@@ -220,7 +220,7 @@ fn show(report: &mut Report, log: &str, shown: usize) -> usize {
     all.len().max(shown)
 }
 
-/// Removes one and waits until it is gone.
+/// Removes a snapshot and waits until it is gone.
 async fn gone(daytona: &Daytona, snapshot: &Snapshot, minutes: u64) -> Result<(), String> {
     if snapshot.readiness() != Readiness::Going {
         match daytona.delete_snapshot(&snapshot.id).await {
@@ -253,7 +253,7 @@ async fn remove(
         report.right(&format!("Snapshot {name} is not there"));
         return Ok(());
     };
-    // Whoever has no stack, or may not look at it, removes nothing that it uses.
+    // Without a readable stack, the snapshot counts as unused.
     let _ = target.stack().await;
     if target.parameter("DaytonaSnapshot") == Some(name) && !options.anyway {
         return Err(format!(
@@ -270,7 +270,7 @@ async fn remove(
     Ok(())
 }
 
-/// Whether the stack uses it, and how it does.
+/// Reports whether and how the stack uses it.
 async fn deployed(target: &Target, report: &mut Report, name: &str) {
     let deploy = format!("sam deploy --parameter-overrides DaytonaSnapshot={name}");
     match target.stack().await {
@@ -282,7 +282,7 @@ async fn deployed(target: &Target, report: &mut Report, name: &str) {
     }
 }
 
-/// Says which ones of earlier versions are still there: each counts towards the organisation's quota.
+/// Reports snapshots of earlier versions: each counts towards the organisation's quota.
 async fn older(report: &mut Report, daytona: &Daytona, name: &str) {
     for old in daytona.list_snapshots(SNAPSHOT_PREFIX).await.unwrap_or_default() {
         if old.name != name && old.name.starts_with(SNAPSHOT_PREFIX) {

@@ -1,12 +1,12 @@
-//! The account that everything here lives in, and the address it is reached at.
+//! The account of all resources here, and its endpoint.
 
 /// Account, region and endpoint; names and ARNs are built from them.
 #[derive(Clone, Debug)]
 pub(crate) struct Account {
-    /// The account's id of twelve digits.
+    /// Account id of twelve digits.
     pub(crate) id: String,
     pub(crate) region: String,
-    /// `http://127.0.0.1:PORT`, without a slash at its end.
+    /// `http://127.0.0.1:PORT`, without a trailing slash.
     pub(crate) endpoint: String,
 }
 

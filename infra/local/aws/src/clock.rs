@@ -1,8 +1,7 @@
-//! The time that queues, schedules and the index lag go by.
+//! The clock of queues, schedules and the index lag.
 //!
-//! It is the system's time plus an offset that a test may push forward. Processes of functions live in real
-//! time: their `Timeout` and what they themselves read from the system do not move with it. How long they have been
-//! idle does.
+//! The system's time plus an offset that a test may advance. Function processes live in real time: neither their
+//! `Timeout` nor the system time that they read moves with it. Their idle time does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -10,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tokio::sync::watch;
 
-/// A clock that can be pushed forward at run time; clones share the offset.
+/// A clock that can be advanced at run time; clones share the offset.
 #[derive(Clone, Debug)]
 pub struct Clock(Arc<Inner>);
 
@@ -36,7 +35,7 @@ impl Clock {
         self.0.offset_ms.load(Ordering::SeqCst)
     }
 
-    /// Pushes the clock forward and wakes everything that waits for a time.
+    /// Advances the clock and wakes everything that waits for a time.
     pub fn advance_ms(&self, by_ms: u32) {
         self.0.offset_ms.fetch_add(i64::from(by_ms), Ordering::SeqCst);
         self.0.moved.send_replace(());
@@ -67,7 +66,7 @@ impl Default for Clock {
     }
 }
 
-/// The system's time in milliseconds since the Unix epoch, untouched by any offset.
+/// The system's time in milliseconds since the Unix epoch, without the offset.
 pub(crate) fn system_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

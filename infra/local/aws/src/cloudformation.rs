@@ -1,4 +1,4 @@
-//! `CloudFormation`: as much of it as finds a stack by its name.
+//! `CloudFormation`: just enough to find a stack by its name.
 //!
 //! Promised: `DescribeStacks` answers with the outputs and parameters that this engine runs with, in the query protocol's
 //! XML; a parameter that the template hides (`NoEcho`) comes as asterisks. Deliberately absent: every call that changes a
@@ -12,7 +12,7 @@ use chrono::{DateTime, SecondsFormat};
 
 use crate::query::Query;
 
-/// What a hidden parameter comes as (AWS).
+/// Value shown for a hidden parameter (AWS).
 pub(crate) const HIDDEN: &str = "****";
 
 const NAMESPACE: &str = "http://cloudformation.amazonaws.com/doc/2010-05-15/";
@@ -23,13 +23,14 @@ pub(crate) struct CloudFormation {
     /// The ARN of the stack.
     pub(crate) id: String,
     pub(crate) started_ms: i64,
-    /// With the hidden ones already hidden.
+    /// Hidden values are already masked.
     pub(crate) parameters: BTreeMap<String, String>,
     pub(crate) outputs: BTreeMap<String, String>,
 }
 
 impl CloudFormation {
-    /// Answers one request of the query protocol; `body` is its form, `id` the id that header and answer give to it.
+    /// Answers one request of the query protocol; `body` is its form, `id` the request id for the header and the
+    /// answer.
     pub(crate) fn answer(&self, body: &[u8], id: &str) -> Response {
         let text = String::from_utf8_lossy(body);
         let form = Query::parse(&text);

@@ -1,8 +1,8 @@
-//! The one address that answers for every service: by `X-Amz-Target`, by path, by the query protocol's form, and the test
+//! The one endpoint for every service: routed by `X-Amz-Target`, by path, or by the query protocol's form; and the test
 //! calls under `/_bobbin/`.
 //!
-//! With keys, only what is signed with one of them is let in, and a test call with the key of its own; without, any
-//! signature is taken, and none at all.
+//! With keys, only requests signed with one of them are accepted, and test calls need their own key; without keys any
+//! signature or none is accepted.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -28,10 +28,10 @@ use crate::secrets::Secrets;
 use crate::signature::{self, Denied, Keys};
 use crate::sqs::{self, Sqs};
 
-/// Everything that the address answers for.
+/// All services of the endpoint.
 pub(crate) struct Services {
     pub(crate) keys: Option<Keys>,
-    /// What the test calls answer to; without one they answer to everybody.
+    /// Key of the test calls; without one they are open.
     pub(crate) control: Option<ControlKey>,
     pub(crate) region: String,
     pub(crate) clock: Clock,
@@ -46,12 +46,12 @@ pub(crate) struct Services {
     pub(crate) breakpoints: Breakpoints,
 }
 
-/// The router of the address.
+/// Router of the endpoint.
 pub(crate) fn router(services: Arc<Services>) -> Router {
     Router::new().fallback(answer).with_state(services)
 }
 
-/// Every answer of a service carries the id of its request; one that has none of its own yet gets it here.
+/// Adds a request id to a service's answer unless it already has one.
 async fn answer(State(services): State<Arc<Services>>, request: Request) -> Response {
     if let Some(path) = request.uri().path().strip_prefix("/_bobbin/") {
         let key = services.control.as_ref();
@@ -122,7 +122,7 @@ impl Services {
     }
 }
 
-/// The name by which a request's service stands in its signature; `None` for what no service here answers.
+/// The service name in a request's signature; `None` if no service here handles it.
 fn signed_for(parts: &Parts) -> Option<&'static str> {
     let path = parts.uri.path();
     match target(&parts.headers).and_then(|target| target.split_once('.')) {
@@ -136,7 +136,7 @@ fn signed_for(parts: &Parts) -> Option<&'static str> {
     }
 }
 
-/// A refusal before a service has seen the request, in the protocol of the service.
+/// A refusal before a service has seen the request, in that service's protocol.
 fn refuse(denied: &Denied, service: Option<&str>, headers: &HeaderMap, id: &str) -> Response {
     let (name, code) = denied.names();
     let message = denied.to_string();
@@ -172,7 +172,7 @@ fn refuse(denied: &Denied, service: Option<&str>, headers: &HeaderMap, id: &str)
     }
 }
 
-/// The header of the id that AWS gives to a request.
+/// Header of AWS's request id.
 const REQUEST_ID: &str = "x-amzn-requestid";
 
 fn too_long() -> Response {
@@ -219,8 +219,8 @@ struct LastRequest {
 }
 
 impl Services {
-    /// Test calls: move the clock, list queues, list and kill processes, list traces, make the index lag, make transactions
-    /// last, hold calls.
+    /// Test calls: advance the clock, list queues, list and kill processes, list traces, set the index lag, lengthen
+    /// transactions, hold calls.
     async fn control(&self, method: &Method, path: &str, body: &Bytes) -> Response {
         let parts: Vec<&str> = path.trim_end_matches('/').split('/').collect();
         match (method.as_str(), parts.as_slice()) {

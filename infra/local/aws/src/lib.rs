@@ -1,16 +1,16 @@
-//! The AWS of the laptop stack: DynamoDB, SQS, EventBridge Scheduler, Secrets Manager, Lambda and what `CloudFormation`
-//! tells of a stack in one process, set up from the project's own `template.yaml`.
+//! The laptop stack's AWS: DynamoDB, SQS, EventBridge Scheduler, Secrets Manager, Lambda, and `CloudFormation`'s stack
+//! description, in one process, set up from the project's own `template.yaml`.
 //!
-//! Promised: programs that use the real AWS SDKs find the semantics that AWS documents, as far as the services here are
-//! concerned, and each raw answer is as AWS's own model of the service has it; what is not emulated is refused by its
-//! name; state is on disk before a call is answered and survives `kill -9`; a test can move the clock; everything listens
-//! on loopback only; [`Engine::stop`] leaves no process behind, and the next start cleans up after a kill.
+//! Promised: the services here behave for the real AWS SDKs as AWS documents them, and each raw answer matches AWS's
+//! service model; what is not emulated is refused by name; state is on disk before a call is answered and survives
+//! `kill -9`; a test can advance the clock; everything listens on loopback only; [`Engine::stop`] leaves no process
+//! behind, and the next start cleans up after a kill.
 //!
-//! [`RuntimeApi`] is Lambda's end of one process by itself, for whoever starts that process.
+//! [`RuntimeApi`] is Lambda's side of one process alone, for callers that start the process themselves.
 //!
-//! Signatures are verified with the keys of [`Engine::start_signed`], and its test calls need one of their own;
-//! [`Engine::start`] takes any and none. A foreign `Host` or `Origin` is refused at every port but the function URLs, which
-//! stand for addresses that are public.
+//! [`Engine::start_signed`] verifies signatures with its keys and requires a key for test calls; [`Engine::start`]
+//! accepts any signature or none. A foreign `Host` or `Origin` is refused at every port except function URLs, which
+//! stand for public addresses.
 //!
 //! Deliberately absent: roles, throttles, encryption, and every property of the template that
 //! [`Engine::unhonoured`] names.

@@ -1,32 +1,32 @@
-//! What functions print, passed on line by line.
+//! Output of functions, line by line.
 
 use std::sync::Arc;
 
-/// Where a line comes from.
+/// Source of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogStream {
     /// The function's standard output.
     Out,
     /// The function's standard error.
     Error,
-    /// The engine's own line about the function: a crash, a time-out, messages that came back.
+    /// The engine's own line about the function: a crash, a time-out, returned messages.
     Platform,
 }
 
-/// One line about one function.
+/// A log line of a function.
 #[derive(Clone, Debug)]
 pub struct LogLine {
     /// Logical id of the function in the template.
     pub function: String,
-    /// The invocation that ran when the line was read; `None` during a start.
+    /// The invocation in progress when the line was read; `None` during a start.
     pub request_id: Option<String>,
-    /// Process id of the function's process, where a process is meant.
+    /// Process id, if the line belongs to a process.
     pub process: Option<u32>,
-    /// Where it comes from.
+    /// Source of the line.
     pub stream: LogStream,
-    /// The line, without its end.
+    /// The line without its line break.
     pub text: String,
 }
 
-/// Receives every line as it is read; called from many tasks at once and must return soon.
+/// Receives every line as it is read; called concurrently from many tasks, must return soon.
 pub type LogSink = Arc<dyn Fn(LogLine) + Send + Sync>;

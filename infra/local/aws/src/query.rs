@@ -12,13 +12,13 @@ impl Query {
         Self(form_urlencoded::parse(text.as_bytes()).into_owned().collect())
     }
 
-    /// The first value of a name.
+    /// First value of a name.
     pub(crate) fn value(&self, name: &str) -> Option<&str> {
         let found = self.0.iter().find(|(known, _)| known == name);
         found.map(|(_, value)| value.as_str())
     }
 
-    /// Every name once; several values are joined by commas.
+    /// Each name once; its values are joined by commas.
     pub(crate) fn joined(self) -> BTreeMap<String, String> {
         let mut joined: BTreeMap<String, String> = BTreeMap::new();
         for (name, value) in self.0 {
@@ -34,7 +34,7 @@ impl Query {
     }
 }
 
-/// Undoes the percent encoding of a part of a path.
+/// Decodes the percent encoding of a path segment.
 pub(crate) fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

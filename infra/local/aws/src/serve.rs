@@ -1,4 +1,4 @@
-//! HTTP on a listener, whose connections all end with it: none of them holds the state folder afterwards.
+//! HTTP on a listener. All connections end with it, so that none holds the state folder afterwards.
 
 use std::net::SocketAddr;
 use std::pin::pin;
@@ -15,7 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits;
 
-/// Serves until `stopping`. Requests under way then get [`limits::STOP_MS_MAX`] to end, and are broken off after that.
+/// Serves until `stopping`. Requests in flight then get [`limits::STOP_MS_MAX`] to finish, and are cut off after that.
 pub(crate) async fn serve(listener: TcpListener, router: Router, stopping: CancellationToken) {
     let mut connections = JoinSet::new();
     loop {
@@ -24,7 +24,7 @@ pub(crate) async fn serve(listener: TcpListener, router: Router, stopping: Cance
                 Ok((stream, peer)) => {
                     connections.spawn(converse(stream, peer, router.clone(), stopping.clone()));
                 }
-                // Such as too many open files: it passes when some are closed.
+                // For example too many open files: it passes when some are closed.
                 Err(error) => {
                     tracing::warn!(%error, "a connection was not taken");
                     tokio::time::sleep(Duration::from_millis(limits::ACCEPT_PAUSE_MS)).await;
@@ -51,7 +51,7 @@ async fn converse(
     let service = TowerToHyperService::new(router.layer(Extension(ConnectInfo(peer))));
     let mut connection =
         pin!(http1::Builder::new().serve_connection(TokioIo::new(stream), service));
-    // A client that goes away is no matter of the engine's.
+    // A client that disconnects is not the engine's error.
     tokio::select! {
         _ = connection.as_mut() => return,
         () = stopping.cancelled() => connection.as_mut().graceful_shutdown(),

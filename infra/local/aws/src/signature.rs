@@ -1,7 +1,7 @@
-//! Who may call: requests are signed (Signature Version 4), and refused as AWS refuses them.
+//! Authentication: requests are signed (Signature Version 4), and refused with AWS's errors.
 //!
-//! The time that signatures go by is the system's, as for processes of functions: a clock that a test moved leaves them
-//! valid. Deliberately absent: what a caller may do (roles), signatures in the query string.
+//! Signatures use the system's time, like function processes: a clock that a test advanced leaves them valid.
+//! Deliberately absent: authorisation (roles), and signatures in the query string.
 
 use std::fmt;
 use std::time::{Duration, SystemTime};
@@ -17,30 +17,30 @@ use sha2::{Digest, Sha256};
 
 use crate::limits;
 
-/// A key that signs requests, as AWS issues them.
+/// An AWS access key.
 #[derive(Clone, PartialEq, Eq)]
 pub struct AccessKey {
-    /// Names the key; stands in each request.
+    /// Key id; part of each request.
     pub id: String,
-    /// The secret; never stands in a request.
+    /// The secret; never part of a request.
     pub secret: String,
-    /// Goes with temporary keys, in each request.
+    /// Session token of a temporary key, part of each request.
     pub session_token: Option<String>,
 }
 
-/// The keys that an engine knows.
+/// The engine's keys.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Keys {
-    /// Stands in the environment of functions.
+    /// Key in the environment of functions.
     pub functions: AccessKey,
-    /// Whoever drives the stack from outside.
+    /// Key of the operator's tools.
     pub person: AccessKey,
-    /// What the test calls answer to, as `Authorization: Bearer KEY`.
+    /// Key of the test calls, as `Authorization: Bearer KEY`.
     pub control: String,
 }
 
 impl fmt::Debug for Keys {
-    /// Without what is secret.
+    /// Omits secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { functions, person, .. } = self;
         formatter
@@ -52,14 +52,14 @@ impl fmt::Debug for Keys {
 }
 
 impl fmt::Debug for AccessKey {
-    /// Without what is secret.
+    /// Omits secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_struct("AccessKey").field("id", &self.id).finish_non_exhaustive()
     }
 }
 
 impl Keys {
-    /// New random ones: temporary for functions, lasting for a person and for the test calls.
+    /// New random keys: temporary for functions, lasting for a person and for the test calls.
     #[must_use]
     pub fn generate() -> Self {
         Self {
@@ -76,7 +76,7 @@ impl Keys {
 /// Length of a secret (AWS) and of a session token.
 const SECRET_CHARACTERS: usize = 40;
 const TOKEN_CHARACTERS: usize = 64;
-/// Characters of a key's id after its prefix (AWS).
+/// Length of a key id after its prefix (AWS).
 const ID_CHARACTERS: usize = 16;
 
 impl AccessKey {
@@ -94,7 +94,7 @@ fn random(count: usize) -> String {
     random.take(count).map(char::from).collect()
 }
 
-/// Why a request is refused, with AWS's own text.
+/// Why a request is refused, with AWS's message.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Denied {
     #[error("Request is missing Authentication Token")]
@@ -164,11 +164,11 @@ impl<'a> AuthorizationHeader<'a> {
     }
 }
 
-/// Accepts a request whose signature is that of one of the keys, for this service (if it is known) and region, of now.
+/// Accepts a request with a current signature of one of the keys, for this service (if known) and region.
 ///
 /// # Errors
 ///
-/// [`Denied`], as AWS says it.
+/// [`Denied`], with AWS's message.
 pub(crate) fn verify(
     keys: &Keys,
     parts: &Parts,
@@ -205,7 +205,7 @@ pub(crate) fn verify(
     }
     let expected =
         signature(key, &authorization, parts, body, time).map_err(|_| Denied::signature())?;
-    // Digests are compared, so that the time it takes tells nothing of the expected one.
+    // Compares digests, so that timing reveals nothing about the expected signature.
     if Sha256::digest(expected) == Sha256::digest(authorization.signature) {
         Ok(())
     } else {
@@ -266,7 +266,7 @@ fn check_time(sent: &str, now: SystemTime) -> Result<SystemTime, Denied> {
 
 const FORMAT: &str = "%Y%m%dT%H%M%SZ";
 
-/// The signature that the key gives to this request, by AWS's own signer.
+/// The key's signature of this request, computed with AWS's own signer.
 fn signature(
     key: &AccessKey,
     authorization: &AuthorizationHeader<'_>,
@@ -274,10 +274,10 @@ fn signature(
     body: &[u8],
     time: SystemTime,
 ) -> Result<String, Box<dyn std::error::Error>> {
-    // The token is a signed header like others.
+    // The token is signed as an ordinary header.
     let identity = Credentials::new(&key.id, &key.secret, None, None, "local").into();
     let mut settings = SigningSettings::default();
-    // Exactly what the client says that it signed.
+    // Exactly the headers that the client claims to have signed.
     settings.excluded_headers = None;
     let parameters = v4::SigningParams::builder()
         .identity(&identity)

@@ -1,7 +1,7 @@
 //! One SQLite file for queues, schedules, secrets and keys.
 //!
-//! Every change is one transaction, in the write-ahead log when the call returns: a killed process loses nothing
-//! that was answered. A power failure may lose the last moments, which is not promised here.
+//! Every change is one transaction, in the write-ahead log when the call returns: a killed process loses nothing that
+//! was answered. A power failure may lose the last moments; no promise covers that.
 
 use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -96,17 +96,17 @@ CREATE TABLE IF NOT EXISTS kms_keys (
 ) STRICT;
 ";
 
-/// Columns that came later, for files that an older version made: table, column, type.
+/// Columns added later, for files from an older version: table, column, type.
 const LATER: [(&str, &str, &str); 2] = [
     ("messages", "receives_before", "INTEGER NOT NULL DEFAULT 0"),
     ("secrets", "created_ms", "INTEGER"),
 ];
 
-/// The file, shared by everything that keeps state in it.
+/// The shared database connection.
 pub(crate) struct Store(Mutex<Connection>);
 
 impl Store {
-    /// Opens the file, creates what is missing.
+    /// Opens the file and creates missing tables and columns.
     pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
         let connection = Connection::open(path)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
@@ -125,7 +125,7 @@ impl Store {
         Ok(Self(Mutex::new(connection)))
     }
 
-    /// Runs `change` in one transaction, which is kept only when it returns `Ok`.
+    /// Runs `change` in one transaction; commits only on `Ok`.
     pub(crate) fn transaction<T, E: From<rusqlite::Error>>(
         &self,
         change: impl FnOnce(&Transaction<'_>) -> Result<T, E>,
@@ -138,7 +138,7 @@ impl Store {
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        // A panic in a holder rolled its transaction back, so the connection is sound.
+        // A panicking holder rolled its transaction back, so the connection is sound.
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,4 +1,4 @@
-//! The tables, for the program that the engine runs in: without a connection, a signature or a breakpoint.
+//! The tables, for the engine's own process: no connection, signature or breakpoint.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::dynamodb::Dynamo;
 pub struct Tables(pub(crate) Arc<Dynamo>);
 
 impl Tables {
-    /// What `Scan` answers to this request (`DynamoDB` API reference), or nothing if it refuses.
+    /// The answer to a `Scan` request (`DynamoDB` API reference); `None` if it is refused.
     pub async fn scan(&self, request: &Value) -> Option<Value> {
         let table = request["TableName"].as_str().unwrap_or_default();
         self.0.call("Scan", table, request).await.ok()

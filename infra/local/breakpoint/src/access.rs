@@ -1,4 +1,4 @@
-//! Who may call a local service at all: programs on this machine, and those who hold the stack's key.
+//! Access to a local service: for programs on this machine, and for holders of the stack's key.
 
 use axum::Router;
 use axum::extract::Request;
@@ -8,8 +8,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use sha2::{Digest, Sha256};
 
-/// Refuses what a web page of somebody else could make a browser send: a foreign `Host` (DNS rebinding) or `Origin`.
-/// `also` names this machine where callers do not share its loopback.
+/// Refuses requests that a foreign web page could make a browser send: a foreign `Host` (DNS rebinding) or `Origin`.
+/// `also` is this machine's name for callers that do not share its loopback.
 pub fn own_only<S>(router: Router<S>, also: Option<String>) -> Router<S>
 where
     S: Clone + Send + Sync + 'static,
@@ -28,7 +28,7 @@ where
     }))
 }
 
-/// `Host` may stand in the URI with HTTP/2 only, which no local service speaks.
+/// `Host` can be in the URI only with HTTP/2, which no local service speaks.
 fn is_own(headers: &HeaderMap, also: Option<&str>) -> bool {
     let origin = text(headers, header::ORIGIN);
     let host = text(headers, header::HOST);
@@ -36,7 +36,7 @@ fn is_own(headers: &HeaderMap, also: Option<&str>) -> bool {
         && (origin.is_empty() || origin.strip_prefix("http://") == Some(host))
 }
 
-/// Whether a request names this machine, and not a name that was made to lead here.
+/// Whether a request names this machine rather than a foreign name that resolves to it.
 #[must_use]
 pub fn has_own_host(headers: &HeaderMap, also: Option<&str>) -> bool {
     let host = text(headers, header::HOST);
@@ -49,15 +49,14 @@ fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {
     value.and_then(|value| value.to_str().ok()).unwrap_or("")
 }
 
-/// How the cookie's name begins by which a browser says a stack's key; the port follows. Browsers send cookies to every
-/// port of a host, so what passes requests on to a sandbox takes it out.
+/// Name prefix of the cookie with a stack's key; the port follows. Browsers send cookies to every port of a host, so a
+/// relay to a sandbox removes it.
 pub const KEY_COOKIE: &str = "bobbin-key-";
 
-/// How the cookie's name begins by which a browser says the token of a sandbox's port; the sandbox and the port follow.
+/// Name prefix of the cookie with the token of a sandbox's port; sandbox and port follow.
 pub const PREVIEW_COOKIE: &str = "DAYTONA_SANDBOX_AUTH_KEY";
 
-/// Takes out the cookies by which a browser says the keys of stacks on this machine, and of sandboxes' ports: it sends them
-/// to every port.
+/// Removes the cookies with stacks' keys and with tokens of sandbox ports: browsers send them to every port.
 pub fn remove_key_cookies(headers: &mut HeaderMap) {
     let lines: Vec<HeaderValue> = headers.get_all(header::COOKIE).iter().cloned().collect();
     headers.remove(header::COOKIE);
@@ -74,7 +73,7 @@ pub fn remove_key_cookies(headers: &mut HeaderMap) {
     }
 }
 
-/// The key of a stack's person: what moves clocks, plays people and reads what they see answers to it alone.
+/// The stack's control key: moving clocks, playing people and reading what they see require it.
 #[derive(Clone)]
 pub struct ControlKey(String);
 
@@ -85,27 +84,27 @@ impl From<String> for ControlKey {
 }
 
 impl std::fmt::Debug for ControlKey {
-    /// Without what is secret.
+    /// Omits the secret.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter.write_str("ControlKey")
     }
 }
 
 impl ControlKey {
-    /// Whether this is the key. Hashes are compared, so that time tells nothing about it.
+    /// Whether this is the key. Hashes are compared, so that timing reveals nothing.
     #[must_use]
     pub fn is(&self, said: &str) -> bool {
         Sha256::digest(said.as_bytes()) == Sha256::digest(self.0.as_bytes())
     }
 
-    /// Whether a request says it, as `Authorization: Bearer KEY`.
+    /// Whether a request carries it, as `Authorization: Bearer KEY`.
     #[must_use]
     pub fn is_said(&self, headers: &HeaderMap) -> bool {
         let said = text(headers, header::AUTHORIZATION).strip_prefix("Bearer ");
         said.is_some_and(|said| self.is(said))
     }
 
-    /// The answer to a request that does not.
+    /// The answer to a request without it.
     #[must_use]
     pub fn refusal() -> Response {
         let told = "This call needs the stack's own key: Authorization: Bearer with control_key of the ready file (--ready-file).";

@@ -1,10 +1,10 @@
-//! The name of a call: the same for the same step of two threads.
+//! Names of calls: equal for equal steps of two threads.
 
 use axum::extract::Request;
 
 use crate::limits::ID_BYTES_MIN;
 
-/// `dynamodb PutItem` for a call of AWS's JSON protocol, else `SERVICE METHOD /path` with `*` for every id.
+/// `dynamodb PutItem` for AWS's JSON protocol, else `SERVICE METHOD /path` with `*` for every id.
 pub(crate) fn name(service: &str, request: &Request) -> String {
     let target = request.headers().get("x-amz-target");
     if let Some((api, action)) =

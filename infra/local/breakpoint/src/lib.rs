@@ -1,15 +1,14 @@
-//! Breakpoints: a test control that holds one call of one function's process at a local service.
+//! Breakpoints: a test control that holds a call from one function process at a local service.
 //!
-//! A breakpoint names a call (`dynamodb PutItem`, `provider POST /api/sandbox`), which one of them in the process's work, and
-//! whether it is held before the service has processed it or after, before the answer goes out. While it is held, the
-//! breakpoint tells which process made it. Whose call it is, is known by the connection: its socket belongs to a process
-//! that holds an invocation, and the invocation's event holds the words that the breakpoint was set with.
+//! A breakpoint names a call (`dynamodb PutItem`, `provider POST /api/sandbox`), which occurrence of it in the
+//! process's work, and whether it is held before the service processes it, or afterwards, before the answer is sent.
+//! While it is held, the breakpoint reports the process that made it. The caller is identified by the connection: its
+//! socket belongs to a process with an invocation, and the invocation's event contains the breakpoint's text.
 //!
-//! Promised: one implementation for every local service; without a breakpoint a request costs one load of a number;
-//! a call that was held before its processing is never processed when its process is gone or has ended that work; every
-//! hold has a bound.
-//! Deliberately absent: killing (the test does it), calls that a process makes outside an invocation, and systems
-//! without `/proc`, where no call is ever recognised.
+//! Promised: one implementation for every local service; without a breakpoint a request costs one atomic load; a call
+//! held before processing is never processed once its process is gone or has finished that work; every hold has a
+//! bound. Deliberately absent: killing (the test does it), calls that a process makes outside an invocation, and
+//! systems without `/proc`, where no call is ever recognised.
 //!
 //! The engine serves the control calls:
 //!
@@ -44,18 +43,18 @@ pub use access::{
     ControlKey, KEY_COOKIE, PREVIEW_COOKIE, has_own_host, own_only, remove_key_cookies,
 };
 
-/// A process that holds an invocation.
+/// A process with an invocation.
 #[derive(Clone, Debug)]
 pub struct Invocation {
-    /// The process id that the system knows it by.
+    /// System process id.
     pub process: u32,
-    /// The function's id in the template.
+    /// Logical id of the function.
     pub function: String,
-    /// The event that it works on.
+    /// Event of the invocation.
     pub event: Bytes,
 }
 
-/// Knows which processes hold invocations.
+/// Lists the processes with invocations.
 pub trait Invocations: Send + Sync + 'static {
     /// All of them, at this moment.
     fn invocations(&self) -> Vec<Invocation>;
@@ -65,24 +64,24 @@ pub trait Invocations: Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum When {
-    /// Before the service has processed it.
+    /// Before the service processes it.
     #[default]
     Before,
-    /// After that, before its answer goes out.
+    /// After processing, before the answer is sent.
     After,
 }
 
-/// A breakpoint as it is armed.
+/// Condition of an armed breakpoint.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Condition {
-    /// Stands in the event of the invocation; empty: any.
+    /// Text in the invocation's event; empty matches any.
     text: String,
-    /// The function; empty: any.
+    /// The function; empty matches any.
     function: String,
-    /// The call's name; empty: none is held.
+    /// The call's name; empty matches none.
     call: String,
-    /// Which one of the calls with this name, from 1; 0 counts as 1.
+    /// Which call with this name, from 1; 0 counts as 1.
     nth: usize,
     when: When,
 }
@@ -92,9 +91,9 @@ struct Condition {
 enum State {
     Armed,
     Held,
-    /// It was released, or held for longer than the bound.
+    /// Released, or held for the bound.
     Passed,
-    /// The connection ended while it was held.
+    /// The connection closed while the call was held.
     Gone,
 }
 
@@ -106,7 +105,7 @@ struct Breakpoint {
     released: Arc<Notify>,
 }
 
-/// All breakpoints of a stack. Clones are the same ones.
+/// All breakpoints of a stack. Clones share them.
 #[derive(Clone, Default)]
 pub struct Breakpoints(Arc<Inner>);
 
@@ -118,7 +117,7 @@ struct Inner {
     invocations: OnceLock<Arc<dyn Invocations>>,
 }
 
-/// A call that a breakpoint holds.
+/// A held call.
 struct Held {
     breakpoints: Breakpoints,
     id: usize,
@@ -129,14 +128,14 @@ struct Held {
 }
 
 impl Breakpoints {
-    /// Makes known who knows the functions' processes; only the first one counts.
+    /// Sets the source of invocations; only the first call counts.
     pub fn set_invocations(&self, invocations: Arc<dyn Invocations>) {
-        // A second engine on the same breakpoints would be a mistake of the program; its calls are not recognised.
+        // A second engine on the same breakpoints would be a bug; its calls are not recognised.
         let _ = self.0.invocations.set(invocations);
     }
 
-    /// Puts the breakpoints in front of a service. `service` begins the names of its calls; `peer` finds the address of the
-    /// other end of a request's connection.
+    /// Puts the breakpoints in front of a service. `service` is the prefix of its calls' names; `peer` finds the remote
+    /// address of a request's connection.
     pub fn before(
         &self,
         service: &'static str,
@@ -177,7 +176,7 @@ impl Breakpoints {
             held.hold().await;
             return response;
         }
-        // The end of the connection is only noticed when all of the request has been read.
+        // A closed connection is only noticed once the whole request has been read.
         let (head, body) = request.into_parts();
         let Ok(body) = to_bytes(body, limits::REQUEST_BYTES_MAX).await else {
             return StatusCode::PAYLOAD_TOO_LARGE.into_response();
@@ -192,7 +191,7 @@ impl Breakpoints {
         }
     }
 
-    /// Writes the call down at every breakpoint that it concerns; the first one that wants it takes it.
+    /// Records the call at every matching breakpoint; the first one that wants to hold it takes it.
     fn take(&self, name: &str, caller: &Invocation) -> Option<Held> {
         let mut taken = None;
         for (id, breakpoint) in self.breakpoints().iter_mut() {
@@ -284,7 +283,7 @@ impl Breakpoint {
 impl Held {
     async fn hold(mut self) {
         let bound = Duration::from_millis(limits::HOLD_MS_MAX);
-        // Released or not: past the bound it goes on.
+        // Released or timed out: the call goes on.
         let _ = tokio::time::timeout(bound, self.released.notified()).await;
         self.is_over = true;
     }
@@ -298,7 +297,7 @@ impl Drop for Held {
     }
 }
 
-/// The address of the other end, where the server tells it as axum does by itself.
+/// The remote address, where axum's connection info has it.
 #[must_use]
 pub fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     let ConnectInfo(peer) = extensions.get::<ConnectInfo<SocketAddr>>()?;

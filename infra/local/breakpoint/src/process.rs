@@ -1,4 +1,4 @@
-//! Which process is behind a connection: `/proc` names the socket by both its addresses, and the process by the socket.
+//! Finds the process of a connection: `/proc` names the socket by both addresses, and the process by the socket.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,13 +7,13 @@ use axum::extract::Request;
 
 use crate::Invocation;
 
-/// The one of `invocations` whose connection from `peer` brought this request.
+/// The invocation whose process made this request's connection from `peer`.
 pub(crate) fn behind(
     peer: SocketAddr,
     request: &Request,
     invocations: &[Invocation],
 ) -> Option<Invocation> {
-    // The port of ours tells apart two connections from the same port of theirs.
+    // Our port distinguishes two connections from the same remote port.
     let host = request.headers().get("host")?.to_str().ok()?;
     let ours = host.rsplit_once(':')?.1.parse::<u16>().ok()?;
     let table = std::fs::read_to_string("/proc/net/tcp").ok()?;
@@ -27,7 +27,7 @@ pub(crate) fn behind(
     invocations.iter().find(|one| holds(one.process)).cloned()
 }
 
-/// The socket of the connection from port `theirs` to port `ours`, seen from there (proc(5): columns 2, 3 and 10).
+/// The client's socket of the connection from port `theirs` to port `ours` (proc(5): columns 2, 3 and 10).
 fn inode(table: &str, theirs: u16, ours: u16) -> Option<&str> {
     let port = |address: &str| u16::from_str_radix(address.rsplit_once(':')?.1, 16).ok();
     table.lines().skip(1).find_map(|line| {

@@ -1,5 +1,5 @@
-//! Who may see and act as a person: a program that says the stack's key, and a browser that came in by the address that
-//! holds it and has a cookie since.
+//! Who may see and act as a person: a program with the stack's key, and a browser that opened the login address and has
+//! its cookie.
 
 use crate::hub::Hub;
 use axum::extract::{Request, State};
@@ -9,18 +9,18 @@ use axum::response::{IntoResponse, Response};
 use bobbin_local_breakpoint::{ControlKey, KEY_COOKIE};
 use std::sync::Arc;
 
-/// The address that signs a browser in: the page with the stack's key, which it trades for a cookie.
+/// The login address of a browser: the page with the stack's key, traded for a cookie.
 #[must_use]
 pub fn login_url(page: &str, control_key: &str) -> String {
     format!("{page}/?{QUERY}={control_key}")
 }
 
-/// The query parameter of that address.
+/// Query parameter of the key.
 const QUERY: &str = "key";
 
 const KEY_IS_MISSING: &str = "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><title>Bobbin · chat</title></head><body><p>This page needs the key of your stack. Open the whole address that <code>cargo run</code> printed as “Chat page”; it ends in <code>?key=…</code>.</p></body></html>";
 
-/// Lets in who has the key, and signs in who brings it in the address.
+/// Admits requests with the key, and logs in a browser with the key in its address.
 pub async fn require_key(State(hub): State<Arc<Hub>>, request: Request, next: Next) -> Response {
     let key = &hub.control_key;
     let (headers, at) = (request.headers(), request.uri());
@@ -41,13 +41,13 @@ pub async fn require_key(State(hub): State<Arc<Hub>>, request: Request, next: Ne
         ];
         return (StatusCode::UNAUTHORIZED, headers, KEY_IS_MISSING).into_response();
     };
-    // Without the key in it, the address can be shown around.
+    // An address without the key can be shared.
     let cookie = format!("{name}={said}; Path=/; HttpOnly; SameSite=Strict");
     let headers = [(header::LOCATION, "/".to_owned()), (header::SET_COOKIE, cookie)];
     (StatusCode::SEE_OTHER, headers).into_response()
 }
 
-/// With the port in it, because two stacks on one machine share their host's cookies.
+/// Contains the port: two stacks on one machine share their host's cookies.
 fn cookie_name(hub: &Hub) -> String {
     let port = hub.base.rsplit(':').next().unwrap_or_default();
     format!("{KEY_COOKIE}{port}")

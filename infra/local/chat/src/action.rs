@@ -1,12 +1,12 @@
-//! What a person cannot do, on either platform.
+//! Refused actions of a person, on either platform.
 
 use crate::store::StoreError;
 use serde_json::Value;
 
-/// Why an action of a person was not carried out.
+/// Why a person's action failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ActionError {
-    /// The platform's own client would not let them, for this reason.
+    /// The platform's own client would refuse it, for this reason.
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
@@ -17,5 +17,5 @@ pub fn refused<T>(why: impl Into<String>) -> Result<T, ActionError> {
     Err(ActionError::Refused(why.into()))
 }
 
-/// What came of an action, as the control call answers it.
+/// Result of an action, as the control call returns it.
 pub type ActionResult = Result<Value, ActionError>;

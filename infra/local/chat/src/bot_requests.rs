@@ -1,4 +1,4 @@
-//! A request of the bot on its way through: it meets a waiting fault, is answered, and is logged.
+//! A bot request: it takes an armed fault, is answered, and is logged.
 
 use crate::fault::{Fault, Faults};
 use crate::http::{ApiRequest, ApiResponse};
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use std::sync::Mutex;
 use std::time::Duration;
 
-/// How a platform answers a fault.
+/// A platform's answer for a fault.
 pub type FaultAnswer = fn(&Fault) -> ApiResponse;
 
-/// Answers by `answer`, unless a fault waits for this request; a failing log fails no request.
+/// Answers with `answer`, unless a fault is armed for this request; a logging error fails no request.
 pub async fn serve(
     hub: &Hub,
     platform: &str,

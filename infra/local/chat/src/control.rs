@@ -1,4 +1,4 @@
-//! `/_control`: what a test or the page does as a person, what it injects, and what it reads back.
+//! `/_control`: what a test or the page does as a person, injects, and reads back.
 
 use crate::action::ActionError;
 use crate::fault::{Fault, Faults};
@@ -26,7 +26,7 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
     match (call.method.as_str(), &segments[1..]) {
         ("POST", ["discord", "interact"]) => acted(discord::act::act(&hub, body).await),
         ("POST", ["slack", "act"]) => acted(slack::act::act(&hub, body).await),
-        // For a stack whose functions run elsewhere, so that their address is known only after this has started.
+        // For a stack whose functions run elsewhere: their address is known only after this server has started.
         ("POST", ["ingress"]) => match body.str("url") {
             "" => refused("url is missing: the base of the ingress, such as http://127.0.0.1:8080"),
             url => {
@@ -34,7 +34,7 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
                 ApiResponse::json(json!({"ok": true})).into_response()
             }
         },
-        // `bobbin event` makes known what `sam local invoke` will deliver past this server.
+        // `bobbin event` announces what `sam local invoke` will deliver, which bypasses this server.
         ("POST", ["discord", "announce"]) => {
             shown(discord::announce(&hub, body).map(|()| json!({"ok": true})))
         }
@@ -77,7 +77,7 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         ("GET", ["slack", "home"]) => shown(
             hub.store().get("s.home", "", call.asked("user_id")).map(|view| json!({"view": view})),
         ),
-        // What a workspace's administrators do: somebody comes in, becomes a guest, leaves.
+        // Administration of a workspace: a person joins, becomes a guest, leaves.
         ("POST", ["slack", "user"]) => shown(slack::people::set(&hub, body)),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
         ("GET", ["seeds"]) => ApiResponse::json(json!(hub.seeds)).into_response(),

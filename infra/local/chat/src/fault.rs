@@ -1,16 +1,16 @@
-//! Injected faults: the next N requests whose "METHOD /path" contains a text get an answer that the platform might give.
+//! Injected faults: the next N requests whose "METHOD /path" contains a text get an error of the platform.
 
 use crate::limits::{FAULT_DELAY_MS_MAX, FAULTS_MAX};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One fault, as the control call names it.
+/// A fault, as in the control call.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 pub struct Fault {
     /// Part of "METHOD /path", such as `POST /channels` or `chat.update`; empty matches all.
     #[serde(default)]
     pub route: String,
-    /// How many requests it meets.
+    /// How many requests it hits.
     #[serde(default = "once")]
     pub count: u64,
     /// HTTP status of the answer; 0 only delays.
@@ -22,16 +22,16 @@ pub struct Fault {
     /// Platform's error: Slack's `error` (with status 200).
     #[serde(default)]
     pub error: String,
-    /// Full answer in place of the made-up one.
+    /// Full answer in place of the generated one.
     #[serde(default)]
     pub body: Option<Value>,
-    /// Seconds for a 429.
+    /// Seconds, for a 429.
     #[serde(default = "one_second")]
     pub retry_after: f64,
-    /// Wait before anything happens.
+    /// Delay before anything happens.
     #[serde(default)]
     pub delay_ms: u64,
-    /// The request is carried out, and only its answer is lost.
+    /// The request is processed, and only its answer is lost.
     #[serde(default)]
     pub after: bool,
 }
@@ -44,12 +44,12 @@ fn one_second() -> f64 {
     1.0
 }
 
-/// The faults that wait, oldest first.
+/// Armed faults, oldest first.
 #[derive(Default)]
 pub struct Faults(Vec<Fault>);
 
 impl Faults {
-    /// Adds a fault; `false` when too many wait.
+    /// Adds a fault; `false` if too many are armed.
     pub fn add(&mut self, mut fault: Fault) -> bool {
         fault.delay_ms = fault.delay_ms.min(FAULT_DELAY_MS_MAX);
         let room = self.0.len() < FAULTS_MAX;
@@ -67,7 +67,7 @@ impl Faults {
         &self.0
     }
 
-    /// The fault that this request meets, counted down.
+    /// The fault for this request, counted down.
     pub fn take(&mut self, route: &str) -> Option<Fault> {
         let at = self.0.iter().position(|fault| route.contains(&fault.route))?;
         self.0[at].count -= 1;

@@ -1,4 +1,4 @@
-//! Files: what people upload in the page, and what is served of those that are stored.
+//! Files: people's uploads in the page, and serving of stored files.
 
 use crate::discord;
 use crate::hub::{Hub, broken};
@@ -13,12 +13,12 @@ use serde_json::Value;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-/// Kept files run nothing, whatever they hold.
+/// Stored files may run nothing, whatever they contain.
 const FILE_POLICY: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'; img-src 'self'";
 
 const LOGIN_PAGE: &str = "<!DOCTYPE html><html><head><title>Slack</title></head><body>Sign in to your workspace</body></html>";
 
-/// Keeps a person's file until it is sent with a message, an option or a form.
+/// Stores a person's file until it is sent with a message, an option or a form.
 pub async fn upload(
     State(hub): State<Arc<Hub>>,
     Query(query): Query<HashMap<String, String>>,
@@ -47,7 +47,7 @@ fn store_upload(hub: &Hub, name: &str, kind: &str, bytes: &[u8]) -> Result<Value
     Ok(attachment)
 }
 
-/// A stored file, for whoever names its id: both platforms show files without a token to who has their address.
+/// Serves a file to anybody with its id: both platforms show files by their address, without a token.
 pub async fn serve(State(hub): State<Arc<Hub>>, Path((id, _)): Path<(String, String)>) -> Response {
     match hub.store().blob(&id) {
         Ok(Some(blob)) => served(blob),
@@ -56,7 +56,7 @@ pub async fn serve(State(hub): State<Arc<Hub>>, Path((id, _)): Path<(String, Str
     }
 }
 
-/// Slack's files need the bot's token. With a wrong one Slack answers 200 and a login page; so does this.
+/// Slack's files need the bot's token. For a wrong one Slack answers 200 and a login page; so does this.
 pub async fn serve_to_bot(
     State(hub): State<Arc<Hub>>,
     Path((id, name)): Path<(String, String)>,
@@ -72,7 +72,7 @@ pub async fn serve_to_bot(
     serve(State(hub), Path((id, name))).await
 }
 
-/// Pictures are shown in place, everything else is offered for saving.
+/// Images are shown inline, everything else is offered as a download.
 fn served(blob: Blob) -> Response {
     let picture = ["image/png", "image/jpeg", "image/gif", "image/webp"]
         .contains(&blob.content_type.as_str());

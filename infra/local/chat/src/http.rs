@@ -1,4 +1,4 @@
-//! The bot's requests, read whole (bounded) and parsed, and the answers to them.
+//! The bot's requests, read whole (bounded) and parsed, and their answers.
 
 use crate::limits::REQUEST_BYTES_MAX;
 use axum::body::{Body, Bytes};
@@ -8,7 +8,7 @@ use axum::response::{IntoResponse, Response};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, percent_decode_str, utf8_percent_encode};
 use serde_json::{Map, Value};
 
-/// A file of a multipart request, or of a raw upload.
+/// A file of a multipart request or a raw upload.
 pub struct UploadedFile {
     pub field: String,
     pub filename: String,
@@ -16,7 +16,7 @@ pub struct UploadedFile {
     pub bytes: Bytes,
 }
 
-/// A request of the bot, read.
+/// A bot request, read and parsed.
 pub struct ApiRequest {
     pub method: String,
     /// Path below the API's base, without a leading slash, percent-decoded by segment.
@@ -24,7 +24,7 @@ pub struct ApiRequest {
     pub query: Map<String, Value>,
     pub headers: HeaderMap,
     pub body: Value,
-    /// Why the body could not be read, in a few words.
+    /// Why the body is unreadable, in a few words.
     pub unreadable: Option<&'static str>,
     pub files: Vec<UploadedFile>,
     pub raw: Bytes,
@@ -47,7 +47,7 @@ impl ApiRequest {
     }
 }
 
-/// An answer of an API: `null` is an empty body, a text stands as it is, everything else is JSON.
+/// An API answer: `null` is an empty body, a text is sent as it is, everything else as JSON.
 pub struct ApiResponse {
     pub status: u16,
     pub body: Value,
@@ -81,7 +81,7 @@ impl IntoResponse for ApiResponse {
     }
 }
 
-/// Reads a request whole. The error is the status to answer with.
+/// Reads a whole request. The error is the status to answer with.
 pub async fn read(request: Request) -> Result<ApiRequest, StatusCode> {
     let (parts, body) = request.into_parts();
     let raw = axum::body::to_bytes(body, REQUEST_BYTES_MAX)
@@ -125,7 +125,7 @@ pub async fn read(request: Request) -> Result<ApiRequest, StatusCode> {
     Ok(call)
 }
 
-/// The fields of a multipart request; `payload_json` is the body where it stands.
+/// The fields of a multipart request; `payload_json`, if present, is the body.
 async fn parts_of(request: Request) -> Option<(Value, Vec<UploadedFile>)> {
     let mut multipart = Multipart::from_request(request, &()).await.ok()?;
     let (mut fields, mut files) = (Map::new(), Vec::new());
@@ -150,13 +150,13 @@ async fn parts_of(request: Request) -> Option<(Value, Vec<UploadedFile>)> {
     Some((body, files))
 }
 
-/// A form's fields; a repeated one keeps its last value.
+/// A form's fields; the last value of a repeated one counts.
 fn form(raw: &[u8]) -> Map<String, Value> {
     let pairs = form_urlencoded::parse(raw).into_owned();
     pairs.map(|(name, value)| (name, value.into())).collect()
 }
 
-/// Percent-decoding; what is no escape stays.
+/// Percent-decodes; an invalid escape is kept.
 fn percent_decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }
@@ -166,7 +166,7 @@ pub fn percent_encoded(text: &str) -> String {
     utf8_percent_encode(text, RESERVED).to_string()
 }
 
-/// Everything but what RFC 3986 calls unreserved.
+/// Everything that RFC 3986 does not call unreserved.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 fn text(headers: &HeaderMap, name: header::HeaderName) -> &str {

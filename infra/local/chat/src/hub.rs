@@ -1,4 +1,4 @@
-//! What all parts share: state, keys, live notices, faults, and the way to the ingress.
+//! Shared state: store, keys, live notices, faults, and the ingress client.
 
 use crate::fault::Faults;
 use crate::identity::{DiscordKeys, SlackKeys};
@@ -32,13 +32,13 @@ pub struct Hub {
     pub inspector: Arc<dyn Inspector>,
     pub live: broadcast::Sender<Value>,
     pub viewers: Arc<tokio::sync::Semaphore>,
-    /// The session records and sandboxes as they were read last.
+    /// Session records and sandboxes as last read.
     pub inspected: Mutex<Value>,
     pub discord_faults: Mutex<Faults>,
     pub slack_faults: Mutex<Faults>,
     pub enforce_rates: AtomicBool,
     pub rates: Mutex<HashMap<String, (u64, u64)>>,
-    /// Counts mentions, so that the order of the twin events alternates.
+    /// Counts mentions, to alternate the order of the twin events.
     pub mentions: AtomicU64,
     pub retry_delays_ms: Mutex<Vec<u64>>,
     /// Delivered events by id, newest last.
@@ -88,7 +88,7 @@ impl Hub {
         }))
     }
 
-    /// The state, for one call at a time.
+    /// The store, locked for one call.
     pub fn store(&self) -> MutexGuard<'_, Store> {
         lock(&self.store)
     }
@@ -97,7 +97,7 @@ impl Hub {
         hex::encode(self.signing_key.verifying_key().to_bytes())
     }
 
-    /// Tells the open pages what to read again. Nobody listening is fine.
+    /// Tells the open pages what to reload. It may have no listeners.
     pub fn notify(&self, notice: Value) {
         let _ = self.live.send(notice);
     }
@@ -111,12 +111,12 @@ impl Hub {
     }
 }
 
-/// Locks; a panic elsewhere leaves plain data behind, which is still good.
+/// Locks a mutex; a panic elsewhere leaves plain data, which is still valid.
 pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a failed read of the state means to a page or a control call.
+/// The answer to a page or a control call when reading the store failed.
 pub fn broken(error: &StoreError) -> (axum::http::StatusCode, String) {
     tracing::error!(%error, "the chat's state failed");
     (axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())

@@ -3,49 +3,49 @@
 /// The development identity of the Discord application.
 #[derive(Clone)]
 pub struct DiscordKeys {
-    /// Snowflake of the application; the bot user has the same id.
+    /// Snowflake of the application; the bot user's id as well.
     pub application_id: String,
-    /// 64 hex digits: the seed of the Ed25519 key that signs interactions.
+    /// 64 hex digits: seed of the Ed25519 key that signs interactions.
     pub seed: String,
-    /// What the bot sends as `Authorization: Bot …`.
+    /// The bot's `Authorization: Bot …`.
     pub bot_token: String,
 }
 
-/// The development identity of the Slack app, and what its manifest declares.
+/// The development identity of the Slack app, and its manifest's declarations.
 #[derive(Clone)]
 pub struct SlackKeys {
     /// Key of the v0 signature.
     pub signing_secret: String,
-    /// What the bot sends as `Authorization: Bearer …`.
+    /// The bot's `Authorization: Bearer …`.
     pub bot_token: String,
-    /// `U…`, the bot's user.
+    /// The bot user's id, `U…`.
     pub bot_user_id: String,
-    /// `A…`, by which events and commands name the app.
+    /// The app's id, `A…`, in events and commands.
     pub app_id: String,
     /// Message shortcuts of the manifest.
     pub shortcuts: Vec<SlackShortcut>,
     /// Slash commands of the manifest.
     pub commands: Vec<SlackCommand>,
-    /// Scopes that the bot token has; told with every answer, and enforced by nothing here.
+    /// The bot token's scopes; reported with every answer, never enforced here.
     pub scopes: Vec<String>,
 }
 
 /// A message shortcut (manifest `features.shortcuts` with `type: message`).
 #[derive(Clone)]
 pub struct SlackShortcut {
-    /// Reaches the app as `callback_id`.
+    /// Sent to the app as `callback_id`.
     pub callback_id: String,
-    /// What people read in the message's menu.
+    /// Name in the message's menu.
     pub name: String,
 }
 
 /// A slash command (manifest `features.slash_commands`).
 #[derive(Clone)]
 pub struct SlackCommand {
-    /// The command with its slash.
+    /// Command with its slash.
     pub command: String,
-    /// One line for people.
+    /// One-line description.
     pub description: String,
-    /// What may follow the command.
+    /// Hint about the arguments.
     pub usage_hint: String,
 }

@@ -1,4 +1,5 @@
-//! Ids and timestamps in the platforms' forms: Discord snowflakes, Slack `ts`, strictly increasing even within a millisecond.
+//! Ids and timestamps in the platforms' formats: Discord snowflakes, Slack `ts`, strictly increasing even within a
+//! millisecond.
 
 use rand::{Rng, distr::Alphanumeric};
 use std::sync::Mutex;
@@ -6,7 +7,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
 
-/// Mints ids; `resume` keeps them growing after a restart.
+/// Generates ids; `resume` keeps them increasing after a restart.
 #[derive(Default)]
 pub struct Ids {
     snowflake: Mutex<u64>,
@@ -20,12 +21,12 @@ impl Ids {
         Ids { snowflake: Mutex::new(snowflake), ts_us: Mutex::new(ts_us) }
     }
 
-    /// A Discord id of now.
+    /// A new Discord id.
     pub fn snowflake(&self) -> String {
         grown(&self.snowflake, (now_ms() - DISCORD_EPOCH_MS) << 22).to_string()
     }
 
-    /// A Slack message's `ts` of now.
+    /// A new Slack `ts`.
     pub fn ts(&self) -> String {
         let us = grown(&self.ts_us, now_us());
         format!("{}.{:06}", us / 1_000_000, us % 1_000_000)
@@ -48,7 +49,7 @@ pub fn ts_micros(ts: &str) -> Option<u64> {
     Some(seconds.parse::<u64>().ok()? * 1_000_000 + micros.parse::<u64>().ok()?)
 }
 
-/// The time, in milliseconds since 1970.
+/// Milliseconds since 1970.
 pub fn now_ms() -> u64 {
     now_us() / 1_000
 }
@@ -58,24 +59,24 @@ fn now_us() -> u64 {
     u64::try_from(since.as_micros()).expect("microseconds fit for 500,000 years")
 }
 
-/// Discord's form of a time.
+/// A time in Discord's format.
 pub fn iso(ms: u64) -> String {
     let time = chrono::DateTime::from_timestamp_millis(i64::try_from(ms).unwrap_or(i64::MAX))
         .unwrap_or_default();
     time.format("%Y-%m-%dT%H:%M:%S%.6f+00:00").to_string()
 }
 
-/// Letters and digits that cannot be guessed.
+/// Random letters and digits, unguessable.
 pub fn random_text(length: usize) -> String {
     rand::rng().sample_iter(Alphanumeric).take(length).map(char::from).collect()
 }
 
-/// An id in Slack's form: a letter that names the kind, then ten capitals and digits.
+/// A Slack id: a letter for the kind, then ten capitals and digits.
 pub fn slack_id(kind: char) -> String {
     format!("{kind}0{}", random_text(9).to_ascii_uppercase())
 }
 
-/// Whether something that lives `life_ms` from `since_ms` on is still alive.
+/// Whether a lifetime of `life_ms` from `since_ms` is not over yet.
 pub fn alive(since_ms: u64, life_ms: u64) -> bool {
     now_ms().saturating_sub(since_ms) < life_ms
 }

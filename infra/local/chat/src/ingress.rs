@@ -1,4 +1,4 @@
-//! The way to the ingress: one post, and its first answer within the platforms' time.
+//! The ingress client: one post, and its first answer within the platforms' time limit.
 
 use crate::limits::INGRESS_ANSWER_BYTES_MAX;
 use futures::StreamExt;
@@ -23,7 +23,7 @@ pub enum NoAnswer {
     Unreachable,
 }
 
-/// Posts to the ingress, whose address may become known late.
+/// Posts to the ingress, whose address may be set late.
 pub struct IngressClient {
     base: RwLock<Option<String>>,
     http: reqwest::Client,
@@ -31,7 +31,7 @@ pub struct IngressClient {
 
 impl IngressClient {
     pub fn new(base: Option<String>, answer_ms: u64) -> Result<IngressClient, reqwest::Error> {
-        // Another part of the program may have chosen a provider already; then that one serves.
+        // Another part of the program may have installed a provider already; then that one is used.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .no_proxy()
@@ -41,7 +41,7 @@ impl IngressClient {
         Ok(IngressClient { base: RwLock::new(base), http })
     }
 
-    /// The base of the function URL, from now on.
+    /// Sets the base of the function URL.
     pub fn set_base(&self, base: String) {
         let base = base.trim_end_matches('/').to_owned();
         *self.base.write().unwrap_or_else(PoisonError::into_inner) = Some(base);
@@ -63,7 +63,7 @@ impl IngressClient {
         self.deliver_to(&format!("{base}{path}"), headers, body).await
     }
 
-    /// The same to an address of its own.
+    /// Like `deliver`, to a given address.
     pub async fn deliver_to(
         &self,
         url: &str,

@@ -1,11 +1,11 @@
-//! Short readings of JSON documents, for code that passes the platforms' own objects along.
+//! Short accessors for JSON documents, for code that handles the platforms' own objects.
 
 use serde_json::{Map, Value};
 
-/// Readings that treat a missing field, `null` and a wrong type alike.
+/// Accessors that treat a missing field, `null` and a wrong type alike.
 pub trait Read {
     fn str(&self, field: &str) -> &str;
-    /// The text of a field, or another one where the field is missing or `null`.
+    /// The text of a field, or `otherwise` if it is missing or `null`.
     fn str_or<'a>(&'a self, field: &str, otherwise: &'a str) -> &'a str;
     fn int(&self, field: &str) -> u64;
     fn flag(&self, field: &str) -> bool;
@@ -40,17 +40,17 @@ impl Read for Value {
     }
 }
 
-/// The object's fields, or none.
+/// The object's fields; empty for other values.
 pub fn fields(value: &Value) -> Map<String, Value> {
     value.as_object().cloned().unwrap_or_default()
 }
 
-/// UTF-16 units: the strictest reading of "characters".
+/// UTF-16 units: the strictest meaning of "characters".
 pub fn units(text: &str) -> usize {
     text.encode_utf16().count()
 }
 
-/// Adds to an array field, making it where it is missing.
+/// Appends to an array field, creating it if missing.
 pub fn push(object: &mut Value, field: &str, entry: Value) {
     match object[field].as_array_mut() {
         Some(list) => list.push(entry),
@@ -58,7 +58,7 @@ pub fn push(object: &mut Value, field: &str, entry: Value) {
     }
 }
 
-/// The text of a field that may be a number or a string (query and form values are strings, JSON may have either).
+/// The text of a field that may be a number or a string (query and form values are strings; JSON has either).
 pub fn loose_text(value: &Value, field: &str) -> String {
     match &value[field] {
         Value::String(text) => text.clone(),

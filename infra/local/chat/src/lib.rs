@@ -1,13 +1,13 @@
-//! Discord- and Slack-compatible APIs and the chat page of the laptop stack.
+//! Discord- and Slack-compatible APIs, and the laptop stack's chat page.
 //!
-//! Promised: a bot that talks to the documented HTTP APIs of both platforms finds the routes that Bobbin uses, with their
-//! limits, error bodies and timing; a person (or a test, through `/_control`) acts in the page, and the act reaches the
-//! ingress signed as the platform signs it. State is one SQLite file and survives a restart. Only loopback is bound, requests
-//! that a foreign web page could make a browser send are refused, and the page and `/_control` open to the stack's key alone:
-//! the APIs have the bots' tokens.
+//! Promised: a bot that uses the documented HTTP APIs of both platforms finds the routes that Bobbin needs, with their
+//! limits, error bodies and timing; a person (or a test, through `/_control`) acts in the page, and the action reaches
+//! the ingress with the platform's signature. State is one SQLite file and survives a restart. Only loopback is bound,
+//! requests that a foreign web page could make a browser send are refused, and the page and `/_control` require the
+//! stack's key: the APIs have the bots' tokens.
 //!
-//! Absent on purpose: a gateway, voice, direct messages, reactions and the callback route on Discord; modals, reactions, OAuth
-//! and several teams on Slack.
+//! Absent on purpose: a gateway, voice, direct messages, reactions and the callback route on Discord; modals,
+//! reactions, OAuth and several teams on Slack.
 
 mod access;
 mod action;
@@ -46,17 +46,17 @@ use std::sync::Arc;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// A chat that listens until it is stopped.
+/// A running chat; listens until it is stopped.
 pub struct Chat {
     hub: Arc<Hub>,
     server: JoinHandle<()>,
 }
 
 impl Chat {
-    /// Binds, opens the state, seeds it at the first start, and serves.
+    /// Binds the port, opens the store, seeds it on the first start, and serves.
     ///
     /// # Errors
-    /// See [`StartError`]; nothing is left running after one.
+    /// [`StartError`]; nothing is left running after one.
     pub async fn start(settings: Settings) -> Result<Chat, StartError> {
         let io = |what: &str| {
             let what = what.to_owned();
@@ -91,7 +91,7 @@ impl Chat {
         Ok(Chat { hub, server })
     }
 
-    /// Where interactions and events go: the base of the function URL.
+    /// Sets the target of interactions and events: the base of the function URL.
     pub fn set_ingress(&self, base: String) {
         self.hub.ingress.set_base(base);
     }
@@ -120,14 +120,15 @@ impl Chat {
         self.hub.discord_public_key()
     }
 
-    /// Ids of the guild, team, channels and people made at the first start.
+    /// Ids of the seeded guild, team, channels and people.
     #[must_use]
     pub fn seeds(&self) -> Seeds {
         self.hub.seeds.clone()
     }
 
-    /// Makes an interaction known that somebody else signed, before it is passed on to the ingress: until its answer comes
-    /// ([`Chat::adopt_interaction`]) its token is met with 404 `10008`, as on Discord, and not as unknown. Known ones are left alone.
+    /// Registers an interaction signed by others, before it is passed on to the ingress: until its answer comes
+    /// ([`Chat::adopt_interaction`]) its token is answered with 404 `10008`, as on Discord, and not as unknown. A known
+    /// interaction is left alone.
     ///
     /// # Errors
     /// The state file failed.
@@ -135,7 +136,7 @@ impl Chat {
         discord::announce(&self.hub, interaction)
     }
 
-    /// Makes known what somebody else signed for Slack's routes, before it is passed on: the message of an event's envelope can
+    /// Registers what others signed for Slack's routes, before it is passed on: the message in an event's envelope can
     /// then be found and answered.
     ///
     /// # Errors
@@ -144,8 +145,8 @@ impl Chat {
         slack::announce(&self.hub, payload)
     }
 
-    /// Takes in the ingress's answer to an interaction that somebody else signed and delivered, so that its token works here
-    /// as if the page had made it. An answer other than 200 makes the interaction unknown again.
+    /// Applies the ingress's answer to an interaction that others signed and delivered, so that its token works here as
+    /// if the page had created it. After an answer other than 200 the interaction is forgotten.
     ///
     /// # Errors
     /// The state file failed. An answer that Discord would refuse is not an error; the returned outcome names it.

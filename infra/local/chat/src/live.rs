@@ -1,4 +1,4 @@
-//! Live notices (`/live`): they only tell what to read again, and a page that missed some reads everything anew.
+//! Live notices (`/live`): they only say what to reload; a page that missed some reloads everything.
 
 use crate::hub::{Hub, lock};
 use crate::limits::{INSPECTOR_POLL_MS, INSPECTOR_READ_MS_MAX};
@@ -13,14 +13,14 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::broadcast::error::RecvError;
 
-/// Live notices. Too many viewers are turned away; one that fell behind is told to read everything again.
+/// Live notices. Too many viewers are refused; one that lags behind is told to reload everything.
 pub async fn serve(State(hub): State<Arc<Hub>>) -> Response {
     let Ok(seat) = Arc::clone(&hub.viewers).try_acquire_owned() else {
         return (StatusCode::SERVICE_UNAVAILABLE, "too many pages are open").into_response();
     };
     let stop = hub.stop.clone();
     let notices = notices(hub.live.subscribe()).map(move |notice| {
-        // The seat is given back when the stream ends.
+        // Frees the seat when the stream ends.
         let _ = &seat;
         Ok::<_, Infallible>(Event::default().data(notice.to_string()))
     });
@@ -41,7 +41,7 @@ fn notices(live: tokio::sync::broadcast::Receiver<Value>) -> impl Stream<Item = 
     })
 }
 
-/// Reads the session records while somebody looks, and tells the pages when they differ.
+/// Reads the session records while a page is open, and notifies the pages of changes.
 pub async fn watch_inspector(hub: Arc<Hub>) {
     loop {
         tokio::select! {

@@ -1,7 +1,7 @@
-//! The chat page: its files, and what it reads (`/ui`).
+//! The chat page: its files and its data (`/ui`).
 //!
-//! Promised: nothing external is loaded (a strict content policy says so). Absent: any decision about messages; the page reads
-//! and acts like a test does.
+//! Promised: nothing external is loaded (enforced by a content security policy). Absent: any decision about messages;
+//! the page reads and acts like a test does.
 
 use crate::hub::{Hub, broken, lock};
 use crate::json::Read;
@@ -22,7 +22,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
     form-action 'none'; base-uri 'none'; frame-ancestors 'none'";
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
-/// What the page is made of, for everybody: nothing of it is anybody's.
+/// The page's static files, open to everybody: they contain no data.
 const ASSETS: [(&str, &str, &str); 8] = [
     ("/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/app.js", SCRIPT, include_str!("../page/app.js")),
@@ -141,7 +141,7 @@ fn state(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
     }))
 }
 
-/// Threads whose root is not kept here (posted by somebody else's client, or too old): their replies shall be seen too.
+/// Threads whose root is not stored here (posted by another client, or too old), so that their replies are shown.
 fn rootless(channel: &str, messages: &[Value]) -> Vec<Value> {
     let kept: BTreeSet<&str> = messages.iter().map(|one| one.str("ts")).collect();
     let named = messages
@@ -160,7 +160,7 @@ fn asked<'a>(query: &'a Parameters, name: &str) -> &'a str {
     query.get(name).map_or("", String::as_str)
 }
 
-/// A channel's messages as one person sees them: with their own ephemeral ones.
+/// A channel's messages as one person sees them, including their ephemeral ones.
 async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
     let (channel, user) = (asked(&query, "channel_id"), asked(&query, "user_id"));
     read(&hub, |store| {
@@ -173,7 +173,7 @@ async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Res
     })
 }
 
-/// A channel's messages, or a thread's, as one person sees them, with their Home.
+/// A channel's or thread's messages as one person sees them, with their Home.
 async fn slack_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
     let (channel, user, thread) =
         (asked(&query, "channel"), asked(&query, "user_id"), asked(&query, "thread_ts"));

@@ -1,4 +1,4 @@
-//! Letting go of what has served its time, so that the file stays small however long the stack runs.
+//! Prunes expired data, so that the file stays small however long the stack runs.
 
 use crate::discord::channel;
 use crate::hub::Hub;

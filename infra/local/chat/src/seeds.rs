@@ -1,4 +1,4 @@
-//! What exists at the first start: one guild, one team, a few channels and people. The ids are made once and kept.
+//! Seeds of the first start: one guild, one team, a few channels and people. Their ids are generated once and kept.
 
 use crate::discord::permissions::MEMBER_PERMISSIONS;
 use crate::identity::{DiscordKeys, SlackKeys};
@@ -7,39 +7,39 @@ use crate::store::{Store, StoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-/// Ids of what exists at the first start. The first user of each platform is an administrator.
+/// Ids of the seeds. The first user of each platform is an administrator.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Seeds {
-    /// The only Discord guild that there is.
+    /// The only Discord guild.
     pub guild_id: String,
-    /// Channel `general` of the guild, where the page opens.
+    /// Channel `general` of the guild; the page opens it.
     pub channel_id: String,
-    /// Channel `builds` of the guild, so that there is a second one.
+    /// Channel `builds` of the guild, a second channel.
     pub builds_channel_id: String,
     /// A Discord user with administrator permission.
     pub user_id: String,
-    /// A Discord user without.
+    /// A Discord user without administrator permission.
     pub member_user_id: String,
-    /// A role of the Discord guild that the second user has; empty in a state of before there was one.
+    /// The second user's role in the guild; empty in a state from before roles existed.
     #[serde(default)]
     pub role_id: String,
-    /// The only Slack team that there is.
+    /// The only Slack team.
     pub team_id: String,
-    /// Channel `general` of the team, where the page opens.
+    /// Channel `general` of the team; the page opens it.
     pub slack_channel_id: String,
-    /// Channel `builds` of the team, so that there is a second one.
+    /// Channel `builds` of the team, a second channel.
     pub slack_builds_channel_id: String,
     /// The direct message between the first user and the bot.
     pub slack_dm_id: String,
-    /// A Slack user who is an administrator.
+    /// A Slack administrator.
     pub slack_user_id: String,
-    /// A Slack user who is no administrator.
+    /// A Slack user who is not an administrator.
     pub slack_member_user_id: String,
     /// The bot's `B…` id.
     pub slack_bot_id: String,
 }
 
-/// Reads the seeds, making them and what they name at the first start.
+/// Reads the seeds; creates them and their objects on the first start.
 pub fn load_or_create(
     store: &Store,
     ids: &Ids,
@@ -149,7 +149,7 @@ pub fn direct_message(id: &str, user: &str, team: &str) -> Value {
         "is_ext_shared": false, "user": user, "context_team_id": team, "is_open": true})
 }
 
-/// The bot's users follow the keys, which may change between starts.
+/// The bot users follow the keys, which may change between starts.
 fn put_bots(
     store: &Store,
     seeds: &Seeds,
@@ -165,7 +165,7 @@ fn put_bots(
     store.put("s.user", "", &slack.bot_user_id, &user)
 }
 
-/// Somebody of a workspace, as `users.info` shows them.
+/// A user of the workspace, as in `users.info`.
 pub fn slack_user(
     team: &str,
     id: &str,

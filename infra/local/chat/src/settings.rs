@@ -1,4 +1,4 @@
-//! How the chat is started, and why it may not start.
+//! Settings of the chat, and start errors.
 
 use crate::identity::{DiscordKeys, SlackKeys};
 use crate::store::StoreError;
@@ -8,33 +8,33 @@ use serde_json::Value;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What the page shows beside a thread; read about once a second while somebody looks.
+/// Data that the page shows beside a thread; read about once a second while a page is open.
 pub trait Inspector: Send + Sync + 'static {
-    /// Records of threads as JSON objects with at least `thread`, and `sandbox` with the record of the one that it works in.
+    /// Thread records as JSON objects with at least `thread`, and `sandbox` with the record of its sandbox.
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>>;
-    /// Sandboxes as JSON objects with at least `name`, and `at_provider` where the provider has one.
+    /// Sandboxes as JSON objects with at least `name`, and `at_provider` if the provider has it.
     fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>>;
 }
 
-/// How to start the chat.
+/// Settings of the chat.
 pub struct Settings {
-    /// Folder of the SQLite file `chat.sqlite`; made when missing.
+    /// Folder of the SQLite file `chat.sqlite`; created if missing.
     pub state_dir: PathBuf,
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// Port on 127.0.0.1; 0 picks a free one.
     pub port: u16,
-    /// No real model answers, which the page says.
+    /// The model is scripted; the page says so.
     pub model_is_scripted: bool,
-    /// Base of the function URL, such as `http://127.0.0.1:8080`; may follow with `Chat::set_ingress`.
+    /// Base of the function URL, such as `http://127.0.0.1:8080`; can be set later with `Chat::set_ingress`.
     pub ingress: Option<String>,
-    /// Time that both platforms give the ingress for a first answer; theirs is [`crate::INGRESS_ANSWER_MS_MAX`].
+    /// Time limit for the ingress's first answer; the platforms' is [`crate::INGRESS_ANSWER_MS_MAX`].
     pub ingress_answer_ms: u64,
     /// Identity of the Discord application.
     pub discord: DiscordKeys,
-    /// Identity of the Slack app, and what its manifest declares.
+    /// Identity of the Slack app, and its manifest's declarations.
     pub slack: SlackKeys,
-    /// What the page, and who acts or reads as a person, has to say.
+    /// Key required by the page, and to act or read as a person.
     pub control_key: ControlKey,
-    /// A name or address of this machine by which the bot reaches it that does not share its loopback.
+    /// This machine's name or address for a bot that does not share its loopback.
     pub also_named: Option<String>,
     /// Session records and sandboxes for the page.
     pub inspector: Arc<dyn Inspector>,
@@ -45,21 +45,21 @@ pub struct Settings {
 /// Why the chat did not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The port is taken, or the state folder cannot be made.
+    /// The port is taken, or the state folder cannot be created.
     #[error("{what}: {source}; choose another port or state folder")]
     Io {
-        /// The step that failed, as it stands in the sentence.
+        /// The failed step, phrased for the sentence.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The SQLite file cannot be used.
+    /// The SQLite file is unusable.
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The seed of the signing key is not 32 bytes of hex.
     #[error("the Discord seed must be 64 hex digits")]
     Seed,
-    /// No HTTP client could be made.
+    /// The HTTP client cannot be created.
     #[error("the client for the ingress cannot be made: {0}")]
     Client(#[from] reqwest::Error),
 }

@@ -1,16 +1,16 @@
-//! Signatures as the platforms make them: Discord's Ed25519 over timestamp and body, Slack's HMAC "v0".
+//! The platforms' signatures: Discord's Ed25519 over timestamp and body, Slack's HMAC "v0".
 
 use ed25519_dalek::{Signer, SigningKey};
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
-/// Hex digits for `X-Signature-Ed25519`: the timestamp followed directly by the raw body.
+/// Hex digits of `X-Signature-Ed25519`, over the timestamp followed directly by the raw body.
 #[must_use]
 pub fn discord(key: &SigningKey, timestamp: &str, body: &[u8]) -> String {
     hex::encode(key.sign(&[timestamp.as_bytes(), body].concat()).to_bytes())
 }
 
-/// The value of `X-Slack-Signature`: `v0=` and the HMAC-SHA256 of `v0:{timestamp}:{raw body}`.
+/// Value of `X-Slack-Signature`: `v0=` and the HMAC-SHA256 of `v0:{timestamp}:{raw body}`.
 #[must_use]
 pub fn slack(secret: &str, timestamp: &str, body: &[u8]) -> String {
     let mut mac =

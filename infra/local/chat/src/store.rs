@@ -1,8 +1,8 @@
-//! One SQLite file with everything that the two platforms remember.
+//! One SQLite file with the state of both platforms.
 //!
-//! Items are JSON documents under (kind, scope, id); ids of messages have a fixed width on both platforms, so that the
-//! order of the key is the order of time. Promised: a call through [`Store::atomically`] happens whole or not at all, and survives
-//! a restart. Absent: a schema per object, because the documents are the platforms' own.
+//! Items are JSON documents under (kind, scope, id); message ids have a fixed width on both platforms, so that key
+//! order is time order. Promised: a call through [`Store::atomically`] is atomic and survives a restart. Absent: a
+//! schema per object, because the documents are the platforms' own.
 
 use crate::ids::now_ms;
 use crate::limits::{FILES_MAX, MESSAGES_PER_CHANNEL_MAX, REQUEST_LOG_ROWS_MAX};
@@ -15,7 +15,7 @@ const FIRST: &str = "";
 /// Sorts after every other id.
 pub const LAST: &str = "~";
 
-/// The file cannot be read or written: look at the disk and at the state folder's permissions.
+/// The file cannot be read or written: check the disk and the state folder's permissions.
 #[derive(Debug, thiserror::Error)]
 #[error("the chat's SQLite file failed ({0}); check the state folder's disk space and permissions")]
 pub struct StoreError(#[from] rusqlite::Error);
@@ -26,7 +26,7 @@ pub struct Store {
     conn: Connection,
 }
 
-/// A file with its name and its declared type.
+/// A file with its name and content type.
 pub struct Blob {
     pub name: String,
     pub content_type: String,
@@ -47,7 +47,7 @@ impl Store {
         Ok(Store { conn })
     }
 
-    /// Runs `work` in one transaction: an `Err` leaves nothing behind.
+    /// Runs `work` in one transaction; an `Err` rolls back.
     pub fn atomically<T, E: From<StoreError>>(
         &self,
         work: impl FnOnce(&Store) -> std::result::Result<T, E>,
@@ -77,7 +77,7 @@ impl Store {
         Ok(())
     }
 
-    /// Lets go of a kind's items that nobody has written for `age_ms`.
+    /// Deletes a kind's items not written for `age_ms`.
     pub fn forget_older(&self, kind: &str, age_ms: u64) -> Result<()> {
         self.conn
             .prepare_cached("DELETE FROM item WHERE kind = ? AND at_ms < ?")?
@@ -85,7 +85,7 @@ impl Store {
         Ok(())
     }
 
-    /// Adds a message and lets go of the oldest ones beyond the bound.
+    /// Adds a message and deletes the oldest ones beyond the bound.
     pub fn put_message(&self, kind: &str, scope: &str, id: &str, body: &Value) -> Result<()> {
         self.put(kind, scope, id, body)?;
         self.conn
@@ -111,18 +111,18 @@ impl Store {
         Ok(())
     }
 
-    /// Everything of a scope, oldest first.
+    /// All items of a scope, oldest first.
     pub fn all(&self, kind: &str, scope: &str) -> Result<Vec<Value>> {
         self.after(kind, scope, FIRST, u64::from(u32::MAX))
     }
 
-    /// What follows an id, oldest first.
+    /// Items after an id, oldest first.
     pub fn after(&self, kind: &str, scope: &str, id: &str, limit: u64) -> Result<Vec<Value>> {
         let condition = "id > ? ORDER BY id ASC";
         self.select(condition, params![kind, scope, id, limit])
     }
 
-    /// What comes before an id, newest first.
+    /// Items before an id, newest first.
     pub fn before(&self, kind: &str, scope: &str, id: &str, limit: u64) -> Result<Vec<Value>> {
         let condition = "id < ? ORDER BY id DESC";
         self.select(condition, params![kind, scope, id, limit])
@@ -136,7 +136,7 @@ impl Store {
         rows.map(|row| Ok(parse(&row?))).collect()
     }
 
-    /// The greatest id of a kind over all scopes, so that new ids keep growing after a restart.
+    /// The greatest id of a kind over all scopes, so that new ids keep increasing after a restart.
     pub fn greatest_id(&self, kind: &str) -> Result<Option<String>> {
         Ok(self
             .conn
@@ -164,7 +164,7 @@ impl Store {
             .optional()?)
     }
 
-    /// Keeps a request of the bot for inspection, bounded.
+    /// Logs a bot request for inspection, bounded.
     pub fn log_request(&self, platform: &str, body: &Value) -> Result<()> {
         self.conn
             .prepare_cached("INSERT INTO request (platform, body) VALUES (?, ?)")?
@@ -178,7 +178,7 @@ impl Store {
         Ok(())
     }
 
-    /// The kept requests after a sequence number, oldest first, each with its `seq`.
+    /// Logged requests after a sequence number, oldest first, each with its `seq`.
     pub fn requests(&self, platform: &str, after: i64) -> Result<Vec<Value>> {
         let mut statement = self.conn.prepare_cached(
             "SELECT seq, body FROM request WHERE platform = ? AND seq > ? ORDER BY seq",

@@ -1,23 +1,23 @@
-//! Keys and whose they are: each opens one organisation, and sees the sandboxes of that one alone.
+//! API keys and organisations: each key opens one organisation, and sees only its sandboxes.
 //!
-//! A provider starts with one key. Tests add further ones, of the same organisation or of another, and revoke them.
-//! Deliberately absent: secrets and snapshots of one's own, which are there for every organisation.
+//! A provider starts with one key. Tests add further keys, of the same organisation or another, and revoke them.
+//! Deliberately absent: secrets and snapshots per organisation; these are shared by all.
 
 use std::sync::{Mutex, PoisonError};
 
 use axum::http::{HeaderMap, header};
 use sha2::{Digest, Sha256};
 
-/// Counts the organisations, from the first.
+/// Number of an organisation, from the first.
 pub(crate) type Account = u32;
-/// That of the key which the provider is started with.
+/// Organisation of the provider's first key.
 pub(crate) const FIRST: Account = 1;
 
 tokio::task_local! {
     static CALLER: Account;
 }
 
-/// The keys that are accepted.
+/// The accepted keys.
 pub(crate) struct Accounts(Mutex<Vec<(String, Account)>>);
 
 impl Accounts {
@@ -25,20 +25,20 @@ impl Accounts {
         Self(Mutex::new(vec![(key.to_owned(), FIRST)]))
     }
 
-    /// Accepts a key for an organisation.
+    /// Adds a key of an organisation.
     pub(crate) fn add(&self, key: &str, account: Account) {
         self.revoke(key);
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.push((key.to_owned(), account));
     }
 
-    /// Accepts it no more.
+    /// Revokes a key.
     pub(crate) fn revoke(&self, key: &str) {
         let mut keys = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         keys.retain(|(known, _)| known != key);
     }
 
-    /// Whose key a request carries. Hashes are compared, so that time tells nothing about a key.
+    /// The organisation of a request's key. Hashes are compared, so that timing reveals nothing about a key.
     pub(crate) fn of(&self, headers: &HeaderMap) -> Option<Account> {
         let sent = headers.get(header::AUTHORIZATION)?.to_str().ok()?;
         let sent = Sha256::digest(sent.strip_prefix("Bearer ")?.as_bytes());
@@ -49,17 +49,17 @@ impl Accounts {
     }
 }
 
-/// Answers a request as one of this organisation.
+/// Answers a request as this organisation.
 pub(crate) async fn as_caller<F: Future>(account: Account, answer: F) -> F::Output {
     CALLER.scope(account, answer).await
 }
 
-/// The organisation of the request that is being answered; none outside of one.
+/// The organisation of the current request; `None` outside of one.
 pub(crate) fn caller() -> Option<Account> {
     CALLER.try_with(|account| *account).ok()
 }
 
-/// Whether the request that is being answered may see what this organisation has.
+/// Whether the current request may see this organisation's resources.
 pub(crate) fn may_see(account: Account) -> bool {
     caller().is_none_or(|caller| caller == account)
 }

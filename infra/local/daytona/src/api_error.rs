@@ -1,4 +1,4 @@
-//! Refusals, and the two shapes in which Daytona words them: the control API's and the toolbox's.
+//! Refusals in Daytona's two formats: the control API's and the toolbox's.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -9,14 +9,14 @@ use serde_json::{Value, json};
 
 use crate::clock;
 
-/// A call that is refused. Its body is written by [`write_body`], which knows the path.
+/// A refusal. [`write_body`] writes its body, since it knows the path.
 #[derive(Clone, Debug)]
 pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
-    /// Code of the toolbox's shape.
+    /// Code in the toolbox's format.
     pub(crate) code: String,
     pub(crate) message: String,
-    /// Seconds until another try may succeed, told with a 429.
+    /// Seconds until a retry may succeed, sent with a 429.
     pub(crate) retry_after: Option<u64>,
 }
 
@@ -39,18 +39,18 @@ impl ApiError {
         Self::new(404, format!("Sandbox with ID or name {id_or_name} not found"))
     }
 
-    /// What the proxy says of a sandbox that is not there.
+    /// The proxy's answer for a missing sandbox.
     pub(crate) fn no_container(id: &str) -> Self {
         Self::new(404, format!("not found: sandbox container not found: {id}"))
     }
 
-    /// The proxy's complaint when its cache of where sandboxes live is stale.
+    /// The proxy's answer when its cache of sandbox locations is stale.
     pub(crate) fn runner_info(names: &[String]) -> Self {
         let id = names.first().map_or("?", String::as_str);
         Self::bad(format!("bad request: failed to get runner info: sandbox {id}"))
     }
 
-    /// What the proxy says of a sandbox that runs no processes.
+    /// The proxy's answer for a sandbox without processes.
     pub(crate) fn not_started(id: &str) -> Self {
         Self::bad(format!(
             "bad request: failed to reach sandbox {id}: no IP address found. Is the Sandbox started?"
@@ -61,7 +61,7 @@ impl ApiError {
         Self::new(500, format!("local provider: {message}"))
     }
 
-    /// The body in the toolbox's shape, from the daemon in the sandbox or the proxy before it.
+    /// Body in the toolbox's format, from the daemon in the sandbox or the proxy before it.
     pub(crate) fn toolbox_body(&self, source: &str, path: &str, method: &str) -> Value {
         json!({
             "statusCode": self.status.as_u16(), "source": source, "code": self.code, "message": self.message,
@@ -112,7 +112,7 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Writes the body of a refusal in the shape of the side that was asked.
+/// Writes a refusal's body in the format of the side that was called.
 pub(crate) async fn write_body(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();

@@ -1,4 +1,4 @@
-//! The engine that runs sandboxes: what its settings say, what it knows, and the tasks that work for it.
+//! The engine that runs sandboxes: its settings, state and tasks.
 
 use std::sync::Arc;
 
@@ -12,34 +12,34 @@ use crate::limits::ACTIVITY_THROTTLE_MS;
 use crate::machine::Machine;
 use crate::store::Store;
 
-/// One running provider, as its parts see it.
+/// Shared state of a running provider.
 pub(crate) struct Engine {
     pub(crate) api_key: String,
-    /// The keys that are accepted; that one is the first.
+    /// Accepted keys; the configured one is the first.
     pub(crate) accounts: Accounts,
-    /// The port on which the API listens.
+    /// Port of the API.
     pub(crate) port: u16,
-    /// How it runs on this machine.
+    /// Settings for this machine.
     pub(crate) run: RunSettings,
-    /// What runs its sandboxes.
+    /// Runs the sandboxes.
     pub(crate) machine: Machine,
-    /// What sandboxes are announced to have as `toolboxProxyUrl`.
+    /// Reported `toolboxProxyUrl` of sandboxes.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,
-    /// What the key may do, as it is told; nothing is refused for it.
+    /// The key's reported permissions; never enforced.
     pub(crate) key_permissions: Vec<String>,
     pub(crate) clock: Clock,
     pub(crate) store: Store,
     pub(crate) faults: Faults,
-    /// Ends servers, timers and transitions.
+    /// Stops servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
 }
 
-/// The engine, as tasks and handlers hold it.
+/// Shared handle of the engine.
 pub(crate) type SharedEngine = Arc<Engine>;
 
 impl Engine {
-    /// Notes a sign of life of a sandbox, for the idle timers; at most one in [`ACTIVITY_THROTTLE_MS`] is written.
+    /// Records activity of a sandbox for the idle timers; written at most once per [`ACTIVITY_THROTTLE_MS`].
     pub(crate) fn touch(&self, id: &str) {
         let now = self.clock.now_ms();
         let recent = {
@@ -52,7 +52,7 @@ impl Engine {
         }
     }
 
-    /// Id and name, by either of which a fault may reach a sandbox.
+    /// Id and name; a fault may use either.
     pub(crate) fn names(&self, id_or_name: &str) -> Vec<String> {
         let found = self.store.id_of(id_or_name).ok().and_then(|id| self.store.record(&id));
         found.map_or_else(|| vec![id_or_name.to_owned()], |record| vec![record.id, record.name])

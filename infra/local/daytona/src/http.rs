@@ -1,4 +1,4 @@
-//! What the handlers of the control API, the toolbox and the previews have in common.
+//! Shared by the handlers of the control API, the toolbox and the previews.
 
 use axum::body::Bytes;
 use axum::extract::State;
@@ -8,23 +8,23 @@ use serde::de::DeserializeOwned;
 use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
 
-/// A request with this header is no activity.
+/// A request with this header does not count as activity.
 pub(crate) const SKIP_ACTIVITY: &str = "x-daytona-skip-last-activity-update";
 
 /// The engine, as a handler gets it.
 pub(crate) type EngineState = State<SharedEngine>;
 
-/// What a handler answers: a response, or a refusal that is put into words later.
+/// A handler's result: a response, or a refusal whose body is written later.
 pub(crate) type Answer = Result<Response, ApiError>;
 
-/// A body of JSON; none at all counts as an empty object.
+/// A JSON body; an empty one counts as an empty object.
 pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
     serde_json::from_slice(text)
         .map_err(|error| ApiError::bad(format!("the body is not as expected: {error}")))
 }
 
-/// Refuses names of variables that a shell cannot hold.
+/// Refuses names that are no shell variables.
 pub(crate) fn check_variables<'a>(
     names: impl IntoIterator<Item = &'a String>,
 ) -> Result<(), ApiError> {

@@ -1,4 +1,4 @@
-//! What a sandbox starts with: its port, its environment, its entrypoint.
+//! A sandbox's start: its port, environment and entrypoint.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::init_process::InitProcess;
 use crate::machine::{self, SandboxStart};
 use crate::record::Record;
 
-/// Starts the first process of a sandbox with everything that it finds around it.
+/// Starts the first process of a sandbox with its environment.
 ///
 /// # Errors
 /// The reason, in words.
@@ -39,19 +39,19 @@ pub(crate) async fn start_init(
     engine.machine.start(start).await
 }
 
-/// As the daemon does at each start: in the session `entrypoint`, whose logs tell how it went.
+/// Like the daemon at each start: in the session `entrypoint`, whose logs show the result.
 pub(crate) async fn run_entrypoint(process: &InitProcess, record: &Record) {
     let session = "entrypoint".to_owned();
     let quoted = record.entrypoint.iter().map(|word| format!("'{}'", word.replace('\'', r"'\''")));
     let command = quoted.collect::<Vec<_>>().join(" ");
     let env = record.env.clone();
-    // A sandbox that has ended meanwhile is noticed by its watcher.
+    // A sandbox that ended in the meantime is noticed by its watcher.
     if process.call(Op::SessionCreate { session: session.clone(), env }).await.is_some() {
         let _ = process.call(Op::SessionRun { session, command, wait: false }).await;
     }
 }
 
-/// The port that the sandbox had, if it is still free, else another one.
+/// The sandbox's previous port if it is free, else another.
 pub(crate) fn free_port(engine: &Engine, record: &Record) -> Option<u16> {
     let others: Vec<u16> = {
         let inner = engine.store.lock();

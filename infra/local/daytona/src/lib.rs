@@ -1,18 +1,17 @@
 //! A Daytona-compatible provider whose sandboxes are directories.
 //!
 //! Promised: Daytona's v0 API (control calls, toolbox, previews) as its official SDKs and Bobbin's own client use it,
-//! with its errors, states, timers and token rotation; real processes, each sandbox's own home and port; state that
-//! survives a restart, snapshots of sandboxes among it; no process that survives the provider, or at the latest its next
-//! start; faults that a test arms.
+//! with its errors, states, timers and token rotation; real processes, with a home and a port for each sandbox; state
+//! that survives a restart, including snapshots of sandboxes; no process that survives the provider, or at the latest
+//! its next start; faults that a test arms.
 //!
 //! Deliberately absent: images (a Dockerfile's text is kept and never run: what it would install must be on `PATH`),
-//! virtual machines with their pauses, forks and sizes, volumes, rules for the network, SSH, and quotas but that of
-//! snapshots. Where sandboxes
-//! have no network of their own, no secret can be put into their requests, and `/secret` answers 501. The API listens on
-//! loopback only.
+//! virtual machines with their pauses, forks and sizes, volumes, network rules, SSH, and quotas other than that of
+//! snapshots. Where sandboxes have no network of their own, no secret can be put into their requests, and `/secret`
+//! answers 501. The API listens on loopback only.
 //!
-//! Where bubblewrap works, commands are confined ([`Confinement`]); where it does not, a sandbox is no isolation at
-//! all, and the caller should say so.
+//! Where bubblewrap works, commands are confined ([`Confinement`]); otherwise a sandbox is no isolation at all, and the
+//! caller should say so.
 //!
 //! Outside of the API prefix, with the same key: `POST /_control/clock {"advance_ms":N}`, `POST /_control/faults
 //! {"faults":[…]}` (`GET` lists, `DELETE` clears), `POST /_control/lose {"sandbox":…}`.

@@ -1,4 +1,4 @@
-//! Sandboxes from creation to their end: each call begins a transition, which a task carries through.
+//! Sandboxes from creation to deletion: each call begins a transition, which a task completes.
 
 use std::time::Duration;
 
@@ -10,15 +10,15 @@ use crate::state::{Operation, SandboxState, Verdict, verdict};
 use crate::store::Entry;
 use crate::transition::{Transition, remove};
 
-/// What a call leaves behind it.
+/// Result of starting a call.
 pub(crate) struct Begun {
-    /// The row as it is when the call is answered.
+    /// The row at the time of the answer.
     pub(crate) record: Record,
-    /// Whether something is going on now.
+    /// Whether a transition is in progress.
     pub(crate) moving: bool,
 }
 
-/// Begins a lifecycle call, or says why not.
+/// Begins a lifecycle call, or refuses it.
 pub(crate) fn begin(
     engine: &SharedEngine,
     id: &str,
@@ -37,7 +37,7 @@ pub(crate) fn begin(
     Ok(begun)
 }
 
-/// Brings a sandbox to the first state of what an operation begins; answers the epoch of that too.
+/// Sets an operation's first state; also returns its epoch.
 fn begin_entry(
     entry: &mut Entry,
     operation: Operation,
@@ -52,7 +52,7 @@ fn begin_entry(
         Verdict::Nothing => return Ok(begun(entry, false)),
         Verdict::Go => {}
     }
-    // An ephemeral sandbox is deleted by its stop.
+    // Stopping an ephemeral sandbox deletes it.
     let operation = match operation {
         Operation::Stop if entry.record.auto_delete == 0 => Operation::Delete,
         operation => operation,
@@ -79,7 +79,7 @@ fn begin_entry(
     Ok(begun(entry, true))
 }
 
-/// Begins to make a snapshot of a sandbox. What becomes of it nobody is told.
+/// Begins a snapshot of a sandbox. Its result is not reported.
 pub(crate) fn begin_snapshot(
     engine: &SharedEngine,
     id: &str,
@@ -93,13 +93,13 @@ pub(crate) fn begin_snapshot(
     Ok(begun.record)
 }
 
-/// Carries a new sandbox through the states of its creation.
+/// Takes a new sandbox through the states of its creation.
 pub(crate) fn provision(engine: &SharedEngine, id: &str, build: bool) {
     let transition = Transition::new(engine, id, 0);
     engine.machine.tasks.spawn(async move { transition.create(build).await });
 }
 
-/// Waits until the sandbox is started, has failed or is gone, or the call has been held for long enough.
+/// Waits until the sandbox is started, failed or gone, or the longest hold is over.
 pub(crate) async fn wait_until_settled(engine: &SharedEngine, id: &str) -> Option<Record> {
     let mut changes = engine.store.changes();
     let settled = async {
@@ -123,7 +123,7 @@ pub(crate) async fn wait_until_settled(engine: &SharedEngine, id: &str) -> Optio
         .unwrap_or_else(|_| engine.store.record(id))
 }
 
-/// The sandbox is gone at once, with everything that runs in it.
+/// Deletes the sandbox at once, with everything that runs in it.
 pub(crate) async fn lose(engine: &SharedEngine, id: &str) {
     let process = engine.store.change(id, |entry| {
         entry.epoch += 1;

@@ -1,4 +1,4 @@
-//! The provider on its own, for trying any Daytona client against it.
+//! The provider alone, for trying any Daytona client against it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! A provider from its start to its stop, as the program that owns it sees it.
+//! A provider from start to stop, as its owner sees it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,37 +21,37 @@ use crate::state::SandboxState;
 use crate::store::Store;
 use crate::{api, snapshot, timers};
 
-/// A sandbox, for people to look at.
+/// A sandbox, for display.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct SandboxView {
     /// Its id, as the API tells it.
     pub id: String,
-    /// Its name, by which the API finds it too.
+    /// Name; the API accepts it too.
     pub name: String,
-    /// The state that the API tells.
+    /// State in the API.
     pub state: SandboxState,
-    /// Why it is in it, where that is this machine's doing.
+    /// Reason for the state, if this machine caused it.
     pub why: Option<&'static str>,
     /// Its labels, as the API tells them.
     pub labels: BTreeMap<String, String>,
-    /// Its home: the work directory of its commands.
+    /// Home folder: the work directory of its commands.
     pub dir: PathBuf,
-    /// The port of this machine that stands for its 4096.
+    /// This machine's port for its port 4096.
     pub port: u16,
-    /// Its processes, as this machine counts them.
+    /// Its processes, by this machine's ids.
     pub pids: Vec<u32>,
 }
 
-/// Why a sandbox was stopped that nobody stopped and whose time was not over.
+/// Reason for a stop that nobody requested and no timer caused.
 const RELIEVED: &str = "memory was short";
 
-/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the runtime's end.
+/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the end of the runtime.
 pub struct Provider {
     engine: Arc<Engine>,
 }
 
 impl Provider {
-    /// Starts a provider, after ending what an earlier one may have left behind.
+    /// Starts a provider, after ending leftovers of an earlier one.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -72,13 +72,13 @@ impl Provider {
         format!("http://127.0.0.1:{}/api", self.engine.port)
     }
 
-    /// The key that clients must send.
+    /// The key required of clients.
     #[must_use]
     pub fn api_key(&self) -> &str {
         &self.engine.api_key
     }
 
-    /// How sandboxes are confined; without bubblewrap the caller shows a plain warning.
+    /// The confinement of sandboxes; without bubblewrap the caller shows a plain warning.
     #[must_use]
     pub fn confinement(&self) -> &Confinement {
         &self.engine.machine.confinement
@@ -111,13 +111,13 @@ impl Provider {
         records.into_iter().map(view).collect()
     }
 
-    /// Moves the clock of the idle timers forward and begins what is due then.
+    /// Advances the clock of the idle timers and begins what is due then.
     pub fn advance_clock(&self, ms: u64) {
         self.engine.clock.advance(ms);
         timers::sweep(&self.engine);
     }
 
-    /// Ends every process of every sandbox, then the servers. Sandboxes are found stopped by the next start.
+    /// Ends every process of every sandbox, then the servers. The next start finds the sandboxes stopped.
     pub async fn stop(self) {
         self.engine.stopping.cancel();
         let processes: Vec<_> = {
@@ -152,7 +152,7 @@ fn open_store(folder: &Path, settings: &Settings) -> Result<Store, StartError> {
     Ok(store)
 }
 
-/// The engine of these settings.
+/// The engine for these settings.
 fn engine(settings: Settings, machine: Machine, store: Store, port: u16) -> Engine {
     Engine {
         accounts: Accounts::new(&settings.api_key),

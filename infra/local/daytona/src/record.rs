@@ -1,4 +1,4 @@
-//! What is stored of a sandbox, and how it looks on the wire.
+//! A stored sandbox, and its wire format.
 
 use std::collections::BTreeMap;
 
@@ -13,20 +13,20 @@ use crate::state::SandboxState;
 /// The organisation of the first key.
 pub(crate) const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
 
-/// One sandbox, as it is written to its file. Times are milliseconds since 1970, intervals minutes.
+/// A sandbox, as written to its file. Times are milliseconds since 1970, intervals minutes.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) id: String,
     pub(crate) name: String,
     /// Name of its folder below `sandboxes/`.
     pub(crate) folder: String,
-    /// The name that programs inside find as theirs.
+    /// User name seen by programs inside.
     pub(crate) user: String,
     pub(crate) env: BTreeMap<String, String>,
     pub(crate) labels: BTreeMap<String, String>,
-    /// Variable in the sandbox to name of the secret.
+    /// Secret name by variable in the sandbox.
     pub(crate) secrets: BTreeMap<String, String>,
-    /// What stands for them leaves the sandbox as it is.
+    /// Placeholders leave the sandbox unreplaced.
     #[serde(default)]
     pub(crate) leaves_secrets: bool,
     pub(crate) snapshot: Option<String>,
@@ -42,10 +42,10 @@ pub(crate) struct Record {
     pub(crate) memory: i64,
     pub(crate) disk: i64,
     pub(crate) state: SandboxState,
-    /// What it is again when the snapshot that is being made of it is done.
+    /// State to return to when the snapshot is done.
     #[serde(default)]
     pub(crate) back_to: Option<SandboxState>,
-    /// The snapshot (its id) whose files are still to be copied into it.
+    /// Snapshot id whose files are still to be copied in.
     #[serde(default)]
     pub(crate) to_fill: Option<String>,
     pub(crate) error_reason: Option<String>,
@@ -57,11 +57,11 @@ pub(crate) struct Record {
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) last_activity: i64,
-    /// Preview token of the present run.
+    /// Preview token of the current run.
     pub(crate) token: String,
-    /// Port of this machine that stands for the sandbox's 4096.
+    /// This machine's port for the sandbox's 4096.
     pub(crate) port: u16,
-    /// The organisation that has it.
+    /// Its organisation.
     #[serde(default = "first")]
     pub(crate) account: Account,
 }
@@ -71,12 +71,12 @@ const fn first() -> Account {
 }
 
 impl Record {
-    /// The port of this machine that stands for a port of the sandbox.
+    /// This machine's port for a port of the sandbox.
     pub(crate) fn host_port(&self, port: u16) -> u16 {
         if port == 4096 { self.port } else { port }
     }
 
-    /// An item of the list: without `env` and `buildInfo`.
+    /// A list item: without `env` and `buildInfo`.
     pub(crate) fn item(&self, toolbox_url: &str) -> Value {
         let mut item = json!({
             "id": self.id, "organizationId": organization(self.account), "name": self.name, "user": self.user,
@@ -104,7 +104,7 @@ impl Record {
         item
     }
 
-    /// The whole sandbox, as a call about it alone tells it.
+    /// The whole sandbox, as returned by calls on it alone.
     pub(crate) fn full(&self, toolbox_url: &str) -> Value {
         let mut full = self.item(toolbox_url);
         full["env"] = json!(self.env);
@@ -116,14 +116,14 @@ impl Record {
     }
 }
 
-/// What a create may say of an image to build.
+/// Image build in a create request.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct BuildRequest {
     pub(crate) dockerfile_content: Option<String>,
 }
 
-/// What is told of a build. The text is kept and hashed, never run.
+/// Reported build information. The text is stored and hashed, never run.
 pub(crate) fn build_info(dockerfile: &str, at: i64) -> Value {
     let hash = hex::encode(Sha256::digest(dockerfile.as_bytes()));
     json!({
@@ -132,7 +132,7 @@ pub(crate) fn build_info(dockerfile: &str, at: i64) -> Value {
     })
 }
 
-/// The exec-form `ENTRYPOINT` of a Dockerfile, the last one; nothing else of the text has a meaning here.
+/// The last exec-form `ENTRYPOINT` of a Dockerfile; the rest of the text has no effect here.
 pub(crate) fn entrypoint_of(dockerfile: &str) -> Vec<String> {
     dockerfile
         .lines()

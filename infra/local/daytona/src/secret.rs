@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use crate::clock::iso;
 
-/// A secret. It is written nowhere: a restart forgets it, and whoever holds the value makes it again.
+/// A secret. It is never written to disk: a restart forgets it, and its owner must create it again.
 #[derive(Clone)]
 pub(crate) struct Secret {
     pub(crate) id: String,
     pub(crate) name: String,
-    /// What stands for the value inside sandboxes.
+    /// Placeholder of the value inside sandboxes.
     pub(crate) placeholder: String,
     pub(crate) value: String,
     pub(crate) description: Option<String>,
@@ -19,7 +19,7 @@ pub(crate) struct Secret {
 }
 
 impl Secret {
-    /// What the API tells of it, which is never the value.
+    /// JSON for the API, never with the value.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({
             "id": self.id, "name": self.name, "placeholder": self.placeholder, "hosts": self.hosts,

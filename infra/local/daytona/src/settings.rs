@@ -1,24 +1,24 @@
-//! How a provider is run.
+//! Settings of a provider.
 
 use std::path::PathBuf;
 
 use bobbin_local_sandbox::settings::RunSettings;
 
-/// Time in each state of transition: Daytona's are slow enough to be seen.
+/// Time per transition state: Daytona's are slow enough to be visible.
 const TRANSITION_MS: u64 = 150;
 
-/// How to run a provider.
+/// Settings of a provider.
 #[derive(Clone)]
 pub struct Settings {
-    /// What every local provider is told.
+    /// Settings of every local provider.
     pub run: RunSettings,
     /// The key that clients send as Bearer.
     pub api_key: String,
-    /// Announced as `toolboxProxyUrl` instead of our own, for a proxy in front.
+    /// Reported as `toolboxProxyUrl` instead of our own, for a proxy in front.
     pub toolbox_url: Option<String>,
-    /// The snapshot of a create that names neither one nor a build; it is always there and active.
+    /// Snapshot of a create that names neither one nor a build; always present and active.
     pub default_snapshot: String,
-    /// What the key may do, as `GET /api-keys/current` tells it; nothing is refused for it.
+    /// The key's permissions as in `GET /api-keys/current`; never enforced.
     pub key_permissions: Vec<String>,
 }
 

@@ -1,5 +1,5 @@
-//! A snapshot as it is kept and told: an image, of which nothing is built though it goes through the states of a build, or
-//! what a sandbox's folder held.
+//! A snapshot: an image, which passes through the states of a build although nothing is built, or a copy of a sandbox's
+//! folder.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::limits::SNAPSHOT_IDLE_MS_MAX;
 use crate::random::uuid;
 use crate::record::{ORGANIZATION, Record, build_info};
 
-/// A prepared image, of which the text and the names are kept, or a copy of a sandbox's folder.
+/// A prepared image (text and names only), or a copy of a sandbox's folder.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
@@ -29,25 +29,25 @@ pub(crate) struct Snapshot {
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) last_used_at: Option<i64>,
-    /// Why its build failed, if it did.
+    /// The build error, if any.
     #[serde(default)]
     pub(crate) error: Option<String>,
-    /// The sandbox (its id) that it was made of; none for an image.
+    /// Source sandbox id; `None` for an image.
     #[serde(default)]
     pub(crate) source: Option<String>,
-    /// What the copy of that takes.
+    /// Size of the copy in bytes.
     #[serde(default)]
     pub(crate) bytes: Option<u64>,
 }
 
-/// What `size` is told in.
+/// Unit of `size`.
 const GIB: f64 = 1_073_741_824.0;
 
 /// All snapshots, by their ids.
 pub(crate) type Snapshots = BTreeMap<String, Snapshot>;
 
 impl Snapshot {
-    /// One of the smallest size, which waits for its image.
+    /// A new snapshot of the smallest size, waiting for its image.
     pub(crate) fn new(name: String, now: i64) -> Self {
         Snapshot {
             id: uuid(),
@@ -69,7 +69,7 @@ impl Snapshot {
         }
     }
 
-    /// One of a sandbox, whose copy has been made.
+    /// A snapshot of a sandbox, already copied.
     pub(crate) fn of(sandbox: &Record, id: String, name: String, bytes: u64, now: i64) -> Self {
         Snapshot {
             id,
@@ -85,18 +85,18 @@ impl Snapshot {
         }
     }
 
-    /// Nobody has used it for as long as Daytona keeps one ready.
+    /// Unused for as long as Daytona keeps one active.
     pub(crate) fn is_idle(&self, now: i64) -> bool {
         let used = self.last_used_at.unwrap_or(self.created_at);
         self.state == "active" && !self.general && now.saturating_sub(used) >= SNAPSHOT_IDLE_MS_MAX
     }
 
-    /// Reports whether it goes by this id or name.
+    /// Whether this is its id or name.
     pub(crate) fn is_called(&self, id_or_name: &str) -> bool {
         self.id == id_or_name || self.name == id_or_name
     }
 
-    /// What the API tells of it.
+    /// JSON for the API.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({
             "id": self.id, "organizationId": ORGANIZATION, "general": self.general, "name": self.name,
@@ -123,7 +123,7 @@ pub(crate) fn find(snapshots: &Snapshots, id_or_name: &str) -> Result<Snapshot, 
     })
 }
 
-/// The default snapshot is always there; one whose build a restart interrupted is done, and so is a removal.
+/// Adds the default snapshot if missing, and completes builds and removals that a restart interrupted.
 pub(crate) fn prepare(snapshots: &mut Snapshots, default: &str, now: i64) {
     snapshots.retain(|_, snapshot| snapshot.state != "removing");
     for snapshot in snapshots.values_mut() {

@@ -1,11 +1,11 @@
-//! The states of a sandbox and what each operation answers in each of them.
+//! The states of a sandbox, and each operation's answer in each state.
 //!
 //! The table is Daytona's (reference, section 6); it is pure and tested cell by cell.
 
 use serde::{Deserialize, Serialize};
 
-/// States that this provider goes through. `forking`, `resizing` and `paused` do not occur: they belong to classes of
-/// machine that a directory is not.
+/// States of this provider. `forking`, `resizing` and `paused` do not occur: they belong to machine classes that a
+/// directory is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SandboxState {
@@ -15,34 +15,34 @@ pub enum SandboxState {
     BuildingSnapshot,
     /// The runner fetches the image.
     PullingSnapshot,
-    /// The sandbox is being made.
+    /// The sandbox is being created.
     Creating,
-    /// The first process runs, and with it whatever is asked for.
+    /// The first process runs, and anything started in it.
     Started,
-    /// On the way to [`SandboxState::Started`] from [`SandboxState::Stopped`].
+    /// From [`SandboxState::Stopped`] to [`SandboxState::Started`].
     Starting,
     /// On the way to [`SandboxState::Stopped`].
     Stopping,
-    /// No process; the directory is there.
+    /// No process; the directory exists.
     Stopped,
     /// On the way to [`SandboxState::Archived`].
     Archiving,
-    /// As stopped; a start takes longer.
+    /// Like stopped; a start takes longer.
     Archived,
-    /// On the way to [`SandboxState::Started`] from [`SandboxState::Archived`].
+    /// From [`SandboxState::Archived`] to [`SandboxState::Started`].
     Restoring,
-    /// A snapshot is made of it; afterwards it is again what it was before.
+    /// A snapshot is being made; afterwards it returns to its previous state.
     Snapshotting,
-    /// On the way to nothing.
+    /// Being deleted.
     Destroying,
-    /// Something failed; `errorReason` says what.
+    /// Something failed; see `errorReason`.
     Error,
-    /// The build failed, which only a deletion ends.
+    /// The build failed; only deletion is possible.
     BuildFailed,
 }
 
 impl SandboxState {
-    /// The word on the wire.
+    /// The wire name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -64,7 +64,7 @@ impl SandboxState {
         }
     }
 
-    /// What the operator asked for last, as far as the state tells.
+    /// The last requested state, as far as the state tells.
     pub(crate) fn desired(self) -> &'static str {
         match self {
             SandboxState::Stopping | SandboxState::Stopped => "stopped",
@@ -74,7 +74,7 @@ impl SandboxState {
         }
     }
 
-    /// What a provider that was ended and started again finds: no process outlives it.
+    /// The state after the provider restarts: no process outlives it.
     pub(crate) fn after_restart(self) -> Self {
         match self {
             SandboxState::Archiving | SandboxState::Archived | SandboxState::Restoring => {
@@ -92,7 +92,7 @@ impl SandboxState {
     }
 }
 
-/// A lifecycle call: what somebody wants of a sandbox.
+/// A lifecycle call on a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Operation {
     Start,
@@ -103,7 +103,7 @@ pub(crate) enum Operation {
     Snapshot,
 }
 
-/// What a lifecycle call leads to.
+/// Verdict on a lifecycle call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// The call is answered with 200, and the transition begins.
@@ -139,7 +139,7 @@ pub(crate) fn verdict(operation: Operation, state: SandboxState, recoverable: bo
         (Operation::Delete, _) => Verdict::Go,
 
         (Operation::Snapshot, SandboxState::Started | SandboxState::Stopped) => Verdict::Go,
-        // In transition too: Daytona looks at the state before it looks whether something is under way.
+        // In transitions too: Daytona checks the state before it checks for a transition in progress.
         (Operation::Snapshot, _) => {
             Verdict::Refuse(400, "Sandbox must be in started or stopped state to create a snapshot")
         }

@@ -1,5 +1,5 @@
-//! What the provider knows: sandboxes in memory with a file each, snapshots in one file with a folder each where they are of a
-//! sandbox, secrets in memory only.
+//! The provider's store: sandboxes in memory and in a file each; snapshots in one file, with a folder each if made from
+//! a sandbox; secrets in memory only.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -20,26 +20,26 @@ use crate::secret::Secret;
 use crate::snapshot::{Snapshot, Snapshots};
 use crate::state::SandboxState;
 
-/// Where a port of a sandbox is exposed on this machine. The server that listens there ends when this is dropped.
+/// A sandbox port exposed on this machine. Dropping it stops its server.
 pub(crate) struct PreviewListener {
     pub(crate) port: u16,
     pub(crate) _end: DropGuard,
 }
 
-/// A sandbox with what is true only while the provider runs.
+/// A sandbox with its run-time state.
 pub(crate) struct Entry {
     pub(crate) record: Record,
-    /// Counts the changes of course; a transition that finds another number gives up.
+    /// Incremented by each new transition; an older one that finds another value gives up.
     pub(crate) epoch: u64,
     pub(crate) process: Option<Arc<InitProcess>>,
     pub(crate) previews: BTreeMap<u16, PreviewListener>,
-    /// Token to its port and the time it ends.
+    /// Port and expiry by token.
     pub(crate) signed: BTreeMap<String, (u16, i64)>,
-    /// Until then (system time) this token holds and the record's is refused.
+    /// Until this system time this token is valid and the record's is refused.
     pub(crate) stale_token: Option<(String, i64)>,
-    /// Connections through previews that are open now.
+    /// Open preview connections.
     pub(crate) open: usize,
-    /// It was stopped because this machine had little memory left.
+    /// Stopped because this machine was short of memory.
     pub(crate) relieved: bool,
 }
 
@@ -58,25 +58,25 @@ impl Entry {
     }
 }
 
-/// Everything behind one lock. Nothing waits while it is held.
+/// All state behind one lock. Nothing awaits while it is held.
 pub(crate) struct Inner {
     pub(crate) sandboxes: BTreeMap<String, Entry>,
     pub(crate) snapshots: Snapshots,
     pub(crate) secrets: BTreeMap<String, Secret>,
-    /// The list as it was, for the fault that makes it lag: taken at (system time).
+    /// A stale copy of the list for the lag fault, with the system time of the copy.
     pub(crate) lagging: Option<(i64, Vec<(Record, Value)>)>,
 }
 
-/// The name under which earlier versions kept it too.
+/// The file name that earlier versions used too.
 const SNAPSHOT_FILE: &str = "shelf.json";
 
-/// The file of the snapshots.
+/// Content of the snapshot file.
 #[derive(Default, Serialize, Deserialize)]
 struct SnapshotFile<'a> {
     snapshots: Cow<'a, Snapshots>,
 }
 
-/// What the provider knows, in memory and on disk.
+/// The provider's state, in memory and on disk.
 pub(crate) struct Store {
     folder: PathBuf,
     inner: Mutex<Inner>,
@@ -84,7 +84,7 @@ pub(crate) struct Store {
 }
 
 impl Store {
-    /// Reads what is there. A file that cannot be read is an error: it may belong to somebody's work.
+    /// Reads the stored state. An unreadable file is an error: it may be somebody's work.
     pub(crate) fn open(folder: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder.join("sandboxes"))?;
         std::fs::create_dir_all(folder.join("records"))?;
@@ -139,17 +139,17 @@ impl Store {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes at every change of a sandbox.
+    /// Signals every change of a sandbox.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// The folder of a sandbox, by the name that its record has for it.
+    /// A sandbox's folder, by the folder name in its record.
     pub(crate) fn sandbox_dir(&self, folder: &str) -> PathBuf {
         self.folder.join("sandboxes").join(folder)
     }
 
-    /// The folder in which the copy of a snapshot of a sandbox lies, by the snapshot's id.
+    /// Folder with a snapshot's copy of a sandbox, by the snapshot's id.
     pub(crate) fn copy_dir(&self, id: &str) -> PathBuf {
         self.folder.join("snapshots").join(id)
     }
@@ -166,10 +166,10 @@ impl Store {
         found.map(|entry| entry.record.id.clone()).ok_or_else(|| ApiError::no_sandbox(id_or_name))
     }
 
-    /// A sandbox that runs, with its first process.
+    /// A running sandbox, with its first process.
     ///
     /// # Errors
-    /// What the proxy says of one that is not there, or that is not started.
+    /// The proxy's answer for a sandbox that is missing or not started.
     pub(crate) fn running(&self, id: &str) -> Result<(Record, Arc<InitProcess>), ApiError> {
         let inner = self.lock();
         let entry = inner.sandboxes.get(id);
@@ -184,7 +184,7 @@ impl Store {
         self.lock().sandboxes.get(id).map(|entry| entry.record.clone())
     }
 
-    /// Changes a sandbox and writes it down before anybody sees it. `None`: it is gone.
+    /// Changes a sandbox and writes it before others can see it; `None` if it is gone.
     pub(crate) fn change<T>(&self, id: &str, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
         let mut inner = self.lock();
         let entry = inner.sandboxes.get_mut(id)?;
@@ -197,7 +197,7 @@ impl Store {
         Some(result)
     }
 
-    /// Adds a sandbox under the lock that the caller holds.
+    /// Adds a sandbox; the caller holds the lock.
     pub(crate) fn add(&self, inner: &mut Inner, record: Record) -> std::io::Result<()> {
         std::fs::create_dir_all(self.sandbox_dir(&record.folder).join("home"))?;
         self.save(&record)?;
@@ -206,7 +206,7 @@ impl Store {
         Ok(())
     }
 
-    /// Takes a sandbox away: its record and its folder. Answers what ran in it.
+    /// Removes a sandbox's record and folder; returns what ran in it.
     pub(crate) fn remove(&self, id: &str) -> Option<Entry> {
         let entry = self.lock().sandboxes.remove(id)?;
         let folder = remove_folder(&self.sandbox_dir(&entry.record.folder));
@@ -217,7 +217,7 @@ impl Store {
         Some(entry)
     }
 
-    /// What requests of this sandbox to this host get: what stands for each of its secrets, and the value.
+    /// Placeholders and values of a sandbox's secrets for a host.
     pub(crate) fn substitutions(&self, id: &str, host: &str) -> Vec<(String, String)> {
         let inner = self.lock();
         let Some(entry) = inner.sandboxes.get(id) else {
@@ -235,14 +235,14 @@ impl Store {
             .collect()
     }
 
-    /// Writes the snapshots to their file, from under the lock that the caller holds.
+    /// Writes the snapshots to their file; the caller holds the lock.
     pub(crate) fn save_snapshots(&self, snapshots: &Snapshots) -> Result<(), ApiError> {
         let file = SnapshotFile { snapshots: Cow::Borrowed(snapshots) };
         let text = serde_json::to_vec_pretty(&file).map_err(ApiError::internal)?;
         write_atomically(&self.folder.join(SNAPSHOT_FILE), &text).map_err(ApiError::internal)
     }
 
-    /// Takes a snapshot away, with its copy where it has one.
+    /// Removes a snapshot, and its copy if it has one.
     pub(crate) fn drop_snapshot(&self, id: &str) -> Result<(), ApiError> {
         {
             let snapshots = &mut self.lock().snapshots;
@@ -252,7 +252,7 @@ impl Store {
         remove_folder(&self.copy_dir(id)).map_err(ApiError::internal)
     }
 
-    /// Adds or replaces a snapshot and writes it down.
+    /// Adds or replaces a snapshot and writes the file.
     pub(crate) fn put_snapshot(&self, snapshot: Snapshot) -> Result<(), ApiError> {
         let snapshots = &mut self.lock().snapshots;
         snapshots.insert(snapshot.id.clone(), snapshot);
@@ -268,7 +268,7 @@ impl Store {
     }
 }
 
-/// Removes the copies that no snapshot is of: a crash came between.
+/// Removes copies without a snapshot, left by a crash.
 fn sweep_copies(folder: &Path, snapshots: &Snapshots) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for entry in std::fs::read_dir(folder)? {

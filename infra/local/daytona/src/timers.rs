@@ -1,5 +1,5 @@
-//! Auto-stop, auto-archive, auto-delete and time to live, by the clock that a test can move. Where memory gets short the
-//! least recently used sandbox is stopped early, as its auto-stop would do: the next use starts it again.
+//! Auto-stop, auto-archive, auto-delete and time to live, by the clock that a test can advance. When memory gets short
+//! the least recently used sandbox is stopped early, like its auto-stop would: the next use starts it again.
 
 use bobbin_local_sandbox::memory;
 use bobbin_local_sandbox::serve::again_and_again;
@@ -13,18 +13,18 @@ use crate::store::Entry;
 
 const MINUTE_MS: i64 = 60_000;
 
-/// Looks at every sandbox, again and again, until the provider stops.
+/// Checks every sandbox at an interval until the provider stops.
 pub(crate) async fn run(engine: SharedEngine) {
     let stopping = engine.stopping.clone();
     again_and_again(TIMER_TICK_MS, stopping, || sweep(&engine)).await;
 }
 
-/// Begins what is due. A sandbox in transition is looked at again later.
+/// Begins what is due. A sandbox in transition is checked again later.
 pub(crate) fn sweep(engine: &SharedEngine) {
     let now = engine.clock.now_ms();
     let mut due = Vec::new();
     for (id, entry) in &mut engine.store.lock().sandboxes {
-        // An open connection is activity for as long as it lasts.
+        // An open connection counts as activity.
         if entry.open > 0 {
             entry.record.last_activity = now;
         }
@@ -51,7 +51,7 @@ pub(crate) fn sweep(engine: &SharedEngine) {
     }
 }
 
-/// The sandbox that is stopped for want of memory: one at a time, so that what it frees is seen before the next.
+/// The sandbox to stop for lack of memory: one at a time, so that the freed memory is seen before the next.
 fn to_relieve(engine: &SharedEngine, now: i64) -> Option<String> {
     let wanted_mb = engine.run.memory_left_mb;
     if wanted_mb == 0 || memory::left_mb()? >= wanted_mb {

@@ -1,4 +1,4 @@
-//! One transition of a sandbox: the states that it goes through, with the processes that start or end on the way.
+//! One transition of a sandbox: its states, and the processes that start or end on the way.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,11 +15,11 @@ use crate::snapshot::Snapshot;
 use crate::state::SandboxState;
 use crate::store::Entry;
 
-/// A change of course of one sandbox. It gives up when another has begun meanwhile, which its epoch tells.
+/// A transition of a sandbox. Gives up when another one has begun, which the epoch tells.
 #[derive(Clone)]
 pub(crate) struct Transition {
     engine: SharedEngine,
-    /// The id of the sandbox.
+    /// Sandbox id.
     id: String,
     epoch: u64,
 }
@@ -29,7 +29,7 @@ impl Transition {
         Transition { engine: engine.clone(), id: id.to_owned(), epoch }
     }
 
-    /// Goes from the first state of an operation to the last.
+    /// Goes from an operation's first state to its last.
     pub(crate) async fn carry_through(&self, state: SandboxState, grace_ms: u64) {
         match state {
             SandboxState::Stopping => self.stop(grace_ms).await,
@@ -47,7 +47,7 @@ impl Transition {
         }
     }
 
-    /// Goes through the states of a creation, and of the build before it where there is one.
+    /// Goes through the states of a creation, after those of a build if there is one.
     pub(crate) async fn create(&self, build: bool) {
         let all = [
             SandboxState::PendingBuild,
@@ -76,7 +76,7 @@ impl Transition {
         }
     }
 
-    /// Copies what the snapshot of an earlier sandbox holds into a new one.
+    /// Copies a snapshot's files into a new sandbox.
     async fn fill(&self) -> Result<(), String> {
         let record = self.engine.store.record(&self.id);
         let Some((record, source)) = record.and_then(|record| {
@@ -98,8 +98,8 @@ impl Transition {
         }
     }
 
-    /// Keeps what the sandbox's folder holds under this name, while its processes stand still, and goes back to what it was
-    /// before; the record is there first. What fails is told nowhere.
+    /// Copies the sandbox's folder under this name while its processes are frozen, writes the snapshot's record, and
+    /// then returns to the previous state. Errors are not reported.
     pub(crate) async fn snapshot(&self, name: String) {
         let Some(record) = self.engine.store.record(&self.id) else {
             return;
@@ -111,7 +111,7 @@ impl Transition {
         let kept = copied.and_then(|(id, bytes)| {
             let kept = self.keep(&record, &id, name, bytes);
             if kept.is_err() {
-                // Nobody knows of the copy; what cannot be removed goes with the next start.
+                // The copy is not recorded; leftovers are removed at the next start.
                 let _ = remove_folder(&self.engine.store.copy_dir(&id));
             }
             kept
@@ -129,7 +129,7 @@ impl Transition {
         }
     }
 
-    /// The id of a snapshot to be, whose copy is there, and its bytes.
+    /// Copies the folder; returns the new snapshot's id and its bytes.
     async fn copy(&self, record: &Record) -> Result<(String, u64), String> {
         let lost = self.take_fault(|fault| matches!(fault, Fault::LoseSnapshot).then_some(()));
         if lost.is_some() {
@@ -148,7 +148,7 @@ impl Transition {
         }
     }
 
-    /// Writes a snapshot down whose copy is there. A name that is taken is noticed only now.
+    /// Records a copied snapshot. Whether the name is taken is checked only now.
     fn keep(&self, record: &Record, id: &str, name: String, bytes: u64) -> Result<(), String> {
         let now = self.engine.clock.now_ms();
         let store = &self.engine.store;
@@ -165,7 +165,7 @@ impl Transition {
         self.engine.faults.take(&self.engine.names(&self.id), pick)
     }
 
-    /// Is in `state` for as long as a transition takes. False: something else has begun meanwhile.
+    /// Stays in `state` for one transition time. False: another transition has begun.
     async fn pass_through(&self, state: SandboxState) -> bool {
         if !self.set_state(state) {
             return false;
@@ -188,7 +188,7 @@ impl Transition {
         entry.is_some_and(|entry| entry.epoch == self.epoch)
     }
 
-    /// Changes the sandbox, unless something else has begun meanwhile. False: nothing was changed.
+    /// Changes the sandbox. False: another transition has begun, and nothing was changed.
     fn change(&self, change: impl FnOnce(&mut Entry)) -> bool {
         let changed = self.engine.store.change(&self.id, |entry| {
             let is_current = entry.epoch == self.epoch;
@@ -200,7 +200,7 @@ impl Transition {
         changed == Some(true)
     }
 
-    /// Notes the state that is reached.
+    /// Sets the state.
     fn set_state(&self, state: SandboxState) -> bool {
         let now = self.engine.clock.now_ms();
         self.change(|entry| {
@@ -221,7 +221,7 @@ impl Transition {
         }
     }
 
-    /// Starts the first process; the sandbox is started when that has greeted.
+    /// Starts the first process; the sandbox is started once it has sent its greeting.
     async fn boot(&self) {
         let broken = self.take_fault(|fault| match fault {
             Fault::FailStart { recoverable } => Some(*recoverable),
@@ -257,12 +257,12 @@ impl Transition {
         self.watch_for_end(&process);
     }
 
-    /// A sandbox whose first process ends by itself is stopped, as a container is.
+    /// A sandbox whose first process exits by itself is stopped, like a container.
     fn watch_for_end(&self, process: &InitProcess) {
         let mut ended = process.ended();
         let transition = self.clone();
         tokio::spawn(async move {
-            // An error means that the handle is gone altogether.
+            // An error means that the handle is gone.
             let _ = ended.wait_for(|ended| *ended).await;
             if transition.change(|entry| entry.process = None) {
                 transition.set_state(SandboxState::Stopped);
@@ -303,7 +303,7 @@ impl Transition {
     }
 }
 
-/// What a start changes: above all the preview token, which the fault keeps the proxy from hearing of for a while.
+/// Updates the record after a start, above all the preview token; the fault delays when the proxy learns of it.
 fn note_start(
     entry: &mut Entry,
     port: u16,
@@ -325,7 +325,7 @@ fn note_start(
     entry.process = Some(process);
 }
 
-/// Removing a big folder takes a while, so it is done outside of the runtime.
+/// Removing a big folder takes a while, so it runs outside of the runtime.
 pub(crate) async fn remove(engine: &SharedEngine, id: &str) {
     let (engine, id) = (engine.clone(), id.to_owned());
     let removed = tokio::task::spawn_blocking(move || engine.store.remove(&id)).await;

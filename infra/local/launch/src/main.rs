@@ -1,7 +1,7 @@
-//! What `cargo run` starts: builds the laptop stack, the functions and the sandboxes' daemon, and becomes the stack.
+//! The target of `cargo run`: builds the laptop stack, the functions and the sandboxes' daemon, and becomes the stack.
 //!
-//! One cargo builds all of them, so that features are resolved once. Were the functions built after the stack, tokio,
-//! serde and everything above them would be compiled a second time.
+//! One cargo builds them all, so that features are resolved once. If the functions were built after the stack, tokio,
+//! serde and everything above them would be compiled twice.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt as _;
@@ -28,7 +28,7 @@ fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
     let is_there = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     let stack = folder.join(STACK);
     let builds = if is_there("--help") {
-        // Help is asked for before anything has been built.
+        // Help was requested before anything is built.
         !stack.is_file()
     } else {
         !is_there("--no-build")

@@ -1,4 +1,4 @@
-//! What to answer: a pure function of the request.
+//! The answer: a pure function of the request.
 
 use std::time::Duration;
 
@@ -9,30 +9,30 @@ use crate::request::Request;
 use crate::script::{self, Action, Question};
 use crate::text;
 
-/// How a command begins that is to need a permission: naming a path outside the project is what makes OpenCode ask, and
-/// reading this one does nothing else.
+/// Prefix of a command that needs a permission: OpenCode asks because it names a path outside the project; reading this
+/// one has no other effect.
 pub(crate) const ASKS: &str = "cat /dev/null; ";
 
-/// One piece of streamed text, and how long to wait after it.
+/// A piece of streamed text, and the delay after it.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Piece {
     pub(crate) text: String,
     pub(crate) pause: Duration,
 }
 
-/// A tool that the model wants to be called.
+/// A tool call of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolCall {
     pub(crate) name: String,
     pub(crate) arguments: Value,
 }
 
-/// How an answer ends.
+/// End of an answer.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum End {
     /// The answer is complete: `finish_reason` is `stop`.
     Stop,
-    /// The client is to run this: `finish_reason` is `tool_calls`.
+    /// The client runs this tool: `finish_reason` is `tool_calls`.
     Tool(ToolCall),
     /// No `finish_reason`, no `[DONE]`.
     Cut,
@@ -64,11 +64,11 @@ pub(crate) fn answer(request: &Request) -> Answer {
     follow(request, &script)
 }
 
-/// Walks the script to the first tool call without a result, or to its end.
+/// Follows the script to the first tool call without a result, or to its end.
 fn follow(request: &Request, script: &[Action]) -> Answer {
     let mut results = request.results.iter();
     let mut parts: Vec<Part> = Vec::new();
-    // Where the text of the running step starts: behind the last tool that has finished.
+    // Start of the current step's text: behind the last finished tool.
     let mut step = 0;
     for action in script {
         if let Some(call) = tool_call(action) {
@@ -76,7 +76,7 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
                 let note = format!("This request offers no `{}` tool.", call.name);
                 parts.push(Part::new(note, Pace::Blocks));
             } else if let Some(result) = results.next() {
-                // It was streamed at its own pace in its own step.
+                // It was already streamed at its own pace in its own step.
                 parts.iter_mut().for_each(|part| part.pace = Pace::Blocks);
                 parts.push(Part::new(report(action, result), Pace::Blocks));
                 step = parts.len();
@@ -104,7 +104,7 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
                 let note = format!("I cannot read {}. It is written {usage}", text::code(line));
                 parts.push(Part::new(note, Pace::Blocks));
             }
-            // They have a tool call, above.
+            // These have a tool call, above.
             Action::Run(_)
             | Action::Write { .. }
             | Action::Ask(_)
@@ -120,7 +120,7 @@ fn follow(request: &Request, script: &[Action]) -> Answer {
     message(&parts, End::Stop)
 }
 
-/// The tool call of an action that has one.
+/// The tool call of an action, if it has one.
 fn tool_call(action: &Action) -> Option<ToolCall> {
     let (name, arguments) = match action {
         Action::Run(command) => {
@@ -160,7 +160,7 @@ fn question_arguments(question: &Question) -> Value {
     json!({ "question": question.text, "header": question.header, "options": options, "multiple": question.multiple })
 }
 
-/// What the final answer says of a tool that has finished.
+/// Text of the final answer about a finished tool.
 fn report(action: &Action, result: &str) -> String {
     match action {
         Action::Write { path, .. } => {
@@ -177,10 +177,10 @@ fn report(action: &Action, result: &str) -> String {
     }
 }
 
-/// How a text is streamed.
+/// Pace of streaming.
 #[derive(Debug, Clone, Copy)]
 enum Pace {
-    /// Word by word over that many seconds.
+    /// Word by word over this many seconds.
     Over(f64),
     /// In large chunks, at once.
     Blocks,
@@ -191,7 +191,7 @@ enum Pace {
 struct Part {
     text: String,
     pace: Pace,
-    /// Neighbouring lines stay together; everything else is a paragraph of its own.
+    /// Neighbouring lines stay together; everything else is a paragraph.
     line: bool,
 }
 
@@ -216,7 +216,7 @@ fn message(parts: &[Part], end: End) -> Answer {
     Answer::Message { pieces, end }
 }
 
-/// The first word comes at once, and the time is spread behind the words, the last one included.
+/// The first word is sent at once; the time is spread over the delays after the words, including the last.
 fn words(text: &str, seconds: f64) -> Vec<Piece> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let pause = Duration::from_secs_f64(seconds / words.len().max(1) as f64);

@@ -1,4 +1,4 @@
-//! The call log: what was asked and answered, newest last, bounded.
+//! The call log: requests and answers, newest last, bounded.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
@@ -11,36 +11,36 @@ use crate::answer::{Answer, End};
 use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, KEY_DIGITS, TOOLS_MAX, bounded, ended};
 use crate::request::Request;
 
-/// A request with the answer that it got, as `GET /calls` shows it.
+/// A request and its answer, as in `GET /calls`.
 #[derive(Debug, Clone, Serialize)]
 struct Call {
-    /// When the request came, in milliseconds since 1970.
+    /// Time of the request, in milliseconds since 1970.
     time_ms: u64,
-    /// The header `x-session-id`, by which OpenCode names its session.
+    /// Header `x-session-id` with OpenCode's session.
     session_id: Option<String>,
-    /// Which key it was asked with, without the key ([`digest`]).
+    /// Digest of the key ([`digest`]).
     key: Option<String>,
-    /// The model that was asked for.
+    /// The requested model.
     model: String,
-    /// The end of the system messages, where clients put the rules of a project.
+    /// End of the system messages, where clients put project rules.
     system: String,
     /// Text of the last user message.
     user: String,
-    /// Names of the tools that were offered.
+    /// Names of the offered tools.
     tools: Vec<String>,
-    /// Tool results that came after it.
+    /// Number of tool results after it.
     tool_results: usize,
-    /// The text of the answer.
+    /// Text of the answer.
     text: String,
     /// `stop`, `tool_calls`, `cut` or `fail`.
     end: &'static str,
-    /// Name and arguments of the tool that was called.
+    /// Name and arguments of the called tool.
     tool: Option<serde_json::Value>,
     /// HTTP status of the answer.
     status: u16,
 }
 
-/// The last calls and how many there were in all.
+/// The latest calls, and the total count.
 #[derive(Debug, Default)]
 pub(crate) struct Calls(Mutex<Log>);
 
@@ -51,7 +51,7 @@ struct Log {
 }
 
 impl Calls {
-    /// Remembers one call; the oldest is forgotten when there are too many.
+    /// Logs a call; the oldest is dropped beyond the bound.
     pub(crate) fn add(
         &self,
         session_id: Option<&str>,
@@ -109,14 +109,14 @@ impl Calls {
     }
 }
 
-/// The first digits of a key's SHA-256: enough to know it again.
+/// First digits of a key's SHA-256: enough to recognise it.
 fn digest(key: &str) -> String {
     let mut digits = hex::encode(Sha256::digest(key));
     digits.truncate(KEY_DIGITS);
     digits
 }
 
-/// The time, in milliseconds since 1970.
+/// Milliseconds since 1970.
 pub(crate) fn now_ms() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     u64::try_from(since.as_millis()).unwrap_or(u64::MAX)

@@ -1,7 +1,7 @@
 //! A scripted model that speaks the OpenAI chat-completions protocol, and those of Claude Code (Anthropic's messages) and
 //! Codex (OpenAI's responses).
 //!
-//! It stands where a language model would and does what the last `user` message says, one action a line:
+//! It replaces a language model and does what the last `user` message says, one action per line:
 //!
 //! | line | what the model does |
 //! | --- | --- |
@@ -18,28 +18,30 @@
 //!
 //! Promises:
 //!
-//! - Lines that are no action are ignored when at least one line is; leading blanks do not matter, nor does the case
-//!   of the keyword. A quoted line (`> run: ls`) is never an action, nor is
-//!   a line of a text file that OpenCode put into the message. A message without any action gets a short reply
-//!   that names them; an action that cannot be read gets a reply that says how it is written.
-//! - Actions are done in order. Each tool call is one step; the `tool` messages after the last `user` message say how
-//!   far the script is, so the model keeps no state between requests and can be restarted at any time.
-//! - Text in front of a tool call is streamed with that step. The last answer tells everything again in order, with
-//!   each tool's output (bounded), because a client such as OpenCode takes only the last message's text as the answer.
-//! - A request without `tools` but with a system message is taken as internal (OpenCode asks so for titles and
-//!   summaries, and quotes earlier prompts in them): it gets a short plain text and no line of it is obeyed.
+//! - Lines that are not actions are ignored if at least one line is; leading blanks and the keyword's case do not
+//!   matter. A quoted line (`> run: ls`) is never an action, nor is a line of a text file that OpenCode put into the
+//!   message. A message without any action gets a short reply that lists them; an invalid action gets a reply that
+//!   shows its syntax.
+//! - Actions are done in order. Each tool call is one step; the `tool` messages after the last `user` message tell the
+//!   position in the script, so the model keeps no state between requests and can be restarted at any time.
+//! - Text in front of a tool call is streamed with that step. The last answer repeats everything in order, with each
+//!   tool's output (bounded), because a client such as OpenCode takes only the last message's text as the answer.
+//! - A request without `tools` but with a system message counts as internal (OpenCode requests titles and summaries
+//!   like this, quoting earlier prompts): it gets a short plain text, and none of its lines is an action.
 //!
-//! How `ask:` asks: OpenCode lets its agent `build` run any command, but asks before one that names a path outside
-//! the project (permission `external_directory`). So the call's command is `cat /dev/null; COMMAND`: reading nothing
-//! from outside the project asks, changes neither the directory nor the output, and COMMAND runs once permitted. It
-//! needs no configuration; it does need `external_directory` left at `ask`, or `{"*": "deny", "/dev/*": "ask"}`. With `deny`
-//! alone the tool call is refused; with `allow` it runs at once unless `bash` is `{"*": "allow", "cat /dev/null*": "ask"}`.
+//! How `ask:` works: OpenCode lets its agent `build` run any command, but asks before one that names a path outside the
+//! project (permission `external_directory`). So the call's command is `cat /dev/null; COMMAND`: reading nothing from
+//! outside the project asks, changes neither the directory nor the output, and COMMAND runs once permitted. It needs no
+//! configuration; it does need `external_directory` left at `ask`, or `{"*": "deny", "/dev/*": "ask"}`. With `deny`
+//! alone the tool call is refused; with `allow` it runs at once unless `bash` is `{"*": "allow", "cat /dev/null*":
+//! "ask"}`.
 //!
-//! Claude Code asks by itself before a command; for Codex an `ask:` is a command outside its own sandbox. Both write by the
-//! tools that they have; a `question:` reaches Codex in its planning mode only, so that it is told as a tool that is not offered.
+//! Claude Code asks by itself before a command; for Codex an `ask:` is a command outside its own sandbox. Both write
+//! files with their own tools; Codex offers a `question:` only in its planning mode, so otherwise it is reported as a
+//! tool that is not offered.
 //!
-//! Deliberately absent: a memory of conversations, sampling parameters, the legacy endpoint, responses that are not streamed,
-//! and checking of keys (any bearer token is accepted, also none, but for what stands for a key in a sandbox).
+//! Deliberately absent: memory of conversations, sampling parameters, the legacy endpoint, non-streamed responses, and
+//! checking of keys (any bearer token or none is accepted, except a sandbox's placeholder for a key).
 
 mod answer;
 mod calls;

@@ -1,4 +1,4 @@
-//! The scripted model as a program of its own.
+//! The scripted model as a separate program.
 
 use std::process::ExitCode;
 
@@ -64,7 +64,7 @@ async fn run(port: u16) -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// The port to listen on, or `None` when only help is wanted.
+/// The port to listen on; `None` if only help is wanted.
 fn parse_arguments(arguments: impl Iterator<Item = String>) -> Result<Option<u16>, String> {
     let mut arguments = arguments;
     let mut port = 0;

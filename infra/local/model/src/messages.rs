@@ -9,7 +9,7 @@ use crate::answer::{ASKS, End, Piece, ToolCall};
 use crate::request::Request;
 use crate::wire::{Envelope, Frame, tokens_of};
 
-/// How Claude Code's own notes in a user message begin; the second stands behind each image.
+/// Prefixes of Claude Code's own notes in a user message; the second follows each image.
 const NOTES: [&str; 2] = ["<system-reminder>", "[Image: source: "];
 
 #[derive(Deserialize)]
@@ -30,7 +30,7 @@ struct Message {
     content: Value,
 }
 
-/// The texts of a content: a string, or the text blocks of a list, without the client's notes.
+/// Texts of a content: a string, or the text blocks of a list, without the client's notes.
 fn texts(content: &Value) -> Vec<&str> {
     let blocks = content.as_array().into_iter().flatten();
     let texts = blocks.filter_map(|block| block["text"].as_str());
@@ -38,14 +38,14 @@ fn texts(content: &Value) -> Vec<&str> {
     all.filter(|text| !NOTES.iter().any(|note| text.starts_with(note))).collect()
 }
 
-/// What tools answered in a message, in order.
+/// Tool results in a message, in order.
 fn results(content: &Value) -> impl Iterator<Item = String> {
     let blocks = content.as_array().into_iter().flatten();
     let results = blocks.filter(|block| block["type"] == "tool_result");
     results.map(|block| texts(&block["content"]).join("\n"))
 }
 
-/// The script's name of a tool, by Claude Code's.
+/// Maps Claude Code's tool name to the script's.
 fn known(name: &str) -> &str {
     match name {
         "Bash" => "bash",
@@ -55,7 +55,7 @@ fn known(name: &str) -> &str {
     }
 }
 
-/// A call as Claude Code's tools take it.
+/// A call in the format of Claude Code's tools.
 fn translated(call: &ToolCall) -> (&str, Value) {
     let arguments = &call.arguments;
     match call.name.as_str() {
@@ -92,7 +92,7 @@ fn images(content: &Value) -> Vec<String> {
     types.map(str::to_owned).collect()
 }
 
-/// Reads a request body; the error says what is wrong with it.
+/// Parses a request body; the error says what is wrong.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let body: Body = serde_json::from_slice(body).map_err(|error| {
         format!("The body is no Messages request: {error}. Send JSON with `model` and `messages`.")
@@ -115,7 +115,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         stream: body.stream.unwrap_or(false),
         include_usage: true,
         tools,
-        // Messages that were not answered stand in one with the next: each is a text of its own, and the last one counts.
+        // Unanswered messages are merged with the next one: each is a text of its own, and the last one counts.
         user: texts(&body.messages[last_user].content)
             .last()
             .map_or_else(String::new, |&text| text.to_owned()),

@@ -1,30 +1,30 @@
-//! The part of a chat-completions request that the script looks at.
+//! The part of a chat-completions request that the script uses.
 
 use serde::Deserialize;
 use serde_json::Value;
 
-/// How OpenCode's text part begins that announces an attached file's content in the next part.
+/// Prefix of OpenCode's text part that announces an attached file's content in the next part.
 const FILE_ANNOUNCEMENT: &str = "Called the Read tool with the following input:";
 
-/// A request that can be answered.
+/// A parsed request.
 #[derive(Debug, Clone)]
 pub(crate) struct Request {
     pub(crate) model: String,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
-    /// Names of the tools that are offered.
+    /// Names of the offered tools.
     pub(crate) tools: Vec<String>,
-    /// Text of the last user message, without the files attached to it.
+    /// Text of the last user message, without attached files.
     pub(crate) user: String,
-    /// Media types of the images that came with it.
+    /// Media types of its images.
     pub(crate) images: Vec<String>,
     /// Texts of the tool messages after it, in order.
     pub(crate) results: Vec<String>,
-    /// No tools but a system message: the client works for itself (a title, a summary).
+    /// No tools but a system message: an internal request (a title, a summary).
     pub(crate) internal: bool,
-    /// What the system messages say.
+    /// Text of the system messages.
     pub(crate) system: String,
-    /// The client asks for a title.
+    /// A request for a title.
     pub(crate) title: bool,
     /// Characters of all messages.
     pub(crate) chars: usize,
@@ -56,7 +56,7 @@ struct Message {
 }
 
 impl Message {
-    /// The text of the content: a string, or the text parts of a list (images have none).
+    /// Text of the content: a string, or the text parts of a list (images have none).
     fn text(&self) -> String {
         match &self.content {
             Value::String(text) => text.clone(),
@@ -69,15 +69,15 @@ impl Message {
         }
     }
 
-    /// Media types of the images in the content; `link` for one that is only an address.
+    /// Media types of the images in the content; `link` for a plain address.
     fn images(&self) -> Vec<String> {
         let parts = self.content.as_array().into_iter().flatten();
         let addresses = parts.filter_map(|part| part["image_url"]["url"].as_str());
         addresses.map(media_type).collect()
     }
 
-    /// The text without attached files. OpenCode 1.18.33 puts a text file into the message as two parts, one that
-    /// announces it and its content, which must not be taken for what the person wrote.
+    /// The text without attached files. OpenCode 1.18.33 puts a text file into the message as two parts, an
+    /// announcement and the content, which is not the person's text.
     fn written_text(&self) -> String {
         let Value::Array(parts) = &self.content else {
             return self.text();
@@ -95,13 +95,13 @@ impl Message {
     }
 }
 
-/// The media type of an image's address; `link` for one that is no data URL.
+/// Media type of an image's address; `link` if it is not a data URL.
 pub(crate) fn media_type(address: &str) -> String {
     let data = address.strip_prefix("data:").and_then(|rest| rest.split_once(';'));
     data.map_or("link", |(kind, _)| kind).to_owned()
 }
 
-/// Reads a request body; the error says what is wrong with it.
+/// Parses a request body; the error says what is wrong.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let body: Body = serde_json::from_slice(body)
         .map_err(|error| format!("The body is not a chat-completions request: {error}. Send JSON with `model` and `messages`."))?;

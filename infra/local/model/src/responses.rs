@@ -9,7 +9,7 @@ use crate::answer::{ASKS, End, Piece, ToolCall};
 use crate::request::{Request, media_type};
 use crate::wire::{Envelope, Frame, tokens_of};
 
-/// How Codex's own notes begin that have the role of a user.
+/// Prefixes of Codex's own notes with the user role.
 const NOTES: [&str; 2] = ["<environment_context>", "<user_instructions>"];
 
 #[derive(Deserialize)]
@@ -22,7 +22,7 @@ struct Body {
     tools: Vec<Value>,
 }
 
-/// What a user wrote in an item of the input.
+/// User text in an input item.
 fn written(item: &Value) -> Option<String> {
     let is_user = item["type"] == "message" && item["role"] == "user";
     let parts = item["content"].as_array().filter(|_| is_user)?;
@@ -34,14 +34,14 @@ fn written(item: &Value) -> Option<String> {
     (!texts.is_empty()).then(|| texts.join("\n"))
 }
 
-/// What a tool answered.
+/// A tool's result.
 fn result(item: &Value) -> Option<String> {
     let is_output = item["type"].as_str().is_some_and(|kind| kind.ends_with("_output"));
     let output = &item["output"];
     is_output.then(|| output.as_str().map_or_else(|| output.to_string(), str::to_owned))
 }
 
-/// A call as Codex's tools take it: it writes files by its shell.
+/// A call in the format of Codex's tools: it writes files through its shell.
 fn translated(call: &ToolCall) -> (&str, Value) {
     let arguments = &call.arguments;
     match call.name.as_str() {
@@ -71,7 +71,7 @@ fn images(item: &Value) -> Vec<String> {
     addresses.map(media_type).collect()
 }
 
-/// Reads a request body; the error says what is wrong with it.
+/// Parses a request body; the error says what is wrong.
 pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     let body: Body = serde_json::from_slice(body).map_err(|error| {
         format!(
@@ -108,7 +108,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
     })
 }
 
-/// Counts the events of one answer.
+/// Numbers the events of one answer.
 struct Events {
     frames: Vec<Frame>,
 }

@@ -1,13 +1,13 @@
-//! The script: actions read from the lines of a message.
+//! The script: actions parsed from the lines of a message.
 
 use crate::limits::{ACTIONS_MAX, LONG_CHARS_MAX, OPTIONS_MAX, QUESTIONS_MAX, SLOW_SECONDS_MAX};
 
-/// One thing that the model is told to do.
+/// An action of the model.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Action {
     /// Answer with this text.
     Echo(String),
-    /// Stream the text over that many seconds.
+    /// Stream the text over this many seconds.
     Slow { seconds: f64, text: String },
     /// Run a command with the `bash` tool.
     Run(String),
@@ -15,35 +15,35 @@ pub(crate) enum Action {
     Write { path: String, content: String },
     /// Run a command that needs a permission first.
     Ask(String),
-    /// Ask the person, one question or several together.
+    /// Ask the person one or several questions at once.
     Question(Vec<Question>),
-    /// Answer exactly that many characters.
+    /// Answer exactly this many characters.
     Long(usize),
     /// Answer with this HTTP status.
     Fail(u16),
-    /// Write the plan down with the `todowrite` tool: what is to be done, and how it stands.
+    /// Write the plan with the `todowrite` tool: items and their states.
     Plan(Vec<(String, &'static str)>),
-    /// Call the tool of this name with these arguments.
+    /// Call this tool with these arguments.
     Call { tool: String, arguments: serde_json::Value },
-    /// Say which images came with the message.
+    /// Name the images in the message.
     NameImages,
     /// End the stream without a finish reason.
     Cut,
-    /// A keyword with arguments that cannot be read, and how it is written.
+    /// A keyword with invalid arguments, and its usage.
     Unreadable { line: String, usage: &'static str },
 }
 
-/// One question to the person.
+/// A question to the person.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(crate) struct Question {
     pub(crate) header: String,
     pub(crate) text: String,
-    /// What can be chosen: label and description of each.
+    /// Options: label and description of each.
     pub(crate) options: Vec<(String, String)>,
     pub(crate) multiple: bool,
 }
 
-/// How each action is written, with an example, as shown to a person.
+/// Syntax of each action, with an example, for people.
 pub(crate) const USAGES: [&str; 12] = [
     "echo: TEXT, for example `echo: hello`",
     "slow: SECONDS TEXT, for example `slow: 5 one two three`",
@@ -60,7 +60,7 @@ pub(crate) const USAGES: [&str; 12] = [
     "call: TOOL ARGUMENTS, for example `call: sandbox_read_file {\"path\": \"notes.txt\"}`",
 ];
 
-/// Reads the actions of a message. Empty when no line is one.
+/// Parses a message's actions; empty if no line is one.
 pub(crate) fn parse(message: &str) -> Vec<Action> {
     message.lines().filter_map(parse_line).take(ACTIONS_MAX).collect()
 }
@@ -117,7 +117,7 @@ fn question(rest: &str) -> Option<Action> {
     questions.map(Action::Question)
 }
 
-/// `[HEADER, several] TEXT | LABEL = DESCRIPTION | LABEL`; all but the text may be left out.
+/// `[HEADER, several] TEXT | LABEL = DESCRIPTION | LABEL`; only the text is required.
 fn asked(text: &str) -> Option<Question> {
     let mut parts = text.split('|').map(str::trim);
     let first = parts.next()?;
@@ -143,7 +143,7 @@ fn long(rest: &str) -> Option<Action> {
     (1..=LONG_CHARS_MAX).contains(&chars).then_some(Action::Long(chars))
 }
 
-/// `[x]` is done, `[>]` is under way, everything else is to come.
+/// `[x]` is done, `[>]` is in progress, everything else is pending.
 fn plan(rest: &str) -> Option<Action> {
     let todo = |task: &str| {
         let task = task.trim();

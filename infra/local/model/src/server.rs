@@ -1,4 +1,4 @@
-//! The model over HTTP: the protocol's two routes, and the log of calls for the stack's own people.
+//! The model over HTTP: the protocols' routes, and the call log for the stack's operator.
 
 use std::convert::Infallible;
 use std::net::{Ipv4Addr, SocketAddr};
@@ -27,22 +27,22 @@ use crate::limits::{BODY_BYTES_MAX, STOP_MS_MAX};
 use crate::wire::{self, Envelope, Frame};
 use crate::{messages, request, responses};
 
-/// The model that `GET /v1/models` lists. Requests may name any other.
+/// The model listed by `GET /v1/models`. Requests may name any other.
 pub const MODEL_ID: &str = "scripted-1";
-/// Another id by which it answers, so that there is something to choose from.
+/// A second listed model, so that there is a choice.
 pub const OTHER_MODEL_ID: &str = "scripted-2";
 
-/// The port is taken or may not be used.
+/// The port is taken or not permitted.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one")]
 pub struct BindError {
-    /// The port that was asked for.
+    /// The requested port.
     pub port: u16,
-    /// What the system said.
+    /// The system's error.
     pub source: std::io::Error,
 }
 
-/// A running scripted model. Dropping it stops it at once; [`Model::stop`] also waits for that.
+/// A running scripted model. Dropping it stops it at once; [`Model::stop`] also waits.
 #[derive(Debug)]
 pub struct Model {
     address: SocketAddr,
@@ -51,18 +51,18 @@ pub struct Model {
 }
 
 impl Model {
-    /// Starts on a port of the loopback interface; 0 takes a free one. It tells everybody what it was asked (`GET /calls`).
+    /// Starts on a loopback port; 0 picks a free one. The call log (`GET /calls`) is open to everybody.
     ///
     /// # Errors
-    /// [`BindError`] when the port cannot be had.
+    /// [`BindError`]: the port is unavailable.
     pub async fn start(port: u16) -> Result<Model, BindError> {
         Self::start_with(port, None).await
     }
 
-    /// The same, but what it was asked is told to who says this key.
+    /// Like [`Model::start`], but the call log requires this key.
     ///
     /// # Errors
-    /// [`BindError`] when the port cannot be had.
+    /// [`BindError`]: the port is unavailable.
     pub async fn start_keyed(port: u16, control_key: ControlKey) -> Result<Model, BindError> {
         Self::start_with(port, Some(control_key)).await
     }
@@ -89,13 +89,13 @@ impl Model {
         Ok(Model { address, stopped, server: Some(server) })
     }
 
-    /// The base URL that OpenAI clients want: `http://127.0.0.1:PORT/v1`.
+    /// Base URL for OpenAI clients: `http://127.0.0.1:PORT/v1`.
     #[must_use]
     pub fn base_url(&self) -> String {
         format!("http://{}/v1", self.address)
     }
 
-    /// Breaks off running streams, closes every connection and frees the port.
+    /// Cuts off streams, closes every connection and frees the port.
     pub async fn stop(mut self) {
         self.stopped.cancel();
         if let Some(mut server) = self.server.take()
@@ -115,7 +115,7 @@ impl Drop for Model {
 struct Shared {
     calls: Calls,
     next_id: AtomicU64,
-    /// Part of every id, so that two runs of the program never share one.
+    /// Part of every id, so that ids of two runs differ.
     started_ms: u64,
     control_key: Option<ControlKey>,
     stopped: CancellationToken,
@@ -167,7 +167,7 @@ async fn wrong_method(uri: Uri) -> Response {
     refuse(StatusCode::METHOD_NOT_ALLOWED, None, &message)
 }
 
-/// The protocols that the model speaks.
+/// The supported protocols.
 #[derive(Debug, Clone, Copy)]
 enum Protocol {
     /// OpenAI's chat completions.
@@ -237,7 +237,7 @@ async fn respond(
     };
     match answer {
         Answer::Fail(status) => {
-            // The script takes 400 to 599 only, and all of these are statuses.
+            // The script allows only 400 to 599, all valid statuses.
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let error = match protocol {
                 Protocol::Messages => messages::error(status),
@@ -272,11 +272,11 @@ async fn respond(
     }
 }
 
-/// How what stands for a key in a sandbox begins.
+/// Prefix of a sandbox's placeholder for a key.
 const PLACEHOLDER: &str = "dtn_secret_";
 
-/// Any bearer token will do, also none; a header of another form is a client that is set up wrongly. What only stands for a key
-/// is quoted as OpenAI does it.
+/// Accepts any bearer token, or none; another form of the header is a misconfigured client. A placeholder is refused
+/// and quoted as OpenAI does.
 fn key(headers: &HeaderMap) -> Result<Option<&str>, String> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Ok(None);
@@ -299,7 +299,7 @@ fn refuse(status: StatusCode, code: Option<&str>, message: &str) -> Response {
     (status, Json(wire::error("invalid_request_error", code, message))).into_response()
 }
 
-/// Sends each frame when its time has come; the pause of one holds back the next.
+/// Sends each frame in turn; its delay postpones the next.
 fn stream_events(shared: &Shared, frames: Vec<Frame>) -> Response {
     let paced =
         stream::unfold((frames.into_iter(), Duration::ZERO), |(mut frames, pause)| async move {
@@ -314,7 +314,7 @@ fn stream_events(shared: &Shared, frames: Vec<Frame>) -> Response {
         .into_response()
 }
 
-/// An answer that is not streamed has no finish reason to leave out: the connection ends before the body does.
+/// A non-streamed answer has no finish reason to omit: the connection closes before the body ends.
 fn break_off() -> Response {
     let cut = std::io::Error::other("the script cuts the answer");
     let body = stream::iter([Ok("{\"id\":\"chatcmpl-"), Err(cut)]);

@@ -1,4 +1,4 @@
-//! Texts that the model makes up: long answers, reports of tools, the help.
+//! Generated texts: long answers, tool reports, the help.
 
 use crate::limits::{REPORT_CHARS_MAX, bounded};
 use crate::script::USAGES;
@@ -6,8 +6,8 @@ use crate::script::USAGES;
 const WORDS: &str =
     "the thread asks and the sandbox answers while the person reads every line of this long text ";
 
-/// Exactly `chars` characters: numbered paragraphs, and after every second one a code fence that is closed again.
-/// An answer under 400 characters is words only.
+/// Exactly `chars` characters: numbered paragraphs, with a closed code fence after every second one. An answer under
+/// 400 characters is words only.
 pub(crate) fn long(chars: usize) -> String {
     let mut text = String::with_capacity(chars);
     let mut paragraph = 1;
@@ -27,7 +27,7 @@ pub(crate) fn long(chars: usize) -> String {
     text
 }
 
-/// Plain words of exactly `chars` characters that end in a full stop.
+/// Plain words of exactly `chars` characters, ending in a full stop.
 fn words(start: &str, chars: usize) -> String {
     let mut text: String =
         start.chars().chain(WORDS.chars().cycle()).take(chars.saturating_sub(1)).collect();
@@ -51,13 +51,13 @@ fn push_fence(text: &mut String, number: usize, chars_max: usize) {
     text.push_str(CLOSE);
 }
 
-/// What a person sees of a tool: what it was asked, and what came back.
+/// Text about a tool: the call and its result.
 pub(crate) fn report(call: &str, result: &str) -> String {
     let result = result.trim_end();
     if let Some(refusal) = refusal(result) {
         return format!("{call} {refusal}");
     }
-    // OpenCode says so of a command that printed nothing.
+    // OpenCode's result of a command that printed nothing.
     if result.is_empty() || result == "(no output)" {
         return format!("{call} finished without output.");
     }
@@ -66,7 +66,7 @@ pub(crate) fn report(call: &str, result: &str) -> String {
     format!("{call} finished:\n\n{fence}\n{shown}\n{fence}")
 }
 
-/// How OpenCode words a refused permission, a denying rule and a dismissed question, in the words of the answer.
+/// Rewords OpenCode's messages for a refused permission, a denying rule and a dismissed question.
 fn refusal(result: &str) -> Option<String> {
     if result.contains("user rejected permission") {
         let feedback = result.split_once("feedback: ").map(|(_, feedback)| feedback.trim());
@@ -81,7 +81,7 @@ fn refusal(result: &str) -> Option<String> {
     result.contains("user dismissed this question").then(|| "was dismissed.".to_owned())
 }
 
-/// What a person sees of questions: what was answered to each, or the tool's own words.
+/// Text about questions: the answer to each, or the tool's own text.
 pub(crate) fn question_report(questions: &[&str], result: &str) -> String {
     let start = |question: &str| format!("\"{question}\"=\"");
     let answered = questions.iter().enumerate().map(|(at, question)| {
@@ -103,7 +103,7 @@ pub(crate) fn question_report(questions: &[&str], result: &str) -> String {
     }
 }
 
-/// A code span around text that may hold backticks.
+/// A code span around text that may contain backticks.
 pub(crate) fn code(text: &str) -> String {
     let text = bounded(text, 200);
     match longest_run_of_backticks(&text) {
@@ -130,7 +130,7 @@ pub(crate) fn help() -> String {
     text
 }
 
-/// Which images the model sees.
+/// Names the images in the message.
 pub(crate) fn images(media_types: &[String]) -> String {
     match media_types {
         [] => "I see no images.".to_owned(),

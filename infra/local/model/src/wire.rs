@@ -1,4 +1,4 @@
-//! Answers in the shapes of the OpenAI chat-completions protocol.
+//! Answers in the OpenAI chat-completions format.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use crate::answer::{End, Piece};
 use crate::limits::USAGE_TOKENS_MAX;
 use crate::request::Request;
 
-/// Characters of tool arguments in one chunk: small, so that clients have to join them.
+/// Characters of tool arguments per chunk: few, so that clients have to join them.
 const ARGUMENT_CHARS_MAX: usize = 24;
 
-/// What every chunk and completion of one answer shares.
+/// Fields shared by the chunks of one answer.
 #[derive(Debug, Clone)]
 pub(crate) struct Envelope {
-    /// Unique among the answers of this program.
+    /// Unique among this program's answers.
     pub(crate) id: String,
-    /// When the answer was made, in seconds since 1970.
+    /// Time of the answer, in seconds since 1970.
     pub(crate) created: u64,
 }
 
-/// One server-sent event and how long to wait after it.
+/// A server-sent event and the delay after it.
 #[derive(Debug, Clone)]
 pub(crate) struct Frame {
     pub(crate) data: String,
@@ -96,8 +96,7 @@ pub(crate) fn error(kind: &str, code: Option<&str>, message: &str) -> Value {
     json!({ "error": { "message": message, "type": kind, "param": null, "code": code } })
 }
 
-/// The error body that a provider sends with this status. Type and text decide whether a client tries again, so each
-/// status has those of its own.
+/// A provider's error body for this status. Type and text decide whether a client retries, so each status has its own.
 pub(crate) fn scripted_error(status: u16) -> Value {
     match status {
         401 => error("invalid_request_error", Some("invalid_api_key"), "The API key is not valid."),
@@ -137,7 +136,7 @@ fn usage(request: &Request, pieces: &[Piece], end: &End) -> Value {
     json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
 }
 
-/// Tokens that were read and written: about four characters a token, bounded.
+/// Tokens read and written: about four characters each, bounded.
 pub(crate) fn tokens_of(request: &Request, pieces: &[Piece], end: &End) -> (usize, usize) {
     let mut answered: usize = pieces.iter().map(|piece| piece.text.len()).sum();
     if let End::Tool(call) = end {

@@ -1,4 +1,4 @@
-//! Connections into a sandbox that has a network of its own: its first process makes them when it is asked to.
+//! Connections to a sandbox with its own network: its first process makes them on request.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,15 +9,15 @@ use tokio::io::AsyncReadExt;
 use tokio::net::UnixStream;
 use tokio::sync::oneshot;
 
-/// What stands in the place of a port before a connection to a port inside: nobody connects to this one.
+/// Sent in place of a port in front of a connection to a port inside; nobody connects to port 0.
 pub(crate) const ARRIVAL: u16 = 0;
 
-/// Connections to ports inside that were asked for and have not come yet, by their tickets.
+/// Requested connections to ports inside that have not arrived yet, by ticket.
 #[derive(Default)]
 pub(crate) struct Arrivals(Mutex<BTreeMap<u64, oneshot::Sender<UnixStream>>>);
 
 impl Arrivals {
-    /// One that is asked for from now on, until the answer is dropped.
+    /// Expects a connection until the returned value is dropped.
     pub(crate) fn expect(self: &Arc<Self>) -> Arrival {
         let (sender, stream) = oneshot::channel();
         let ticket = rand::rng().random();
@@ -26,32 +26,32 @@ impl Arrivals {
         Arrival { ticket, stream, of: Arc::clone(self) }
     }
 
-    /// Hands a connection that came to who asked for it; others are closed.
+    /// Passes an arriving connection to its requester; closes unexpected ones.
     pub(crate) async fn take_in(&self, mut stream: UnixStream) {
         let Ok(ticket) = stream.read_u64().await else {
             return;
         };
         let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(asked) = expected.remove(&ticket) {
-            // Whoever asked may have gone away.
+            // The requester may be gone.
             let _ = asked.send(stream);
         }
     }
 }
 
-/// A connection that is asked for.
+/// A requested connection.
 pub(crate) struct Arrival {
-    /// What the sandbox's first process begins it with.
+    /// Sent first on the connection by the sandbox's first process.
     pub(crate) ticket: u64,
     stream: oneshot::Receiver<UnixStream>,
     of: Arc<Arrivals>,
 }
 
 impl Arrival {
-    /// Waits for it.
+    /// Waits for it to arrive.
     ///
     /// # Errors
-    /// That the sandbox has ended.
+    /// The sandbox has ended.
     pub(crate) async fn come(mut self) -> io::Result<UnixStream> {
         let came = (&mut self.stream).await;
         came.map_err(|_| io::ErrorKind::ConnectionRefused.into())

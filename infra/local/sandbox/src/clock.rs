@@ -1,30 +1,30 @@
-//! The clock that the idle timers go by. A test moves it forward; it never goes back.
+//! The clock of the idle timers. A test can advance it; it never goes back.
 //!
-//! Transitions between states take real time and do not follow it.
+//! Transitions take real time and do not follow it.
 
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// System time plus what was added by [`Clock::advance`].
+/// System time plus the sum of [`Clock::advance`].
 #[derive(Default)]
 pub struct Clock {
     offset_ms: AtomicI64,
 }
 
 impl Clock {
-    /// What the idle timers take for now, in milliseconds since 1970.
+    /// Now for the idle timers, in milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         system_ms().saturating_add(self.offset_ms.load(Ordering::Relaxed))
     }
 
-    /// Moves the clock forward, for good.
+    /// Advances the clock permanently.
     pub fn advance(&self, ms: u64) {
         let step = i64::try_from(ms).unwrap_or(i64::MAX / 4).min(i64::MAX / 4);
         self.offset_ms.fetch_add(step, Ordering::Relaxed);
     }
 }
 
-/// Milliseconds since 1970 by the system's clock.
+/// System time in milliseconds since 1970.
 pub fn system_ms() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

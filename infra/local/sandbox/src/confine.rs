@@ -1,11 +1,11 @@
 //! Confinement by bubblewrap, where it works.
 //!
 //! Promised inside: writes reach only the sandbox's own folder and a private `/tmp`, the system is read-only, the
-//! environment starts empty, and the process space is its own, so that ending its first process ends them all. Who starts
-//! the provider as root has no sandbox run as root: root owns the machine's settings (`/proc/sys`), whatever else was taken
-//! from it, so the first process gives itself up for [`USER`].
-//! Where the machine allows it the network is its own too ([`crate::network`]). Deliberately absent: limits on memory and
-//! CPU, and any defence against a kernel hole. It keeps a model's commands from doing harm by accident, not an attacker.
+//! environment starts empty, and the PID namespace is its own, so that ending its first process ends them all. If the
+//! provider runs as root, no sandbox does: root owns the machine's settings (`/proc/sys`), whatever else is taken from
+//! it, so the first process switches to [`USER`]. Where the machine allows it the network is its own too
+//! ([`crate::network`]). Deliberately absent: limits on memory and CPU, and any defence against a kernel vulnerability.
+//! It keeps a model's commands from doing harm by accident; it does not stop an attacker.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -16,46 +16,46 @@ use tokio::process::Command;
 use crate::limits::BOOT_MS_MAX;
 use crate::network::INSIDE;
 
-/// How commands in sandboxes are kept apart from the rest of the machine.
+/// How sandboxes are isolated from the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Confinement {
-    /// Each sandbox runs in bubblewrap, with a network of its own.
+    /// Bubblewrap, with a network of its own for each sandbox.
     Bubblewrap,
-    /// Each sandbox runs in bubblewrap, and reaches what listens on this machine's loopback.
+    /// Bubblewrap, with this machine's loopback reachable.
     SharedNetwork {
-        /// Why, in words for the person at the terminal, with what to do about it.
+        /// Reason and advice for the person at the terminal.
         why: String,
     },
-    /// Commands run as the user who started the provider, with all that user may do.
+    /// Commands run as the provider's user, with all of that user's rights.
     None {
-        /// Why, in words for the person at the terminal, with what to do about it.
+        /// Reason and advice for the person at the terminal.
         why: String,
     },
 }
 
-/// The user as whom sandboxes run where the provider is root's: one that systems give to nobody by themselves, and below
-/// 65,536, since containers often have no others.
+/// User id of sandboxes if the provider runs as root: systems assign it to nobody by default, and it is below 65,536,
+/// the limit in many containers.
 pub(crate) const USER: u32 = 59_990;
 
-/// bubblewrap, as sandboxes are started by it.
+/// bubblewrap, as used to start sandboxes.
 #[derive(Clone, Debug)]
 pub(crate) struct Bwrap {
     pub(crate) program: PathBuf,
-    /// `setpriv`, where sandboxes run as [`USER`].
+    /// `setpriv`, if sandboxes run as [`USER`].
     setpriv: Option<PathBuf>,
 }
 
 impl Bwrap {
-    /// Whom a sandbox's files have to belong to, where that is not who starts it.
+    /// Owner of a sandbox's files, if not the provider's user.
     pub(crate) fn user(&self) -> Option<u32> {
         self.setpriv.as_ref().map(|_| USER)
     }
 }
 
-/// Folders of the system that a sandbox sees, read-only, where they exist.
+/// System folders visible in a sandbox, read-only, if they exist.
 const SYSTEM: [&str; 8] = ["/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/nix"];
 
-/// Folders of the system that are on PATH inside a sandbox: a program found in one needs no copy.
+/// System folders on PATH inside a sandbox: a program in one of them needs no copy.
 pub const SYSTEM_PATH: [&str; 7] = [
     "/opt/homebrew/bin",
     "/usr/local/sbin",
@@ -66,7 +66,7 @@ pub const SYSTEM_PATH: [&str; 7] = [
     "/bin",
 ];
 
-/// What of `/etc` programs need to resolve names, check certificates and know their user.
+/// The parts of `/etc` that programs need to resolve names, check certificates and look up their user.
 const ETC: [&str; 18] = [
     "alternatives",
     "ca-certificates",
@@ -88,7 +88,7 @@ const ETC: [&str; 18] = [
     "ssl",
 ];
 
-/// Looks for `bwrap` and tries it with the very options that sandboxes get, and with what they have to read.
+/// Looks for `bwrap` and tests it with the options and readable paths of real sandboxes.
 pub(crate) async fn detect(wanted: bool, readable: &[PathBuf]) -> (Confinement, Option<Bwrap>) {
     let none = |why: String| (Confinement::None { why }, None);
     if !wanted {
@@ -120,11 +120,11 @@ pub(crate) async fn detect(wanted: bool, readable: &[PathBuf]) -> (Confinement, 
     }
 }
 
-/// Gives a sandbox a network with nothing but a loopback of its own.
+/// A network with only its own loopback.
 const OWN_NETWORK: &str = "--unshare-net";
 
-/// Ends well inside a sandbox that can read what it has to, and cannot change a setting of the machine. Opening one for
-/// writing is asked for, and nothing is written.
+/// Succeeds in a sandbox that can read what it must and cannot change a machine setting. It tries to open one for
+/// writing, and writes nothing.
 const TRIAL: &str = r#"
 for one in "$@"; do
   if [ ! -r "$one" ] || [ ! -x "$one" ]; then echo "$one is closed to other users" >&2; exit 1; fi
@@ -132,7 +132,7 @@ done
 if (: >>/proc/sys/kernel/core_pattern) 2>/dev/null; then echo "a sandbox could change the settings of this machine" >&2; exit 1; fi
 "#;
 
-/// Whether bubblewrap starts something with the options that sandboxes get, and these, and keeps it in.
+/// Whether bubblewrap works and confines with the sandboxes' options and `more`.
 async fn works(bwrap: &Bwrap, readable: &[PathBuf], more: &[&str]) -> Result<(), String> {
     let mut trial = Command::new(&bwrap.program);
     trial.args(base_arguments(bwrap));
@@ -155,15 +155,15 @@ async fn works(bwrap: &Bwrap, readable: &[PathBuf], more: &[&str]) -> Result<(),
     }
 }
 
-/// What a sandbox sees of this machine's files besides the system.
+/// Parts of this machine's files, besides the system, that a sandbox sees.
 pub(crate) struct Seen<'a> {
-    /// Folders and files that keep their paths.
+    /// Folders and files at the same path.
     pub(crate) readable: &'a [PathBuf],
-    /// Files, and what they stand for inside.
+    /// Files, and their paths inside.
     pub(crate) placed: &'a [(PathBuf, &'static str)],
-    /// Its home, which keeps its path and which it may write.
+    /// Its home: the same path, writable.
     pub(crate) home: &'a Path,
-    /// The folder of its own network.
+    /// Folder of its own network.
     pub(crate) network: Option<&'a Path>,
 }
 
@@ -197,7 +197,7 @@ fn same_paths(bwrap: &Bwrap, readable: &[PathBuf]) -> Vec<String> {
     arguments
 }
 
-/// The folders on the way to a path, open to others than their maker: those that bubblewrap makes by itself are not.
+/// Creates a path's parent folders, readable for others: those that bubblewrap creates by itself are not.
 fn folders_to(bwrap: &Bwrap, path: &Path) -> Vec<String> {
     if bwrap.setpriv.is_none() {
         return Vec::new();
@@ -208,7 +208,7 @@ fn folders_to(bwrap: &Bwrap, path: &Path) -> Vec<String> {
     made.flat_map(|one| ["--dir".to_owned(), one.to_string_lossy().into_owned()]).collect()
 }
 
-/// By what the first process becomes [`USER`]: with it go the two capabilities that this takes.
+/// Options with which the first process becomes [`USER`], including the two capabilities needed.
 fn dropping(bwrap: &Bwrap) -> Vec<String> {
     let Some(setpriv) = &bwrap.setpriv else {
         return Vec::new();
@@ -246,7 +246,7 @@ fn base_arguments(bwrap: &Bwrap) -> Vec<String> {
     }
     for folder in ["/dev/shm", "/tmp", "/run"] {
         if is_dropped {
-            // Made by another user than the one who writes there.
+            // Created by another user than the one who writes there.
             arguments.extend(["--perms", "1777"].map(str::to_owned));
         } else if folder == "/dev/shm" {
             continue;
@@ -257,7 +257,7 @@ fn base_arguments(bwrap: &Bwrap) -> Vec<String> {
         bind_system(folder, &mut arguments);
     }
     if is_dropped {
-        // As on the way to other paths ([`folders_to`]).
+        // Like parent folders of other paths ([`folders_to`]).
         arguments.extend(["--dir", "/etc"].map(str::to_owned));
     }
     for name in ETC {
@@ -267,7 +267,7 @@ fn base_arguments(bwrap: &Bwrap) -> Vec<String> {
     arguments
 }
 
-/// `/bin` and its like are links into `/usr` on most systems, folders on the others.
+/// `/bin` and the like are links into `/usr` on most systems, folders on others.
 fn bind_system(folder: &str, arguments: &mut Vec<String>) {
     let path = Path::new(folder);
     if let Ok(target) = std::fs::read_link(path) {

@@ -1,21 +1,21 @@
-//! Writing, copying and removing files so that neither a crash nor a command inside a sandbox gets in the way.
+//! Writes, copies and removes files, robust against crashes and against commands in a sandbox.
 
 use std::io::Write;
 use std::path::Path;
 
-/// Makes a folder that nobody but its owner looks into, or closes the one that is there.
+/// Creates a folder that only its owner can read, or makes an existing one private.
 pub fn private_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     std::fs::create_dir_all(path)?;
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700))
 }
 
-/// What this program makes from now on is open to nobody else, unless it says so.
+/// Files that this program creates from now on are private by default.
 pub fn make_private() {
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o077));
 }
 
-/// A crash leaves the old text or the new one. The file holds environment and preview token: only its owner reads it.
+/// A crash leaves the old or the new text. The file contains environment and preview token: only its owner can read it.
 pub fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
     use std::os::unix::fs::OpenOptionsExt;
     let new = path.with_extension("new");
@@ -29,8 +29,8 @@ pub fn write_atomically(path: &Path, text: &[u8]) -> std::io::Result<()> {
     std::fs::rename(new, path)
 }
 
-/// Copies a folder with everything in it, as it is: links stay links, modes and times are kept. Sockets and pipes are left
-/// out: nobody is behind them in a copy. Answers the bytes of its files. The copy is there whole or not at all.
+/// Copies a folder exactly: links stay links, modes and times are kept. Sockets and pipes are skipped: they have no
+/// process behind them in a copy. Returns the bytes of its files. Atomic: the copy is complete or absent.
 pub fn copy_folder(from: &Path, to: &Path) -> std::io::Result<u64> {
     let half = to.with_extension("half");
     remove_folder(&half)?;
@@ -57,19 +57,19 @@ fn copy_into(from: &Path, to: &Path) -> std::io::Result<u64> {
             let times = std::fs::FileTimes::new()
                 .set_accessed(meta.accessed()?)
                 .set_modified(meta.modified()?);
-            // A file that even its owner may not open keeps the time of the copy.
+            // A file that even its owner cannot open keeps the time of the copy.
             if let Ok(copy) = std::fs::File::open(&new) {
                 copy.set_times(times)?;
             }
         }
     }
-    // Last, because a folder that cannot be written could not be filled either.
+    // Last, because an unwritable folder could not be filled.
     std::fs::set_permissions(to, std::fs::metadata(from)?.permissions())?;
     Ok(bytes)
 }
 
-/// Makes a folder with everything in it a user's and their group's own, links themselves and not where they lead. The folder
-/// itself comes last: one that is the user's is so with everything in it.
+/// Changes the owner and group of a folder with its contents; links themselves, not their targets. The folder comes
+/// last: if it belongs to the user, so does everything in it.
 pub fn give_to(path: &Path, user: u32) -> std::io::Result<()> {
     if std::fs::symlink_metadata(path)?.is_dir() {
         for entry in std::fs::read_dir(path)? {
@@ -79,7 +79,7 @@ pub fn give_to(path: &Path, user: u32) -> std::io::Result<()> {
     std::os::unix::fs::lchown(path, Some(user), Some(user))
 }
 
-/// Removes a folder with everything in it; folders that a command made unreadable are opened first.
+/// Removes a folder with its contents; folders that a command made unreadable are opened first.
 pub fn remove_folder(path: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
     fn open_up(path: &Path) {
@@ -89,7 +89,7 @@ pub fn remove_folder(path: &Path) -> std::io::Result<()> {
         if !meta.is_dir() {
             return;
         }
-        // What cannot be opened is reported by the removal.
+        // If this fails, the removal reports it.
         let _ = std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o700));
         for entry in std::fs::read_dir(path).into_iter().flatten().flatten() {
             open_up(&entry.path());

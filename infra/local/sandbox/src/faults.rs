@@ -1,4 +1,4 @@
-//! Faults that a test arms: those of calls, which every provider has, and those of one provider's own.
+//! Faults that a test arms: faults of calls, which every provider has, and a provider's own.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::clock::system_ms;
 use crate::limits::FAULTS_MAX;
 
-/// What goes wrong with a call. `operation` is the provider's word for it, or `*`.
+/// A fault of a call. `operation` is the provider's word for it, or `*`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub enum CallFault {
@@ -17,7 +17,7 @@ pub enum CallFault {
         operation: String,
         /// HTTP status.
         status: u16,
-        /// Seconds after which to ask again.
+        /// Seconds until a retry.
         #[serde(default)]
         retry_after: Option<u64>,
     },
@@ -28,11 +28,11 @@ pub enum CallFault {
         /// HTTP status.
         status: u16,
     },
-    /// The effect, then silence for so long, then the answer.
+    /// The effect, then a delay, then the answer.
     Delay {
         /// The call.
         operation: String,
-        /// Length of the silence.
+        /// Length of the delay.
         ms: u64,
     },
     /// The effect, then the connection is closed without an answer.
@@ -42,7 +42,7 @@ pub enum CallFault {
     },
 }
 
-/// What goes wrong: with a call, or in a way that only this provider has.
+/// A fault of a call, or one of this provider only.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Fault<Own> {
@@ -52,24 +52,24 @@ pub enum Fault<Own> {
     Own(Own),
 }
 
-/// What is answered in place of a call's effect.
+/// Answer in place of a call's effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Instead {
     /// The provider's refusal with this status.
     Refusal {
         /// HTTP status.
         status: u16,
-        /// Seconds after which to ask again.
+        /// Seconds until a retry.
         retry_after: Option<u64>,
     },
-    /// Somebody else's page with this status.
+    /// An unrelated page with this status.
     Page {
         /// HTTP status.
         status: u16,
     },
 }
 
-/// A fault with its reach: one sandbox (id or name) or all, so many times (once by default) or for so long.
+/// A fault and its scope: one sandbox (id or name) or all, a number of times (once by default) or a time span.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Armed<Own> {
     #[serde(flatten)]
@@ -100,10 +100,10 @@ impl<Own> Default for Faults<Own> {
 }
 
 impl<Own: Clone> Faults<Own> {
-    /// Adds faults; those over [`FAULTS_MAX`] are refused as a whole.
+    /// Adds faults; refuses them all if the total would exceed [`FAULTS_MAX`].
     ///
     /// # Errors
-    /// That there are too many.
+    /// There are too many.
     pub fn arm(&self, new: Vec<Armed<Own>>) -> Result<(), String> {
         let mut armed = self.lock();
         if armed.len() + new.len() > FAULTS_MAX {
@@ -116,18 +116,18 @@ impl<Own: Clone> Faults<Own> {
         Ok(())
     }
 
-    /// Takes all away.
+    /// Removes all.
     pub fn clear(&self) {
         self.lock().clear();
     }
 
-    /// Those that are still to come.
+    /// Faults still armed.
     pub fn list(&self) -> Vec<Armed<Own>> {
         self.lock().clone()
     }
 
-    /// Uses up one time of the first fault of the provider's own that `pick` takes and that reaches one of `names` (a
-    /// sandbox's id and name).
+    /// Uses up the provider's first own fault that `pick` accepts and whose scope matches one of `names` (a sandbox's
+    /// id and name).
     pub fn take<T>(&self, names: &[String], pick: impl Fn(&Own) -> Option<T>) -> Option<T> {
         self.take_any(names, |fault| match fault {
             Fault::Own(own) => pick(own),
@@ -135,7 +135,7 @@ impl<Own: Clone> Faults<Own> {
         })
     }
 
-    /// What to answer instead of letting a call have its effect.
+    /// The answer in place of a call's effect, if a fault is armed.
     pub fn instead(&self, names: &[String], operation: &str) -> Option<Instead> {
         self.of_call(names, operation, |fault| match fault {
             CallFault::Answer { operation, status, retry_after } => {
@@ -148,7 +148,7 @@ impl<Own: Clone> Faults<Own> {
         })
     }
 
-    /// For how many milliseconds a call's answer is held back.
+    /// Delay of a call's answer in milliseconds.
     pub fn delay_ms(&self, names: &[String], operation: &str) -> Option<u64> {
         self.of_call(names, operation, |fault| match fault {
             CallFault::Delay { operation, ms } => Some((operation, *ms)),
@@ -156,7 +156,7 @@ impl<Own: Clone> Faults<Own> {
         })
     }
 
-    /// Whether a call's answer is lost.
+    /// Whether a call's answer is dropped.
     pub fn is_dropped(&self, names: &[String], operation: &str) -> bool {
         let dropped = self.of_call(names, operation, |fault| match fault {
             CallFault::Drop { operation } => Some((operation, ())),

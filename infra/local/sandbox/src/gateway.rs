@@ -1,9 +1,9 @@
-//! Changes the headers of requests that leave a sandbox, by the host that they are for: above all, values of secrets come in.
+//! Rewrites the headers of requests that leave a sandbox, by host: above all, inserts secret values.
 //!
-//! What a provider says of a host ([`Treatment`]) is looked up by the host that the connection was asked for: a request that
-//! names another one inside is refused. Connections by TLS to such a host are opened ([`crate::tls`]), with an authority of the
-//! provider's own that the sandbox is told to trust; all others go through as they are. Deliberately absent: changes of
-//! bodies and addresses, HTTP/2, and WebSockets to such hosts.
+//! A provider's [`Treatment`] of a host is looked up by the connection's target: a request that names another host
+//! inside it is refused. TLS connections to such a host are intercepted ([`crate::tls`]), with the provider's own
+//! authority, which the sandbox trusts; all others pass through unchanged. Deliberately absent: changes of bodies and
+//! addresses, HTTP/2, and WebSockets to such hosts.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ use hyper_util::rt::TokioIo;
 
 use crate::tls::Stream;
 
-/// A change of a request's headers.
+/// A rewrite of a request's headers.
 pub trait HeaderRule: Send + Sync {
-    /// Changes what it is for; everything else stays as it is.
+    /// Changes the headers it is for; leaves the rest alone.
     fn apply(&self, method: &Method, path: &Uri, headers: &mut HeaderMap);
 }
 
-/// The headers in which services take keys: nothing is put into another one, which may end in a log or an answer.
+/// Headers in which services accept keys: nothing is inserted into others, which may end up in a log or an answer.
 const KEY_HEADERS: [HeaderName; 3] = [
     header::AUTHORIZATION,
     HeaderName::from_static("x-api-key"),
     HeaderName::from_static("x-goog-api-key"),
 ];
 
-/// What stands for a value in a header in which keys are sent ([`KEY_HEADERS`]) becomes the value.
+/// Replaces a placeholder by its value in headers for keys ([`KEY_HEADERS`]).
 pub struct Substitution {
-    /// What a process inside sees.
+    /// Placeholder seen inside.
     pub placeholder: String,
-    /// What the host gets.
+    /// Value for the host.
     pub value: String,
 }
 
@@ -54,25 +54,25 @@ impl HeaderRule for Substitution {
     }
 }
 
-/// What becomes of a sandbox's requests to a host.
+/// Treatment of a sandbox's requests to a host.
 pub enum Treatment {
-    /// They go through unread.
+    /// Passed through unread.
     Pass,
-    /// They are read, and these rules applied one after the other.
+    /// Read and rewritten by these rules, in order.
     Rules(Vec<Box<dyn HeaderRule>>),
-    /// They do not leave.
+    /// Refused.
     Refuse,
 }
 
 impl Treatment {
-    /// These rules; without any, requests go through unread.
+    /// The treatment for these rules; without rules, requests pass unread.
     #[must_use]
     pub fn of(rules: Vec<Box<dyn HeaderRule>>) -> Self {
         if rules.is_empty() { Self::Pass } else { Self::Rules(rules) }
     }
 }
 
-/// What becomes of one sandbox's requests, by host, as it is now.
+/// The current treatment of a sandbox's requests, by host.
 pub type Treatments = Arc<dyn Fn(&str) -> Treatment + Send + Sync>;
 
 /// Answers the requests of a connection until it ends.
@@ -90,11 +90,11 @@ where
         .preserve_header_case(true)
         .serve_connection(TokioIo::new(stream), service)
         .with_upgrades();
-    // A client that goes away is no matter of the provider's.
+    // A client that disconnects is not the provider's error.
     let _ = connection.await;
 }
 
-/// Asks a host, with the headers that the rules make.
+/// Sends a request to a host with rewritten headers.
 pub(crate) async fn send<S: Stream>(
     outer: S,
     host: &Authority,
@@ -105,7 +105,7 @@ pub(crate) async fn send<S: Stream>(
     let named = request.headers().get(header::HOST);
     let named = named.and_then(|name| name.to_str().ok()?.parse::<Authority>().ok());
     let is_it = named.as_ref().is_some_and(|named| named.host().eq_ignore_ascii_case(host.host()));
-    // Hosts that share their addresses with others answer to the name inside.
+    // Hosts that share an address answer to the name inside the request.
     if !rules.is_empty() && named.is_some() && !is_it {
         return text_response(
             StatusCode::MISDIRECTED_REQUEST,
@@ -144,7 +144,7 @@ pub(crate) async fn send<S: Stream>(
     }
 }
 
-/// An answer of this end's own, in a few words.
+/// A short answer of the gateway itself.
 pub(crate) fn text_response(status: StatusCode, words: &'static str) -> Response<Body> {
     let mut answer = Response::new(Body::from(words));
     *answer.status_mut() = status;

@@ -1,21 +1,21 @@
-//! What a sandbox that runs as a user of its own finds about users under `/etc`: programs such as databases and ssh ask there
-//! who they are.
+//! User files under `/etc` for a sandbox with its own user: programs such as databases and ssh look themselves up
+//! there.
 
 use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 
-/// Git reads what belongs to the provider (tools, a mirror) as this user, and is told that it may.
+/// Git reads files of the provider (tools, a mirror) as this user, and needs this to allow it.
 const GIT: &str = "[safe]\n\tdirectory = *\n";
 const GIT_FILE: &str = "/etc/gitconfig";
 
-/// Variable and value: a git that was built for another prefix looks for its system file elsewhere.
+/// Variable and value: a git built for another prefix looks for its system file elsewhere.
 pub(crate) const GIT_SYSTEM_CONFIG: (&str, &str) = ("GIT_CONFIG_SYSTEM", GIT_FILE);
 
-/// Writes them beside the sandbox's home. Answers each file with the path that it stands for inside.
+/// Writes them beside the sandbox's home. Returns each file and its path inside.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) fn write(
     folder: &Path,
     name: &str,
@@ -24,7 +24,7 @@ pub(crate) fn write(
 ) -> io::Result<Vec<(PathBuf, &'static str)>> {
     let of_machine = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let home = home.display();
-    // The first line that names somebody counts.
+    // The first matching line counts.
     let users = format!("{name}:x:{user}:{user}::{home}:/bin/sh\n{}", of_machine("/etc/passwd"));
     let groups = format!("{name}:x:{user}:\n{}", of_machine("/etc/group"));
     let files = [
@@ -36,7 +36,7 @@ pub(crate) fn write(
     for (name, inside, text) in files {
         let file = folder.join(name);
         std::fs::write(&file, text)?;
-        // The folder around it is closed to others.
+        // The parent folder is closed to others.
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o644))?;
         placed.push((file, inside));
     }

@@ -26,21 +26,21 @@ use crate::limits::{BOOT_MS_MAX, CALLS_MAX, CONNECT_MS_MAX, KILL_WAIT_MS_MAX, PO
 use crate::network::SandboxNetwork;
 use crate::processes::ProcessSet;
 
-/// What a first process is started with.
+/// Settings of a first process.
 pub(crate) struct Launch {
-    /// `bwrap`, when sandboxes are confined.
+    /// `bwrap`, if sandboxes are confined.
     pub(crate) bwrap: Option<Bwrap>,
-    /// The program whose `--sandbox-init` mode runs inside.
+    /// The program to run inside in `--sandbox-init` mode.
     pub(crate) init: PathBuf,
-    /// Folders and files that it may read besides the system.
+    /// Readable folders and files besides the system.
     pub(crate) readable: Vec<PathBuf>,
-    /// Files that it sees in the place of others.
+    /// Files placed at other paths.
     pub(crate) placed: Vec<(PathBuf, &'static str)>,
     pub(crate) home: PathBuf,
-    /// Where its own complaints go.
+    /// File for its own error output.
     pub(crate) log: PathBuf,
     pub(crate) env: BTreeMap<String, String>,
-    /// Its own network, where it can have one.
+    /// Its own network, if it has one.
     pub(crate) network: Option<SandboxNetwork>,
     pub(crate) processes: ProcessSet,
 }
@@ -62,7 +62,7 @@ impl Launch {
             None => Command::new(&self.init),
         };
         command.arg(ARGUMENT).current_dir(&self.home).env_clear().envs(&self.env);
-        // A group of its own: the terminal's Ctrl-C is for the provider, which then stops its sandboxes in order.
+        // Its own process group: the terminal's Ctrl-C is for the provider, which then stops its sandboxes in order.
         command.process_group(0);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(File::create(&self.log)?);
         Ok(command)
@@ -71,8 +71,8 @@ impl Launch {
 
 /// The thread that starts first processes.
 ///
-/// A process that asks to die with its parent dies with the *thread* that started it, and the runtime ends its
-/// threads as it likes. This one lives as long as the provider.
+/// A process that asks to die with its parent dies with the *thread* that started it, and the runtime ends its threads
+/// at any time. This one lives as long as the provider.
 pub(crate) struct Spawner {
     orders: std::sync::mpsc::Sender<(Command, oneshot::Sender<std::io::Result<Child>>)>,
 }
@@ -84,7 +84,7 @@ impl Spawner {
         std::thread::Builder::new().name("sandbox-spawner".to_owned()).spawn(move || {
             while let Ok((mut command, answer)) = queue.recv() {
                 if let Err(Ok(mut orphan)) = answer.send(command.spawn()) {
-                    // Nobody waits for it any more.
+                    // Its requester is gone.
                     let _ = orphan.kill();
                     let _ = orphan.wait();
                 }
@@ -104,7 +104,7 @@ impl Spawner {
 
 type Pending = Arc<Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, Refusal>>>>>>;
 
-/// A running sandbox. When the last handle is dropped, its processes end.
+/// A running sandbox. Dropping the last handle ends its processes.
 pub struct InitProcess {
     calls: mpsc::Sender<Call>,
     pending: Pending,
@@ -124,7 +124,7 @@ impl InitProcess {
     /// Starts the first process and waits for its greeting.
     ///
     /// # Errors
-    /// What went wrong, with what the process itself said about it.
+    /// The error, with the process's own error output.
     pub(crate) async fn start(spawner: &Spawner, launch: Launch) -> Result<InitProcess, String> {
         let log = launch.log.clone();
         let explain = |error: &dyn std::fmt::Display| {
@@ -169,7 +169,7 @@ impl InitProcess {
     /// Performs one call inside.
     ///
     /// # Errors
-    /// `Ok(Err)` is the sandbox's refusal; `None` means that the sandbox has ended.
+    /// `Ok(Err)` is the sandbox's refusal; `None` if the sandbox has ended.
     pub async fn call(&self, op: Op) -> Option<Result<Value, Refusal>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
@@ -181,7 +181,7 @@ impl InitProcess {
     /// Connects to a port inside.
     ///
     /// # Errors
-    /// That nobody listens there, or not in time.
+    /// Nobody listens there, or not in time.
     pub async fn dial(&self, port: u16) -> std::io::Result<Box<dyn Connection>> {
         let connecting = async {
             Ok::<Box<dyn Connection>, std::io::Error>(match &self.network {
@@ -195,7 +195,7 @@ impl InitProcess {
                 }
                 None => {
                     let stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
-                    // Small events must not wait for more.
+                    // Small events must not be delayed.
                     let _ = stream.set_nodelay(true);
                     Box::new(stream)
                 }
@@ -206,21 +206,21 @@ impl InitProcess {
             .map_err(std::io::Error::other)?
     }
 
-    /// Turns true when the first process has ended, and with it every other.
+    /// Becomes true when the first process has ended, and all others with it.
     pub fn ended(&self) -> watch::Receiver<bool> {
         self.ended.clone()
     }
 
-    /// Ends every process of the sandbox: SIGTERM, then SIGKILL after `grace_ms`. Answers how many are left.
+    /// Ends every process of the sandbox: SIGTERM, then SIGKILL after `grace_ms`. Returns how many are left.
     pub async fn end(&self, grace_ms: u64) -> usize {
         let asked = self.calls.send(Call { id: u64::MAX, op: Op::Shutdown { grace_ms } }).await;
         let mut ended = self.ended.clone();
         if asked.is_ok() {
             let bound = Duration::from_millis(grace_ms + KILL_WAIT_MS_MAX);
-            // Over the bound it is killed below.
+            // Beyond the bound it is killed below.
             let _ = tokio::time::timeout(bound, ended.wait_for(|ended| *ended)).await;
         }
-        // A full channel means that a kill is on its way.
+        // A full channel means that a kill is already requested.
         let _ = self.kill.try_send(());
         let _ = tokio::time::timeout(
             Duration::from_millis(KILL_WAIT_MS_MAX),
@@ -241,7 +241,7 @@ async fn write_calls(stdin: ChildStdin, mut queue: mpsc::Receiver<Call>) {
     }
 }
 
-/// Hands replies to those who wait, until the process ends or is to be killed; then tells everybody and buries it.
+/// Passes replies to their callers until the process exits or is to be killed; then wakes everybody and reaps it.
 async fn read_replies(
     stdout: ChildStdout,
     mut child: Child,
@@ -262,13 +262,13 @@ async fn read_replies(
         };
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(waiting) = pending.as_mut().and_then(|pending| pending.remove(&reply.id)) {
-            // Whoever asked may have gone away.
+            // The caller may be gone.
             let _ = waiting.send(reply.outcome);
         }
     }
-    // Dropping the senders wakes everybody who waits.
+    // Dropping the senders wakes all callers.
     pending.lock().unwrap_or_else(PoisonError::into_inner).take();
-    // An error means that it has ended already.
+    // An error means that it has already exited.
     let _ = child.kill();
     for _ in 0..KILL_WAIT_MS_MAX / POLL_MS {
         if !matches!(child.try_wait(), Ok(None)) {

@@ -1,9 +1,10 @@
-//! What the local providers have in common: sandboxes that are directories, with real processes.
+//! Shared by the local providers: sandboxes that are directories with real processes.
 //!
-//! Promised: everything that runs for a sandbox ends with its first process, and that with the provider, or at the latest
-//! with the provider's next start; where bubblewrap works, commands are confined ([`confine::Confinement`]) and have a
-//! network of their own, whose requests to named hosts can be changed on their way out ([`gateway`]). They are started, tried and ended in one
-//! way: settings, faults, timers, program. Deliberately absent: any API, state or rule of one provider's.
+//! Promised: everything that runs for a sandbox ends with its first process, and that with the provider, or at the
+//! latest with the provider's next start; where bubblewrap works, commands are confined ([`confine::Confinement`]) and
+//! have their own network, whose requests to named hosts can be rewritten on their way out ([`gateway`]). Starting,
+//! testing and stopping providers is shared: settings, faults, timers, program. Deliberately absent: any single
+//! provider's API, state or rules.
 
 mod arrivals;
 pub mod clock;

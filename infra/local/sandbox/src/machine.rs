@@ -1,4 +1,4 @@
-//! What a provider and this machine give to every sandbox, and the start of a sandbox's first process with it.
+//! What a provider and this machine give every sandbox, and the start of a sandbox's first process.
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -25,30 +25,30 @@ use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFI
 use crate::stand_in::StandIn;
 use crate::tls::TlsInterceptor;
 
-/// The port that agents' servers listen on. Where sandboxes share the machine's ports, another one stands for it.
+/// Port of agents' servers. Where sandboxes share the machine's ports, another port stands in for it.
 pub const AGENT_PORT: u16 = 4096;
-/// Of the descriptors those behind input, output and errors.
+/// First descriptor after input, output and errors.
 const FIRST_OWN: std::os::fd::RawFd = 3;
-/// The environment variable that holds the port which stands for it.
+/// Variable with the port that stands in for it.
 const PORT_VARIABLE: &str = "OPENCODE_PORT";
 
-/// How a provider's sandboxes are run.
+/// Settings for running a provider's sandboxes.
 pub struct MachineSettings {
-    /// Where sandboxes and their records are kept. One provider at a time.
+    /// Folder of sandboxes and their records; one provider at a time.
     pub state_dir: PathBuf,
     /// Folders put first on PATH inside sandboxes, read-only.
     pub tools: Vec<PathBuf>,
-    /// Repositories that stand in for those of GitHub ([`Machine::git_mirror`]).
+    /// Repositories that replace GitHub's ([`Machine::git_mirror`]).
     pub git_mirror: Option<PathBuf>,
-    /// The program whose [`crate::init::sandbox_init_main`] runs inside; the running one by default.
+    /// The program whose [`crate::init::sandbox_init_main`] runs inside; the current one by default.
     pub init: Option<PathBuf>,
     /// Use bubblewrap if it works.
     pub confine: bool,
-    /// Ports of this machine's loopback that sandboxes with a network of their own reach too.
+    /// Loopback ports of this machine that sandboxes with their own network can reach.
     pub reachable: ReachablePorts,
-    /// An address of this machine besides loopback that is not to be reached.
+    /// A non-loopback address of this machine that must not be reached.
     pub own_address: Option<IpAddr>,
-    /// Hosts of the world that something on this machine stands in for.
+    /// Public hosts for which something on this machine stands in.
     pub stand_ins: Vec<StandIn>,
 }
 
@@ -58,76 +58,75 @@ pub enum MachineError {
     /// Another provider holds the state folder.
     #[error("another provider is using {0}; stop it or choose another state folder")]
     InUse(PathBuf),
-    /// The state folder cannot be used.
+    /// The state folder is unusable.
     #[error("the sandbox provider cannot use {path}: {source}")]
     StateDir {
-        /// The folder that was named.
+        /// The configured folder.
         path: PathBuf,
-        /// What the system says about the folder.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A folder of tools, or of repositories, is not there.
+    /// A folder of tools or repositories does not exist.
     #[error("the folder {path} cannot be used: {source}")]
     Tools {
-        /// The folder that was named.
+        /// The configured folder.
         path: PathBuf,
-        /// What the system says about the folder.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// There can be no certificates for what goes through it.
+    /// No certificates can be generated for intercepted connections.
     #[error("the sandbox provider cannot make certificates: {0}")]
     Certificates(String),
-    /// The running program cannot be found, or a thread not be started.
+    /// The running program cannot be found, or a thread cannot be started.
     #[error("the sandbox provider cannot start processes: {0}")]
     Start(std::io::Error),
 }
 
-/// The machine, as one provider has it.
+/// The machine, from one provider's side.
 pub struct Machine {
-    /// The folder of the provider's state, by which its processes are found again.
+    /// Folder of the provider's state, which identifies its processes.
     pub state_dir: String,
-    /// How commands are kept apart.
+    /// Isolation of commands.
     pub confinement: Confinement,
-    /// What may leave a sandbox.
+    /// Traffic allowed out of a sandbox.
     pub egress: Egress,
-    /// Tasks that work for sandboxes.
+    /// Background tasks of sandboxes.
     pub tasks: TaskTracker,
     tools: Vec<PathBuf>,
-    /// Git in the sandboxes reads `https://github.com/` from there, so that cloning needs no network.
+    /// Git in the sandboxes reads `https://github.com/` from here, so that cloning needs no network.
     git_mirror: Option<PathBuf>,
     init: PathBuf,
     bwrap: Option<Bwrap>,
     spawner: Spawner,
-    /// Held for as long as the state folder is ours; the system lets go of it when the process ends.
+    /// Held while the state folder is ours; released by the system when the process ends.
     _lock: File,
 }
 
-/// One start of a sandbox.
+/// Settings of one start of a sandbox.
 pub struct SandboxStart<'a> {
-    /// Its id, which its processes carry.
+    /// Sandbox id, carried by its processes.
     pub id: &'a str,
-    /// The folder that holds its home.
+    /// Folder with its home.
     pub folder: &'a Path,
-    /// The port of this machine that stands for [`AGENT_PORT`] where sandboxes share the machine's ports.
+    /// This machine's port that stands in for [`AGENT_PORT`] if sandboxes share the machine's ports.
     pub port: u16,
-    /// The name of its user.
+    /// Name of its user.
     pub user: &'a str,
-    /// Variables of the provider's own.
+    /// The provider's own variables.
     pub variables: Vec<(String, String)>,
-    /// Programs inside trust the end that reads their requests.
+    /// Programs inside trust the interceptor's authority.
     pub trusts: bool,
-    /// What becomes of its requests, by host.
+    /// Treatment of its requests, by host.
     pub treatments: Treatments,
 }
 
 impl Machine {
-    /// Takes the state folder for this process alone, ends what an earlier one may have left behind, and finds out what this
-    /// machine allows.
+    /// Locks the state folder for this process, ends leftovers of an earlier one, and detects what this machine allows.
     ///
     /// # Errors
-    /// See [`MachineError`].
+    /// [`MachineError`].
     pub async fn prepare(settings: MachineSettings) -> Result<Self, MachineError> {
-        // Sandboxes must not inherit the files that were open when this program was started.
+        // Sandboxes must not inherit files that were open when this program started.
         close_fds::set_fds_cloexec_threadsafe(FIRST_OWN, &[]);
         let (state_dir, lock) = lock_state_dir(&settings.state_dir)?;
         let state_dir = state_dir.to_string_lossy().into_owned();
@@ -175,17 +174,17 @@ impl Machine {
         ProcessSet::of_sandbox(&self.state_dir, id)
     }
 
-    /// Ends these first processes and with them everything that runs for the provider, then its tasks.
+    /// Ends these first processes, and with them everything that runs for the provider, then its tasks.
     pub async fn end(&self, processes: &[Arc<InitProcess>], grace_ms: u64) {
         futures::future::join_all(processes.iter().map(|process| process.end(grace_ms))).await;
         self.tasks.close();
         let bound = Duration::from_millis(DRAIN_MS_MAX + KILL_WAIT_MS_MAX);
-        // Whatever still runs then ends with the program.
+        // Anything still running ends with the program.
         let _ = tokio::time::timeout(bound, self.tasks.wait()).await;
         ProcessSet::of_state_dir(&self.state_dir).end(0).await;
     }
 
-    /// Starts the first process of a sandbox with everything that it finds around it.
+    /// Starts the first process of a sandbox with its environment.
     ///
     /// # Errors
     /// The reason, in words.
@@ -231,32 +230,32 @@ impl Machine {
         InitProcess::start(&self.spawner, launch).await
     }
 
-    /// Makes a home that is still another's this user's own, and the files by which the sandbox knows its user.
+    /// Changes a home's owner to this user if needed, and writes the sandbox's user files.
     fn hand_over(
         start: &SandboxStart<'_>,
         home: &Path,
         user: u32,
     ) -> std::io::Result<Vec<(PathBuf, &'static str)>> {
-        // Of one that was made or copied by the provider, the top was made by it too.
+        // If the provider created or copied it, the top folder is the provider's too.
         if std::fs::symlink_metadata(home)?.uid() != user {
             give_to(home, user)?;
         }
         identity::write(start.folder, start.user, user, home)
     }
 
-    /// A private folder stands in for the /tmp that an unconfined sandbox would share with the machine.
+    /// A private folder in place of the /tmp that an unconfined sandbox would share with the machine.
     fn temporary_dir(&self, sandbox_dir: &Path) -> std::io::Result<PathBuf> {
         if self.bwrap.is_some() {
             return Ok(PathBuf::from("/tmp"));
         }
         let temporary = sandbox_dir.join("tmp");
-        // What the last run left there; that there is nothing is fine.
+        // Leftovers of the last run; there may be none.
         let _ = std::fs::remove_dir_all(&temporary);
         std::fs::create_dir_all(&temporary)?;
         Ok(temporary)
     }
 
-    /// The variables that every process of the sandbox starts with.
+    /// The initial environment of every process of the sandbox.
     fn environment(&self, start: &SandboxStart<'_>, home: &Path, temporary: &Path) -> Environment {
         let text = |path: &Path| path.to_string_lossy().into_owned();
         let mut env = Environment::from([
@@ -275,7 +274,7 @@ impl Machine {
         }
         env.extend(start.variables.iter().cloned());
         if let Some(mirror) = &self.git_mirror {
-            // The sandbox's own configuration of git: who clones asks for the true address.
+            // The sandbox's own git configuration: programs clone from the real address.
             let base = format!("url.file://{}/.insteadOf", text(mirror));
             env.extend([
                 ("GIT_CONFIG_COUNT".to_owned(), "1".to_owned()),
@@ -293,7 +292,7 @@ impl Machine {
     }
 }
 
-/// The port that a sandbox had, if it is still free and none of those that others have, else another one.
+/// The sandbox's previous port if it is free and no other sandbox has it, else another one.
 #[must_use]
 pub fn free_port(had: u16, of_others: &[u16]) -> Option<u16> {
     let free = |port: u16| {
@@ -307,7 +306,7 @@ pub fn free_port(had: u16, of_others: &[u16]) -> Option<u16> {
         .find(|port| free(*port))
 }
 
-/// Takes the state folder for this process alone.
+/// Locks the state folder for this process.
 fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), MachineError> {
     let unusable = |source| MachineError::StateDir { path: state_dir.to_owned(), source };
     private_folder(state_dir).map_err(unusable)?;
@@ -318,7 +317,7 @@ fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), MachineError> {
     Ok((folder, lock))
 }
 
-/// Ends what an earlier run left behind.
+/// Ends processes left by an earlier run.
 async fn end_leftovers(state_dir: &str) {
     let left = ProcessSet::of_state_dir(state_dir).end(0).await;
     if left > 0 {
@@ -326,7 +325,7 @@ async fn end_leftovers(state_dir: &str) {
     }
 }
 
-/// A folder by its true path, which sandboxes see it under.
+/// A folder's canonical path, under which sandboxes see it.
 fn existing(path: PathBuf) -> Result<PathBuf, MachineError> {
     match path.canonicalize() {
         Ok(found) => Ok(found),

@@ -1,9 +1,9 @@
-//! The network of a sandbox that has one of its own: nothing of this machine is in it.
+//! A sandbox's own network: nothing of this machine is in it.
 //!
-//! One socket connects the two sides. The provider listens on it, in a folder that the sandbox sees and cannot write, and
-//! connects to nothing that is named inside: what is there may be a link to anywhere. Through it come the connections that
-//! programs inside make ([`crate::outbound`]), and those to ports inside, which the sandbox's first process makes when it is
-//! asked to ([`Arrivals`]).
+//! One socket connects the two sides. The provider listens on it, in a folder that the sandbox sees and cannot write,
+//! and connects to nothing named inside: it could be a link to anywhere. The socket carries the connections that
+//! programs inside make ([`crate::outbound`]), and those to ports inside, which the sandbox's first process makes on
+//! request ([`Arrivals`]).
 
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -20,15 +20,15 @@ use crate::arrivals::{Arrival, Arrivals};
 use crate::gateway::Treatments;
 use crate::outbound::{Egress, OutboundPolicy, PROXY_PORT, accept};
 
-/// Where the sandbox sees the folder.
+/// Path of the folder inside.
 pub(crate) const INSIDE: &str = "/run/bobbin";
-/// The socket on which the provider listens.
+/// Socket of the provider.
 pub(crate) const OUTWARD: &str = "out";
-/// The variable that names the ports of this machine that are forwarded, with commas.
+/// Variable with the forwarded ports of this machine, separated by commas.
 pub(crate) const PORTS_VARIABLE: &str = "BOBBIN_PORTS";
 
-/// The variables by which programs inside find the certificates that they trust: those of OpenSSL, curl, git, Python's
-/// requests, and Node and Bun.
+/// Variables with the trusted certificates for programs inside: OpenSSL, curl, git, Python's requests, and Node and
+/// Bun.
 const TRUST_VARIABLES: [&str; 5] = [
     "SSL_CERT_FILE",
     "CURL_CA_BUNDLE",
@@ -36,26 +36,26 @@ const TRUST_VARIABLES: [&str; 5] = [
     "REQUESTS_CA_BUNDLE",
     "NODE_EXTRA_CA_CERTS",
 ];
-/// Those certificates, in the folder.
+/// File of those certificates in the folder.
 const TRUSTED: &str = "trusted.pem";
 
-/// The provider's end. What goes through it ends when it is dropped.
+/// The provider's end. Dropping it ends its connections.
 pub(crate) struct SandboxNetwork {
-    /// The folder, as this machine sees it.
+    /// Path of the folder on this machine.
     pub(crate) folder: PathBuf,
-    /// The ports that are forwarded.
+    /// Forwarded ports.
     pub(crate) ports: Vec<u16>,
-    /// Whether programs inside trust the end that reads their requests.
+    /// Whether programs inside trust the interceptor's authority.
     trusts: bool,
     arrivals: Arc<Arrivals>,
     _end: DropGuard,
 }
 
 impl SandboxNetwork {
-    /// Makes the folder anew and listens for what leaves.
+    /// Recreates the folder and listens for outgoing connections.
     ///
     /// # Errors
-    /// What the system says.
+    /// The system's error.
     pub(crate) fn open(
         folder: PathBuf,
         egress: &Egress,
@@ -63,10 +63,10 @@ impl SandboxNetwork {
         treatments: Treatments,
         tasks: &TaskTracker,
     ) -> io::Result<Self> {
-        // What the last run left there; that there is nothing is fine.
+        // Leftovers of the last run; there may be none.
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder)?;
-        // A socket's path has 108 bytes at most, a folder's may have more.
+        // A socket's path has at most 108 bytes; a folder's may have more.
         let held = rustix::fs::open(
             &folder,
             OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC,
@@ -95,7 +95,7 @@ impl SandboxNetwork {
         Ok(Self { folder, ports, trusts, arrivals, _end: end.drop_guard() })
     }
 
-    /// The variables by which programs inside find their way out: those that curl, git, npm, pip and Bun read.
+    /// Proxy variables for programs inside: those that curl, git, npm, pip and Bun read.
     pub(crate) fn variables(&self) -> Vec<(String, String)> {
         let proxy = format!("http://127.0.0.1:{PROXY_PORT}");
         let own = "127.0.0.1,localhost,::1".to_owned();
@@ -109,7 +109,7 @@ impl SandboxNetwork {
             pairs.push((name.to_owned(), value.clone()));
             pairs.push((name.to_ascii_uppercase(), value.clone()));
         }
-        // Node's own fetch reads them only when it is told to.
+        // Node's own fetch reads them only if told to.
         pairs.push(("NODE_USE_ENV_PROXY".to_owned(), "1".to_owned()));
         if self.trusts {
             let file = format!("{INSIDE}/{TRUSTED}");
@@ -120,18 +120,18 @@ impl SandboxNetwork {
         pairs
     }
 
-    /// Expects a connection to a port inside, which its first process is asked for next.
+    /// Expects a connection to a port inside; the first process is asked for it next.
     pub(crate) fn expect(&self) -> Arrival {
         self.arrivals.expect()
     }
 }
 
-/// A path by the folder's handle, which is short whatever the folder's own path is.
+/// A path through the folder's handle, which is short however long the folder's own path is.
 fn below(folder: &OwnedFd, name: &str) -> PathBuf {
     Path::new("/proc/self/fd").join(folder.as_raw_fd().to_string()).join(name)
 }
 
-/// The sandbox may be another user's. The folders around are closed to everybody else.
+/// The sandbox may run as another user. The parent folders are closed to everybody else.
 fn open_up(path: &Path, mode: u32) -> io::Result<()> {
     std::fs::set_permissions(path, std::fs::Permissions::from_mode(mode))
 }

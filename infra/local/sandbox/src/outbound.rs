@@ -1,7 +1,7 @@
-//! What leaves a sandbox that has a network of its own: to the ports of this machine that were named when the provider
-//! was started (a model's), and, by an HTTP proxy, to the rest of the world but for this machine itself. What is asked of
-//! hosts whose requests are changed goes through [`crate::gateway`], by TLS to the usual port and on this machine's loopback
-//! alone: nothing that is put into a request crosses a network in clear.
+//! Outgoing connections of a sandbox with its own network: to ports of this machine named at the provider's start (a
+//! model's), and, through an HTTP proxy, to the rest of the world except this machine. Requests to hosts with rewritten
+//! headers go through [`crate::gateway`], only by TLS to the usual port or on this machine's loopback: nothing inserted
+//! into a request crosses a network in the clear.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
@@ -22,26 +22,26 @@ use crate::limits::CONNECT_MS_MAX;
 use crate::stand_in::StandIn;
 use crate::tls::{Stream, TlsInterceptor};
 
-/// The port inside at which the proxy answers: below the range from which sandboxes get theirs.
+/// Port of the proxy inside: below the range of the sandboxes' ports.
 pub const PROXY_PORT: u16 = 19_999;
-/// The host of the ports that are forwarded.
+/// Host of the forwarded ports.
 const LOOPBACK: &str = "127.0.0.1";
-/// The port of a tunnel at which its requests are read: any other one may speak whatever it likes.
+/// Tunnel port whose requests are intercepted: others may carry any protocol.
 const TLS_PORT: u16 = 443;
 
-/// Ports of this machine's loopback that sandboxes reach under the same number. Some are known only once more of a stack is up:
-/// all who have a copy have the same list.
+/// Loopback ports of this machine that sandboxes reach under the same number. Some are known only once more of a stack
+/// is up: all clones share the list.
 #[derive(Clone, Debug, Default)]
 pub struct ReachablePorts(Arc<RwLock<Vec<u16>>>);
 
 impl ReachablePorts {
-    /// One more, for sandboxes that are started from now on.
+    /// Adds a port, for sandboxes started from now on.
     pub fn add(&self, port: u16) {
         let mut ports = self.0.write().unwrap_or_else(PoisonError::into_inner);
         ports.push(port);
     }
 
-    /// Those that there are now.
+    /// The current ports.
     #[must_use]
     pub fn all(&self) -> Vec<u16> {
         let ports = self.0.read().unwrap_or_else(PoisonError::into_inner);
@@ -55,29 +55,29 @@ impl FromIterator<u16> for ReachablePorts {
     }
 }
 
-/// What may leave a sandbox.
+/// Allowed outgoing traffic of a sandbox.
 #[derive(Clone, Default)]
 pub struct Egress {
-    /// Ports that are forwarded.
+    /// Forwarded ports.
     pub ports: ReachablePorts,
-    /// An address of this machine besides loopback at which the stack listens, and which is not to be reached.
+    /// A non-loopback address of this machine on which the stack listens; must not be reached.
     pub own: Option<IpAddr>,
-    /// Hosts that something on this machine stands in for.
+    /// Hosts for which something on this machine stands in.
     pub stand_ins: Vec<StandIn>,
-    /// By what connections to hosts whose requests are changed are opened; none where sandboxes share the network.
+    /// Intercepts connections to hosts with rewritten headers; `None` if sandboxes share the network.
     pub(crate) interceptor: Option<Arc<TlsInterceptor>>,
 }
 
-/// The ways out of one sandbox.
+/// Outgoing connections of one sandbox.
 pub(crate) struct OutboundPolicy {
     pub(crate) egress: Egress,
-    /// What becomes of its requests, by host.
+    /// Treatment of its requests, by host.
     pub(crate) treatments: Treatments,
-    /// Connections to its ports, which the sandbox makes too.
+    /// Expected connections to its ports, which the sandbox makes too.
     pub(crate) arrivals: Arc<Arrivals>,
 }
 
-/// Every connection that leaves begins with the port that it was made to.
+/// Every outgoing connection begins with its target port.
 pub(crate) async fn accept(listener: UnixListener, policy: Arc<OutboundPolicy>) {
     let mut open = tokio::task::JoinSet::new();
     loop {
@@ -107,11 +107,11 @@ async fn handle(mut stream: UnixStream, policy: Arc<OutboundPolicy>) {
     }
 }
 
-/// To a port of this machine: as it comes, unless a secret is for it.
+/// To a port of this machine: unchanged, unless a secret is for it.
 async fn forward_to_host(mut stream: UnixStream, port: u16, policy: Arc<OutboundPolicy>) {
     let connect = async move || {
         let outer = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await.ok()?;
-        // Small events must not wait for more.
+        // Small events must not be delayed.
         let _ = outer.set_nodelay(true);
         Some(outer)
     };
@@ -146,7 +146,7 @@ async fn forward_to_host(mut stream: UnixStream, port: u16, policy: Arc<Outbound
     .await;
 }
 
-/// One request to the proxy (RFC 9110, 7.6 and 9.3.6): a tunnel, or a plain request to pass on.
+/// One proxy request (RFC 9110, 7.6 and 9.3.6): a tunnel, or a plain request to forward.
 async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> Response<Body> {
     let Some(host) = request.uri().authority().cloned() else {
         return text_response(StatusCode::BAD_REQUEST, "This is a proxy: name the host.");
@@ -191,7 +191,7 @@ async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> R
     Response::default()
 }
 
-/// A tunnel to a host that a secret is for: its requests are read, and each goes on to the host.
+/// A tunnel to a host with a secret: each request is read and forwarded.
 async fn intercept<S: Stream>(
     inner: S,
     host: Authority,
@@ -230,7 +230,7 @@ fn refused() -> Response<Body> {
     text_response(StatusCode::FORBIDDEN, "The sandbox may not speak to this host.")
 }
 
-/// Connects to a host of the world, which is never this machine: not by a name that leads here either.
+/// Connects to a public host, never to this machine, not even through a name that resolves to it.
 async fn connect(
     authority: &Authority,
     usual: u16,
@@ -253,7 +253,7 @@ async fn connect(
     };
     match tokio::time::timeout(Duration::from_millis(CONNECT_MS_MAX), connecting).await {
         Ok(Ok(stream)) => {
-            // Small events must not wait for more.
+            // Small events must not be delayed.
             let _ = stream.set_nodelay(true);
             Ok(stream)
         }
@@ -265,8 +265,8 @@ async fn connect(
     }
 }
 
-/// Loopback, what names no host, what a machine's cloud answers to (link-local), where the stack listens besides, and every
-/// address that this machine has now: a socket can be bound to no other one.
+/// Loopback, unspecified and link-local addresses (a cloud's metadata service), the stack's other address, and every
+/// current address of this machine: a socket can be bound to no other one.
 fn is_of_this_machine(address: IpAddr, own: Option<IpAddr>) -> bool {
     let address = address.to_canonical();
     let local = match address {
@@ -309,7 +309,7 @@ mod tests {
 
     #[test]
     fn own_interface_addresses_are_refused() {
-        // The address that it would send from: nothing is sent by this.
+        // Finds the address it would send from; nothing is sent.
         let socket = UdpSocket::bind("0.0.0.0:0").expect("a socket");
         if socket.connect("192.0.2.1:9").is_err() {
             eprintln!("SKIPPED: this machine has no network");

@@ -1,8 +1,8 @@
-//! Finding and ending a sandbox's processes by two variables in their environment.
+//! Finds and ends a sandbox's processes by two variables in their environment.
 //!
-//! Everything that runs for a sandbox carries [`SANDBOX_VARIABLE`] and [`STATE_DIR_VARIABLE`]. `/proc` tells who does;
-//! on systems without it nothing is found, and only the process groups that the sandbox's first process started
-//! itself are ended. A process that clears its own environment escapes this search, though not a PID namespace.
+//! Everything that runs for a sandbox carries [`SANDBOX_VARIABLE`] and [`STATE_DIR_VARIABLE`]. They are read from
+//! `/proc`; on systems without it nothing is found, and only the process groups that the sandbox's first process
+//! started itself are ended. A process that clears its own environment escapes this search, though not a PID namespace.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use rustix::process::{Pid, Signal, kill_process};
 
 use crate::limits::{KILL_WAIT_MS_MAX, POLL_MS};
 
-/// Names the sandbox (its id) in the environment of its processes.
+/// Variable with the sandbox id, in its processes' environment.
 pub const SANDBOX_VARIABLE: &str = "BOBBIN_SANDBOX";
-/// Set where nothing keeps a sandbox's processes apart from the machine: its files are then those of its home alone.
+/// Set for an unconfined sandbox: only the files in its home are its own.
 pub const UNCONFINED_VARIABLE: &str = "BOBBIN_SANDBOX_UNCONFINED";
-/// Names the provider's state folder in the environment of every sandbox's processes.
+/// Variable with the provider's state folder, in the environment of every sandbox's processes.
 pub const STATE_DIR_VARIABLE: &str = "BOBBIN_STATE_DIR";
 
 /// The processes of one sandbox, or of all.
@@ -49,8 +49,8 @@ impl ProcessSet {
             && self.sandbox.as_deref().is_none_or(|id| has(SANDBOX_VARIABLE, id))
     }
 
-    /// Ids of the processes, without the caller's own and its parent's: seen from inside, bubblewrap
-    /// carries the variables too, cannot be signalled from there and ends when its child does.
+    /// Process ids, without the caller's own and its parent's: seen from inside, bubblewrap carries the variables too,
+    /// cannot be signalled from there and exits when its child does.
     pub fn pids(&self) -> Vec<u32> {
         let Ok(entries) = std::fs::read_dir("/proc") else {
             return Vec::new();
@@ -67,7 +67,7 @@ impl ProcessSet {
             .collect()
     }
 
-    /// Holds every process, as a container is paused, until the answer is dropped.
+    /// Freezes every process, like a paused container, until the returned value is dropped.
     pub async fn hold(&self) -> Held {
         let mut held = Held(BTreeSet::new());
         loop {
@@ -75,7 +75,7 @@ impl ProcessSet {
             let pids = tokio::task::spawn_blocking(move || processes.pids()).await;
             let new: Vec<u32> =
                 pids.unwrap_or_default().into_iter().filter(|pid| held.0.insert(*pid)).collect();
-            // One that was not held yet may have started another in the meantime.
+            // A process not frozen yet may have started another in the meantime.
             if new.is_empty() {
                 return held;
             }
@@ -85,8 +85,8 @@ impl ProcessSet {
         }
     }
 
-    /// Sends SIGTERM, waits for at most `grace_ms`, then sends SIGKILL until nobody is left (within
-    /// [`KILL_WAIT_MS_MAX`]). Answers how many remain: 0 unless the system does not let us.
+    /// Sends SIGTERM, waits up to `grace_ms`, then sends SIGKILL until none is left (within [`KILL_WAIT_MS_MAX`]).
+    /// Returns how many remain: 0 unless the system does not permit it.
     pub async fn end(&self, grace_ms: u64) -> usize {
         let grace = Instant::now() + Duration::from_millis(grace_ms);
         let last = grace + Duration::from_millis(KILL_WAIT_MS_MAX);
@@ -111,7 +111,7 @@ impl ProcessSet {
     }
 }
 
-/// Processes that are held; they go on when this is dropped.
+/// Frozen processes; dropping this resumes them.
 pub struct Held(BTreeSet<u32>);
 
 impl Drop for Held {
@@ -125,12 +125,12 @@ impl Drop for Held {
 fn send(pid: u32, signal: Signal) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     if let Some(pid) = pid {
-        // The process may have ended since it was seen: that is what is wanted.
+        // The process may already have exited, which is fine.
         let _ = kill_process(pid, signal);
     }
 }
 
-/// Ports on which a process of the sandbox listens, as `/proc` tells.
+/// Ports on which the processes listen, from `/proc`.
 pub fn listening(pids: &[u32]) -> BTreeSet<u16> {
     let sockets: BTreeSet<String> = pids
         .iter()
@@ -141,7 +141,7 @@ pub fn listening(pids: &[u32]) -> BTreeSet<u16> {
             Some(link.to_str()?.strip_prefix("socket:[")?.strip_suffix(']')?.to_owned())
         })
         .collect();
-    // Each process's own table: a sandbox may have a network of its own.
+    // Each process's own table: a sandbox may have its own network.
     let tables =
         pids.iter().flat_map(|pid| ["tcp", "tcp6"].map(|table| format!("/proc/{pid}/net/{table}")));
     tables
@@ -152,7 +152,7 @@ pub fn listening(pids: &[u32]) -> BTreeSet<u16> {
         .collect()
 }
 
-/// The port of a line of `/proc/net/tcp` in state LISTEN (0A) whose inode is one of `sockets`.
+/// Port of a line of `/proc/net/tcp` in state LISTEN (0A) whose inode is in `sockets`.
 fn listener(line: &str, sockets: &BTreeSet<String>) -> Option<u16> {
     let fields: Vec<&str> = line.split_whitespace().collect();
     let (local, state, inode) = (fields.get(1)?, fields.get(3)?, fields.get(9)?);

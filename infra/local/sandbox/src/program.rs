@@ -1,4 +1,4 @@
-//! A provider as a program of its own, for trying any client against it.
+//! A provider as a separate program, for trying any client against it.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -10,20 +10,20 @@ use crate::confine::Confinement;
 use crate::init::sandbox_init_main;
 use crate::settings::RunSettings;
 
-/// What every provider's program takes, for its usage.
+/// Arguments of every provider's program, for its usage.
 pub const ARGUMENTS: &str =
     "--state-dir DIR [--port N] [--tools DIR]... [--transition-ms N] [--unconfined]";
 
-/// A provider that has started.
+/// A running provider.
 pub trait Running {
-    /// How its sandboxes are confined.
+    /// Confinement of its sandboxes.
     fn confinement(&self) -> &Confinement;
 
-    /// Ends it.
+    /// Stops it.
     fn end(self) -> impl Future<Output = ()>;
 }
 
-/// Runs a provider until somebody ends the program, and says first what `start` tells with it: how it is reached.
+/// Runs a provider until the program is ended; first prints the text from `start` about how to reach it.
 pub fn main<P: Running>(start: impl Future<Output = Result<(P, String), String>>) -> ExitCode {
     if let Some(code) = sandbox_init_main() {
         return code;
@@ -47,7 +47,7 @@ async fn run<P: Running>(
     if let Confinement::None { why } = provider.confinement() {
         eprintln!("warning: sandboxes are not confined: {why}");
     }
-    // Listen first: whoever reads the address may stop the program at once.
+    // Install the handlers first: a reader of the address may stop the program at once.
     let listen = |kind| signal(kind).map_err(|error| error.to_string());
     let (mut terminate, mut interrupt) =
         (listen(SignalKind::terminate())?, listen(SignalKind::interrupt())?);
@@ -60,10 +60,10 @@ async fn run<P: Running>(
     Ok(())
 }
 
-/// Reads the program's arguments: [`ARGUMENTS`] into `run`, and those with a value that `own` takes.
+/// Parses the program's arguments: [`ARGUMENTS`] into `run`, and options with a value that `own` accepts.
 ///
 /// # Errors
-/// The usage, where an argument is unknown, lacks its value, or no state folder is named.
+/// The usage, if an argument is unknown or lacks its value, or no state folder is named.
 pub fn arguments(
     usage: &str,
     run: &mut RunSettings,

@@ -1,4 +1,4 @@
-//! Ids and tokens that nobody can guess.
+//! Unguessable ids and tokens.
 
 use rand::Rng;
 
@@ -11,7 +11,7 @@ pub fn uuid() -> String {
     format!("{}-{}-{}-{}-{}", &hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..])
 }
 
-/// `length` random lower-case letters and digits: a preview token has 32 of them.
+/// `length` random lower-case letters and digits: a preview token has 32.
 pub fn token(length: usize) -> String {
     const LETTERS: &[u8] = b"abcdefghijklmnopqrstuvwxyz0123456789";
     let mut random = rand::rng();

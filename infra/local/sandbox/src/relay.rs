@@ -1,4 +1,4 @@
-//! A request on its way to a server inside a sandbox.
+//! Forwarding of a request to a server inside a sandbox.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -9,16 +9,16 @@ use hyper_util::rt::TokioIo;
 
 use crate::init_process::Connection;
 
-/// What came of a request that was passed on.
+/// Result of a forwarded request.
 pub enum Relayed {
-    /// An answer, whose body is still to come.
+    /// An answer; its body follows.
     Answered(Response<Incoming>),
-    /// The answer to an upgrade; from now on bytes flow in both directions.
+    /// The answer to an upgrade; bytes now flow in both directions.
     Upgraded(Response),
 }
 
-/// Passes a request on over a connection to the server inside; none where nobody answers. `held` is dropped when an upgraded
-/// connection ends.
+/// Forwards a request over a connection to the server inside; `None` if nobody answers. `held` is dropped when an
+/// upgraded connection ends.
 pub async fn pass_on<T: Send + 'static>(
     stream: Box<dyn Connection>,
     mut request: Request,

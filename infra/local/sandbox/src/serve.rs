@@ -1,4 +1,4 @@
-//! An HTTP server whose connections can be cut: from within a handler, and all of them at the end.
+//! An HTTP server whose connections can be cut: from a handler, and all of them at the end.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -23,7 +23,7 @@ use crate::limits::DRAIN_MS_MAX;
 use crate::machine::Machine;
 use crate::settings::{RunSettings, StartError};
 
-/// A listener on the same port of a second address, if one is named.
+/// A listener on the same port of a second address, if one is given.
 pub async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<TcpListener>> {
     match address {
         Some(address) => TcpListener::bind((address, port)).await.map(Some),
@@ -31,15 +31,15 @@ pub async fn also_on(address: Option<IpAddr>, port: u16) -> io::Result<Option<Tc
     }
 }
 
-/// Where a provider listens: on loopback, and on the same port of a second address if one is named.
+/// A provider's listeners: loopback, and the same port of a second address if one is given.
 pub struct Listeners {
-    /// The port, on either address.
+    /// The port, on both addresses.
     pub port: u16,
     all: Vec<TcpListener>,
 }
 
 impl Listeners {
-    /// Takes the port that is asked for, or a free one.
+    /// Binds the requested port, or a free one.
     ///
     /// # Errors
     /// [`StartError::Listen`] and [`StartError::ListenAlso`].
@@ -55,7 +55,7 @@ impl Listeners {
         Ok(Self { port, all })
     }
 
-    /// Serves the provider's API as a task of the machine's, to this machine's own callers, until `stopping`.
+    /// Serves the provider's API to this machine's own callers, as a task of the machine, until `stopping`.
     pub fn serve(
         self,
         settings: &RunSettings,
@@ -72,7 +72,7 @@ impl Listeners {
     }
 }
 
-/// Does `work` again and again, until `stopping`.
+/// Repeats `work` until `stopping`.
 pub async fn again_and_again(every_ms: u64, stopping: CancellationToken, mut work: impl FnMut()) {
     let mut tick = tokio::time::interval(Duration::from_millis(every_ms));
     loop {
@@ -83,7 +83,7 @@ pub async fn again_and_again(every_ms: u64, stopping: CancellationToken, mut wor
     }
 }
 
-/// Serves until `stopping`, then for at most [`DRAIN_MS_MAX`] what is open.
+/// Serves until `stopping`, then lets open connections finish for at most [`DRAIN_MS_MAX`].
 pub async fn run(listener: TcpListener, router: Router, stopping: CancellationToken) {
     let service = router.into_make_service_with_connect_info::<Cut>();
     let server = axum::serve(Cuttable(listener), service)
@@ -98,7 +98,7 @@ pub async fn run(listener: TcpListener, router: Router, stopping: CancellationTo
     }
 }
 
-/// Cuts the connection on which a request came: its answer is not sent.
+/// Cuts a request's connection: its answer is not sent.
 #[derive(Clone)]
 pub struct Cut {
     is_cut: Arc<AtomicBool>,
@@ -106,13 +106,13 @@ pub struct Cut {
 }
 
 impl Cut {
-    /// Nothing more is read or written.
+    /// Stops reading and writing.
     pub fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
     }
 }
 
-/// The address of the other end of a request's connection.
+/// Remote address of a request's connection.
 pub fn peer(extensions: &Extensions) -> Option<SocketAddr> {
     Some(extensions.get::<ConnectInfo<Cut>>()?.0.peer)
 }
@@ -131,7 +131,7 @@ impl Listener for Cuttable {
 
     async fn accept(&mut self) -> (Self::Io, Self::Addr) {
         let (stream, address) = Listener::accept(&mut self.0).await;
-        // Small events must not wait for more.
+        // Small events must not be delayed.
         let _ = stream.set_nodelay(true);
         (CuttableStream { stream, cut: Cut { is_cut: Arc::default(), peer: address } }, address)
     }

@@ -1,4 +1,4 @@
-//! How a provider runs on this machine, whatever API it speaks, and why it may not start.
+//! How a provider of any API runs on this machine, and start errors.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -9,41 +9,41 @@ use crate::machine::{MachineError, MachineSettings};
 use crate::outbound::ReachablePorts;
 use crate::stand_in::StandIn;
 
-/// Time in each state of transition where nobody names one.
+/// Default time in each transition state.
 const TRANSITION_MS: u64 = 50;
-/// Time between SIGTERM and SIGKILL where nobody names one.
+/// Default time between SIGTERM and SIGKILL.
 const STOP_GRACE_MS: u64 = 3_000;
 
-/// How to run a provider.
+/// Settings for running a provider.
 #[derive(Clone)]
 pub struct RunSettings {
-    /// Where sandboxes and their records are kept. One provider at a time.
+    /// Folder of sandboxes and their records; one provider at a time.
     pub state_dir: PathBuf,
-    /// Port on 127.0.0.1; 0 takes a free one.
+    /// Port on 127.0.0.1; 0 picks a free one.
     pub port: u16,
-    /// An address of this machine at which the API and the sandboxes' ports listen too, on the same ports, for callers that
-    /// do not share its loopback.
+    /// Another address of this machine for the API and the sandboxes' ports, on the same ports, for callers that do not
+    /// share its loopback.
     pub also_on: Option<IpAddr>,
-    /// A name or address of this machine by which such callers reach it.
+    /// This machine's name or address for such callers.
     pub also_named: Option<String>,
-    /// Ports of this machine's loopback that sandboxes with a network of their own reach too, such as a model's.
+    /// Loopback ports of this machine that sandboxes with their own network can reach, such as a model's.
     pub reachable: ReachablePorts,
-    /// Hosts of the world that something on this machine stands in for, as sandboxes with a network of their own see it.
+    /// Public hosts for which something on this machine stands in, for sandboxes with their own network.
     pub stand_ins: Vec<StandIn>,
     /// Folders put first on PATH inside sandboxes, read-only: OpenCode, ripgrep.
     pub tools: Vec<PathBuf>,
-    /// Repositories that stand in for those of GitHub, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git
-    /// in the sandboxes reads `https://github.com/` from there, so that cloning needs no network.
+    /// Repositories that replace GitHub's, as `<owner>/<name>` or `<owner>/<name>.git` below this folder: git in the
+    /// sandboxes reads `https://github.com/` from there, so that cloning needs no network.
     pub git_mirror: Option<PathBuf>,
-    /// How long a sandbox stays in each state of transition, at least.
+    /// Shortest time of a sandbox in each transition state.
     pub transition_ms: u64,
     /// Time between SIGTERM and SIGKILL at a stop.
     pub stop_grace_ms: u64,
-    /// Where this machine has less memory left than so many megabytes, the longest unused sandbox is stopped; 0: none is.
+    /// Below this many megabytes of free memory the least recently used sandbox is stopped; 0 turns this off.
     pub memory_left_mb: u64,
     /// Use bubblewrap if it works.
     pub confine: bool,
-    /// The program that calls [`crate::init::sandbox_init_main`] first; the running one by default.
+    /// The program that calls [`crate::init::sandbox_init_main`] first; the current one by default.
     pub init: Option<PathBuf>,
     /// Test control: holds calls of functions.
     pub breakpoints: Breakpoints,
@@ -71,7 +71,7 @@ impl RunSettings {
         }
     }
 
-    /// What the machine is prepared with.
+    /// Settings for preparing the machine.
     #[must_use]
     pub fn machine(&self) -> MachineSettings {
         MachineSettings {
@@ -93,27 +93,27 @@ pub enum StartError {
     /// The machine cannot run sandboxes.
     #[error(transparent)]
     Machine(#[from] MachineError),
-    /// What was kept cannot be read.
+    /// The stored state is unreadable.
     #[error("the sandbox provider cannot use what it has kept: {0}")]
     State(std::io::Error),
-    /// The second address cannot be listened on.
+    /// The second address is unavailable.
     #[error(
         "the sandbox provider cannot listen on port {port} of the second address too: {source}; start again for another port"
     )]
     ListenAlso {
-        /// The port, which is that of loopback.
+        /// The port, the same as on loopback.
         port: u16,
-        /// What the system says about the port.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The port cannot be had.
+    /// The port is unavailable.
     #[error(
         "the sandbox provider cannot listen on 127.0.0.1:{port}: {source}; choose another port, or 0 for a free one"
     )]
     Listen {
-        /// The port that was asked for, 0 for any.
+        /// The requested port; 0 for any.
         port: u16,
-        /// What the system says about the port.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -1,14 +1,14 @@
-//! What stands in for a host of the world.
+//! Stand-ins for public hosts.
 
 use std::net::SocketAddr;
 
-/// A host of the world that something on this machine stands in for.
+/// A public host for which something on this machine stands in.
 #[derive(Clone, Debug)]
 pub struct StandIn {
-    /// Its name, as sandboxes ask for it.
+    /// Host name, as sandboxes request it.
     pub host: String,
-    /// Where what stands in for it listens.
+    /// Address of the stand-in.
     pub address: SocketAddr,
-    /// The certificate of the authority by which it is known, in PEM.
+    /// Certificate of its authority, in PEM.
     pub authority: String,
 }

@@ -1,5 +1,5 @@
-//! TLS between a sandbox and a host whose requests are changed: ended here, with an authority of the provider's own that the
-//! sandbox is told to trust, and begun anew to the host itself.
+//! TLS between a sandbox and a host with rewritten requests: terminated here, with the provider's own authority, which
+//! the sandbox trusts, and re-established to the host itself.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,23 +23,23 @@ use tokio_rustls::{TlsAcceptor, TlsConnector};
 use crate::limits::{CERTIFICATES_MAX, CONNECT_MS_MAX};
 use crate::stand_in::StandIn;
 
-/// The authority by which sandboxes know this end, and those by which this end knows the world.
+/// The authority that sandboxes trust, and the roots that this end trusts.
 pub(crate) struct TlsInterceptor {
     issuer: CertifiedIssuer<'static, KeyPair>,
     certificates: Mutex<BTreeMap<String, Arc<ServerConfig>>>,
     client: Arc<ClientConfig>,
-    /// Every certificate that a program inside has to trust, in PEM.
+    /// All certificates that a program inside must trust, in PEM.
     pub(crate) bundle: String,
 }
 
-/// HTTP/1.1 only: what is asked is read here.
+/// HTTP/1.1 only: requests are read here.
 const PROTOCOL: &[u8] = b"http/1.1";
 
 impl TlsInterceptor {
-    /// A new authority, which is trusted together with those of this machine and of what stands in.
+    /// A new authority, bundled with this machine's authorities and the stand-ins'.
     ///
     /// # Errors
-    /// Why a certificate could not be made or read, in words.
+    /// A certificate cannot be generated or read; in words.
     pub(crate) fn new(stand_ins: &[StandIn]) -> Result<Self, String> {
         let wrong = |error: rcgen::Error| error.to_string();
         let mut params = CertificateParams::new(Vec::new()).map_err(wrong)?;
@@ -59,7 +59,7 @@ impl TlsInterceptor {
         let mut roots = RootCertStore::empty();
         for certificate in known {
             bundle.push_str(&pem(&certificate));
-            // An authority of this machine that rustls cannot read is not one of the world's.
+            // An authority of this machine that rustls cannot read is skipped.
             let _ = roots.add(certificate);
         }
         let mut client = ClientConfig::builder_with_provider(ring())
@@ -71,7 +71,7 @@ impl TlsInterceptor {
         Ok(Self { issuer, certificates: Mutex::default(), client: Arc::new(client), bundle })
     }
 
-    /// Takes connections for a host, with a certificate that is made at the first one.
+    /// Acceptor for a host; its certificate is generated on first use.
     fn acceptor(&self, host: &str) -> Result<TlsAcceptor, String> {
         let mut certificates = self.certificates.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(config) = certificates.get(host) {
@@ -99,7 +99,7 @@ impl TlsInterceptor {
         Ok(TlsAcceptor::from(config))
     }
 
-    /// Opens a connection that somebody inside makes to a host.
+    /// Accepts a TLS connection from inside to a host.
     pub(crate) async fn accept<S>(&self, host: &str, stream: S) -> Option<impl Stream + use<S>>
     where
         S: Stream,
@@ -116,7 +116,7 @@ impl TlsInterceptor {
         tokio::time::timeout(bound, acceptor.accept(stream)).await.ok()?.ok()
     }
 
-    /// Goes on to the host itself.
+    /// Connects to the host itself.
     pub(crate) async fn connect(
         &self,
         host: &str,
@@ -133,7 +133,7 @@ impl TlsInterceptor {
     }
 }
 
-/// Both directions of a connection.
+/// A bidirectional connection.
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
 impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}

@@ -1,4 +1,4 @@
-//! Refusals, in Vercel's one shape.
+//! Refusals in Vercel's format.
 
 use std::fmt::Display;
 
@@ -14,11 +14,11 @@ pub(crate) struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) message: String,
-    /// Seconds after which to ask again.
+    /// Seconds until a retry.
     pub(crate) retry_after: Option<u64>,
 }
 
-/// What a handler answers.
+/// A handler's result.
 pub(crate) type Answer = Result<Response, ApiError>;
 
 impl ApiError {
@@ -66,7 +66,7 @@ impl ApiError {
         Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", message)
     }
 
-    /// The status that a fault names.
+    /// The refusal of a fault with this status.
     pub(crate) fn armed(status: u16, retry_after: Option<u64>) -> Self {
         let status = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let code = match status.as_u16() {

@@ -1,21 +1,21 @@
 //! Faults that a test arms.
 //!
 //! A call's word is `create`, `get`, `list`, `update`, `delete`, `cmd`, `fs`, `stop`, `extend-timeout`, `snapshot` or
-//! `network-policy`. A fault reaches a sandbox by its name, or by the id of a session of it.
+//! `network-policy`. A fault's scope is a sandbox's name, or the id of one of its sessions.
 
 use serde::{Deserialize, Serialize};
 
-/// What goes wrong besides what goes wrong with any call.
+/// Faults beyond those of every call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub(crate) enum Fault {
-    /// A session stays so long in its next state of transition.
+    /// A session stays this long in its next transition state.
     Hold { ms: u64 },
-    /// A route answers a page of somebody else's, with this status.
+    /// A route answers an unrelated page with this status.
     Page { status: u16 },
 }
 
 /// The faults of this provider.
 pub(crate) type Faults = bobbin_local_sandbox::faults::Faults<Fault>;
-/// One of them, with its reach.
+/// One of them, with its scope.
 pub(crate) type Armed = bobbin_local_sandbox::faults::Armed<Fault>;

@@ -1,5 +1,5 @@
-//! The life of a session: its disk is laid out, its first process started, its routes opened; at its end the processes go and
-//! the disk is kept.
+//! The life of a session: its disk is prepared, its first process started, its routes opened; at its end the processes
+//! are stopped and the disk is kept.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,13 +22,13 @@ const USER: &str = "vercel-sandbox";
 /// Why a session ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum End {
-    /// Somebody stops it, or its time is over.
+    /// It is stopped, or its time is over.
     Stop,
-    /// A snapshot is asked for, which lives so long (none: as the sandbox says).
+    /// A snapshot is requested, with this lifetime (`None`: the sandbox's default).
     Snapshot { expiration: Option<u64> },
 }
 
-/// Begins a session that is on record already.
+/// Begins a session that is already recorded.
 pub(crate) fn begin(engine: &SharedEngine, name: &str, session: &str) {
     let (own, name, session) = (Arc::clone(engine), name.to_owned(), session.to_owned());
     engine.machine.tasks.spawn(async move {
@@ -79,13 +79,13 @@ async fn boot(engine: &SharedEngine, name: &str, session: &str) -> Result<(), St
     });
     match begun {
         Some(()) => watch_for_end(engine, name, session, &process),
-        // Deleted meanwhile.
+        // Deleted in the meantime.
         None => drop(process.end(0).await),
     }
     Ok(())
 }
 
-/// The disk that the session begins with.
+/// Prepares the session's disk.
 async fn lay_out(engine: &SharedEngine, record: &Record) -> Result<(), String> {
     if record.disk_is_left {
         return Ok(());
@@ -122,19 +122,19 @@ async fn start(engine: &SharedEngine, record: &Record) -> Result<InitProcess, St
         port: record.agent_port,
         user: USER,
         variables: variables.map(|(name, value)| (name.clone(), value.clone())).collect(),
-        // A policy may come while it runs.
+        // A policy may be set while it runs.
         trusts: true,
         treatments,
     };
     engine.machine.start(start).await
 }
 
-/// A session whose first process ends by itself has failed.
+/// A session whose first process exits by itself has failed.
 fn watch_for_end(engine: &SharedEngine, name: &str, session: &str, process: &InitProcess) {
     let mut ended = process.ended();
     let (engine, name, session) = (Arc::clone(engine), name.to_owned(), session.to_owned());
     tokio::spawn(async move {
-        // An error means that the handle is gone altogether.
+        // An error means that the handle is gone.
         let _ = ended.wait_for(|ended| *ended).await;
         engine.change_session(&name, &session, |entry, now| {
             let Some(session) = entry.record.session_mut() else {
@@ -150,10 +150,10 @@ fn watch_for_end(engine: &SharedEngine, name: &str, session: &str, process: &Ini
     });
 }
 
-/// Ends a session that runs; what becomes of it is seen on the record.
+/// Ends a running session; its record shows the result.
 ///
 /// # Errors
-/// That it does not run.
+/// It is not running.
 pub(crate) fn end(engine: &SharedEngine, id: &str, end: End) -> Result<String, ApiError> {
     let now = engine.clock.now_ms();
     let (name, process) = engine.change(|inner| {
@@ -181,7 +181,7 @@ pub(crate) fn end(engine: &SharedEngine, id: &str, end: End) -> Result<String, A
     Ok(name)
 }
 
-/// Keeps the disk of a session whose processes have ended, and says that it has ended.
+/// Keeps the disk of a session whose processes have ended, and marks it as ended.
 async fn keep(engine: &SharedEngine, name: &str, session: &str, end: End) {
     let record = {
         let inner = engine.lock();
@@ -242,11 +242,11 @@ fn expiry(record: &Record, end: End, now: i64) -> Option<i64> {
         End::Stop => record.keep_last.and_then(|rule| rule.expiration),
     };
     let ms = asked.or(record.snapshot_expiration).unwrap_or(SNAPSHOT_MS);
-    // 0 is for good.
+    // 0 means no expiry.
     (ms > 0).then(|| now.saturating_add(i64::try_from(ms).unwrap_or(i64::MAX)))
 }
 
-/// Deletes what the sandbox's rule does not keep.
+/// Deletes snapshots that the sandbox's retention rule does not keep.
 fn evict(inner: &mut Inner, name: &str, rule: Option<KeepLast>, now: i64) {
     let Some(rule) = rule.filter(|rule| rule.delete_evicted != Some(false)) else {
         return;
@@ -254,7 +254,7 @@ fn evict(inner: &mut Inner, name: &str, rule: Option<KeepLast>, now: i64) {
     let of_it = inner.snapshots.values_mut();
     let mut of_it: Vec<&mut Snapshot> =
         of_it.filter(|one| one.sandbox == name && !one.is_deleted).collect();
-    // The current one stays, in whatever order those of one moment are.
+    // The current one stays, however snapshots of the same moment are ordered.
     of_it.sort_by_key(|one| one.created_at);
     let evicted = of_it.len().saturating_sub(rule.count);
     let current = inner.sandboxes.get(name);
@@ -267,7 +267,7 @@ fn evict(inner: &mut Inner, name: &str, rule: Option<KeepLast>, now: i64) {
     }
 }
 
-/// Removes the copies of snapshots that are deleted.
+/// Removes copies of deleted snapshots.
 pub(crate) async fn sweep_copies(engine: &SharedEngine) {
     let gone: Vec<_> = {
         let inner = engine.lock();
@@ -284,10 +284,10 @@ pub(crate) async fn sweep_copies(engine: &SharedEngine) {
     drop(removed.await);
 }
 
-/// Begins a new session where the last one has ended. True: it did.
+/// Begins a new session if the last one has ended; returns whether it did.
 ///
 /// # Errors
-/// That the last one is still ending, or that its disk is gone.
+/// The last session is still ending, or its disk is gone.
 pub(crate) fn resume(engine: &SharedEngine, name: &str) -> Result<bool, ApiError> {
     let now = engine.clock.now_ms();
     let begun = engine.change(|inner| {
@@ -318,7 +318,7 @@ pub(crate) fn resume(engine: &SharedEngine, name: &str) -> Result<bool, ApiError
     Ok(begun.is_some())
 }
 
-/// Waits until nothing is under way with a sandbox, it is gone, or the call has been held for long enough.
+/// Waits until a sandbox has no transition in progress or is gone, or the longest hold is over.
 pub(crate) async fn settled(engine: &SharedEngine, name: &str) {
     let mut changes = engine.changes();
     let settled = async {
@@ -335,14 +335,14 @@ pub(crate) async fn settled(engine: &SharedEngine, name: &str) {
             }
         }
     };
-    // Then the answer tells what is under way.
+    // On a time-out the answer shows the transition in progress.
     let _ = tokio::time::timeout(Duration::from_millis(HOLD_MS_MAX), settled).await;
 }
 
-/// Takes a sandbox away with everything that runs in it, at once.
+/// Deletes a sandbox at once, with everything that runs in it.
 ///
 /// # Errors
-/// That there is none.
+/// It does not exist.
 pub(crate) async fn remove(
     engine: &SharedEngine,
     name: &str,
@@ -382,7 +382,7 @@ pub(crate) async fn remove(
     Ok(entry)
 }
 
-/// The time of a transition.
+/// Waits for the time of a transition.
 async fn hold(engine: &SharedEngine, name: &str) {
     let held = engine.faults.take(&engine.names(name), |fault| match fault {
         Fault::Hold { ms } => Some(*ms),

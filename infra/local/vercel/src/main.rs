@@ -1,4 +1,4 @@
-//! The provider on its own, for trying any client of Vercel Sandbox against it.
+//! The provider alone, for trying any client of Vercel Sandbox against it.
 
 use std::path::PathBuf;
 use std::process::ExitCode;

@@ -1,4 +1,4 @@
-//! Network policies: which hosts a sandbox reaches, and which headers its requests to them get on their way out.
+//! Network policies: the hosts that a sandbox may reach, and the headers added to its requests.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::api_error::ApiError;
 /// Every host.
 const ANYWHERE: &str = "*";
 
-/// What a sandbox may reach, and how.
+/// A sandbox's allowed hosts and rewrites.
 #[derive(Clone)]
 pub(crate) enum Policy {
     AllowAll,
     DenyAll,
-    /// By domain, where `*.` stands for every name below it and `*` for every name.
+    /// By domain; `*.` matches every name below it and `*` every name.
     Custom(BTreeMap<String, Vec<Rule>>),
 }
 
-/// Headers that requests get which match.
+/// Headers for matching requests.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Rule {
@@ -109,10 +109,10 @@ enum Asked {
 }
 
 impl Policy {
-    /// As a request says it.
+    /// Parses a policy in a request.
     ///
     /// # Errors
-    /// That it is none, or has a part that is not done here.
+    /// It is invalid, or has an unsupported part.
     pub(crate) fn parse(asked: &Value) -> Result<Self, ApiError> {
         let wrong = || {
             ApiError::bad(
@@ -133,7 +133,7 @@ impl Policy {
         }
     }
 
-    /// As answers tell of it: no value of a header comes back.
+    /// JSON for answers, without header values.
     pub(crate) fn view(&self) -> Value {
         let domains = match self {
             Self::AllowAll => return json!({ "mode": "allow-all" }),
@@ -156,7 +156,7 @@ impl Policy {
         view
     }
 
-    /// What becomes of requests to a host: the domain that names it most closely counts.
+    /// Treatment of requests to a host: the most specific domain counts.
     pub(crate) fn treatment(&self, host: &str) -> Treatment {
         let domains = match self {
             Self::AllowAll => return Treatment::Pass,

@@ -1,4 +1,4 @@
-//! A provider from its start to its stop, as the program that owns it sees it.
+//! A provider from start to stop, as its owner sees it.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -15,29 +15,29 @@ use crate::settings::Settings;
 use crate::state::Engine;
 use crate::{api, timers};
 
-/// A sandbox, for people to look at.
+/// A sandbox, for display.
 #[derive(Clone, Debug, serde::Serialize)]
 pub struct SandboxView {
     /// Its name.
     pub name: String,
-    /// The state of its present session.
+    /// State of its current session.
     pub state: Status,
     /// Its tags, as the API tells them.
     pub labels: BTreeMap<String, String>,
-    /// The directory of its commands.
+    /// Directory of its commands.
     pub dir: PathBuf,
-    /// Its processes, as this machine counts them.
+    /// Its processes, by this machine's ids.
     pub pids: Vec<u32>,
 }
 
-/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the runtime's end.
+/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the end of the runtime.
 pub struct Provider {
     engine: Arc<Engine>,
     port: u16,
 }
 
 impl Provider {
-    /// Starts a provider, after ending what an earlier one may have left behind.
+    /// Starts a provider, after ending leftovers of an earlier one.
     ///
     /// # Errors
     /// See [`StartError`].
@@ -59,7 +59,7 @@ impl Provider {
         format!("http://127.0.0.1:{}/api", self.port)
     }
 
-    /// How sandboxes are confined; without bubblewrap the caller shows a plain warning.
+    /// The confinement of sandboxes; without bubblewrap the caller shows a plain warning.
     #[must_use]
     pub fn confinement(&self) -> &Confinement {
         &self.engine.machine.confinement
@@ -84,7 +84,7 @@ impl Provider {
         records.into_iter().map(view).collect()
     }
 
-    /// Ends every process of every sandbox, then the servers. Sandboxes are found stopped by the next start.
+    /// Ends every process of every sandbox, then the servers. The next start finds the sandboxes stopped.
     pub async fn stop(self) {
         self.engine.stopping.cancel();
         let processes: Vec<_> = {

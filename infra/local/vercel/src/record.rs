@@ -1,4 +1,4 @@
-//! What is kept of a sandbox, of its sessions and of snapshots, and how the API tells of them.
+//! Stored sandboxes, sessions and snapshots, and their JSON in the API.
 
 use std::collections::BTreeMap;
 
@@ -20,22 +20,22 @@ pub(crate) fn new_id(prefix: &str) -> String {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It is being made.
+    /// Being created.
     Pending,
-    /// It takes commands.
+    /// Accepts commands.
     Running,
-    /// Its processes are ended and its disk is kept.
+    /// Its processes are being ended and its disk kept.
     Stopping,
-    /// It has ended.
+    /// Ended.
     Stopped,
-    /// It could not be made, or ended by itself.
+    /// Its creation failed, or it ended by itself.
     Failed,
-    /// Its disk is kept because somebody asked for that.
+    /// Its disk is being kept on request.
     Snapshotting,
 }
 
 impl Status {
-    /// Whether a session in it will not run again.
+    /// Whether a session in this state will not run again.
     pub(crate) const fn is_over(self) -> bool {
         matches!(self, Self::Stopped | Self::Failed)
     }
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// When it stops by itself.
+    /// When it times out.
     pub(crate) fn ends_at(&self) -> i64 {
         let timeout = i64::try_from(self.timeout_ms).unwrap_or(i64::MAX);
         let began = self.started_at.unwrap_or(self.created_at);
@@ -76,7 +76,7 @@ impl Session {
     }
 }
 
-/// Which snapshots of a sandbox are kept.
+/// Retention rule for a sandbox's snapshots.
 #[derive(Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct KeepLast {
@@ -91,7 +91,7 @@ pub(crate) struct KeepLast {
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Record {
     pub(crate) name: String,
-    /// The name of its folder.
+    /// Name of its folder.
     pub(crate) folder: String,
     pub(crate) persistent: bool,
     pub(crate) created_at: i64,
@@ -103,18 +103,18 @@ pub(crate) struct Record {
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) snapshot_expiration: Option<u64>,
     pub(crate) keep_last: Option<KeepLast>,
-    /// What the next session's disk is a copy of.
+    /// Snapshot that the next session's disk is copied from.
     pub(crate) current_snapshot: Option<String>,
-    /// The provider was ended in the middle of a session: the disk is as that left it.
+    /// The provider was ended during a session: the disk is as it was then.
     pub(crate) disk_is_left: bool,
-    /// The port of this machine that stands for the agent's.
+    /// This machine's port for the agent's port.
     pub(crate) agent_port: u16,
-    /// The last one is the present one.
+    /// Oldest first; the last one is the current one.
     pub(crate) sessions: Vec<Session>,
 }
 
 impl Record {
-    /// The present session.
+    /// The current session.
     pub(crate) fn session(&self) -> Option<&Session> {
         self.sessions.last()
     }
@@ -127,7 +127,7 @@ impl Record {
         self.session().map_or(Status::Stopped, |session| session.status)
     }
 
-    /// As the API tells of a session.
+    /// A session's JSON in the API.
     pub(crate) fn session_view(&self, session: &Session, cwd: &str, policy: &Value) -> Value {
         let mut view = json!({
             "id": session.id, "memory": self.vcpus * MIB_PER_VCPU, "vcpus": self.vcpus, "region": REGION,
@@ -146,7 +146,7 @@ impl Record {
         view
     }
 
-    /// As the API tells of the sandbox.
+    /// The sandbox's JSON in the API.
     pub(crate) fn view(&self, cwd: &str, policy: &Value) -> Value {
         let session = self.session();
         let mut view = json!({
@@ -174,7 +174,7 @@ fn tags(tags: &BTreeMap<String, String>) -> Value {
     if tags.is_empty() { Value::Null } else { json!(tags) }
 }
 
-/// What is not there is left out: the official client takes no null.
+/// Omits missing fields: the official client accepts no null.
 fn add<const N: usize>(view: &mut Value, optional: [(&str, Value); N]) {
     for (field, value) in optional {
         if !value.is_null() {
@@ -183,11 +183,11 @@ fn add<const N: usize>(view: &mut Value, optional: [(&str, Value); N]) {
     }
 }
 
-/// A disk that is kept.
+/// A kept disk.
 #[derive(Clone, Serialize, Deserialize)]
 pub(crate) struct Snapshot {
     pub(crate) id: String,
-    /// The sandbox that it is of.
+    /// Its source sandbox.
     pub(crate) sandbox: String,
     pub(crate) source_session: String,
     pub(crate) created_at: i64,
@@ -198,7 +198,7 @@ pub(crate) struct Snapshot {
 }
 
 impl Snapshot {
-    /// As the API tells of it.
+    /// JSON in the API.
     pub(crate) fn view(&self) -> Value {
         let status = if self.is_deleted { "deleted" } else { "created" };
         let mut view = json!({
@@ -209,7 +209,7 @@ impl Snapshot {
         view
     }
 
-    /// Whether disks can be made from it.
+    /// Whether disks can be created from it.
     pub(crate) fn is_there(&self, now: i64) -> bool {
         !self.is_deleted && self.expires_at.is_none_or(|end| now < end)
     }

@@ -1,7 +1,7 @@
-//! Routes: one loopback listener for each declared port of a session, open to everybody who reaches it, as Vercel's are.
+//! Routes: one loopback listener per declared port of a session, open to everybody who can reach it, as Vercel's are.
 //!
-//! Bytes flow as they come, in both directions, so that event streams and upgrades work. With the session its routes end: the
-//! next one has others.
+//! Bytes are streamed in both directions, so that event streams and upgrades work. Routes end with their session: the
+//! next one has new ones.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use crate::faults::Fault;
 use crate::state::{Engine, Route, SharedEngine};
 
-/// A port of a session that a listener stands for.
+/// A session's port with a listener.
 #[derive(Clone)]
 struct Exposed {
     engine: SharedEngine,
@@ -29,10 +29,10 @@ struct Exposed {
     port: u16,
 }
 
-/// Makes the listener of a port.
+/// Opens the listener of a port.
 ///
 /// # Errors
-/// What the system says.
+/// The system's error.
 pub(crate) async fn open(
     engine: &SharedEngine,
     name: &str,
@@ -57,7 +57,7 @@ pub(crate) async fn open(
     Ok(Route { port, local, _end: end.drop_guard() })
 }
 
-/// The port inside that a port of the sandbox is, where sandboxes share the machine's ports.
+/// The port inside for a sandbox's port, if sandboxes share the machine's ports.
 pub(crate) fn inner_port(agent_port: u16, port: u16) -> u16 {
     if port == AGENT_PORT { agent_port } else { port }
 }
@@ -88,7 +88,7 @@ async fn forward(State(exposed): State<Exposed>, mut request: Request) -> Respon
     let Ok(stream) = process.dial(port).await else {
         return unreachable();
     };
-    // Held no longer: the last handle's end is the sandbox's.
+    // Not held any longer: dropping the last handle ends the sandbox.
     drop(process);
     let headers = request.headers_mut();
     remove_key_cookies(headers);

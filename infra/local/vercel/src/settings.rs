@@ -1,19 +1,19 @@
-//! How a provider is run.
+//! Settings of a provider.
 
 use std::path::PathBuf;
 
 use bobbin_local_sandbox::settings::RunSettings;
 
-/// How to run a provider.
+/// Settings of a provider.
 #[derive(Clone)]
 pub struct Settings {
-    /// What every local provider is told.
+    /// Settings of every local provider.
     pub run: RunSettings,
     /// The token that clients send as Bearer.
     pub token: String,
-    /// The team that it is of, by id.
+    /// Id of the token's team.
     pub team_id: String,
-    /// The team's only project, by id.
+    /// Id of the team's only project.
     pub project_id: String,
 }
 

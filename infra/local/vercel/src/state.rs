@@ -1,4 +1,5 @@
-//! What the provider knows: sandboxes and snapshots in memory with a file each kind, processes and policies in memory only.
+//! The provider's state: sandboxes and snapshots in memory and in a file per kind, processes and policies in memory
+//! only.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ use crate::policy::Policy;
 use crate::record::{Record, Session, Snapshot, Status};
 use crate::settings::Settings;
 
-/// A command that a session was given.
+/// A command of a session.
 #[derive(Clone)]
 pub(crate) struct Command {
     pub(crate) name: String,
@@ -28,21 +29,21 @@ pub(crate) struct Command {
     pub(crate) started_at: i64,
 }
 
-/// Where a port of a session is reached. The server that listens there ends when this is dropped.
+/// A route to a session's port. Dropping it stops its server.
 pub(crate) struct Route {
     pub(crate) port: u16,
-    /// The port of this machine.
+    /// This machine's port.
     pub(crate) local: u16,
     pub(crate) _end: DropGuard,
 }
 
-/// A sandbox with what is true only while the provider runs.
+/// A sandbox with its run-time state.
 pub(crate) struct Entry {
     pub(crate) record: Record,
     pub(crate) process: Option<Arc<InitProcess>>,
     pub(crate) policy: Option<Policy>,
     pub(crate) routes: Vec<Route>,
-    /// Of the present session, by id.
+    /// Commands of the current session, by id.
     pub(crate) commands: BTreeMap<String, Command>,
 }
 
@@ -51,15 +52,15 @@ impl Entry {
         Self { record, process: None, policy, routes: Vec::new(), commands: BTreeMap::new() }
     }
 
-    /// The policy as answers tell of it.
+    /// The policy's JSON in answers.
     pub(crate) fn policy_view(&self) -> Value {
         self.policy.as_ref().map_or(Value::Null, Policy::view)
     }
 
-    /// What a session of this id is now.
+    /// The first process of the session with this id.
     ///
     /// # Errors
-    /// That it is not running.
+    /// It is not running.
     pub(crate) fn running(&self, session: &str) -> Result<Arc<InitProcess>, ApiError> {
         let present = self.record.session().filter(|one| one.id == session);
         match (present.map(|one| one.status), &self.process) {
@@ -71,7 +72,7 @@ impl Entry {
     }
 }
 
-/// Everything behind one lock. Nothing waits while it is held.
+/// All state behind one lock. Nothing awaits while it is held.
 #[derive(Default)]
 pub(crate) struct Inner {
     /// By name.
@@ -86,47 +87,47 @@ impl Inner {
         found.ok_or_else(|| ApiError::no_sandbox(name))
     }
 
-    /// The sandbox that has, or had, this session.
+    /// The sandbox that has or had this session.
     pub(crate) fn of_session(&self, id: &str) -> Result<&Entry, ApiError> {
         let has = |entry: &&Entry| entry.record.sessions.iter().any(|one| one.id == id);
         let found = self.sandboxes.values().find(has);
         found.ok_or_else(|| ApiError::not_found(format!("Session not found: {id}")))
     }
 
-    /// A snapshot that disks can be made from.
+    /// A snapshot from which disks can be created.
     pub(crate) fn snapshot(&self, id: &str, now: i64) -> Result<&Snapshot, ApiError> {
         let found = self.snapshots.get(id).filter(|one| one.is_there(now));
         found.ok_or_else(|| ApiError::no_snapshot(id))
     }
 }
 
-/// What is written down.
+/// State written to disk.
 #[derive(Default, Serialize, Deserialize)]
 struct Kept {
     sandboxes: Vec<Record>,
     snapshots: Vec<Snapshot>,
 }
 
-/// One running provider, as its parts see it.
+/// Shared state of a running provider.
 pub(crate) struct Engine {
     pub(crate) settings: Settings,
     pub(crate) machine: Machine,
     pub(crate) clock: Clock,
     pub(crate) faults: Faults,
-    /// Ends servers, timers and transitions.
+    /// Stops servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
     inner: Mutex<Inner>,
     changes: watch::Sender<u64>,
 }
 
-/// The engine, as tasks and handlers hold it.
+/// Shared handle of the engine.
 pub(crate) type SharedEngine = Arc<Engine>;
 
 impl Engine {
-    /// Reads what is there.
+    /// Reads the stored state.
     ///
     /// # Errors
-    /// What the system says, or that a file cannot be read: it may belong to somebody's work.
+    /// The system's error, or an unreadable file, which may be somebody's work.
     pub(crate) fn open(settings: Settings, machine: Machine) -> std::io::Result<Self> {
         let folder = PathBuf::from(&machine.state_dir);
         std::fs::create_dir_all(folder.join("sandboxes"))?;
@@ -163,7 +164,7 @@ impl Engine {
         })
     }
 
-    /// Name and session of a sandbox, by either of which a fault may reach it.
+    /// Name and session of a sandbox; a fault may use either.
     pub(crate) fn names(&self, name_or_session: &str) -> Vec<String> {
         let inner = self.lock();
         let entry = inner.entry(name_or_session);
@@ -178,15 +179,15 @@ impl Engine {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Wakes at every change.
+    /// Signals every change.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Changes what is known and writes it down before anybody is told.
+    /// Changes the state and writes it before anybody can see it.
     ///
     /// # Errors
-    /// What the change itself says.
+    /// The error of the change itself.
     pub(crate) fn change<T>(
         &self,
         change: impl FnOnce(&mut Inner) -> Result<T, ApiError>,
@@ -206,7 +207,7 @@ impl Engine {
         Ok(result)
     }
 
-    /// Changes a sandbox while this session is its present one; none where it is not any more.
+    /// Changes a sandbox if this is its current session; `None` if it no longer is.
     pub(crate) fn change_session<T>(
         &self,
         name: &str,
@@ -235,7 +236,7 @@ impl Engine {
         Path::new(&self.machine.state_dir).join("sandboxes").join(&record.folder)
     }
 
-    /// The directory in which its commands run.
+    /// Working directory of its commands.
     pub(crate) fn home(&self, record: &Record) -> PathBuf {
         self.sandbox_dir(record).join("home")
     }
@@ -245,18 +246,18 @@ impl Engine {
         self.home(record).to_string_lossy().into_owned()
     }
 
-    /// The folder of a snapshot's copy.
+    /// Folder of a snapshot's copy.
     pub(crate) fn copy_dir(&self, id: &str) -> PathBuf {
         Path::new(&self.machine.state_dir).join("snapshots").join(id)
     }
 
-    /// A session as answers tell of it.
+    /// A session's JSON in answers.
     pub(crate) fn session_view(&self, entry: &Entry, session: &Session) -> Value {
         let record = &entry.record;
         record.session_view(session, &self.cwd(record), &entry.policy_view())
     }
 
-    /// A sandbox as answers tell of it.
+    /// A sandbox's JSON in answers.
     pub(crate) fn view(&self, entry: &Entry) -> Value {
         entry.record.view(&self.cwd(&entry.record), &entry.policy_view())
     }
@@ -264,7 +265,7 @@ impl Engine {
 
 const FILE: &str = "state.json";
 
-/// Removes the copies that no snapshot is of: a crash came between.
+/// Removes copies without a snapshot, left by a crash.
 fn sweep(folder: &Path, is_kept: impl Fn(&str) -> bool) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;

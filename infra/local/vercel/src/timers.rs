@@ -1,4 +1,4 @@
-//! The wall clock of sessions and the life of snapshots, by the clock that a test can move.
+//! Session timeouts and snapshot expiry, by the clock that a test can advance.
 
 use bobbin_local_sandbox::serve::again_and_again;
 
@@ -7,13 +7,13 @@ use crate::limits::TIMER_TICK_MS;
 use crate::record::Status;
 use crate::state::SharedEngine;
 
-/// Looks at every session, again and again, until the provider stops.
+/// Checks every session at an interval until the provider stops.
 pub(crate) async fn run(engine: SharedEngine) {
     let stopping = engine.stopping.clone();
     again_and_again(TIMER_TICK_MS, stopping, || sweep(&engine)).await;
 }
 
-/// Ends the sessions whose time is over, whatever they are doing.
+/// Ends sessions whose time is over, whatever they are doing.
 pub(crate) fn sweep(engine: &SharedEngine) {
     let now = engine.clock.now_ms();
     let due: Vec<String> = {
@@ -26,7 +26,7 @@ pub(crate) fn sweep(engine: &SharedEngine) {
     };
     for session in due {
         tracing::info!(session, "a session's time is over");
-        // One that somebody else has just ended is no matter.
+        // It may just have been ended otherwise.
         let _ = life::end(engine, &session, End::Stop);
     }
 }

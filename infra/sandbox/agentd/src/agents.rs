@@ -1,7 +1,7 @@
-//! The agents that the daemon can run: where they are found, what they offer, how one is installed.
+//! The daemon's agents: where they are found, what they offer, how one is installed.
 //!
-//! Promised: a program is taken from `PATH`, else from below the daemon's folder; whatever `install` fetches is what is
-//! pinned here, by its hash, and no script of a package runs.
+//! Promised: a program is taken from `PATH`, else from the daemon's folder; `install` fetches only what is pinned here
+//! by hash, and runs no package scripts.
 
 mod install;
 mod missing;
@@ -17,19 +17,19 @@ pub(crate) use missing::Missing;
 
 use crate::limits::VERSION_MS_MAX;
 
-/// Which driver speaks to it.
+/// The driver of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
     OpenCode,
     Claude,
     Codex,
     Amp,
-    /// Any that speaks the Agent Client Protocol.
+    /// Any agent that speaks the Agent Client Protocol.
     Acp,
 }
 
 impl Kind {
-    /// Its converter's name.
+    /// Name of its converter.
     pub(crate) const fn converter(self) -> &'static str {
         match self {
             Self::OpenCode => "opencode",
@@ -41,17 +41,17 @@ impl Kind {
     }
 }
 
-/// An agent that is there.
+/// An installed agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Agent {
     pub(crate) id: String,
     pub(crate) kind: Kind,
     pub(crate) path: PathBuf,
-    /// In front of the driver's own.
+    /// Put before the driver's own arguments.
     pub(crate) arguments: Vec<String>,
 }
 
-/// A mode in which an agent works.
+/// An agent's mode.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Mode {
     pub(crate) id: &'static str,
@@ -63,7 +63,7 @@ const BUILD: Mode = Mode { id: "build", name: "Build", description: "Works on th
 const PLAN: Mode =
     Mode { id: "plan", name: "Plan", description: "Reads and makes a plan, changes nothing" };
 
-/// What can be asked for.
+/// A known agent.
 #[derive(Debug, Clone)]
 struct Known {
     id: String,
@@ -75,7 +75,7 @@ struct Known {
 /// Fetches agents into a folder, without a daemon.
 ///
 /// # Errors
-/// The first one that could not be had.
+/// The first agent that could not be installed.
 pub(crate) fn install(
     ids: &[String],
     into: &Path,
@@ -102,12 +102,12 @@ pub(crate) fn install(
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
     known: Vec<Known>,
-    /// Where `install` puts them.
+    /// Folder for `install`.
     folder: PathBuf,
 }
 
 impl Agents {
-    /// The four that have drivers of their own, and those of the configuration.
+    /// The four with their own drivers, and the configured ones.
     ///
     /// # Errors
     /// What is wrong with a configured one, in words.
@@ -137,7 +137,7 @@ impl Agents {
         Ok(Self { known, folder })
     }
 
-    /// In the order of the configuration.
+    /// In configuration order.
     pub(crate) fn ids(&self) -> impl Iterator<Item = &str> {
         self.known.iter().map(|known| known.id.as_str())
     }
@@ -156,7 +156,7 @@ impl Agents {
     /// An agent's program.
     ///
     /// # Errors
-    /// It is not known, or not there; the error says how to get it.
+    /// It is unknown or not installed; the error says how to install it.
     pub(crate) async fn find(&self, id: &str) -> Result<Agent, Missing> {
         let known = self.known(id)?.clone();
         let places = self.places(&known.program);
@@ -181,10 +181,10 @@ impl Agents {
             .collect()
     }
 
-    /// Fetches an agent.
+    /// Installs an agent.
     ///
     /// # Errors
-    /// It is not known, nothing is pinned for it, or a step failed.
+    /// It is unknown, nothing is pinned for it, or a step failed.
     pub(crate) async fn install(&self, id: &str, again: bool) -> Result<(), InstallError> {
         let known = self.known(id).map_err(InstallError::Unsupported)?;
         if !again && self.find(id).await.is_ok() {
@@ -194,7 +194,7 @@ impl Agents {
         install::install(&package, &self.folder, &known.program).await
     }
 
-    /// Fetches an agent into the folder unless the pinned version is there, and names its program.
+    /// Fetches an agent into the folder unless the pinned version is there; returns its program.
     ///
     /// # Errors
     /// As [`Agents::install`].
@@ -218,13 +218,13 @@ impl Agents {
     pub(crate) fn modes(&self, id: &str) -> Result<&'static [Mode], Missing> {
         Ok(match self.kind(id)? {
             Kind::OpenCode | Kind::Claude | Kind::Codex => &[BUILD, PLAN],
-            // Amp has no planning mode on its command line, and other agents tell theirs in a session only.
+            // Amp has no planning mode on its command line; ACP agents announce theirs only in a session.
             Kind::Amp | Kind::Acp => &[BUILD],
         })
     }
 }
 
-/// What a program says of its version; none where it does not say, or not in time.
+/// A program's own version; `None` if it does not print one in time.
 pub(crate) async fn version(agent: &Agent) -> Option<String> {
     let mut command = Command::new(&agent.path);
     command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);

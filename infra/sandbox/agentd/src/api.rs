@@ -1,10 +1,11 @@
-//! The HTTP API: the session API of sandbox-agent at 79bb441, and what is ours beyond it.
+//! The HTTP API: sandbox-agent's session API at 79bb441, and our extensions.
 //!
-//! Ours: `turn`, `attachments`, `model`, `agentMode` and `nudge` of a message, the headers [`TURN_HEADER`] and [`OUTCOME_HEADER`] of its answer,
-//! `directory`, `agentSessionId`, `title` and `instructions` of a session and the `asks` that wait in it, `wait` of events, `GET …/turns/{turn}` and `…/turns/{turn}/changes`, `POST …/cancel`,
-//! `POST …/terminate`, and `/opencode/*`.
+//! Ours: `turn`, `attachments`, `model`, `agentMode` and `nudge` of a message, the headers [`TURN_HEADER`] and
+//! [`OUTCOME_HEADER`] of its answer, `directory`, `agentSessionId`, `title` and `instructions` of a session and its
+//! pending `asks`, `wait` of events, `GET …/turns/{turn}` and `…/turns/{turn}/changes`, `POST …/cancel`, `POST
+//! …/terminate`, and `/opencode/*`.
 //!
-//! Promised: every error is a `application/problem+json` that says what to do next and holds no secret.
+//! Promised: every error is `application/problem+json` with advice and without secrets.
 
 mod agents;
 mod auth;
@@ -29,12 +30,12 @@ use crate::sessions::Sessions;
 
 pub(crate) use problem::Problem;
 
-/// The id of a message's turn.
+/// Id of the message's turn.
 const TURN_HEADER: &str = "x-bobbin-turn";
-/// `Accepted`, or `AlreadyKnown` where the turn's id had been taken before.
+/// `Accepted`, or `AlreadyKnown` if the turn's id had already been accepted.
 const OUTCOME_HEADER: &str = "x-bobbin-outcome";
 
-/// What every call is answered from.
+/// Shared state of the handlers.
 #[derive(Debug, Clone)]
 pub(crate) struct Api {
     sessions: Arc<Sessions>,

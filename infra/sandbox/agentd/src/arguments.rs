@@ -1,4 +1,4 @@
-//! How the daemon is started.
+//! Arguments of the daemon.
 
 use std::ffi::OsString;
 use std::net::IpAddr;
@@ -61,7 +61,7 @@ pub(crate) struct Install {
 }
 
 impl Install {
-    /// What the words of a command line ask to be fetched; none where they ask for the daemon.
+    /// The agents that a command line asks to install; `None` if it starts the daemon.
     pub(crate) fn asked(words: impl IntoIterator<Item = OsString>) -> Option<Self> {
         let mut words = words.into_iter();
         let program = words.next()?;

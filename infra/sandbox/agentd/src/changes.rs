@@ -1,7 +1,7 @@
-//! What turns change in the files: the directory's state at a turn's start, compared with the one at its end.
+//! File changes of turns: the directory at a turn's start, compared with the one at its end.
 //!
-//! Promised: whatever the agent is, and without touching anything of a repository that a person sees. Bounded in files,
-//! bytes and time; beyond a bound the changes of the turn are unknown, and nothing else comes of it. A turn that was cut
+//! Promised: independent of the agent, and without touching anything visible in a person's repository. Bounded in
+//! files, bytes and time; beyond a bound the turn's changes are unknown, with no other effect. A turn that was cut off
 //! has none.
 
 mod snapshot;
@@ -19,16 +19,16 @@ use crate::limits::{CHANGES_KEPT, CHANGES_WAIT_MS_MAX, LOOK_MS};
 use crate::names::file_name;
 use snapshot::{Snapshots, Unknown};
 
-/// What a turn did to one file, in the words that OpenCode has for it.
+/// A turn's change to a file, in OpenCode's terms.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct FileChange {
-    /// In the repository, or in the session's directory where that is in none.
+    /// Path in the repository, or in the session's directory if that is in none.
     pub(crate) file: String,
     pub(crate) status: Status,
     /// Lines.
     pub(crate) additions: u64,
     pub(crate) deletions: u64,
-    /// In git's form; empty where there is no text to compare, or too much of it.
+    /// In git's format; empty if there is no text to compare, or too much.
     pub(crate) patch: String,
 }
 
@@ -44,15 +44,15 @@ pub(crate) enum Status {
 #[derive(Debug)]
 pub(crate) struct Changes {
     state_dir: PathBuf,
-    /// By session; held while its files are looked at.
+    /// By session; locked while its files are read.
     runs: Mutex<HashMap<String, Arc<Mutex<Option<Run>>>>>,
 }
 
-/// Turns that followed one another without a pause.
+/// Consecutive turns without a pause.
 #[derive(Debug)]
 struct Run {
     snapshots: Snapshots,
-    /// Each turn, and the files as they were at its start.
+    /// Each turn, with the tree at its start.
     turns: Vec<(String, String)>,
     /// The last one has not ended.
     is_open: bool,
@@ -77,7 +77,7 @@ impl Run {
 }
 
 impl Changes {
-    /// In the daemon's folder. What an earlier start was comparing is forgotten.
+    /// In the daemon's folder. Comparisons of an earlier start are forgotten.
     pub(crate) fn new(state_dir: &Path) -> Self {
         let changes = Self { state_dir: state_dir.to_owned(), runs: Mutex::default() };
         let sessions = std::fs::read_dir(state_dir.join("changes"));
@@ -91,7 +91,7 @@ impl Changes {
         self.state_dir.join("changes").join(file_name(session))
     }
 
-    /// The file with a turn's changes.
+    /// File of a turn's changes.
     fn kept(&self, session: &str, turn: &str) -> PathBuf {
         let digest = Sha256::digest(turn.as_bytes());
         let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -103,8 +103,8 @@ impl Changes {
         runs.entry(session.to_owned()).or_default().clone()
     }
 
-    /// Looks at the files before a turn begins. `follows`: right after another one, whose changes go on until the end of
-    /// this one: it was sent into that.
+    /// Takes a snapshot before a turn begins. `follows`: it directly follows another turn, whose changes extend to the
+    /// end of this one, which was sent into it.
     pub(crate) async fn begin(&self, session: &str, turn: &str, directory: &str, follows: bool) {
         let run = self.run(session).await;
         let mut run = run.lock().await;
@@ -123,7 +123,7 @@ impl Changes {
         }
     }
 
-    /// Compares once the session's running turn has ended; nothing if that was done.
+    /// Compares once the session's running turn has ended; does nothing if already done.
     pub(crate) async fn end(&self, session: &str) {
         let run = self.run(session).await;
         let mut run = run.lock().await;
@@ -161,10 +161,10 @@ impl Changes {
         remove(&self.folder(session).join("run"));
     }
 
-    /// What a turn that has ended changed; none where that is not known. Waits while it is being found out.
+    /// Changes of an ended turn; `None` if unknown. Waits while they are computed.
     pub(crate) async fn of(&self, session: &str, turn: &str) -> Option<Vec<FileChange>> {
         let waits = Duration::from_millis(CHANGES_WAIT_MS_MAX);
-        // In vain where an agent takes so long to be ended.
+        // Times out if the agent takes this long to be ended.
         let _ = tokio::time::timeout(waits, self.found_out(session, turn)).await;
         let json = tokio::fs::read(self.kept(session, turn)).await.ok()?;
         serde_json::from_slice(&json).ok()
@@ -192,7 +192,7 @@ fn remove(folder: &Path) {
     }
 }
 
-/// Keeps the changes of a session's last turns.
+/// Keeps the changes of a session's latest turns.
 fn forget_oldest(folder: &Path) -> std::io::Result<()> {
     let mut kept = Vec::new();
     for entry in std::fs::read_dir(folder)? {

@@ -1,7 +1,8 @@
 //! Connections to the daemon.
 //!
-//! Promised: so many and no more, so that whoever opens them without the token takes no file that the daemon needs; a
-//! connection that has shown the token is closed for none that has not, and who says nothing is not waited for.
+//! Promised: a bounded number of connections, so that clients without the token cannot exhaust the daemon's file
+//! descriptors; an authenticated connection is never closed in favour of an unauthenticated one, and silent clients
+//! time out.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -21,13 +22,13 @@ use crate::limits::{CONNECTIONS_MAX, HEAD_MS_MAX, LOOK_MS};
 
 struct Connection {
     task: JoinHandle<()>,
-    /// It has shown the token.
+    /// It has presented the token.
     is_known: Arc<AtomicBool>,
 }
 
-/// Serves for ever.
+/// Serves forever.
 pub(crate) async fn serve(listener: TcpListener, app: Router) {
-    // The oldest first.
+    // Oldest first.
     let mut open: Vec<Connection> = Vec::new();
     loop {
         let stream = match listener.accept().await {
@@ -69,7 +70,7 @@ async fn connection(stream: TcpStream, app: Router, is_known: Arc<AtomicBool>) {
         .header_read_timeout(Duration::from_millis(HEAD_MS_MAX))
         .serve_connection(TokioIo::new(stream), service)
         .await;
-    // Whoever was spoken to may have gone away.
+    // The client may be gone.
     if let Err(error) = served {
         tracing::debug!(%error, "a connection ended early");
     }

@@ -1,4 +1,4 @@
-//! The daemon's own log: bounded, because a sandbox's disk is its agents'.
+//! The daemon's own log: bounded, because a sandbox's disk belongs to its agents.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -10,7 +10,7 @@ use tracing_subscriber::fmt::MakeWriter;
 
 use crate::limits::DAEMON_LOG_BYTES_MAX;
 
-/// Writes to a file that begins anew when it has grown large; the one before it is kept as `<name>.1`.
+/// Writes to a file that restarts when it has grown large; the previous one is kept as `<name>.1`.
 #[derive(Debug)]
 struct Bounded {
     path: PathBuf,
@@ -53,7 +53,7 @@ impl<'a> MakeWriter<'a> for Bounded {
     }
 }
 
-/// Begins to log: into a file, or on standard error.
+/// Begins logging to a file, or to standard error.
 ///
 /// # Errors
 /// The file cannot be written.

@@ -1,8 +1,8 @@
-//! What speaks to an agent: a file an agent, and what those have in common.
+//! Drivers of agents: one file per agent, and what they share.
 //!
-//! Promised: a driver writes to its agent only what it was ordered to, in order; what it hears is reported raw and
-//! converted, in order; it ends when its orders end, and leaves nothing running.
-//! Deliberately absent: the log, and whether an order is right; both are the session's.
+//! Promised: a driver sends its agent only what it was ordered to, in order; the agent's output is reported raw and
+//! converted, in order; it ends when its orders end, and leaves nothing running. Deliberately absent: the log, and
+//! checking orders; both belong to the session.
 
 mod acp;
 mod amp;
@@ -26,7 +26,7 @@ use crate::host::Host;
 use crate::limits::ORDERS_MAX;
 use crate::state::{Answer, Ask, Created, Ended, Prompt};
 
-/// What the agent is to be told.
+/// An order to the agent.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
     Prompt(Handed),
@@ -34,16 +34,16 @@ pub(crate) enum Order {
     Cancel,
 }
 
-/// What is told of the agent.
+/// A report about the agent.
 #[derive(Debug)]
 pub(crate) enum Report {
-    /// It can be spoken to, in this session of its own.
+    /// It is ready, in this session of its own.
     Ready {
         agent_session: Option<String>,
     },
-    /// The id of its session, learnt later.
+    /// Its session id, learnt later.
     AgentSession(String),
-    /// What one of its words was made into.
+    /// The events converted from one of its messages.
     Said(Vec<Converted>),
     Ended {
         turn: String,
@@ -54,9 +54,9 @@ pub(crate) enum Report {
 /// Why a driver ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Down {
-    /// One of the API's kinds of errors.
+    /// One of the API's error types.
     pub(crate) kind: &'static str,
-    /// For a person; it may hold what the agent said last on its standard error.
+    /// For a person; may contain the end of the agent's standard error.
     pub(crate) message: String,
 }
 
@@ -70,20 +70,20 @@ impl Down {
     }
 }
 
-/// All that an agent is started with.
+/// Parameters of an agent's start.
 #[derive(Debug, Clone)]
 pub(crate) struct Launch {
     pub(crate) session: String,
     pub(crate) agent: Agent,
     pub(crate) created: Created,
-    /// The agent's own session that is taken up.
+    /// The agent's own session to resume.
     pub(crate) agent_session: Option<String>,
-    /// Starts before this one.
+    /// Number of earlier starts.
     pub(crate) launches: u64,
 }
 
 impl Launch {
-    /// A converter whose ids of asks are not those of a start before.
+    /// A converter whose ask ids differ from those of earlier starts.
     pub(crate) fn converter(&self) -> Converter {
         let mut converter = Converter::of(self.agent.kind.converter());
         for _ in 0..self.launches {
@@ -92,20 +92,20 @@ impl Launch {
         converter
     }
 
-    /// The model of a turn: its own, else the session's.
+    /// A turn's model: its own, else the session's.
     pub(crate) fn model<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
         prompt.model.as_deref().or(self.created.model.as_deref())
     }
 }
 
-/// What the drivers of all sessions share.
+/// Shared by the drivers of all sessions.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
-    /// The one server that all sessions of OpenCode have.
+    /// The one server of all OpenCode sessions.
     pub(crate) opencode: opencode::Server,
 }
 
-/// Where a driver sends its reports. Sending waits while the receiver is busy.
+/// Channel for a driver's reports. Sending waits while the receiver is busy.
 #[derive(Debug, Clone)]
 pub(crate) struct Reports {
     sender: mpsc::Sender<Report>,
@@ -119,7 +119,7 @@ impl Reports {
     }
 
     pub(crate) async fn send(&self, report: Report) {
-        // Before anybody knows of the end, by its event or otherwise, and goes on.
+        // Before anybody can learn of the end, by its event or otherwise, and continue.
         let ends = match &report {
             Report::Ended { .. } => true,
             Report::Said(made) => {
@@ -130,12 +130,12 @@ impl Reports {
         if ends {
             self.host.changes.end(&self.session).await;
         }
-        // Whoever is gone wants to know nothing.
+        // The receiver may be gone.
         let _ = self.sender.send(report).await;
     }
 }
 
-/// Runs an agent until its orders end or it does.
+/// Runs an agent until its orders end or it exits.
 pub(crate) async fn drive(
     launch: Launch,
     host: &Host,
@@ -156,7 +156,7 @@ pub(crate) async fn drive(
             }
         }
         drop(ready);
-        // The agent ends by itself.
+        // The agent exits by itself.
         std::future::pending().await
     };
     let down = tokio::select! {
@@ -196,15 +196,15 @@ async fn speak(
     }
 }
 
-/// Set to `off`, a project's own configuration of agents (hooks, tools' servers, permissions) is not loaded: it would run
-/// beside the model keys.
+/// If `off`, a project's own agent configuration (hooks, MCP servers, permissions) is not loaded: it would run beside
+/// the model keys.
 const PROJECT_CONFIG_VARIABLE: &str = "BOBBIN_AGENTD_PROJECT_CONFIG";
 
 fn loads_project_config() -> bool {
     std::env::var(PROJECT_CONFIG_VARIABLE).as_deref() != Ok("off")
 }
 
-/// A prompt's text, with the files that go with it named: the agent reads them by itself.
+/// A prompt's text with its attached files named: the agent reads them itself.
 fn with_attachments(prompt: &Prompt) -> String {
     let mut text = prompt.text.clone();
     for attachment in &prompt.attachments {
@@ -214,7 +214,7 @@ fn with_attachments(prompt: &Prompt) -> String {
     text
 }
 
-/// What a request of ours failed with, in the agent's words.
+/// The agent's error message for one of our requests.
 fn refused(raw: &Value) -> Option<String> {
     raw.get("error").map(error_said)
 }

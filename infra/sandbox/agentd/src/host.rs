@@ -1,4 +1,4 @@
-//! What the sessions of a daemon share: its folder, its agents, the processes that it answers for.
+//! Shared by the sessions of a daemon: its folder, its agents, its processes.
 
 use std::fs::File;
 use std::io::Write;
@@ -10,7 +10,7 @@ use crate::changes::Changes;
 use crate::limits::{RESERVE_BYTES, STOP_GRACE_MS};
 use crate::names::file_name;
 
-/// The daemon's folder, and what stands in it.
+/// The daemon's folder and its contents.
 #[derive(Debug)]
 pub(crate) struct Host {
     pub(crate) state_dir: PathBuf,
@@ -20,11 +20,11 @@ pub(crate) struct Host {
     start: String,
     launches: AtomicU64,
     is_stopping: AtomicBool,
-    /// Held as long as the daemon runs: two on one folder would write over each other.
+    /// Held while the daemon runs: two in one folder would overwrite each other's files.
     _lock: File,
 }
 
-/// Why a daemon cannot work in its folder.
+/// Why a daemon cannot use its folder.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum HostError {
     #[error("{path} cannot be used: {source}")]
@@ -64,18 +64,18 @@ impl Host {
         self.state_dir.join("sessions").join(format!("{}.log", file_name(session)))
     }
 
-    /// Another one for each launch: what all that descends from it has in its environment.
+    /// A new marker per launch, in the environment of all its descendants.
     pub(crate) fn marker(&self) -> String {
         let number = self.launches.fetch_add(1, Ordering::Relaxed);
         format!("{}/{number}", self.start)
     }
 
-    /// From now on agents have less time to end.
+    /// Shortens the time agents have to exit.
     pub(crate) fn stopping(&self) {
         self.is_stopping.store(true, Ordering::Relaxed);
     }
 
-    /// Whether the daemon ends.
+    /// Whether the daemon is stopping.
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Relaxed)
     }
@@ -88,7 +88,7 @@ impl Host {
         self.state_dir.join("reserve")
     }
 
-    /// Takes room on the disk for the ends of turns that a full disk cuts.
+    /// Reserves disk space for the ends of turns that a full disk cuts off.
     fn set_aside(&self) {
         let length = std::fs::metadata(self.reserve()).map_or(0, |found| found.len());
         if length == RESERVE_BYTES {
@@ -98,7 +98,7 @@ impl Host {
         let written = File::create(self.reserve())
             .and_then(|mut file| file.write_all(&zeros).and_then(|()| file.sync_all()));
         if let Err(error) = written {
-            // A disk that is full already still serves what is on it.
+            // A disk that is already full still serves its contents.
             tracing::warn!(%error, "no room could be set aside");
             self.give_up_reserve();
         }

@@ -1,109 +1,111 @@
-//! Every bound of the daemon, each with its unit in its name.
+//! Limits of the daemon; each name contains its unit.
 
-/// A session's log; beyond it the session takes no more, as with a full disk.
+/// A session's log; beyond it the session accepts no more, as with a full disk.
 pub(crate) const LOG_BYTES_MAX: u64 = 4 * 1024 * 1024 * 1024;
-/// Beyond it the ends of turns alone are taken.
+/// Beyond it only the ends of turns are accepted.
 pub(crate) const LOG_ENDS_BYTES_MAX: u64 = 1024 * 1024;
-/// One line of a session's log, and so one event. A longer event is kept without its raw value, or as a note of its size.
+/// One line of a session's log, and so one event. A longer event is stored without its raw value, or as a note of its
+/// size.
 pub(crate) const LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// Events between two entries of a log's index.
 pub(crate) const INDEX_EVERY: u64 = 64;
-/// Bytes that are set aside on the disk, so that a full one still takes the ends of the turns that it cuts.
+/// Disk space reserved so that a full disk still takes the ends of the turns that it cuts off.
 pub(crate) const RESERVE_BYTES: u64 = 1024 * 1024;
-/// Events of one answer, whatever is asked for.
+/// Most events per answer.
 pub(crate) const PAGE_EVENTS_MAX: u64 = 1_000;
-/// Bytes of the events of one answer; one event alone may be larger.
+/// Most bytes of events per answer; a single event may be larger.
 pub(crate) const PAGE_BYTES_MAX: usize = 4 * 1024 * 1024;
-/// How long a poll may wait for an event.
+/// Longest wait of a poll for an event.
 pub(crate) const POLL_MS_MAX: u64 = 60_000;
-/// Between two comments on a stream of events that has nothing to say.
+/// Interval between comments on an idle event stream.
 pub(crate) const HEARTBEAT_MS: u64 = 15_000;
 /// Body of a request.
 pub(crate) const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Sessions of one daemon.
 pub(crate) const SESSIONS_MAX: usize = 1_000;
-/// Turns of one session, ended ones included.
+/// Turns of one session, including ended ones.
 pub(crate) const TURNS_MAX: usize = 100_000;
-/// Turns of one session that wait for their run.
+/// Queued turns of one session.
 pub(crate) const QUEUED_MAX: usize = 32;
-/// Asks of one session that are open at once.
+/// Open asks of one session.
 pub(crate) const ASKS_MAX: usize = 64;
-/// A session's id, a turn's, an ask's.
+/// Id of a session, a turn or an ask.
 pub(crate) const ID_BYTES_MAX: usize = 200;
-/// Inputs of a session that wait for its next write; whoever sends more waits.
+/// Inputs of a session waiting for its next write; further senders wait.
 pub(crate) const INPUTS_MAX: usize = 256;
-/// Inputs of a session that one write to the disk takes.
+/// Inputs of a session per disk write.
 pub(crate) const BATCH_MAX: usize = 128;
-/// Orders to an agent that wait to be written.
+/// Orders to an agent waiting to be written.
 pub(crate) const ORDERS_MAX: usize = 64;
-/// How long the creation of a session waits for its agent; it goes on starting after that.
+/// How long the creation of a session waits for its agent, which goes on starting after that.
 pub(crate) const OPEN_MS_MAX: u64 = 20_000;
-/// From an agent's start until it can be spoken to.
+/// Time from an agent's start until it is ready.
 pub(crate) const START_MS_MAX: u64 = 60_000;
-/// Reports of an agent that wait for its session.
+/// Reports of an agent waiting for its session.
 pub(crate) const REPORTS_MAX: usize = 16;
-/// How long an agent may take to end a turn that was cancelled; then it is ended itself.
+/// Time for an agent to end a cancelled turn; then the agent itself is ended.
 pub(crate) const CANCEL_MS_MAX: u64 = 15_000;
 /// One call of an agent's own HTTP API.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
-/// What an agent that ends, or is ended, has to end by itself, when the daemon goes on.
+/// Grace period for an ending agent while the daemon goes on.
 pub(crate) const AGENT_GRACE_MS: u64 = 2_000;
-/// What agents have to end by themselves when the daemon ends.
+/// Grace period for agents when the daemon stops.
 pub(crate) const STOP_GRACE_MS: u64 = 300;
-/// From a signal until the daemon's own half has ended; then it is killed.
+/// Time from a signal until the serving half has ended; then it is killed.
 pub(crate) const STOP_MS_MAX: u64 = 700;
-/// How long what was killed may take to be gone.
+/// Time for killed processes to disappear.
 pub(crate) const KILL_MS_MAX: u64 = 2_000;
-/// One call that says that a turn has ended or asks.
+/// Time limit of one nudge.
 pub(crate) const NUDGE_MS_MAX: u64 = 3_000;
-/// Such calls for one of these. The pause between them doubles: the first is as long as who takes it wants looks to lie apart.
+/// Attempts per nudge. The pause between them doubles; the receiver's poll interval is the first one.
 pub(crate) const NUDGE_TRIES_MAX: u32 = 3;
 pub(crate) const NUDGE_PAUSE_MS: u64 = 1_000;
-/// Bytes of the address and the token of such a call together.
+/// Bytes of a nudge's address and token together.
 pub(crate) const NUDGE_BYTES_MAX: usize = 4 * 1024;
-/// Asks of one turn of which that is said.
+/// Asks of one turn that are nudged.
 pub(crate) const NUDGED_ASKS_MAX: u32 = 100;
-/// Between two looks at what is there.
+/// Poll interval for processes.
 pub(crate) const LOOK_MS: u64 = 10;
-/// Restarts of the daemon's serving half after it was killed, in a row.
+/// Consecutive restarts of the serving half after it was killed.
 pub(crate) const RESTARTS_MAX: u32 = 5;
-/// A serving half that lived so long ends a row.
+/// A serving half that lived this long resets the count.
 pub(crate) const RESTART_ROW_MS: u64 = 30_000;
-/// The daemon's log; then it begins anew, and one older file is kept.
+/// The daemon's log; then it restarts, and one older file is kept.
 pub(crate) const DAEMON_LOG_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// What is kept of what an agent said on its standard error, for the case that it ends.
+/// Kept end of an agent's standard error, in case it exits.
 pub(crate) const STDERR_BYTES_MAX: usize = 4 * 1024;
 /// One step of an installation: the download, the unpacking.
 pub(crate) const INSTALL_MS_MAX: u64 = 300_000;
-/// What a program may take to say its version.
+/// Time for a program to print its version.
 pub(crate) const VERSION_MS_MAX: u64 = 5_000;
-/// Hot loop: messages of the agent in one turn, after which it is cancelled.
+/// Messages of the agent in one turn, after which a looping turn is cancelled.
 pub(crate) const TURN_EVENTS_MAX: u64 = 1_000_000;
-/// A file that is larger is no part of a snapshot of a directory.
+/// A larger file is not part of a snapshot.
 pub(crate) const SNAPSHOT_FILE_BYTES_MAX: u64 = 2 * 1024 * 1024;
-/// Files of a directory that may differ from its repository's index, and their bytes: with more there is no snapshot.
+/// Files of a directory that may differ from its repository's index, and their bytes: beyond these there is no
+/// snapshot.
 pub(crate) const SNAPSHOT_FILES_MAX: usize = 20_000;
 pub(crate) const SNAPSHOT_BYTES_MAX: u64 = 128 * 1024 * 1024;
-/// The repository's index, and its list of what is ignored: a larger one is not used.
+/// The repository's index, and its list of ignored files: a larger one is not used.
 pub(crate) const SNAPSHOT_INDEX_BYTES_MAX: u64 = 64 * 1024 * 1024;
 pub(crate) const SNAPSHOT_EXCLUDES_BYTES_MAX: u64 = 1024 * 1024;
-/// Git's list of them.
+/// Git's list of these files.
 pub(crate) const SNAPSHOT_LIST_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// One snapshot, and one comparison: a prompt waits for it.
 pub(crate) const SNAPSHOT_MS_MAX: u64 = 10_000;
-/// Files that a turn has changed; with more its changes are unknown.
+/// Files changed by a turn; with more its changes are unknown.
 pub(crate) const CHANGES_FILES_MAX: usize = 5_000;
-/// Bytes of a turn's patches; files beyond it are told without theirs.
+/// Bytes of a turn's patches; files beyond it are listed without theirs.
 pub(crate) const CHANGES_BYTES_MAX: usize = 2 * 1024 * 1024;
 /// Turns of a session whose changes are kept.
 pub(crate) const CHANGES_KEPT: usize = 8;
-/// How long a question for a turn's changes waits until they are found out.
+/// How long a request for a turn's changes waits until they are computed.
 pub(crate) const CHANGES_WAIT_MS_MAX: u64 = 12_000;
-/// Images of one prompt that an agent is shown, together; one that does not fit is named.
+/// Total bytes of a prompt's images shown to an agent; an image that does not fit is only named.
 pub(crate) const IMAGES_BYTES_MAX: u64 = 8 * 1024 * 1024;
-/// How long one may take to be read.
+/// Time for reading one image.
 pub(crate) const IMAGE_MS_MAX: u64 = 10_000;
-/// Connections to the daemon at once; the oldest one that has not shown the token gives way.
+/// Connections at once; the oldest unauthenticated one is closed for a new one.
 pub(crate) const CONNECTIONS_MAX: usize = 256;
-/// From a connection's start, or its last answer, until the head of a request has come.
+/// Time from a connection's start, or its last answer, to the complete head of a request.
 pub(crate) const HEAD_MS_MAX: u64 = 20_000;

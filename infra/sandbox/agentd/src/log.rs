@@ -1,8 +1,8 @@
-//! The file in which a session lives: lines that are only ever appended, each on the disk before anybody is told of it.
+//! A session's log file: append-only lines, each on disk before anybody is told of it.
 //!
-//! Promised: a line is there as a whole or not at all, wherever the writing was cut; ids of events have no second
-//! meaning after a restart; reading takes memory for a page and an index of one entry for each [`INDEX_EVERY`] events.
-//! Deliberately absent: what lines mean (`state`).
+//! Promised: a line is complete or absent, wherever writing was interrupted; event ids keep their meaning after a
+//! restart; reading needs memory for a page and an index with one entry per [`INDEX_EVERY`] events. Deliberately
+//! absent: the meaning of lines (`state`).
 //!
 //! A line is `<crc32 of the JSON, 8 hex digits> <JSON>\n`.
 
@@ -25,7 +25,7 @@ use crate::state::Change;
 
 pub(crate) use read::{Page, Reader};
 
-/// What is written at once: a change of the session, an event for its clients, or both.
+/// An atomic entry: a change of the session, an event for its clients, or both.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 pub(crate) struct Line {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -34,40 +34,40 @@ pub(crate) struct Line {
     pub(crate) event: Option<LoggedEvent>,
 }
 
-/// An event as its clients get it.
+/// An event, as sent to clients.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct LoggedEvent {
     pub(crate) id: u64,
-    /// Its number among the session's events.
+    /// Number among the session's events.
     pub(crate) seq: u64,
     pub(crate) body: Box<RawValue>,
 }
 
-/// Why a line is not on the disk.
+/// Why a line is not on disk.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AppendError {
-    /// The disk, the quota or the log's own bound. Nothing of the lines is there.
+    /// The disk, the quota or the log's own bound is full. None of the lines is written.
     #[error("the disk has no room left")]
     Full,
-    /// It is not known what of the lines is there, until the file is read again at the next start.
+    /// It is unknown which of the lines are written until the file is read again at the next start.
     #[error("the log cannot be written: {0}")]
     Broken(String),
 }
 
-/// How far into its bound a log is written.
+/// How far into its bound a log may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Room {
     Ordinary,
-    /// Ends of turns are taken beyond the bound too.
+    /// Ends of turns may exceed the bound.
     Ends,
 }
 
-/// What readers and the writer share.
+/// Shared by readers and the writer.
 #[derive(Debug, Default)]
 struct Shared {
-    /// Bytes that are on the disk for good.
+    /// Bytes safely on disk.
     end: AtomicU64,
-    /// Ids of some events and where their lines begin, in order.
+    /// Some event ids and the offsets of their lines, in order.
     index: RwLock<Vec<(u64, u64)>>,
 }
 
@@ -79,7 +79,7 @@ impl Shared {
         }
     }
 
-    /// Where to begin to read in order to find the event after this one.
+    /// Offset from which to read to find the event after this one.
     fn before(&self, id: u64) -> u64 {
         let index = self.index.read().unwrap_or_else(PoisonError::into_inner);
         let place = index.partition_point(|(first, _)| *first <= id);
@@ -90,16 +90,16 @@ impl Shared {
     }
 }
 
-/// What a log's file was found to hold.
+/// Contents found in a log file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Found {
-    /// Bytes at the end that were no whole line: a write that was cut. They are gone.
+    /// Bytes of an incomplete line at the end, from an interrupted write. They are removed.
     pub(crate) torn_bytes: u64,
-    /// Lines before the last whole one that could not be read. They stay in the file and are passed over.
+    /// Unreadable lines before the last complete one. They stay in the file and are skipped.
     pub(crate) damaged_lines: u64,
 }
 
-/// The one writer of a session's log.
+/// The only writer of a session's log.
 #[derive(Debug)]
 pub(crate) struct Log {
     file: Arc<File>,
@@ -109,7 +109,7 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Opens a log, or makes it, and hands over what it holds, line by line.
+    /// Opens or creates a log, and passes on its lines one by one.
     pub(crate) fn open(
         path: &Path,
         bytes_max: u64,
@@ -119,7 +119,7 @@ impl Log {
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
         if let (true, Some(folder)) = (is_new, path.parent()) {
-            // Else a loss of power could take the name away from bytes that are on the disk.
+            // Otherwise a power failure could remove the name of a file whose bytes are on disk.
             File::open(folder)?.sync_all()?;
         }
         let shared = Arc::new(Shared::default());
@@ -132,7 +132,7 @@ impl Log {
         Reader::new(self.file.clone(), self.shared.clone())
     }
 
-    /// Writes lines behind one another and returns when they are on the disk.
+    /// Appends lines and returns when they are on disk.
     ///
     /// # Errors
     /// [`AppendError`]: none of the lines counts.
@@ -168,7 +168,7 @@ impl Log {
         Ok(())
     }
 
-    /// Takes a failed write back, so that the next one follows the last whole line.
+    /// Undoes a failed write, so that the next one follows the last complete line.
     fn undo(&mut self, start: u64, error: &io::Error) -> AppendError {
         let undone = self.file.set_len(start);
         let is_full = matches!(
@@ -178,7 +178,7 @@ impl Log {
         if is_full && undone.is_ok() {
             return AppendError::Full;
         }
-        // After a failed sync nobody can say what the disk holds (Linux drops the pages and forgets the error).
+        // After a failed sync the disk's contents are unknown (Linux drops the pages and forgets the error).
         self.broken = Some(error.to_string());
         AppendError::Broken(error.to_string())
     }
@@ -202,7 +202,7 @@ fn decode(bytes: &[u8]) -> Option<Line> {
     serde_json::from_slice(json).ok()
 }
 
-/// Reads the whole file and cuts off what a broken write left at its end.
+/// Reads the whole file and truncates an incomplete write at its end.
 fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Result<Found> {
     let mut input = BufReader::new(file);
     let mut position = 0;
@@ -212,7 +212,7 @@ fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Res
     let mut bytes = Vec::new();
     loop {
         bytes.clear();
-        // A line is written in one piece below this bound; what is longer is damage and is read in pieces.
+        // A line is written in one piece below this bound; a longer one is damage and is read in pieces.
         let read =
             (&mut input).take(2 * LINE_BYTES_MAX as u64).read_until(b'\n', &mut bytes)? as u64;
         if read == 0 {

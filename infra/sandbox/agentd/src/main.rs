@@ -1,14 +1,14 @@
-//! `bobbin-agentd`: runs in a sandbox beside coding agents, gives all of them one session API, and survives what kills
+//! `bobbin-agentd`: runs in a sandbox beside coding agents, gives them one session API, and survives whatever kills
 //! them.
 //!
-//! Promised: every event is on the disk before it is sent; after `kill -9`, a stop of the sandbox or a full disk, sessions,
-//! offsets and turns are what they were, and a turn that was cut says so; a prompt with a turn's id runs once, however
-//! often it is sent; nothing that an agent started outlives the daemon.
-//! Deliberately absent: TLS (a preview or a tunnel stands in front), and walls between the agent and the daemon: both are
-//! the same user in one sandbox, so an ask is a courtesy.
+//! Promised: every event is on disk before it is sent; after `kill -9`, a stop of the sandbox or a full disk, sessions,
+//! offsets and turns are unchanged, and a turn that was cut off says so; a prompt with a turn id runs once, however
+//! often it is sent; nothing that an agent started outlives the daemon. Deliberately absent: TLS (a preview or a tunnel
+//! provides it), and isolation between the agent and the daemon: both are the same user in one sandbox, so an ask is a
+//! courtesy.
 //!
-//! Two processes: one reaps, the other serves. The reaping one adopts whatever loses its parent below it, ends all of it
-//! when the daemon ends, and starts the serving one anew when that was killed; the serving one ends with the reaping one.
+//! Two processes: a reaper and a server. The reaper adopts orphaned descendants, ends all of them when the daemon ends,
+//! and restarts the server after it was killed; the server ends with the reaper.
 
 mod agents;
 mod api;

@@ -1,6 +1,6 @@
-//! Sessions' ids as names of files.
+//! Session ids as file names.
 
-/// A session's id as a file's name: letters, digits, `-` and `_` as they are, all else in hexadecimal.
+/// A session id as a file name: letters, digits, `-` and `_` unchanged, all else in hexadecimal.
 pub(crate) fn file_name(session: &str) -> String {
     let mut name = String::with_capacity(session.len());
     for byte in session.bytes() {
@@ -13,7 +13,7 @@ pub(crate) fn file_name(session: &str) -> String {
     name
 }
 
-/// The id whose file has this name.
+/// The session id of a file name.
 pub(crate) fn session_of(name: &str) -> Option<String> {
     let name = name.strip_suffix(".log")?;
     let id = percent_encoding::percent_decode_str(name).decode_utf8().ok()?;

@@ -1,8 +1,8 @@
-//! The word to whoever sent a prompt that its turn has ended or asks something, so that nobody waits for their next look.
+//! Nudges the sender of a prompt when its turn has ended or asks something, so that nobody waits for the next poll.
 //!
-//! Promised: it says nothing of the turn; what it is signed with is in memory alone, and in no log; no run waits for it or
-//! fails for it; https only, but for loopback, and no redirect is followed. Deliberately absent: a memory across restarts. A
-//! daemon that was started anew says nothing of turns that it was given before, and they are found by a look.
+//! Promised: it contains nothing about the turn; its token is in memory only, and in no log; no run waits for it or
+//! fails because of it; https only, except on loopback, and no redirects. Deliberately absent: memory across restarts.
+//! A restarted daemon does not nudge for turns from before; polls find them.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use crate::limits::{NUDGE_BYTES_MAX, NUDGE_MS_MAX, NUDGE_PAUSE_MS, NUDGE_TRIES_MAX};
 
-/// By what it is said.
+/// Address and token of a nudge.
 #[derive(Clone)]
 pub(crate) struct Nudge {
     http: Http,
@@ -21,14 +21,14 @@ pub(crate) struct Nudge {
 }
 
 impl std::fmt::Debug for Nudge {
-    /// Without the token.
+    /// Omits the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nudge").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
 impl Nudge {
-    /// What came with a prompt; none where it cannot be used, which is no reason to refuse the prompt.
+    /// Parses the nudge of a prompt; `None` if invalid, which is no reason to refuse the prompt.
     pub(crate) fn given(value: Value) -> Option<Self> {
         #[derive(Deserialize)]
         struct Given {
@@ -51,7 +51,7 @@ impl Nudge {
         }
     }
 
-    /// Says it beside whatever else is done, a few times where nobody can take it just now.
+    /// Sends it in the background, with a few retries.
     pub(crate) fn say(self) {
         tokio::spawn(async move {
             for number in 0..NUDGE_TRIES_MAX {

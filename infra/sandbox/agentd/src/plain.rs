@@ -1,6 +1,6 @@
-//! Files at places that an agent can write, read without trust in what stands there.
+//! Reads files at paths that an agent can write, without trusting their contents.
 //!
-//! Promised: only a regular file is read, never through a link, and no more of it than the bound; opening never waits.
+//! Promised: only a regular file is read, never through a link, and never beyond the bound; opening never blocks.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read};
@@ -9,7 +9,7 @@ use std::path::Path;
 
 use rustix::fs::OFlags;
 
-/// Opens a regular file of at most so many bytes.
+/// Opens a regular file of at most `bytes_max`.
 pub(crate) fn open(path: &Path, bytes_max: u64) -> io::Result<File> {
     let flags = OFlags::NONBLOCK | OFlags::NOFOLLOW | OFlags::NOCTTY;
     let flags = i32::try_from(flags.bits()).map_err(io::Error::other)?;
@@ -24,7 +24,7 @@ pub(crate) fn open(path: &Path, bytes_max: u64) -> io::Result<File> {
     Ok(file)
 }
 
-/// All of a regular file of at most so many bytes, also where it grows meanwhile.
+/// Reads a regular file of at most `bytes_max`, even if it grows meanwhile.
 pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     open(path, bytes_max)?.take(bytes_max.saturating_add(1)).read_to_end(&mut bytes)?;
@@ -34,7 +34,7 @@ pub(crate) fn read(path: &Path, bytes_max: u64) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Copies a regular file of at most so many bytes, with its time.
+/// Copies a regular file of at most `bytes_max`, with its time.
 pub(crate) fn copy(from: &Path, to: &Path, bytes_max: u64) -> io::Result<()> {
     let from = open(from, bytes_max)?;
     let modified = from.metadata()?.modified()?;

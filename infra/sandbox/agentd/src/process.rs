@@ -1,10 +1,9 @@
-//! Processes of agents, and the end of all that descends from one.
+//! Agent processes, and ending all their descendants.
 //!
-//! Promised: when [`Process::end`] answers, neither the agent nor anything that it started runs any more, whatever
-//! process group or session that had moved to: descendants are found by `/proc`, and those whose parent ended first by a
-//! variable in the environment that they inherited. What escapes both (its environment cleared and its parent gone) is
-//! left to the reaper, whose child it is by then (`reaper`).
-//! On systems without `/proc` only the agent's own process group ends.
+//! Promised: when [`Process::end`] returns, neither the agent nor anything that it started is running, whatever process
+//! group or session it had moved to: descendants are found through `/proc`, and orphans through a variable in their
+//! inherited environment. A process that escapes both (with a cleared environment and a dead parent) is left to the
+//! reaper, whose child it is by then (`reaper`). On systems without `/proc` only the agent's own process group ends.
 
 pub(crate) mod tree;
 
@@ -21,23 +20,23 @@ use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
 use crate::host::Host;
 use crate::limits::{AGENT_GRACE_MS, STDERR_BYTES_MAX};
 
-/// Names the launch in the environment of everything that descends from it.
+/// Names the launch in the environment of all its descendants.
 pub(crate) const LAUNCH_VARIABLE: &str = "BOBBIN_AGENTD_LAUNCH";
 
-/// Names the daemon's folder there.
+/// Names the daemon's folder in their environment.
 const STATE_VARIABLE: &str = "BOBBIN_AGENTD_STATE";
 
-/// How an agent is started.
+/// How to start an agent.
 #[derive(Debug, Clone)]
 pub(crate) struct Program {
     pub(crate) path: PathBuf,
     pub(crate) arguments: Vec<String>,
-    /// On top of the daemon's own.
+    /// On top of the daemon's own environment.
     pub(crate) environment: BTreeMap<String, String>,
     pub(crate) directory: PathBuf,
 }
 
-/// An agent that runs.
+/// A running agent.
 #[derive(Debug)]
 pub(crate) struct Process {
     child: Child,
@@ -77,12 +76,12 @@ impl Process {
         self.child.stdout.take()
     }
 
-    /// Whether it has ended by itself.
+    /// Whether it has exited by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
         !matches!(self.child.try_wait(), Ok(None))
     }
 
-    /// Ends it and everything that descends from it; answers what it said last on its standard error.
+    /// Ends it and all its descendants; returns the end of its standard error.
     pub(crate) async fn end(mut self, host: &Host) -> Option<String> {
         let root = self.child.id();
         let grace = host.grace_ms(AGENT_GRACE_MS);
@@ -102,8 +101,7 @@ impl Process {
     }
 }
 
-/// Ends what agents of this folder's earlier daemons left, if both halves were killed at once, and what is left of this
-/// one's.
+/// Ends agents left over by earlier daemons of this folder, if both halves were killed at once, and this daemon's own.
 pub(crate) async fn end_left_over(host: &Host) {
     let marker = format!("{STATE_VARIABLE}={}", host.state_dir.display());
     let left = tree::end(move || tree::marked(&marker), Duration::ZERO).await;
@@ -112,7 +110,7 @@ pub(crate) async fn end_left_over(host: &Host) {
     }
 }
 
-/// Reads what an agent says on its standard error, and keeps the end of it.
+/// Reads an agent's standard error and keeps its end.
 async fn keep_last(mut stderr: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
     let mut buffer = [0; 1024];
     while let Ok(read @ 1..) = stderr.read(&mut buffer).await {

@@ -1,7 +1,7 @@
-//! The half that reaps: parent of the serving half, and of whatever loses its parent below it.
+//! The reaping half: parent of the serving half, and of orphaned descendants.
 //!
-//! Promised: on SIGTERM and SIGINT everything ends within a second; when the serving half was killed, all that descends
-//! from it ends before another is started; no zombie stays.
+//! Promised: on SIGTERM and SIGINT everything ends within a second; when the serving half was killed, all its
+//! descendants end before another one starts; no zombie stays.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -24,21 +24,21 @@ pub(crate) enum ReaperError {
     KeepsEnding,
 }
 
-/// How the serving half came to its end.
+/// How the serving half ended.
 enum End {
-    /// By itself, with this status: it said why.
+    /// It exited by itself with this status, and has reported why.
     Exited(u8),
     Killed,
-    /// Somebody wants the daemon to end.
+    /// The daemon was asked to stop.
     Asked,
 }
 
-/// Runs until a signal comes or the serving half ends by itself.
+/// Runs until a signal arrives or the serving half exits by itself.
 pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     if arguments.port == 0 {
-        // Chosen here, so that a serving half that is started again has the port of the one before.
+        // Chosen here, so that a restarted serving half has the same port.
         let free = std::net::TcpListener::bind((arguments.host, 0))?;
         arguments.port = free.local_addr()?.port();
     }
@@ -63,9 +63,9 @@ async fn supervise(arguments: &Arguments) -> Result<ExitCode, ReaperError> {
             End::Exited(_) | End::Killed => Duration::ZERO,
         };
         if let (End::Asked, Some(pid)) = (&end, child.id()) {
-            // Its own agents it ends by itself, in order.
+            // It ends its own agents itself, in order.
             tree::signal(pid, Signal::TERM);
-            // Over the bound it is killed below with all others.
+            // Beyond the bound it is killed below with all others.
             let _ = tokio::time::timeout(grace, child.wait()).await;
         }
         end_all(&mut child).await;
@@ -85,7 +85,7 @@ async fn supervise(arguments: &Arguments) -> Result<ExitCode, ReaperError> {
     }
 }
 
-/// What asks the daemon to end.
+/// Requests to stop the daemon.
 struct Ends {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -96,7 +96,7 @@ impl Ends {
     async fn come(&mut self) {
         let stdin = async {
             match &mut self.stdin {
-                // An error means that nobody reads any more: the thread has ended.
+                // An error means that the reading thread has ended.
                 Some(ended) => drop(ended.await),
                 None => std::future::pending().await,
             }
@@ -109,11 +109,11 @@ impl Ends {
     }
 }
 
-/// Tells when standard input ends. In a thread of its own, which ends with the process: a read of it cannot be given up.
+/// Reports the end of standard input, from a separate thread that ends with the process: the read cannot be cancelled.
 fn end_of_stdin() -> oneshot::Receiver<()> {
     let (sender, ended) = oneshot::channel();
     std::thread::spawn(move || {
-        // However it ends, nobody is at the other end any more.
+        // Whatever the result, the other end is closed.
         let _ = std::io::copy(&mut std::io::stdin(), &mut std::io::sink());
         drop(sender);
     });
@@ -162,25 +162,25 @@ async fn watch(
     }
 }
 
-/// Takes the status of every child that has ended but the serving half, which the runtime waits for.
+/// Reaps every exited child except the serving half, which the runtime waits for.
 fn bury(spared: Option<u32>) {
     for pid in tree::zombies(std::process::id()) {
         if Some(pid) == spared {
             continue;
         }
         if let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) {
-            // It is gone if somebody else has waited for it.
+            // Somebody else may already have waited for it.
             let _ = rustix::process::waitpid(Some(pid), WaitOptions::NOHANG);
         }
     }
 }
 
-/// Kills all that descends from here, until nothing is left.
+/// Kills all descendants until none is left.
 async fn end_all(child: &mut Child) {
     let own = std::process::id();
     loop {
         let left = tree::end(move || tree::below(own), Duration::ZERO).await;
-        // Whoever is dead and not buried has no children any more.
+        // A zombie has no children any more.
         let _ = child.try_wait();
         bury(child.id());
         if left == 0 {

@@ -1,4 +1,4 @@
-//! The half that serves: sessions and their API.
+//! The serving half: sessions and their API.
 
 use std::net::SocketAddr;
 use std::process::ExitCode;
@@ -20,7 +20,7 @@ use crate::limits::STOP_GRACE_MS;
 use crate::process::{end_left_over, tree};
 use crate::sessions::Sessions;
 
-/// Serves until SIGTERM, which the reaping half sends, and the system when that half was killed.
+/// Serves until SIGTERM, sent by the reaping half, or by the system if that half was killed.
 pub(crate) fn run(
     arguments: Arguments,
     reaper: u32,
@@ -35,7 +35,7 @@ pub(crate) fn run(
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let served = runtime.block_on(serve(arguments));
-    // Tasks that still wait for something are not waited for.
+    // Tasks that still wait are not awaited.
     runtime.shutdown_background();
     served
 }

@@ -1,7 +1,8 @@
-//! A session that lives: the one task that writes its log, and what is done once something is written.
+//! A live session: the one task that writes its log, and the effects that follow a write.
 //!
-//! Promised: decided, written, done, in that order; several inputs share one write. Readers see nothing that is not on
-//! the disk, but for an end that the disk does not take: a stop is obeyed all the same. Deliberately absent: HTTP, and how agents are spoken to.
+//! Promised: decide, write, act, in that order; several inputs share one write. Readers see only what is on disk,
+//! except an end that does not fit on the disk: a stop takes effect all the same. Deliberately absent: HTTP, and
+//! communication with agents.
 
 mod actor;
 mod events;
@@ -18,7 +19,7 @@ use crate::log::{Page, Reader};
 use crate::nudge::Nudge;
 use crate::state::{Acceptance, Answer, Created, Prompt, Refused, State};
 
-/// Why a session did not do what it was asked.
+/// Why a session refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionError {
     Refused(Refused),
@@ -26,20 +27,20 @@ pub(crate) enum SessionError {
     Full,
     /// The log cannot be written or read.
     Broken(String),
-    /// The daemon ends.
+    /// The daemon is stopping.
     Gone,
 }
 
 type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
 
-/// What a session is asked and told.
+/// Requests and reports to a session.
 #[derive(Debug)]
 pub(crate) enum Input {
     Create {
         created: Created,
         reply: Reply<()>,
     },
-    /// To have the agent ready before its first prompt.
+    /// Makes the agent ready before its first prompt.
     Start,
     Prompt {
         turn: String,
@@ -67,23 +68,23 @@ pub(crate) enum Input {
         launch: u64,
         down: Down,
     },
-    /// A turn that was cancelled so long ago must have ended.
+    /// The time for a cancelled turn to end is over.
     CancelOverdue {
         turn: String,
     },
 }
 
-/// How far a session is, for those who wait.
+/// Progress of a session, for waiting clients.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Progress {
-    /// The id of the last event on the disk.
+    /// Id of the last event on disk.
     pub(crate) last_event: u64,
-    /// Grows with each write.
+    /// Incremented by each write.
     pub(crate) writes: u64,
     pub(crate) agent: AgentStatus,
 }
 
-/// Whether the agent can be spoken to.
+/// Whether the agent is ready.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum AgentStatus {
     #[default]
@@ -93,7 +94,7 @@ pub(crate) enum AgentStatus {
     Down(Down),
 }
 
-/// A session, for those who ask it.
+/// A handle of a session.
 #[derive(Debug, Clone)]
 pub(crate) struct Session {
     pub(crate) id: String,
@@ -104,7 +105,7 @@ pub(crate) struct Session {
 }
 
 impl Session {
-    /// Opens the log of a session, or makes it. Turns that have not ended are ended: nothing begins by itself.
+    /// Opens or creates a session's log. Unfinished turns are ended: nothing starts by itself.
     ///
     /// # Errors
     /// The file cannot be opened or read.
@@ -172,7 +173,7 @@ impl Session {
         self.ask(|reply| Input::Terminate { reply }).await
     }
 
-    /// What is on the disk, to be looked at. Hold it briefly: the session cannot write meanwhile.
+    /// The state on disk. Hold it briefly: the session cannot write meanwhile.
     pub(crate) async fn state(&self) -> tokio::sync::RwLockReadGuard<'_, State> {
         self.state.read().await
     }

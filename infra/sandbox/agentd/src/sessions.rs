@@ -12,7 +12,7 @@ use crate::names::session_of;
 use crate::session::{Session, SessionError};
 use crate::state::Created;
 
-/// Why there is no new session.
+/// Why a session was not created.
 #[derive(Debug)]
 pub(crate) enum NotCreated {
     Exists,
@@ -28,10 +28,10 @@ pub(crate) struct Sessions {
 }
 
 impl Sessions {
-    /// Opens every session that has been.
+    /// Opens every existing session.
     ///
     /// # Errors
-    /// The folder of sessions cannot be read. A session whose log cannot be read is left out, and told in the log.
+    /// The folder of sessions cannot be read. A session with an unreadable log is skipped and logged.
     pub(crate) async fn open(host: Arc<Host>, shared: Arc<Shared>) -> std::io::Result<Self> {
         let mut open = BTreeMap::new();
         let mut entries = tokio::fs::read_dir(host.state_dir.join("sessions")).await?;
@@ -44,7 +44,7 @@ impl Sessions {
                 Ok(session) if session.state().await.created.is_some() => {
                     open.insert(id, session);
                 }
-                // Its creation was cut before anybody was told of it.
+                // Its creation was interrupted before anybody was told of it.
                 Ok(_) => {}
                 Err(error) => tracing::error!(session = id, %error, "a session cannot be opened"),
             }
@@ -61,7 +61,7 @@ impl Sessions {
         self.open.lock().await.values().cloned().collect()
     }
 
-    /// Makes a session; of two that come at once with one id, one is told that it exists.
+    /// Creates a session; of two concurrent requests with one id, one is told that it exists.
     pub(crate) async fn create(&self, id: &str, created: Created) -> Result<Session, NotCreated> {
         let mut open = self.open.lock().await;
         if open.contains_key(id) {

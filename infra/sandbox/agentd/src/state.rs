@@ -1,8 +1,7 @@
-//! What a session is, as its log tells: a fold over changes, and what may be asked of it.
+//! A session's state: a fold over the changes in its log, and the requests that it allows.
 //!
-//! Promised: pure and total. A change is on the disk before it is folded in; what follows of it (a word to the agent)
-//! comes after that. A turn's id means one run, whatever is sent how often.
-//! Deliberately absent: clocks, files, agents.
+//! Promised: pure and total. A change is on disk before it is applied; its effects (orders to the agent) come after
+//! that. A turn id means one run, however often it is sent. Deliberately absent: clocks, files, agents.
 
 #[cfg(test)]
 mod tests;
@@ -14,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::{ASKS_MAX, QUEUED_MAX, TURNS_MAX};
 
-/// How a session was asked for.
+/// Parameters of a session's creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Created {
@@ -23,15 +22,15 @@ pub(crate) struct Created {
     pub(crate) permission_mode: PermissionMode,
     pub(crate) model: Option<String>,
     pub(crate) variant: Option<String>,
-    /// Absolute; where the agent works.
+    /// Absolute path of the agent's working directory.
     pub(crate) directory: String,
-    /// A session of the agent's own that is taken up.
+    /// The agent's own session to resume.
     #[serde(default)]
     pub(crate) resumes: Option<String>,
-    /// A title where the agent keeps one.
+    /// A title, for agents that keep one.
     #[serde(default)]
     pub(crate) title: Option<String>,
-    /// What the agent is told beside the prompts, where it has a place for that: OpenCode, Claude Code and Codex have.
+    /// Instructions besides the prompts, for agents that support them: OpenCode, Claude Code and Codex.
     #[serde(default)]
     pub(crate) instructions: Option<String>,
     pub(crate) at_ms: u64,
@@ -41,7 +40,7 @@ pub(crate) struct Created {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PermissionMode {
-    /// What it is configured to.
+    /// Its own configuration.
     Default,
     /// Nothing that changes anything.
     Plan,
@@ -59,24 +58,24 @@ impl PermissionMode {
     }
 }
 
-/// What a person says to the agent.
+/// A person's prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Prompt {
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub(crate) attachments: Vec<Attachment>,
-    /// The model of this turn, where it is not the session's.
+    /// The turn's model, if not the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
-    /// The mode of this turn, where it is not the session's. OpenCode alone changes it between turns.
+    /// The turn's mode, if not the session's. Only OpenCode changes it between turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mode: Option<String>,
 }
 
-/// A file of the sandbox that goes with a prompt.
+/// A file in the sandbox, attached to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Attachment {
-    /// Absolute, or in the session's directory.
+    /// Absolute, or relative to the session's directory.
     pub(crate) path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) mime: Option<String>,
@@ -84,7 +83,7 @@ pub(crate) struct Attachment {
     pub(crate) filename: Option<String>,
 }
 
-/// Something that waits for a person.
+/// An ask that waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Ask {
@@ -101,16 +100,16 @@ impl Ask {
     }
 }
 
-/// What a person answers.
+/// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Answer {
     Once,
     Always,
     Reject,
-    /// For each question the labels, or words of one's own.
+    /// For each question its labels, or free text.
     Answers(Vec<Vec<String>>),
-    /// The questions are turned down.
+    /// The questions were declined.
     Declined,
 }
 
@@ -118,10 +117,10 @@ pub(crate) enum Answer {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Ended {
     pub(crate) outcome: Outcome,
-    /// The word for it: the agent's, or one of the API's kinds of errors.
+    /// The reason: the agent's word, or one of the API's error types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
-    /// For a person; none where all went well.
+    /// For a person; `None` if all went well.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) message: Option<String>,
 }
@@ -132,26 +131,26 @@ impl Ended {
     }
 }
 
-/// One step in the life of a session.
+/// A change of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Change {
     Created(Created),
-    /// A process of the agent is about to be started.
+    /// An agent process is about to be started.
     Launched,
     /// The agent's own id of the session.
     AgentSession(String),
-    /// A prompt was taken and will run once.
+    /// A prompt was accepted and will run once.
     Accepted {
         turn: String,
         prompt: Prompt,
     },
-    /// It is about to be handed to the agent: from here on nobody may hand it over again.
+    /// It is about to be given to the agent: from now on it must not be given again.
     Submitted {
         turn: String,
     },
     Asked(Ask),
-    /// It is about to be told to the agent.
+    /// The answer is about to be sent to the agent.
     Answered {
         ask: String,
         answer: Answer,
@@ -171,13 +170,13 @@ pub(crate) enum Change {
 }
 
 impl Change {
-    /// Whether it ends something, or asks for that: so it holds whatever the disk takes.
+    /// Whether it ends something, or requests that: then it takes effect even if the disk is full.
     pub(crate) const fn ends(&self) -> bool {
         matches!(self, Self::CancelAsked { .. } | Self::Ended { .. } | Self::Terminated)
     }
 }
 
-/// Where a turn is.
+/// Phase of a turn.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Phase {
     /// Waits for its run.
@@ -192,31 +191,31 @@ pub(crate) enum Phase {
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Turn {
     pub(crate) phase: Phase,
-    /// Of its prompt, to tell a repeat from another prompt with its id.
+    /// Digest of its prompt, to tell a repeat from another prompt with its id.
     digest: u64,
 }
 
-/// What came of a prompt.
+/// Result of sending a prompt.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Acceptance {
     Accepted,
     AlreadyKnown,
 }
 
-/// Why something is not done.
+/// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Refused {
     Terminated,
-    /// The turn's id has been used for another prompt.
+    /// The turn id was used for another prompt.
     OtherPrompt,
-    /// So many turns wait already.
+    /// Too many turns are queued.
     QueueFull,
-    /// So many turns have been.
+    /// The session has had too many turns.
     SessionFull,
     UnknownTurn,
     /// No such ask is open: unknown, answered, or gone with its turn.
     AskGone,
-    /// A permission was answered like a question, or the other way round.
+    /// A permission was answered like a question, or the reverse.
     WrongAnswer,
 }
 
@@ -225,7 +224,7 @@ pub(crate) enum Refused {
 pub(crate) struct State {
     pub(crate) created: Option<Created>,
     pub(crate) agent_session: Option<String>,
-    /// Processes of the agent that have been started.
+    /// Agent processes started so far.
     pub(crate) launches: u64,
     turns: HashMap<String, Turn>,
     queue: VecDeque<String>,
@@ -235,7 +234,7 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// Folds a change in that is on the disk.
+    /// Applies a change that is on disk.
     pub(crate) fn apply(&mut self, change: Change) {
         match change {
             Change::Created(created) => {
@@ -268,7 +267,7 @@ impl State {
     }
 
     fn submitted(&mut self, turn: String) {
-        // One at a time: the disk did not take the end of the one before.
+        // One at a time: the previous one's end could not be written.
         if let Some(before) = self.running.take().filter(|before| *before != turn) {
             self.ended(&before, Ended::of(Outcome::Lost, "cut", None));
         }
@@ -286,7 +285,7 @@ impl State {
         self.queue.retain(|queued| queued != turn);
         if self.running.as_deref() == Some(turn) {
             self.running = None;
-            // Nobody is left who would take an answer.
+            // Nobody is left to take an answer.
             self.asks.clear();
         }
         if let Some(phase) = self.phase_mut(turn) {
@@ -302,7 +301,7 @@ impl State {
         self.turns.get(turn).map(|turn| &turn.phase)
     }
 
-    /// Whether it waits for its run or runs.
+    /// Whether it is queued or running.
     pub(crate) fn is_open(&self, turn: &str) -> bool {
         matches!(self.phase(turn), Some(Phase::Queued(_) | Phase::Running { .. }))
     }
@@ -311,7 +310,7 @@ impl State {
         self.running.as_deref()
     }
 
-    /// Whether the turn runs and was asked to stop.
+    /// Whether the turn is running and being cancelled.
     pub(crate) fn is_cancelled(&self, turn: &str) -> bool {
         matches!(self.phase(turn), Some(Phase::Running { is_cancelled: true, .. }))
     }
@@ -341,7 +340,7 @@ impl State {
         self.asks.len() < ASKS_MAX
     }
 
-    /// The prompt that is to be handed to the agent next, if it is free.
+    /// The next prompt for the agent, if it is free.
     pub(crate) fn next(&self) -> Option<&str> {
         match &self.running {
             Some(_) => None,
@@ -349,12 +348,12 @@ impl State {
         }
     }
 
-    /// Turns that have not ended, the running one first.
+    /// Open turns, the running one first.
     pub(crate) fn open_turns(&self) -> Vec<String> {
         self.running.iter().chain(&self.queue).cloned().collect()
     }
 
-    /// Takes a prompt.
+    /// Accepts a prompt.
     pub(crate) fn accept(
         &self,
         turn: &str,
@@ -380,7 +379,7 @@ impl State {
         Ok((Acceptance::Accepted, Some(change)))
     }
 
-    /// Takes a person's answer.
+    /// Accepts a person's answer.
     pub(crate) fn answer(&self, ask: &str, answer: Answer) -> Result<Change, Refused> {
         let open = self.asks.get(ask).ok_or(Refused::AskGone)?;
         let fits = match open {
@@ -395,7 +394,7 @@ impl State {
         Ok(Change::Answered { ask: ask.to_owned(), answer })
     }
 
-    /// Cancels a turn; nothing is left to do for one that has ended or is being cancelled.
+    /// Cancels a turn; no-op for one that has ended or is being cancelled.
     pub(crate) fn cancel(&self, turn: &str) -> Result<Option<Change>, Refused> {
         match self.phase(turn) {
             None => Err(Refused::UnknownTurn),

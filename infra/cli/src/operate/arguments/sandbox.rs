@@ -1,4 +1,4 @@
-//! What can be done with sandboxes, and how one is meant.
+//! Arguments of the `sandbox` commands, and how a sandbox is named.
 
 use std::str::FromStr;
 
@@ -44,14 +44,14 @@ pub enum Sandbox {
     Host(Host),
 }
 
-/// The sandbox that somebody means.
+/// How a sandbox is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Which {
-    /// The one of this name.
+    /// By its name.
     Named(SandboxName),
-    /// The one that this thread works in; or this very one, by its key.
+    /// By a thread that works in it, or by its own key.
     Of(ThreadKey),
-    /// The one that the thread works in whose key ends like this.
+    /// By the end of such a thread's key.
     OfEnd(Meant),
 }
 
@@ -59,7 +59,7 @@ impl FromStr for Which {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
-        // No name has one of these, and every key has colons.
+        // A name has none of these characters; every key has colons.
         if word.contains([':', '.', CUT]) {
             return Ok(match word.parse()? {
                 Meant::Key(key) => Self::Of(key),

@@ -1,4 +1,4 @@
-//! `sandbox connect`: a thread works in another sandbox from now on. It travels in the thread's group, behind what runs.
+//! `sandbox connect`: moves a thread to another sandbox. The message goes into the thread's group, behind what runs.
 
 use std::time::{Duration, Instant};
 
@@ -16,18 +16,18 @@ use super::chosen;
 use crate::output::{CommandError, Output, Status};
 use crate::time::pause;
 
-/// Between two looks at the record.
+/// Poll interval.
 const LOOK_MS: u64 = 500;
 
-/// What came of it, as it is told to programs.
+/// The JSON answer.
 #[derive(Serialize)]
 struct Answer {
     thread: ThreadKey,
-    /// The key of the sandbox that the thread works in now.
+    /// Key of the thread's sandbox now.
     sandbox: SandboxKey,
-    /// What people call that one.
+    /// Its name.
     name: Option<String>,
-    /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
+    /// `done`, `failed`, or `waiting` (requested, but not finished within the wait).
     result: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! `sandbox create`: a sandbox with a name that no thread was the first of.
+//! `sandbox create`: creates a named sandbox that no thread created.
 
 use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher as _;
@@ -19,13 +19,12 @@ use crate::operate::named::{tenants, unread};
 use crate::output::{CommandError, Output, Status};
 use crate::terminal::{answer, can_ask};
 
-/// Times that somebody is asked for the same.
+/// Attempts per question.
 const ASKED_MAX: u32 = 5;
 
-/// What came of it, as it is told to programs.
+/// The JSON answer.
 #[derive(Serialize)]
 struct Answer {
-    /// The sandbox's key.
     sandbox: SandboxKey,
     name: SandboxName,
     tenant: String,
@@ -33,11 +32,11 @@ struct Answer {
     runtime: Option<String>,
     repo: Option<String>,
     snapshot: Option<String>,
-    /// `done`, `failed`, or `waiting`: it was asked for, and this command does not wait any longer.
+    /// `done`, `failed`, or `waiting` (requested, but not finished within the wait).
     result: &'static str,
     /// Why it failed, in a sentence.
     trouble: Option<String>,
-    /// Its phase now.
+    /// Current phase.
     phase: &'static str,
 }
 
@@ -128,7 +127,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
     Output::new(words, &answer, status)
 }
 
-/// What was said, and in a terminal what is answered.
+/// The options given, completed in a terminal by prompts.
 async fn wanted(
     stack: &Stack,
     what: &Create,
@@ -175,7 +174,7 @@ async fn wanted(
     Ok((tenant, new))
 }
 
-/// Whose it is: as it was said, as the channel says, the only one that there is, or as it is answered.
+/// The tenant: from the option, from the channel, the only one known, or from a prompt.
 async fn tenant(stack: &Stack, what: &Create, asks: bool) -> Result<Tenant, CommandError> {
     if let Some(tenant) = &what.tenant {
         return Ok(tenant.clone());
@@ -202,7 +201,7 @@ async fn tenant(stack: &Stack, what: &Create, asks: bool) -> Result<Tenant, Comm
     .into())
 }
 
-/// Asks until the answer can be used; nothing for Enter alone.
+/// Asks until the answer is valid; `None` for an empty line.
 fn asked<T>(
     question: &str,
     read: impl Fn(&str) -> Result<T, String>,

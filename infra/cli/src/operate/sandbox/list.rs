@@ -1,4 +1,4 @@
-//! `sandbox list`: the sandboxes that have a name, and what the provider has, each once.
+//! `sandbox list`: named sandboxes and the provider's sandboxes, without duplicates.
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::{Ms, sandbox_name};
@@ -17,21 +17,21 @@ use crate::time::when;
 #[derive(Serialize)]
 struct Answer {
     sandboxes: Vec<Line>,
-    /// Names of sandboxes whose record this version cannot read.
+    /// Sandboxes whose record this version cannot read.
     unreadable: Vec<String>,
 }
 
-/// A line of the table, with the record where there is one.
+/// A table row, with its record if there is one.
 struct Row {
     line: Line,
     listed: Option<Listed>,
-    /// As the provider has it; none where it lists none.
+    /// Provider's state; `None` if the provider does not list it.
     state: Option<SandboxState>,
 }
 
 pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
     let found = sandboxes::found(stack, what.tenant.as_ref()).await?;
-    // Read after the listing: a sandbox that is listed and has a name is found under it.
+    // Read after the listing, so that a listed sandbox with a name is found under it.
     let named = all_named(stack, what.tenant.as_ref()).await?;
     let Named { mut listed, unreadable } = named;
     sort(&mut listed);
@@ -61,7 +61,7 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
     Output::new(text, &answer, status)
 }
 
-/// Those with a name first, then the rest in the provider's order; of a retired generation its own line is kept.
+/// Named ones first, then the rest in the provider's order; a retired generation keeps its own line.
 fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
     let mut found: Vec<Found> =
         found.into_iter().filter(|one| one.sandbox.state != SandboxState::Gone).collect();
@@ -94,7 +94,7 @@ fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
     rows
 }
 
-/// One that has a name, and that the provider does not list.
+/// A named sandbox that the provider does not list.
 fn unlisted(stack: &Stack, listed: &Listed) -> Line {
     let is_alive = !matches!(listed.phase, Phase::Destroyed | Phase::Error);
     let line = Line {
@@ -147,7 +147,7 @@ fn cells(row: &Row, now_ms: Ms) -> [String; 8] {
     ]
 }
 
-/// How it stands by its record; beside it what the provider says, where that is something else.
+/// The record's state, and the provider's if it differs.
 fn state(row: &Row, listed: &Listed) -> String {
     let word = listed.state();
     let agrees = match (listed.phase, &row.state) {

@@ -1,5 +1,5 @@
-//! `sandbox setup`: keys of a server's or workspace's own, as `/sandbox-setup` has them in the chat: shown, entered on the page
-//! of ingress by a link that works once, and taken away by the worker. No value passes through this program.
+//! `sandbox setup`: a tenant's own keys, like `/sandbox-setup` in the chat: shown, entered on ingress's page through a
+//! one-time link, and removed by the worker. No key value passes through this program.
 
 use std::time::{Duration, Instant};
 
@@ -20,9 +20,9 @@ use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};
 use crate::time::{pause, span, when};
 
-/// Between two looks at the settings.
+/// Poll interval.
 const LOOK_MS: u64 = 1_000;
-/// A key that was entered counts within this time, if its provider takes it.
+/// How long a new key may take to count, if its provider accepts it.
 const TRIED_MS: u64 = 30_000;
 const NOT_ON: &str = "Tenants have no keys of their own in this stack. To switch that on: sam deploy --parameter-overrides TenantCredentials=yes";
 
@@ -30,17 +30,17 @@ const NOT_ON: &str = "Tenants have no keys of their own in this stack. To switch
 struct Answer {
     tenant: String,
     keys: Vec<Line>,
-    /// The page on which a key can be entered once, where one was asked for.
+    /// One-time page for entering a key, if requested.
     link: Option<String>,
-    /// `shown`, `done`, `failed`, or `waiting`: this command does not wait any longer.
+    /// `shown`, `done`, `failed`, or `waiting` (not finished within the wait).
     result: &'static str,
 }
 
-/// A key, as it is told to programs, without a value.
+/// A key in JSON, without its value.
 #[derive(Serialize)]
 struct Line {
     provider: String,
-    /// Tells it from another one.
+    /// Distinguishes it from other keys.
     fingerprint: String,
     /// `valid`, `refused` or `unreadable`.
     state: KeyState,
@@ -77,7 +77,7 @@ async fn settings(stack: &Stack, tenant: &Tenant) -> Result<Settings, CommandErr
     settings.map_err(|e| unread(&e))
 }
 
-/// Who asks, and as what: nobody of the platform.
+/// The requester: no platform user.
 fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
     let nowhere = SandboxKey::without_thread(tenant, &request.into());
     let by = Person { id: String::new(), name: terminal_name(None) };

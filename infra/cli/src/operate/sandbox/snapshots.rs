@@ -1,6 +1,6 @@
-//! `sandbox snapshot`: makes one, lists them, deletes one.
+//! `sandbox snapshot`: creates, lists and deletes snapshots.
 //!
-//! The list is the provider's, joined with the records: what a record has and the provider does not has expired there.
+//! The provider's list joined with the records; a snapshot that only a record has has expired.
 
 use std::collections::BTreeMap;
 
@@ -20,34 +20,34 @@ use crate::output::{CommandError, Output, Status};
 use crate::table::{Style, table};
 use crate::time::when;
 
-/// Snapshots of one list, the newest first.
+/// Snapshots per list, newest first.
 const LISTED_MAX: usize = 500;
-/// Who wanted one that was made by itself.
+/// Author of an automatic snapshot.
 const BY_ITSELF: &str = "-";
 
 #[derive(Serialize)]
 struct Listing {
     snapshots: Vec<Line>,
-    /// There are more than are listed.
+    /// The list was cut.
     more: bool,
 }
 
-/// A snapshot, as it is told to programs.
+/// A snapshot in JSON.
 #[derive(Debug, Clone, Serialize)]
 struct Line {
-    /// Its name at the provider: what `--snapshot` and `--delete` take.
+    /// Name at the provider, as `--snapshot` and `--delete` take it.
     id: String,
-    /// The key of the sandbox that it was made of, where that is known.
+    /// Key of its source sandbox, if known.
     sandbox: Option<SandboxKey>,
-    /// What people call that one.
+    /// Name of its source sandbox.
     name: Option<String>,
-    /// When it was asked for.
+    /// When it was requested.
     at_ms: Ms,
-    /// Who asked; none where no record says so.
+    /// Requester; `None` if no record has one.
     by: Option<String>,
-    /// `ready`, `being made`, `asleep`, `failed`, or `gone`: on record, and not at the provider any more.
+    /// `ready`, `being made`, `asleep`, `failed`, or `gone` (in a record, no longer at the provider).
     state: &'static str,
-    /// GiB at the provider, where that says so.
+    /// Size at the provider in GiB, if known.
     gib: Option<f64>,
 }
 
@@ -127,7 +127,7 @@ async fn list(
     Output::new(text, &Listing { snapshots: lines, more }, status)
 }
 
-/// The sandboxes whose snapshots these can be: those that have a name, and those that live.
+/// The possible source sandboxes: named and live ones.
 async fn known(
     stack: &Stack,
     what: &Snapshot,
@@ -211,7 +211,7 @@ async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
     Output::new(words, &Deleted { deleted }, Status::Done)
 }
 
-/// The provider's snapshots, if it makes any at all.
+/// The provider's snapshot store, if it has one.
 fn able(provider: &dyn Provider) -> Result<&dyn SnapshotStore, CommandError> {
     let snapshots = provider.facts().snapshots();
     snapshots.map_err(|why| format!("The provider of this stack makes none: {why}.").into())
@@ -224,7 +224,7 @@ fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {
     .into()
 }
 
-/// Refuses one that is not there any more, or that no sandbox can begin with.
+/// Refuses a snapshot that is gone or unusable.
 pub async fn look_at(
     stack: &Stack,
     tenant: &Tenant,
@@ -237,7 +237,7 @@ pub async fn look_at(
             "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
         )));
     };
-    // It holds what a sandbox held.
+    // A snapshot holds a sandbox's data: the tenant must match.
     if !name.is_of_tenant(tenant) {
         return Err(format!(
             "The snapshot {snapshot} is of another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"

@@ -1,5 +1,5 @@
-//! `sandbox tools`: what an agent that runs elsewhere needs to work in a sandbox: the address of the tools, a bearer for the
-//! present generation, and a configuration of `OpenCode` that has them and no tool of its own.
+//! `sandbox tools`: what an agent elsewhere needs to work in a sandbox: the address of the tools, a bearer for the
+//! present generation, and an `OpenCode` configuration with these tools and none of its own.
 
 use bobbin_agent::opencode::{ToolServer, tools_config};
 use bobbin_core::base::ids::SandboxKey;
@@ -14,12 +14,12 @@ use crate::output::{CommandError, Output, Status};
 
 const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
 
-/// What is told to programs.
+/// The JSON answer.
 #[derive(Serialize)]
 struct Answer {
     sandbox: SandboxKey,
     name: Option<String>,
-    /// The generation that the bearer is for.
+    /// Generation of the bearer.
     generation: u32,
     url: String,
     bearer: String,

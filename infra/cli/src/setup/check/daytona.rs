@@ -1,4 +1,4 @@
-//! Daytona: whether the key counts, what it may, and how many sandboxes still fit.
+//! Daytona: whether the key is valid, its permissions, and the quota left for sandboxes.
 
 use bobbin_app::providers::DOCKERFILE;
 use bobbin_sandbox::daytona::prepared::{
@@ -68,7 +68,7 @@ fn permissions(report: &mut Report, key: &ApiKey, source: &str) {
     );
 }
 
-/// A key need not be allowed to see organisation and quota; then nothing is said against it.
+/// A key need not be allowed to read organisation and quota; that is no error.
 async fn organization(report: &mut Report, daytona: &Daytona) {
     let organizations = match daytona.organizations().await {
         Ok(organizations) => organizations,
@@ -76,7 +76,7 @@ async fn organization(report: &mut Report, daytona: &Daytona) {
             return report.note(&format!("Daytona: the organisation is not told: {error}"));
         }
     };
-    // A key belongs to one organisation, but its owner may be in several, and the key's is not named.
+    // A key belongs to one organisation, but its owner may be in several, and Daytona does not say which.
     let [organization] = organizations.as_slice() else {
         return report.note(&format!(
             "Daytona: the key's owner is in {} organisations; the dashboard shows the quota of the key's own",
@@ -113,7 +113,7 @@ fn quota(report: &mut Report, name: &str, region: &RegionUsage) {
     }
 }
 
-/// The snapshot that the stack names has to be there.
+/// The stack's snapshot must exist.
 async fn snapshot(target: &Target, report: &mut Report, daytona: &Daytona) {
     let ours = snapshot_name(DOCKERFILE);
     let Some(named) = target.parameter("DaytonaSnapshot") else {

@@ -1,14 +1,14 @@
-//! The stack as it was deployed: whether the account has the concurrency that it counts on, and whether its table can be
-//! deleted by mistake.
+//! The deployed stack: whether the account has the concurrency that it needs, and whether its table is protected from
+//! deletion.
 
 use crate::setup::report::Report;
 use crate::target::Target;
 
-/// The shares that the template's parameter `Concurrency` takes.
+/// Allowed values of the template's parameter `Concurrency`.
 const SHARES: [u64; 7] = [10, 50, 100, 200, 500, 1000, 2000];
-/// From this share on the template reserves, because Lambda keeps 100 executions of an account unreserved.
+/// From this value on the template reserves concurrency: Lambda keeps 100 executions of an account unreserved.
 const RESERVED_FROM: u64 = 200;
-/// What Lambda gives an account that has been used for a while, and the least that can be asked for.
+/// Lambda's usual limit for an account in use, and the least that can be requested.
 const USUAL: u64 = 1000;
 
 pub async fn check(target: &Target, report: &mut Report) {
@@ -22,7 +22,7 @@ pub async fn check(target: &Target, report: &mut Report) {
     let Some(share) = share.and_then(|share| share.parse().ok()) else {
         return;
     };
-    // A laptop is nobody's account.
+    // The laptop stack has no AWS account.
     if !matches!(target.laptop(), Ok(None)) {
         return;
     }
@@ -36,21 +36,21 @@ pub async fn check(target: &Target, report: &mut Report) {
     }
 }
 
-/// What to say of a table that anybody with the right may delete.
+/// Reports a table without deletion protection.
 fn unprotected(parameter: Option<&str>) -> Option<&'static str> {
     (parameter == Some("no")).then_some(
         "Stack: its table can be deleted by mistake; the deployment stands, so protect it: sam deploy --parameter-overrides ProtectTable=yes",
     )
 }
 
-/// What an account's limit means for a stack.
+/// An account's limit, judged for a stack.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Room {
-    /// There is as much as the stack counts on.
+    /// The limit suffices.
     Enough(String),
-    /// It works, and could be better.
+    /// It works, with room to improve.
     Scarce(String),
-    /// The stack counts on more than there is: what is wrong, and what to do.
+    /// The stack needs more: the problem, and advice.
     Missing(String, String),
 }
 
@@ -162,7 +162,7 @@ then: sam deploy --parameter-overrides Concurrency=1000"
         let words = unprotected(Some("no"));
         assert!(words.is_some_and(|words| words.ends_with("ProtectTable=yes")));
         assert_eq!(unprotected(Some("yes")), None);
-        // A stack of an earlier template does not say.
+        // A stack of an earlier template lacks the parameter.
         assert_eq!(unprotected(None), None);
     }
 }

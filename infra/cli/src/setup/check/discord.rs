@@ -1,4 +1,4 @@
-//! Discord: whose the token is, and whether stack and application know of each other.
+//! Discord: the token's application, and whether the stack and the application match.
 
 use bobbin_chat::discord::{Application, DiscordError};
 
@@ -49,7 +49,7 @@ pub async fn check(target: &Target, report: &mut Report) {
     ));
 }
 
-/// Whether the stack has the id and the key of the token's own application.
+/// Whether the stack has the token's application id and public key.
 fn agrees(target: &Target, report: &mut Report, app: &Application) {
     let pairs =
         [("DiscordApplicationId", app.id.as_str()), ("DiscordPublicKey", app.verify_key.as_str())];

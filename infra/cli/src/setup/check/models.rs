@@ -1,4 +1,4 @@
-//! The models: whether each key counts, and whether the stack's model has one.
+//! The models: whether each key is valid, and whether the stack's model has one.
 
 use bobbin_app::model_keys::{KeyState, ModelProvider, look, offered};
 
@@ -32,7 +32,7 @@ pub async fn check(target: &Target, report: &mut Report) {
     }
 }
 
-/// True: there is a key. Whether it counts is told.
+/// True if there is a key. Whether it is valid goes into the report.
 async fn one(target: &Target, report: &mut Report, provider: ModelProvider) -> bool {
     let name = format!("{}_api_key", provider.prefix());
     let Some(found) = target.key(&name).await else {
@@ -61,7 +61,7 @@ async fn one(target: &Target, report: &mut Report, provider: ModelProvider) -> b
     true
 }
 
-/// An endpoint of one's own: it has to answer, and to offer the model.
+/// Checks that a custom endpoint answers and offers the model.
 async fn endpoint(target: &Target, report: &mut Report, model: &str, base: &str) {
     let key = target.key("openai_api_key").await;
     let name = model.split_once('/').map_or(model, |(_, name)| name);

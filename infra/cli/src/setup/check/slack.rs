@@ -1,4 +1,4 @@
-//! Slack: whose the token is, which scopes it lacks, and whether the signing secret can be one.
+//! Slack: the token's app, its missing scopes, and whether the signing secret is well-formed.
 
 use std::collections::BTreeSet;
 

@@ -1,11 +1,11 @@
-//! Vercel: whether the token counts, and opens the project that sandboxes are made in.
+//! Vercel: whether the token is valid and opens the project of the sandboxes.
 
 use bobbin_sandbox::vercel::{Vercel, VercelAccount, VercelError};
 
 use crate::setup::report::Report;
 use crate::target::Target;
 
-/// What the names of every stack's sandboxes begin with.
+/// Prefix of all stacks' sandbox names.
 const PREFIX: &str = "bobbin-";
 
 pub async fn check(target: &Target, report: &mut Report) {

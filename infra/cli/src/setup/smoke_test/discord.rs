@@ -12,9 +12,9 @@ use crate::setup::discord::told;
 use crate::setup::report::Report;
 use crate::target::Target;
 
-/// Discord's code for a channel that does not exist, or not for the bot.
+/// Discord's code for an unknown channel.
 const UNKNOWN_CHANNEL: u64 = 10_003;
-/// Kinds of channels on whose messages threads hang: text and announcements.
+/// Channel types with message threads: text and announcement.
 const WITH_THREADS: [u64; 2] = [0, 5];
 
 pub async fn run(
@@ -62,7 +62,7 @@ pub async fn run(
     tidy(target, stack, report, &turn, options).await
 }
 
-/// The server and the name of a channel in which threads can be made.
+/// Guild and name of a channel that allows threads.
 async fn channel_of(
     report: &mut Report,
     target: &Target,
@@ -86,7 +86,7 @@ async fn channel_of(
     Ok((guild, found.name))
 }
 
-/// The task, as if the app itself had asked for it.
+/// The task, as if the app itself had requested it.
 fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open {
     let prompt = Prompt {
         text: task.text.clone(),
@@ -102,7 +102,7 @@ fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open
         id: task.id.clone().into(),
         guild,
         channel: channel.to_owned(),
-        // Nobody has asked by an interaction, so there is no answer to edit: one that is over has the bot post the line.
+        // No interaction, so no answer to edit: an expired one makes the bot post the line.
         accepted_at_ms: 0,
         prompt,
         reply: Reply::Discord { application: app.id.clone(), token: String::new() },

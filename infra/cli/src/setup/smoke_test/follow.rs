@@ -1,4 +1,4 @@
-//! Following a test turn by its record, and taking its sandbox down again.
+//! Follows a test turn by its record, and deletes its sandbox.
 
 use std::time::Duration;
 
@@ -18,37 +18,37 @@ use super::{Options, Task};
 use crate::setup::report::Report;
 use crate::target::Target;
 
-/// Between two looks at the record.
+/// Poll interval.
 const POLL_MS: u64 = 500;
-/// Looks at the record that may fail one after another.
+/// Consecutive failed polls before giving up.
 const FAILED_POLLS_MAX: u32 = 5;
-/// After this long without a record somebody is told where to look.
+/// After this long without a record the person is told where to check.
 const TAKEN_MS: u64 = 45_000;
-/// Taking a sandbox down, and stopping a turn before that, may take this long.
+/// Time for stopping the turn and deleting its sandbox.
 const TIDY_MS_MAX: u64 = 4 * 60_000;
 
-/// A turn in a thread of its own.
+/// A turn in its own thread.
 pub struct Turn {
     /// The thread; nothing else happens in it.
     pub thread: ThreadKey,
-    /// The person in whose name the test asks.
+    /// The test's author.
     pub by: Person,
-    /// How they are answered.
+    /// How the author is answered.
     pub reply: Reply,
-    /// The channel, and what the person counts as there.
+    /// The author's channel, roles and permissions.
     pub membership: Membership,
 }
 
-/// Whether the test turn proved what it was to prove.
+/// Result of the test turn.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Followed {
-    /// The agent's answer stands in the thread.
+    /// The agent's answer is in the thread.
     Answered,
-    /// It ended otherwise, or did not end; that has been told.
+    /// It ended otherwise or not at all; reported already.
     Otherwise,
 }
 
-/// How far a thread is, in words; and its end, once it is there.
+/// Progress in words, and the outcome once there is one.
 fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
     let Some(session) = session else {
         return ("waits for a worker", None);
@@ -68,10 +68,10 @@ fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
     (words, None)
 }
 
-/// Follows it to its end and tells each stage.
+/// Follows the turn and reports each stage.
 ///
 /// # Errors
-/// Why the record cannot be read, and what to do.
+/// The record cannot be read; with advice.
 pub async fn follow(
     stack: &Deployed,
     report: &mut Report,
@@ -131,10 +131,10 @@ fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
     Followed::Otherwise
 }
 
-/// Takes the sandbox down by the product's own reset, and looks whether it is gone.
+/// Deletes the sandbox through the product's own reset, and checks that it is gone.
 ///
 /// # Errors
-/// What is left, and how it is taken down by hand.
+/// What is left, and how to delete it by hand.
 pub async fn tidy(
     target: &Target,
     stack: &Deployed,
@@ -180,7 +180,7 @@ pub async fn tidy(
     ))
 }
 
-/// The provider's own word; without a key here, or without an answer, the record's has to do.
+/// Asks the provider; without a key here or an answer, the record decides.
 async fn gone_at_provider(
     target: &Target,
     stack: &Deployed,
@@ -212,7 +212,7 @@ async fn stop(stack: &Deployed, turn: &Turn) -> Result<(), String> {
     stack.send(&Body::Control(control)).await
 }
 
-/// The record, with some patience for the table.
+/// Reads the record, with retries.
 async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>, String> {
     let store = stack.store()?;
     let mut failed = 0;
@@ -232,7 +232,7 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
     }
 }
 
-/// The answer stands where people read it, or it does not.
+/// Reports whether the answer is in the thread.
 pub fn tell_answer(report: &mut Report, task: &Task, is_there: bool) {
     if is_there {
         report.right(&format!("The answer stands in the thread: {}", task.word));

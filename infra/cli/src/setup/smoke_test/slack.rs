@@ -1,4 +1,4 @@
-//! The test turn on Slack: through the ingress, signed as Slack signs.
+//! The test turn on Slack: through the ingress, with Slack's signature.
 
 use bobbin_chat::slack::{Identity, deliver};
 use bobbin_cloud::clock::now_ms;
@@ -58,14 +58,14 @@ pub async fn run(
     let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {
         let words = slack.words_of_thread(channel, &root).await.map_err(told)?;
-        // The first message is the one that asks.
+        // The first message is the prompt.
         let there = words.iter().skip(1).any(|words| words.contains(&task.word));
         tell_answer(report, &task, there);
     }
     tidy(target, stack, report, &turn, options).await
 }
 
-/// Delivers the mention that asks for the task to the ingress, signed as Slack signs.
+/// Delivers the mention to the ingress, with Slack's signature.
 async fn mention(
     target: &Target,
     report: &mut Report,

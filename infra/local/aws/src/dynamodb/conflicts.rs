@@ -1,9 +1,10 @@
-//! Transactions in flight, and what meets them on one item, which dynoxide takes one after the other.
+//! Transactions in flight and conflicts on their items; dynoxide itself runs requests one after another.
 //!
-//! As DynamoDB's guide has it ("Managing complex workflows with DynamoDB transactions", conflict handling): a `PutItem`,
-//! `UpdateItem` or `DeleteItem` of an item of a transaction in flight is refused with `TransactionConflictException`; a transaction of
-//! which an item is in another one in flight is cancelled, with a reason for each item; so is a `TransactGetItems`. One with the
-//! token of one in flight is that one, and refused with `TransactionInProgressException`.
+//! As in DynamoDB's guide ("Managing complex workflows with DynamoDB transactions", conflict handling): a `PutItem`,
+//! `UpdateItem` or `DeleteItem` of an item of a transaction in flight is refused with `TransactionConflictException`; a
+//! transaction that shares an item with another one in flight is cancelled, with a reason for each item; so is a
+//! `TransactGetItems`. A transaction with the token of one in flight is a repeat of it, and refused with
+//! `TransactionInProgressException`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,10 +18,10 @@ use serde_json::{Value, json};
 use super::corrections::refusal;
 use crate::limits;
 
-/// An item: its table, and its key with the attributes in their order.
+/// An item: its table, and its key attributes in order.
 type Key = (String, String);
 
-/// Names of the attributes of keys, by table.
+/// Key attribute names by table.
 type Schemas = BTreeMap<String, Vec<String>>;
 
 #[derive(Default)]
@@ -29,7 +30,7 @@ struct InFlight {
     tokens: BTreeSet<String>,
 }
 
-/// All transactions that are under way.
+/// All transactions in flight.
 #[derive(Clone, Default)]
 pub(super) struct Transactions {
     in_flight: Arc<Mutex<InFlight>>,
@@ -37,7 +38,7 @@ pub(super) struct Transactions {
     lasts_ms: Arc<AtomicU64>,
 }
 
-/// One transaction, in flight for as long as this lives.
+/// A transaction, in flight until this is dropped.
 pub(super) struct Transaction {
     of: Transactions,
     items: Vec<Key>,
@@ -56,21 +57,21 @@ impl Drop for Transaction {
     }
 }
 
-/// What becomes of a request.
+/// Verdict on a request.
 pub(super) enum Met {
-    /// It is asked of the tables; a transaction is in flight until they have answered.
+    /// No conflict: it goes to the tables; a transaction is in flight until they have answered.
     Nothing(Option<Transaction>),
     Refused(Response<Body>),
 }
 
 impl Transactions {
-    /// Has every transaction from now on last so much longer.
+    /// Makes every transaction from now on last this much longer.
     pub(super) fn set_lasts(&self, lasts_ms: u64) {
         let lasts_ms = lasts_ms.min(limits::TRANSACTION_MS_MAX);
         self.lasts_ms.store(lasts_ms, Ordering::Relaxed);
     }
 
-    /// Tables whose attributes of keys have to be known before this request can be judged.
+    /// Tables whose key attributes must be known before this request can be judged.
     pub(super) fn unknown_tables(&self, action: &str, body: &Bytes) -> Vec<String> {
         if !self.is_judged(action) {
             return Vec::new();
@@ -83,7 +84,7 @@ impl Transactions {
         unknown.map(str::to_owned).collect()
     }
 
-    /// The attributes of a table's key, as the table is described.
+    /// Stores a table's key attributes from its description.
     pub(super) fn learn(&self, table: &str, described: &Value) {
         let schema = described["Table"]["KeySchema"].as_array();
         let names = schema.into_iter().flatten();
@@ -92,12 +93,12 @@ impl Transactions {
         self.schemas().insert(table.to_owned(), names);
     }
 
-    /// A table was deleted, and another may take its name.
+    /// Called when a table was deleted: another may take its name.
     pub(super) fn forget_tables(&self) {
         self.schemas().clear();
     }
 
-    /// Whether a request meets a transaction in flight; a transaction that meets none is one from then on.
+    /// Checks a request for conflicts; a transaction without one is in flight from then on.
     pub(super) fn meet(&self, action: &str, body: &Bytes) -> Met {
         if !self.is_judged(action) {
             return Met::Nothing(None);
@@ -132,7 +133,7 @@ impl Transactions {
         }
     }
 
-    /// A single request can meet something only while a transaction is in flight.
+    /// Whether the action is checked for conflicts: a single request only while a transaction is in flight.
     fn is_judged(&self, action: &str) -> bool {
         match action {
             "TransactWriteItems" => true,
@@ -153,7 +154,7 @@ impl Transactions {
 }
 
 impl Transaction {
-    /// What it lasts longer than the tables take.
+    /// Waits for the extra duration of a transaction.
     pub(super) async fn lasts(&self) {
         let lasts_ms = self.of.lasts_ms.load(Ordering::Relaxed);
         if lasts_ms > 0 {
@@ -163,11 +164,11 @@ impl Transaction {
 }
 
 fn request(body: &Bytes) -> Value {
-    // What cannot be read meets nothing; the tables refuse it.
+    // An unreadable request has no conflict; the tables refuse it.
     serde_json::from_slice(body).unwrap_or_default()
 }
 
-/// What a request says of each item.
+/// The request's operation on each item.
 fn writes<'a>(action: &str, request: &'a Value) -> impl Iterator<Item = &'a Value> {
     let is_one = !matches!(action, "TransactWriteItems" | "TransactGetItems");
     let items = request["TransactItems"].as_array();

@@ -1,4 +1,4 @@
-//! Answers that dynoxide gives otherwise than AWS.
+//! Corrects answers in which dynoxide differs from AWS.
 
 use axum::body::Body;
 use axum::http::{Response, StatusCode, header};
@@ -8,17 +8,17 @@ use serde_json::{Value, json};
 use super::error::{DynamoError, engine};
 use crate::limits;
 
-/// CRC32 of the body, which SDKs compare.
+/// CRC32 of the body; SDKs check it.
 const CHECKSUM: &str = "x-amz-crc32";
 
-/// The answer to a request that the tables could not be asked.
+/// The answer if the tables cannot be reached.
 pub(super) fn failure(error: &DynamoError) -> Response<Body> {
     let status = StatusCode::INTERNAL_SERVER_ERROR;
     let members = json!({ "message": error.to_string() });
     refusal(status, "InternalServerError", members)
 }
 
-/// A refusal of this kind.
+/// A refusal with this error type.
 pub(super) fn refusal(status: StatusCode, kind: &str, mut members: Value) -> Response<Body> {
     members["__type"] = format!("com.amazonaws.dynamodb.v20120810#{kind}").into();
     let body = members.to_string();
@@ -29,8 +29,8 @@ pub(super) fn refusal(status: StatusCode, kind: &str, mut members: Value) -> Res
     (status, headers, body).into_response()
 }
 
-/// Where dynoxide answers otherwise than AWS's model of the service has it, its answer is put right: a member that the
-/// model does not know, a body where there is no output, a message under another name.
+/// Corrects an answer that differs from AWS's service model: an unknown member, a body without an output, a message
+/// under another name.
 pub(super) async fn as_aws_answers(
     action: &str,
     response: Response<Body>,

@@ -1,4 +1,4 @@
-//! Tables of the template: created, or brought up to date.
+//! Creates or updates the template's tables.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(crate) struct TableSettings {
 }
 
 impl Dynamo {
-    /// Creates a table of the template, or brings indexes and time to live of the present one up to date.
+    /// Creates a table of the template, or updates the indexes and time to live of an existing one.
     pub(crate) async fn deploy(&self, table: &TableSettings) -> Result<(), DynamoError> {
         let name = table.create["TableName"].as_str().unwrap_or_default();
         let described = self.call("DescribeTable", name, &json!({ "TableName": name })).await;
@@ -52,7 +52,7 @@ impl Dynamo {
             .iter()
             .filter(|index| !present.iter().any(|other| is_same(other, index)))
             .map(|index| json!({ "Create": index }));
-        // One change of an index a call (AWS).
+        // One index change per call (AWS).
         for update in removed.chain(added) {
             let request = json!({
                 "TableName": name,

@@ -1,4 +1,4 @@
-//! Why the tables could not be used.
+//! Errors of the tables.
 
 /// Why the tables could not be opened, set up or reached.
 #[derive(Debug, thiserror::Error)]
@@ -15,7 +15,7 @@ pub(crate) enum DynamoError {
     Io(#[from] std::io::Error),
 }
 
-/// A failure of the library that holds the tables.
+/// An error of dynoxide.
 pub(super) fn engine(error: impl std::fmt::Display) -> DynamoError {
     DynamoError::Engine(format!("the tables' engine failed: {error}"))
 }

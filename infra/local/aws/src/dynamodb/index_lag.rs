@@ -1,4 +1,4 @@
-//! The index lag: queries and scans of an index are answered by a copy of the tables of a while ago.
+//! The index lag: queries and scans of an index are answered from an older copy of the tables.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ use super::server::serve;
 use crate::clock::Clock;
 use crate::limits;
 
-/// The lag of the indexes; none until it is set.
+/// The indexes' lag; none by default.
 pub(super) struct IndexLag {
     database: Database,
     folder: PathBuf,
@@ -25,13 +25,13 @@ pub(super) struct IndexLag {
     lag: Mutex<Option<Lag>>,
 }
 
-/// A lag that is set, with the copies that answer for it.
+/// An active lag with its copies of the tables.
 struct Lag {
     lag_ms: i64,
-    /// Oldest first; the first one answers for all time before it.
+    /// Oldest first; the first one also answers for earlier times.
     copies: VecDeque<Copy>,
     copied: u64,
-    /// What `stale` holds now.
+    /// Which copy `stale` holds now.
     shown: Option<u64>,
     stale: Database,
     address: String,
@@ -44,7 +44,7 @@ struct Copy {
 }
 
 impl IndexLag {
-    /// The lag of these tables, with copies of them in a folder that is its own.
+    /// A lag for these tables; its copies go into a folder of their own.
     pub(super) fn new(
         database: Database,
         folder: PathBuf,
@@ -62,7 +62,7 @@ impl IndexLag {
         }
     }
 
-    /// Has index queries answer as of `lag_ms` ago; 0 ends it.
+    /// Makes index queries answer as of `lag_ms` ago; 0 ends it.
     pub(super) async fn set(&self, lag_ms: i64) -> Result<(), DynamoError> {
         let lag_ms = lag_ms.clamp(0, limits::INDEX_LAG_MS_MAX);
         let lag = if lag_ms == 0 {
@@ -80,7 +80,7 @@ impl IndexLag {
         self.copy()
     }
 
-    /// Where the copy is that a request is to be answered by; `None`: by the tables themselves.
+    /// Address of the copy that answers this request; `None`: the tables themselves.
     pub(super) fn address_for(
         &self,
         action: &str,
@@ -105,12 +105,12 @@ impl IndexLag {
         Ok(Some(lag.address.clone()))
     }
 
-    /// Notes a request that was answered: while a lag is set, the tables are copied after each write.
+    /// Called after a request: while a lag is set, each write is followed by a copy of the tables.
     pub(super) fn after(&self, action: &str) {
         if writes(action)
             && let Err(error) = self.copy()
         {
-            // A failed copy makes the index fresher than asked for, which the next query reports.
+            // A failed copy makes the index fresher than requested, which the next query reports.
             tracing::warn!(%error, "the tables could not be copied for the index lag");
         }
     }
@@ -125,7 +125,7 @@ impl IndexLag {
         let path = self.folder.join(format!("{number}.sqlite"));
         self.database.vacuum_into(&path.display().to_string()).map_err(engine)?;
         lag.copies.push_back(Copy { number, at_ms: self.clock.now_ms(), path });
-        // Beyond the bound the oldest go first: the index is then fresher than asked for.
+        // Beyond the bound the oldest go first: the index is then fresher than requested.
         while lag.copies.len() > limits::INDEX_COPIES_MAX {
             if let Some(old) = lag.copies.pop_front() {
                 std::fs::remove_file(old.path)?;

@@ -1,11 +1,11 @@
-//! DynamoDB by dynoxide, on a file of its own in the state folder.
+//! DynamoDB through dynoxide, on its own file in the state folder.
 //!
-//! It is served on a loopback port of its own; the endpoint forwards requests to it. Its time to live goes by the
-//! system's time: a clock that a test moved does not expire items (no program may rely on when AWS does that).
+//! It listens on its own loopback port; the endpoint forwards requests to it. Time to live follows the system's time: a
+//! clock that a test advanced does not expire items (no program may rely on when AWS does that).
 //!
-//! An index lag can be asked for: then queries and scans of an index are answered by a copy of the tables as they were
-//! that long ago, while reads of the table itself stay fresh, as on AWS. Copies are made at writes, only while a lag is
-//! set. dynoxide knows no transaction in flight; what meets one is answered before it is asked (`conflicts`).
+//! A test can set an index lag: queries and scans of an index are then answered from a copy of the tables that old,
+//! while reads of the table itself stay fresh, as on AWS. Copies are made at writes, only while a lag is set. dynoxide
+//! has no transactions in flight; conflicts with them are answered before it sees the request (`conflicts`).
 
 mod conflicts;
 mod corrections;

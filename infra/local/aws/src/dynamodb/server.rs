@@ -1,4 +1,4 @@
-//! dynoxide on loopback ports, and the removal of items whose time is over.
+//! dynoxide on loopback ports, and the removal of expired items.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -38,7 +38,7 @@ pub(super) async fn serve(
     Ok(address)
 }
 
-/// Removes expired items from time to time until `stopping`.
+/// Removes expired items at an interval until `stopping`.
 pub(super) async fn remove_expired(database: Database, stopping: CancellationToken) {
     let pause = Duration::from_millis(limits::TTL_SWEEP_INTERVAL_MS);
     let database = Arc::new(database);

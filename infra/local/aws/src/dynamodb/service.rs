@@ -1,4 +1,4 @@
-//! The tables as the rest of the engine sees them.
+//! The tables' interface to the rest of the engine.
 
 use std::path::Path;
 
@@ -76,7 +76,7 @@ impl Dynamo {
     ) -> Result<Response<Body>, DynamoError> {
         for table in self.transactions.unknown_tables(action, &body) {
             let described = json!({ "TableName": table });
-            // Of a table that is not there the tables themselves say so.
+            // For a missing table the tables answer themselves.
             if let Ok(described) = self.call("DescribeTable", &table, &described).await {
                 self.transactions.learn(&table, &described);
             }
@@ -98,17 +98,17 @@ impl Dynamo {
         answer
     }
 
-    /// Has every transaction be in flight for so much longer.
+    /// Keeps every transaction in flight this much longer.
     pub(crate) fn set_transactions_last(&self, lasts_ms: u64) {
         self.transactions.set_lasts(lasts_ms);
     }
 
-    /// Has index queries answer as of `lag_ms` ago; 0 ends it.
+    /// Makes index queries answer as of `lag_ms` ago; 0 ends it.
     pub(crate) async fn set_index_lag(&self, lag_ms: i64) -> Result<(), DynamoError> {
         self.index_lag.set(lag_ms).await
     }
 
-    /// Calls an action on behalf of the engine; `table` is named in a refusal.
+    /// Calls an action for the engine; `table` is named in an error.
     pub(crate) async fn call(
         &self,
         action: &'static str,
@@ -121,7 +121,7 @@ impl Dynamo {
         headers.insert("x-amz-target", target);
         for (name, value) in [
             ("content-type", "application/x-amz-json-1.0"),
-            // The tables' own server wants a signature and does not check it.
+            // dynoxide requires a signature and does not verify it.
             ("x-amz-date", "20260101T000000Z"),
             (
                 "authorization",

@@ -1,4 +1,4 @@
-//! From the template's plan to resources and executables.
+//! Sets up resources and executables from the template's plan.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,7 +17,7 @@ use crate::secrets::Secrets;
 use crate::signature::AccessKey;
 use crate::template::{FunctionSettings, Plan};
 
-/// Sets up what the plan says: tables, queues, secrets, keys, schedules.
+/// Deploys the plan: tables, queues, secrets, keys, schedules.
 pub(super) async fn deploy(plan: &Plan, services: &Services) -> Result<(), Error> {
     for table in &plan.tables {
         services.dynamo.deploy(table).await.map_err(|error| {
@@ -48,7 +48,7 @@ pub(super) async fn deploy(plan: &Plan, services: &Services) -> Result<(), Error
         .map_err(|error| Error::resource("a schedule", &error))
 }
 
-/// Puts the values of secrets that are given with the start, before any function runs.
+/// Stores the secret values given at start, before any function runs.
 pub(super) fn put_secrets(
     plan: &Plan,
     secrets: &Secrets,
@@ -64,7 +64,7 @@ pub(super) fn put_secrets(
     Ok(())
 }
 
-/// How each function of the plan is started.
+/// How to start each function of the plan.
 pub(super) fn launches(
     plan: &Plan,
     settings: &Settings,
@@ -115,8 +115,8 @@ fn launch(
     })
 }
 
-/// Puts the executable under the name `bootstrap` in a folder of its own, so that a build that goes on meanwhile does
-/// not pull it away. A hard link costs nothing; where the folder is on another disk it is copied.
+/// Installs the executable as `bootstrap` in its own folder, so that a concurrent build does not replace it. It is
+/// hard-linked, or copied to another disk.
 fn install_executable(source: &Path, folder: &Path, executable: &Path) -> io::Result<()> {
     fs::create_dir_all(folder)?;
     match fs::remove_file(executable) {

@@ -9,7 +9,7 @@ use crate::template::TemplateError;
 /// Why the engine did not start; the text says what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The template or its parameters.
+    /// The template or its parameters are invalid.
     #[error(transparent)]
     Template(#[from] TemplateError),
     /// The state folder cannot be used.
@@ -17,31 +17,31 @@ pub enum Error {
     StateFolder {
         /// Path of the state folder.
         folder: String,
-        /// What is wrong and what to do.
+        /// Reason and advice.
         reason: String,
     },
-    /// A function has no executable, or one that cannot be used.
+    /// A function's executable is missing or unusable.
     #[error("function {logical_id}: {reason}")]
     Executable {
-        /// The function in the template.
+        /// Logical id of the function.
         logical_id: String,
-        /// What is wrong and what to do.
+        /// Reason and advice.
         reason: String,
     },
-    /// A port cannot be listened on.
+    /// A port is unavailable.
     #[error("port {port} cannot be used ({error}); choose another, or 0 for a free one")]
     Port {
-        /// The port that was asked for.
+        /// The requested port.
         port: u16,
-        /// What the system said.
+        /// The system's error.
         error: io::Error,
     },
-    /// A resource of the template was refused by its service.
+    /// A service refused a resource of the template.
     #[error("{resource} of the template could not be set up: {reason}")]
     Resource {
-        /// The resource by its name.
+        /// Name of the resource.
         resource: String,
-        /// What the service said.
+        /// The service's reason.
         reason: String,
     },
 }
@@ -52,7 +52,7 @@ impl Error {
         Self::StateFolder { folder: folder.display().to_string(), reason: reason.to_string() }
     }
 
-    /// A resource of the template was refused by its service.
+    /// A service refused a resource of the template.
     pub(super) fn resource(resource: impl Into<String>, reason: &impl Display) -> Self {
         Self::Resource { resource: resource.into(), reason: reason.to_string() }
     }

@@ -1,4 +1,4 @@
-//! Start and stop of everything.
+//! Starts and stops everything.
 
 mod deployment;
 mod error;
@@ -41,7 +41,7 @@ use deployment::{deploy, launches, put_secrets};
 use ports::{UrlListeners, address, listen, listen_for_urls};
 use state::{prepare_folder, stack_id};
 
-/// A running engine; [`Engine::stop`] ends it and waits for its end.
+/// A running engine; [`Engine::stop`] stops it and waits.
 pub struct Engine {
     account: Account,
     urls: BTreeMap<String, String>,
@@ -51,30 +51,30 @@ pub struct Engine {
     tables: Tables,
     functions: Arc<Functions>,
     background: Background,
-    /// Released when the engine is dropped, after everything else of it.
+    /// Dropped last: releases the folder after everything else.
     _folder: FolderLock,
 }
 
-/// All twelve-digit accounts are equal here; the one that emulators commonly use.
+/// Any twelve digits would do; emulators commonly use these.
 const ACCOUNT_ID: &str = "000000000000";
 
 impl Engine {
-    /// Starts everything: reads the template, sets up what it declares, opens the ports, runs mappings and schedules.
-    /// Whoever reaches the endpoint may call it, signed or not.
+    /// Starts everything: reads the template, sets up its resources, opens the ports, runs mappings and schedules.
+    /// Anybody who can reach the endpoint may call it, signed or not.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what stands in the way and what to do.
+    /// [`Error`], with advice.
     pub async fn start(settings: Settings) -> Result<Self, Error> {
         Self::start_with(settings, None).await
     }
 
-    /// The same, for calls of the services that are signed with these keys alone, and for test calls that say theirs.
-    /// Functions have theirs in their environment.
+    /// Like [`Engine::start`], but accepts only requests signed with these keys, and test calls with theirs. Functions
+    /// get their key through the environment.
     ///
     /// # Errors
     ///
-    /// [`Error`] says what stands in the way and what to do.
+    /// [`Error`], with advice.
     pub async fn start_signed(settings: Settings, keys: Keys) -> Result<Self, Error> {
         Self::start_with(settings, Some(keys)).await
     }
@@ -104,7 +104,7 @@ impl Engine {
         };
 
         let background = Background::default();
-        // From here on tasks run: a start that fails must end them again.
+        // Tasks run from here on: a failing start must end them.
         let guard = background.stopping.clone().drop_guard();
         let start = Start {
             settings: &settings,
@@ -116,7 +116,7 @@ impl Engine {
         let services = start.services(keys, cloudformation).await?;
         deploy(&plan, &services).await?;
         put_secrets(&plan, &services.secrets, &settings.secrets)?;
-        // Only who knows that no function of an earlier run is alive may give its messages to others.
+        // Messages may be released only if no function of an earlier run can still be alive.
         if leftovers.is_some() {
             let released = services.sqs.release_abandoned();
             released.map_err(|error| unusable(&error))?;
@@ -137,17 +137,17 @@ impl Engine {
         })
     }
 
-    /// Address of all services, as for `AWS_ENDPOINT_URL`, without a slash at its end.
+    /// Address of all services, as for `AWS_ENDPOINT_URL`, without a trailing slash.
     pub fn endpoint(&self) -> &str {
         &self.account.endpoint
     }
 
-    /// URL of a function by its logical id, with a slash at its end; `None` when it has none.
+    /// URL of a function by its logical id, with a trailing slash; `None` if it has none.
     pub fn function_url(&self, logical_id: &str) -> Option<String> {
         self.urls.get(logical_id).cloned()
     }
 
-    /// Its tables, read within this program.
+    /// The tables, for reading in this process.
     pub fn tables(&self) -> Tables {
         self.tables.clone()
     }
@@ -157,23 +157,23 @@ impl Engine {
         self.outputs.clone()
     }
 
-    /// What `Ref` of a resource gives: a queue's URL, a table's name, a secret's ARN, a function's name.
+    /// `Ref` of a resource: a queue's URL, a table's name, a secret's ARN, a function's name.
     pub fn resource(&self, logical_id: &str) -> Option<String> {
         self.references.get(logical_id).cloned()
     }
 
-    /// What of the template has no effect here, one line each, to be shown at start.
+    /// The template's properties without effect here, one line each, to be shown at start.
     pub fn unhonoured(&self) -> Vec<String> {
         self.unhonoured.clone()
     }
 
-    /// Live processes of functions: logical id and process id.
+    /// Live function processes: logical id and process id.
     pub fn processes(&self) -> Vec<(String, u32)> {
         self.functions.processes()
     }
 
-    /// Ends everything: kills the functions' processes, closes the ports, and returns when all is gone and the state
-    /// folder can be used again.
+    /// Stops everything: kills the functions' processes, closes the ports, and returns when all are gone and the state
+    /// folder is free.
     pub async fn stop(self) {
         self.background.stopping.cancel();
         self.functions.kill_all();
@@ -186,21 +186,21 @@ impl Engine {
 }
 
 impl Drop for Engine {
-    /// An engine that is dropped without [`Engine::stop`] ends its processes as well, without waiting.
+    /// Dropping an engine without [`Engine::stop`] ends its processes too, without waiting.
     fn drop(&mut self) {
         self.background.stopping.cancel();
         self.functions.kill_all();
     }
 }
 
-/// What runs until the engine stops.
+/// Background tasks of the engine.
 #[derive(Clone, Default)]
 struct Background {
     tasks: TaskTracker,
     stopping: CancellationToken,
 }
 
-/// What every part of a start needs.
+/// Context of a start.
 struct Start<'a> {
     settings: &'a Settings,
     account: &'a Account,
@@ -210,7 +210,7 @@ struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Opens every service on its files; none of them answers yet.
+    /// Opens every service on its files; none answers yet.
     async fn services(
         &self,
         keys: Option<Keys>,
@@ -260,7 +260,7 @@ impl Start<'_> {
         })
     }
 
-    /// Answers at the ports, and runs mappings and schedules.
+    /// Serves the ports, and runs mappings and schedules.
     fn run(
         &self,
         services: Services,

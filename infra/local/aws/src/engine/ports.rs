@@ -1,4 +1,4 @@
-//! The ports that an engine listens on.
+//! The engine's ports.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use tokio::net::TcpListener;
 use super::error::Error;
 use crate::template::Template;
 
-/// A listener for each function that has a URL, by logical id.
+/// A listener for each function with a URL, by logical id.
 pub(super) type UrlListeners = Vec<(String, TcpListener)>;
 
-/// Listens for function URLs; returns the listeners and the URLs. The first gets the port that was asked for.
+/// Listens for function URLs; returns the listeners and the URLs. The first one gets the requested port.
 pub(super) async fn listen_for_urls(
     template: &Template,
     ingress_port: u16,
@@ -27,7 +27,7 @@ pub(super) async fn listen_for_urls(
     Ok((listeners, urls))
 }
 
-/// Listens on a port of loopback; 0 takes a free one.
+/// Listens on a loopback port; 0 picks a free one.
 pub(super) async fn listen(port: u16) -> Result<TcpListener, Error> {
     TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| Error::Port { port, error })
 }

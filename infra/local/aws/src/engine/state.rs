@@ -1,4 +1,4 @@
-//! The state folder: made ready, and the stack's id in it.
+//! The state folder, and the stack's id in it.
 
 use std::fs;
 use std::io;
@@ -7,14 +7,14 @@ use std::path::{Path, PathBuf};
 use super::error::Error;
 use crate::account::Account;
 
-/// The folder, made if it is not there, in the form that the marker of processes carries.
+/// Creates the folder if needed; returns its path as in the process marker.
 pub(super) fn prepare_folder(folder: &Path) -> Result<PathBuf, Error> {
     fs::create_dir_all(folder)
         .and_then(|()| folder.canonicalize())
         .map_err(|error| unwritable(folder, &error))
 }
 
-/// The stack's ARN. What is unique in it is made once and stays with the state, as a stack's own does with the stack.
+/// The stack's ARN. Its unique part is generated once and stored with the state, so it lives as long as the stack.
 pub(super) fn stack_id(state_dir: &Path, name: &str, account: &Account) -> Result<String, Error> {
     let file = state_dir.join("stack-id");
     let present = fs::read_to_string(&file).ok().filter(|id| !id.is_empty());

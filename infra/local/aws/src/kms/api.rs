@@ -13,7 +13,7 @@ use super::error::KmsError;
 use super::{Kms, StoredKey, arn, cipher};
 use crate::limits;
 
-/// The algorithm of a symmetric key, the only one here.
+/// Algorithm of symmetric keys, the only kind here.
 const ALGORITHM: &str = "SYMMETRIC_DEFAULT";
 
 impl Kms {
@@ -91,7 +91,7 @@ impl Kms {
     }
 }
 
-/// Another algorithm is one of asymmetric keys, of which there are none.
+/// Refuses other algorithms: they belong to asymmetric keys.
 fn symmetric(request: &Value) -> Result<(), KmsError> {
     match text(request, "EncryptionAlgorithm")? {
         None | Some(ALGORITHM) => Ok(()),
@@ -108,7 +108,7 @@ fn context(request: &Value) -> Result<BTreeMap<String, String>, KmsError> {
     }
 }
 
-/// Bytes in base64, of which there must be some and not too many.
+/// Reads base64 bytes; refuses none or too many.
 fn blob(request: &Value, member: &str, bytes_max: usize) -> Result<Vec<u8>, KmsError> {
     let bytes = STANDARD.decode(required(request, member)?);
     let bytes = bytes.map_err(|_| KmsError::Serialization)?;
@@ -134,7 +134,7 @@ fn required<'a>(request: &'a Value, member: &str) -> Result<&'a str, KmsError> {
     })
 }
 
-/// A member that is a text, or absent.
+/// Reads an optional text member.
 fn text<'a>(request: &'a Value, member: &str) -> Result<Option<&'a str>, KmsError> {
     match &request[member] {
         Value::Null => Ok(None),
@@ -143,7 +143,7 @@ fn text<'a>(request: &'a Value, member: &str) -> Result<Option<&'a str>, KmsErro
     }
 }
 
-/// A member's name as AWS's validation writes it.
+/// A member's name as in AWS's validation messages.
 fn lower(member: &str) -> String {
     let mut letters = member.chars();
     let first = letters.next().map(|first| first.to_ascii_lowercase());

@@ -1,4 +1,4 @@
-//! The ciphertext: which key, a nonce, and what AES-256-GCM makes of the value, with key and context authenticated.
+//! Ciphertext format: key id, nonce, and the AES-256-GCM ciphertext, with key id and context authenticated.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 /// Bytes of a key's material.
 pub(super) const KEY_BYTES: usize = 32;
-/// The first byte of a ciphertext: the version of this form.
+/// First byte of a ciphertext: the format version.
 const FORM: u8 = 1;
 const ID_BYTES: usize = 16;
 const HEAD_BYTES: usize = 1 + ID_BYTES + NONCE_LEN;
@@ -35,7 +35,7 @@ pub(super) fn seal(
     Some(blob)
 }
 
-/// Which key a ciphertext says that it was sealed with.
+/// Key id in a ciphertext.
 pub(super) fn key_of(blob: &[u8]) -> Option<Uuid> {
     if blob.len() <= HEAD_BYTES || blob[0] != FORM {
         return None;
@@ -43,7 +43,7 @@ pub(super) fn key_of(blob: &[u8]) -> Option<Uuid> {
     Uuid::from_slice(&blob[1..=ID_BYTES]).ok()
 }
 
-/// Opens a ciphertext of this key; none where anything of it, of the key or of the context is another.
+/// Decrypts with this key; `None` if the ciphertext, the key or the context does not match.
 pub(super) fn open(
     id: &Uuid,
     material: &[u8; KEY_BYTES],
@@ -62,7 +62,7 @@ fn key(material: &[u8; KEY_BYTES]) -> Option<LessSafeKey> {
     UnboundKey::new(&AES_256_GCM, material).ok().map(LessSafeKey::new)
 }
 
-/// What is authenticated beside the value: the key, and the context in one order, each part with its length before it.
+/// Authenticated data: the key id and the sorted context, each part prefixed with its length.
 fn bound(id: &Uuid, context: &BTreeMap<String, String>) -> Vec<u8> {
     let mut bytes = id.as_bytes().to_vec();
     for part in context.iter().flat_map(|(name, value)| [name, value]) {

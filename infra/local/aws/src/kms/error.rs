@@ -1,11 +1,11 @@
-//! Why KMS did not do something, by AWS's own names (API reference of `Encrypt`, `Decrypt` and `DescribeKey`, "Errors").
+//! KMS errors, by AWS's names (API reference of `Encrypt`, `Decrypt` and `DescribeKey`, "Errors").
 
 /// A refusal; never carries a value.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum KmsError {
     #[error("Key '{0}' does not exist")]
     Missing(String),
-    /// AWS says no word about it.
+    /// AWS sends no message.
     #[error("")]
     InvalidCiphertext,
     #[error("The key ID in the request does not identify a CMK that can perform this operation.")]

@@ -1,9 +1,9 @@
-//! KMS: as much of it as functions use.
+//! KMS: just what functions use.
 //!
-//! Promised: a key of the template exists from the start, with material that is made once; what is encrypted with it is
-//! authenticated (AES-256-GCM), and opens with the same key and the same encryption context alone, whatever was changed of
-//! it; `Encrypt`, `Decrypt` and `DescribeKey` answer, for symmetric keys. Deliberately absent: hardware (the material lies in the
-//! state's file), policies and grants, aliases, rotation, data keys, other algorithms, deletion.
+//! Promised: a key of the template exists from the start, with material that is generated once; ciphertexts are
+//! authenticated (AES-256-GCM) and decrypt only unchanged, with the same key and encryption context; `Encrypt`,
+//! `Decrypt` and `DescribeKey` work, for symmetric keys. Deliberately absent: hardware (the material is in the state
+//! file), policies and grants, aliases, rotation, data keys, other algorithms, deletion.
 
 mod api;
 mod cipher;
@@ -38,7 +38,7 @@ struct StoredKey {
     created_ms: i64,
 }
 
-/// The id of a key of the template; it follows from its name, so that it stays over restarts.
+/// Id of a template's key; derived from its name, so it survives restarts.
 pub(crate) fn key_id(account: &Account, name: &str) -> Uuid {
     let digest = Sha256::digest(format!("{} {} {name}", account.id, account.region).as_bytes());
     let mut bytes = [0; 16];
@@ -56,7 +56,7 @@ impl Kms {
         Self { store, clock, account }
     }
 
-    /// Creates the key of a template, unless it is there: its material is never made again.
+    /// Creates a key of the template unless it exists; its material is never regenerated.
     pub(crate) fn deploy(&self, name: &str, description: &str) -> Result<(), rusqlite::Error> {
         let id = key_id(&self.account, name).to_string();
         let material: [u8; KEY_BYTES] = rand::rng().random();
@@ -70,7 +70,7 @@ impl Kms {
         Ok(())
     }
 
-    /// By id or ARN.
+    /// Finds a key by id or ARN.
     fn find(&self, named: &str) -> Result<StoredKey, KmsError> {
         let missing = || KmsError::Missing(self.spelled(named));
         let own = self.account.arn("kms", "key/");
@@ -103,7 +103,7 @@ impl Kms {
         }))
     }
 
-    /// A key as AWS's refusals name it.
+    /// A key as named in AWS's errors.
     fn spelled(&self, named: &str) -> String {
         if named.starts_with("arn:") {
             named.to_owned()

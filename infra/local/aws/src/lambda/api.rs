@@ -12,7 +12,7 @@ use super::outcome::{InvocationOutcome, request_id};
 use crate::limits;
 use crate::query::decoded;
 
-/// Before the function's name in the path, and after it.
+/// Path before and after the function's name.
 pub(crate) const PATH_PREFIX: &str = "/2015-03-31/functions/";
 const PATH_SUFFIX: &str = "/invocations";
 
@@ -62,7 +62,7 @@ impl Functions {
     }
 }
 
-/// The payload of an invocation, or the refusal of one that AWS refuses.
+/// The payload of an invocation, or AWS's refusal.
 fn payload(kind: &str, body: Bytes) -> Result<Bytes, Box<Response>> {
     let refuse = |status, name, message: String| {
         let body = json!({ "Type": "User", "message": message });

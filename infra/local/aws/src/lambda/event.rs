@@ -1,4 +1,4 @@
-//! The events that functions receive, in the shape in which AWS sends them.
+//! Events for functions, in AWS's format.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, Method, Uri, header};
@@ -49,14 +49,14 @@ pub(crate) fn sqs_event(queue_arn: &str, region: &str, batch: &[Received]) -> By
     json!({ "Records": records }).to_string().into()
 }
 
-/// Where a request to a function URL came in.
+/// A request to a function URL.
 pub(crate) struct UrlRequest<'a> {
     pub(crate) method: &'a Method,
     pub(crate) uri: &'a Uri,
     pub(crate) headers: &'a HeaderMap,
     pub(crate) body: &'a Bytes,
     pub(crate) source_ip: &'a str,
-    /// Host and port that the URL listens on.
+    /// Host and port of the URL's listener.
     pub(crate) domain: &'a str,
     pub(crate) now_ms: i64,
     pub(crate) request_id: &'a str,
@@ -117,7 +117,7 @@ pub(crate) fn url_event(request: &UrlRequest<'_>) -> Bytes {
     event.to_string().into()
 }
 
-/// A body as the event carries it, and whether that is base64.
+/// An event's body, and whether it is base64.
 fn encoded(body: &[u8], content_type: &str) -> (String, bool) {
     match std::str::from_utf8(body) {
         Ok(text) if is_text(content_type) => (text.to_owned(), false),
@@ -134,7 +134,7 @@ fn cookies(headers: &HeaderMap) -> Vec<&str> {
         .collect()
 }
 
-/// Content types whose body arrives as it is; everything else arrives in base64, forms among it.
+/// Content types whose body is passed as text; everything else is base64, including forms.
 fn is_text(content_type: &str) -> bool {
     let kind = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     kind.starts_with("text/")

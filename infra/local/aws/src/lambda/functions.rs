@@ -1,4 +1,4 @@
-//! All functions of the stack: finding them, invoking them asynchronously, ending their idle processes.
+//! All functions of the stack: look-up, asynchronous invocation, ending of idle processes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -47,12 +47,12 @@ impl Functions {
         Arc::new(Self { by_logical_id, clock, tasks: tasks.clone(), stopping: stopping.clone() })
     }
 
-    /// By its id in the template.
+    /// Finds a function by its logical id.
     pub(crate) fn by_logical_id(&self, id: &str) -> Option<&Arc<Function>> {
         self.by_logical_id.get(id)
     }
 
-    /// By name or ARN, as the Lambda API names functions.
+    /// Finds a function by name or ARN, as the Lambda API does.
     pub(crate) fn by_name(&self, name: &str) -> Option<&Arc<Function>> {
         self.by_logical_id
             .values()
@@ -91,8 +91,8 @@ impl Functions {
         }
     }
 
-    /// Invokes asynchronously: tried again twice, a minute and two later, under the same request id, then given up with a
-    /// line in the log (AWS).
+    /// Invokes asynchronously: retried twice, after one and two minutes, under the same request id, then dropped with a
+    /// log line (AWS).
     pub(crate) fn invoke_event(
         self: &Arc<Self>,
         function: &Arc<Function>,

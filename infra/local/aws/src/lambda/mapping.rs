@@ -1,7 +1,7 @@
-//! Event source mappings: from a queue to a function.
+//! Event source mappings from queues to functions.
 //!
-//! A FIFO queue gives one batch per message group at once, as many groups in parallel as the mapping allows; a group
-//! has never two batches, because the queue locks it until the batch is deleted or visible again.
+//! A FIFO queue delivers one batch per message group at a time, with as many groups in parallel as the mapping allows;
+//! a group never has two, because the queue locks it until the batch is deleted or visible again.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,7 +25,7 @@ pub(crate) struct Mapping {
     pub(crate) region: String,
     pub(crate) batch_size: usize,
     pub(crate) concurrency_max: usize,
-    /// Whether the function answers which messages failed (`ReportBatchItemFailures`).
+    /// Whether the function reports failed messages (`ReportBatchItemFailures`).
     pub(crate) reports_failures: bool,
 }
 
@@ -67,7 +67,7 @@ pub(crate) async fn run(
         tasks.spawn(async move {
             let payload = event::sqs_event(&mapping.queue_arn, &mapping.region, &batch);
             let outcome = function.invoke(&request_id(), payload).await;
-            // Messages of functions that the stop of the engine killed are given back at its next start.
+            // Messages of functions that the engine's stop killed are released at its next start.
             if !stopping.is_cancelled() || matches!(outcome, InvocationOutcome::Answer(_)) {
                 settle(&mapping, &sqs, &function, &batch, &outcome);
             }
@@ -76,7 +76,7 @@ pub(crate) async fn run(
     }
 }
 
-/// Deletes what succeeded; what failed stays invisible as long as the queue, or the function itself, said.
+/// Deletes successful messages; failed ones stay invisible as the queue or the function has set.
 fn settle(
     mapping: &Mapping,
     sqs: &Sqs,
@@ -125,7 +125,7 @@ struct BatchItemFailure {
     item_identifier: String,
 }
 
-/// Ids of the messages that failed. An empty answer means none; one that makes no sense fails the whole batch (AWS).
+/// Ids of failed messages. An empty answer means none; an invalid one fails the whole batch (AWS).
 fn failed_ids(body: &[u8], batch: &[Received]) -> Result<Vec<String>, String> {
     if body.trim_ascii().is_empty() {
         return Ok(Vec::new());

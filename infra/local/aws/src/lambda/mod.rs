@@ -1,7 +1,7 @@
 //! Lambda: runs the real executables behind the real Runtime API.
 //!
 //! Promised: one process per concurrent invocation, kept warm and ended when idle; a cleared environment built from the
-//! template; `Timeout` enforced; crashes, time-outs and failed starts reported in AWS's words; output passed on line by
+//! template; `Timeout` enforced; crashes, time-outs and failed starts reported in AWS's words; output logged line by
 //! line with function and request id; no process outlives the engine, or its successor in the same state folder.
 //!
 //! Deliberately absent: limits on memory and processor, the freeze between invocations, layers, extensions, versions,

@@ -1,32 +1,32 @@
-//! What an invocation is called and what it comes to.
+//! An invocation's id and outcome.
 
 use axum::body::Bytes;
 use serde_json::json;
 
-/// An id for an invocation.
+/// Generates a request id.
 pub(crate) fn request_id() -> String {
     uuid::Uuid::new_v4().to_string()
 }
 
-/// What an invocation came to.
+/// Outcome of an invocation.
 #[derive(Clone, Debug)]
 pub(crate) enum InvocationOutcome {
-    /// The function's response, as it sent it.
+    /// The function's raw response.
     Answer(Bytes),
     /// The function failed; the body is AWS's error object.
     Failed(Bytes),
-    /// No more processes at once are allowed.
+    /// The concurrency limit is reached.
     Throttled,
 }
 
 impl InvocationOutcome {
-    /// A failure with AWS's name for it.
+    /// A failure with AWS's error type.
     pub(super) fn failed(error_type: &str, message: &str) -> Self {
         Self::Failed(failure(error_type, message))
     }
 }
 
-/// The JSON object in which AWS tells of a failure.
+/// AWS's JSON error object.
 pub(super) fn failure(error_type: &str, message: &str) -> Bytes {
     let body = json!({ "errorType": error_type, "errorMessage": message });
     body.to_string().into()

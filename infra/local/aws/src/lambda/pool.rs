@@ -18,7 +18,7 @@ use crate::clock::{Clock, system_ms};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
 
-/// A function: how it starts, and the processes it has.
+/// A function: how to start it, and its processes.
 pub(crate) struct Function {
     launch: FunctionLaunch,
     clock: Clock,
@@ -71,7 +71,7 @@ impl Function {
         lock(&self.processes).keys().copied().collect()
     }
 
-    /// Its processes that hold an invocation.
+    /// Its processes with an invocation.
     pub(super) fn invocations(&self) -> Vec<breakpoint::Invocation> {
         let processes = lock(&self.processes);
         let serving = |process: &Arc<Process>| {
@@ -104,7 +104,7 @@ impl Function {
         });
     }
 
-    /// Invokes the function and waits for what it comes to. The invocation goes on when the caller goes away (AWS).
+    /// Invokes the function and waits for the outcome. The invocation goes on if the caller goes away (AWS).
     pub(crate) async fn invoke(
         self: &Arc<Self>,
         request_id: &str,
@@ -157,8 +157,8 @@ impl Function {
         }
     }
 
-    /// A process that asks for work: an idle one, else a new one. As on AWS a start that fails is tried once more, then
-    /// under the function's own time limit.
+    /// A process ready for work: an idle one, else a new one. As on AWS a failed start is retried once, under the
+    /// function's own time limit.
     async fn take_process(&self, request_id: &str) -> Result<Arc<Process>, InvocationOutcome> {
         loop {
             let Some(idle) = lock(&self.idle).pop() else {
@@ -200,7 +200,7 @@ impl Function {
             },
         )?;
         lock(&self.processes).insert(process.id, Arc::clone(&process));
-        // It may have ended, and been taken out, before it was put in.
+        // It may have exited, and been removed, before it was inserted.
         if matches!(*process.phase.borrow(), ProcessPhase::Exited(_)) {
             lock(&self.processes).remove(&process.id);
         }
@@ -224,7 +224,7 @@ impl Function {
         }
     }
 
-    /// Waits for the end of the process and reports it.
+    /// Waits for the process to exit and reports it.
     async fn crashed(
         &self,
         request_id: &str,
@@ -252,7 +252,7 @@ impl Function {
         InvocationOutcome::failed("Sandbox.Timedout", &message)
     }
 
-    /// Writes a line of the engine's own about this function to the log.
+    /// Logs a line of the engine about this function.
     pub(super) fn log_platform(&self, request_id: Option<&str>, process: Option<u32>, text: &str) {
         (self.log)(LogLine {
             function: self.launch.logical_id.clone(),

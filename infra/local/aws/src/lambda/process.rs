@@ -1,4 +1,4 @@
-//! One process of a function: its start, its environment, its output, its end.
+//! One process of a function: start, environment, output, end.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -26,10 +26,10 @@ use crate::log::{LogLine, LogSink, LogStream};
 use crate::serve::serve;
 use crate::signature::AccessKey;
 
-/// Marks every process that belongs to a state folder, so that its next start finds what was left over.
+/// Marks every process of a state folder, so that the next start finds leftovers.
 const MARKER: &str = "BOBBIN_STATE_DIR";
 
-/// Everything that a start of a function needs.
+/// How to start a function.
 #[derive(Clone, Debug)]
 pub(crate) struct FunctionLaunch {
     pub(crate) logical_id: String,
@@ -38,20 +38,20 @@ pub(crate) struct FunctionLaunch {
     pub(crate) region: String,
     pub(crate) timeout: Duration,
     pub(crate) memory_mb: u64,
-    /// Where its segment documents go, if it is traced.
+    /// Address of the trace daemon, if it is traced.
     pub(crate) daemon: Option<SocketAddr>,
     pub(crate) concurrency_max: usize,
     pub(crate) environment: BTreeMap<String, String>,
-    /// What its calls are signed with, where signatures count.
+    /// Key that signs its calls, if signatures are checked.
     pub(crate) key: Option<AccessKey>,
-    /// The executable, named `bootstrap`, in a folder of its own.
+    /// The executable, named `bootstrap`, in its own folder.
     pub(crate) executable: PathBuf,
     pub(crate) endpoint: String,
     pub(crate) state_dir: PathBuf,
 }
 
 impl FunctionLaunch {
-    /// The complete environment of a process: what the template says, then what Lambda itself sets.
+    /// The complete environment of a process: the template's variables, then Lambda's own.
     fn environment(&self, runtime_api: &str, instance: &str) -> BTreeMap<String, String> {
         let task_root = self.executable.parent().unwrap_or(Path::new("/"));
         let mut environment = self.environment.clone();
@@ -69,7 +69,7 @@ impl FunctionLaunch {
         set("AWS_EXECUTION_ENV", "AWS_Lambda_provided.al2023".to_owned());
         set("AWS_REGION", self.region.clone());
         set("AWS_DEFAULT_REGION", self.region.clone());
-        // Where the endpoint takes any signature, these only let a client build one.
+        // If the endpoint takes any signature, these only let a client build one.
         let any = || "local".to_owned();
         let (id, secret, token) = match self.key.clone() {
             Some(key) => (key.id, key.secret, key.session_token),
@@ -89,7 +89,7 @@ impl FunctionLaunch {
     }
 }
 
-/// A running process; dropping it does not end it, [`Process::kill`] does.
+/// A running process; [`Process::kill`] ends it, dropping does not.
 pub(crate) struct Process {
     pub(crate) id: u32,
     pub(crate) phase: watch::Receiver<ProcessPhase>,
@@ -99,7 +99,7 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts the executable with a Runtime API of its own; `on_exit` runs when it is gone.
+    /// Starts the executable with its own Runtime API; `on_exit` runs when it is gone.
     pub(crate) async fn start(
         launch: &FunctionLaunch,
         log: &LogSink,
@@ -139,9 +139,9 @@ impl Process {
                 Ok(status) => exit_reason(status),
                 Err(error) => format!("Runtime exited and could not be waited for: {error}"),
             };
-            // What it may have started itself goes with it.
+            // Its own children are killed too.
             kill_group(id);
-            // In this order: who adds the process to a list checks the phase afterwards.
+            // Order matters: code that lists the process checks the phase afterwards.
             phase_sender.send_replace(ProcessPhase::Exited(reason));
             on_exit(id);
             gone.cancel();
@@ -149,12 +149,12 @@ impl Process {
         Ok(process)
     }
 
-    /// The event of the invocation that it holds.
+    /// Event of its current invocation.
     pub(crate) fn event(&self) -> Option<Bytes> {
         self.invocations.event()
     }
 
-    /// Whether it was killed: it may look as if it still waited for work until its end is noticed.
+    /// Whether it was killed: its phase may still be waiting until its exit is noticed.
     pub(crate) fn was_killed(&self) -> bool {
         self.killed.load(Ordering::Acquire)
     }
@@ -167,7 +167,7 @@ impl Process {
         }
     }
 
-    /// Sends what the process prints to the log, line by line, until it closes its output.
+    /// Logs the process's output line by line until it closes.
     async fn forward_output(
         self: Arc<Self>,
         function: String,
@@ -206,7 +206,7 @@ fn spawn(launch: &FunctionLaunch, runtime_api: &str) -> io::Result<Child> {
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
-        // A group of its own: an interrupt at the terminal reaches the engine, which ends its processes itself.
+        // Its own process group: an interrupt at the terminal reaches only the engine, which ends its processes itself.
         .process_group(0)
         .kill_on_drop(true)
         .spawn()
@@ -226,15 +226,15 @@ fn exit_reason(status: ExitStatus) -> String {
 fn kill_group(id: u32) {
     let group = i32::try_from(id).ok().and_then(Pid::from_raw);
     if let Some(group) = group {
-        // It may be gone already, which is what is wanted.
+        // It may be gone already.
         kill_process_group(group, Signal::KILL).ok();
     }
 }
 
-/// Kills what an earlier run with this state folder left running, and waits until it is gone.
+/// Kills processes left over from an earlier run with this state folder, and waits until they are gone.
 ///
-/// A process counts only if the marker in its environment names exactly this folder. Returns the process ids, or
-/// `None` where the system has no `/proc` to look in: there, what is left over ends by itself when it next asks for work.
+/// A process counts only if the marker in its environment names exactly this folder. Returns the process ids, or `None`
+/// on a system without `/proc`: there a leftover exits by itself when it next asks for work.
 pub(crate) fn kill_leftovers(state_dir: &Path) -> Option<Vec<u32>> {
     let marker = format!("{MARKER}={}", state_dir.display());
     let mut killed = Vec::new();
@@ -257,7 +257,7 @@ pub(crate) fn kill_leftovers(state_dir: &Path) -> Option<Vec<u32>> {
     Some(killed)
 }
 
-/// A dead process that nobody has waited for has an empty environment, so it does not count.
+/// A zombie has an empty environment, so it does not count.
 fn is_marked(id: u32, marker: &str) -> bool {
     std::fs::read(format!("/proc/{id}/environ")).is_ok_and(|environment| {
         environment.split(|byte| *byte == 0).any(|variable| variable == marker.as_bytes())

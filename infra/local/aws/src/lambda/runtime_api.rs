@@ -1,4 +1,4 @@
-//! The Runtime API that one process talks to (version 2018-06-01): it asks for work and answers it.
+//! The Runtime API of one process (version 2018-06-01): it fetches work and posts answers.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -22,26 +22,26 @@ use crate::clock::system_ms;
 use crate::limits;
 use crate::serve::serve;
 
-/// Where a process is in its life.
+/// Phase of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum ProcessPhase {
     /// Started, has not asked for work yet.
     Starting,
-    /// Has asked for work and waits for it.
+    /// Waits for work.
     Waiting,
-    /// Works on an invocation that it has not answered.
+    /// Has an invocation that it has not answered.
     Busy,
-    /// Said that it could not start; AWS's error object.
+    /// Reported a failed start; AWS's error object.
     InitFailed(Bytes),
-    /// Gone; the reason as AWS phrases it.
+    /// Gone; the reason in AWS's words.
     Exited(String),
 }
 
-/// One invocation on its way to a process.
+/// An invocation for a process.
 pub(crate) struct Invocation {
     pub(crate) request_id: String,
     pub(crate) function_arn: String,
-    /// The header of its trace, if it is traced.
+    /// Trace header, if traced.
     pub(crate) trace: Option<String>,
     /// Real time since the Unix epoch: the process compares it with the system's clock.
     pub(crate) deadline_ms: i64,
@@ -49,18 +49,18 @@ pub(crate) struct Invocation {
     pub(crate) reply: oneshot::Sender<Invoked>,
 }
 
-/// How an invocation went.
+/// Timing and result of an invocation.
 #[derive(Clone, Debug)]
 pub struct Invoked {
-    /// When the process was given the event.
+    /// When the process received the event.
     pub given: Instant,
-    /// When its answer was here completely.
+    /// When its answer was complete.
     pub answered: Instant,
-    /// The answer, as the process sent it, or AWS's error object.
+    /// The raw answer, or AWS's error object.
     pub result: Result<Bytes, Bytes>,
 }
 
-/// What every answer of the Runtime API is.
+/// Headers of every Runtime API answer.
 const JSON: [(&str, &str); 1] = [("content-type", "application/json")];
 
 struct PendingInvocation {
@@ -70,7 +70,7 @@ struct PendingInvocation {
     reply: oneshot::Sender<Invoked>,
 }
 
-/// A Runtime API by itself, for one process that somebody else starts and ends. Its port closes when it is dropped.
+/// A stand-alone Runtime API for one process that the caller starts and ends. Dropping it closes its port.
 pub struct RuntimeApi {
     address: SocketAddr,
     work: mpsc::Sender<Invocation>,
@@ -80,10 +80,10 @@ pub struct RuntimeApi {
 }
 
 impl RuntimeApi {
-    /// Listens on a free port of an address of this machine.
+    /// Listens on a free port of a local address.
     ///
     /// # Errors
-    /// Without a port.
+    /// No port is available.
     pub async fn start(address: IpAddr) -> io::Result<Self> {
         let listener = TcpListener::bind((address, 0)).await?;
         let (work, taken) = mpsc::channel(1);
@@ -108,17 +108,17 @@ impl RuntimeApi {
         self.address.to_string()
     }
 
-    /// Waits until the process asks for work; when it did so for the first time.
+    /// Waits until the process first asks for work; returns when it did.
     pub async fn first_asked(&self) -> Instant {
         let mut phase = self.phase.clone();
         let has_asked =
             |phase: &ProcessPhase| matches!(phase, ProcessPhase::Waiting | ProcessPhase::Busy);
-        // The sender is ours.
+        // The sender is held by this value.
         phase.wait_for(has_asked).await.ok();
         *self.invocations.first_asked.get_or_init(Instant::now)
     }
 
-    /// The error with which the process said that it could not start.
+    /// Error with which the process reported a failed start.
     #[must_use]
     pub fn init_error(&self) -> Option<Bytes> {
         match &*self.phase.borrow() {
@@ -127,8 +127,8 @@ impl RuntimeApi {
         }
     }
 
-    /// Gives the process an event as soon as it asks for one, and waits for the answer; it is told that it has so much time,
-    /// and nobody stops it after that. None if it asks for the next event instead of answering.
+    /// Gives the process an event as soon as it asks, and waits for the answer. The deadline is only announced, not
+    /// enforced. `None` if the process asks for the next event instead of answering.
     pub async fn invoke(&self, event: impl Into<Bytes>, timeout: Duration) -> Option<Invoked> {
         let (reply, answered) = oneshot::channel();
         let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
@@ -145,7 +145,7 @@ impl RuntimeApi {
     }
 }
 
-/// What one process asks for and answers, and where it is in its life.
+/// One process's requests, answers and phase.
 pub(crate) struct Invocations {
     work: tokio::sync::Mutex<mpsc::Receiver<Invocation>>,
     pending: Mutex<Option<PendingInvocation>>,
@@ -166,12 +166,12 @@ impl Invocations {
         }
     }
 
-    /// The invocation that the process works on.
+    /// Id of the process's current invocation.
     pub(crate) fn request_id(&self) -> Option<String> {
         self.pending().as_ref().map(|pending| pending.request_id.clone())
     }
 
-    /// The event of that invocation.
+    /// Event of that invocation.
     pub(crate) fn event(&self) -> Option<Bytes> {
         self.pending().as_ref().map(|pending| pending.event.clone())
     }
@@ -194,7 +194,7 @@ impl Invocations {
         let mut pending = self.pending();
         match pending.take() {
             Some(found) if found.request_id == request_id => {
-                // The receiver is gone when the invocation timed out a moment ago; then nobody wants the answer.
+                // The receiver is gone if the invocation just timed out; the answer is then dropped.
                 let invoked = Invoked { given: found.given, answered, result };
                 found.reply.send(invoked).ok();
                 accepted()
@@ -274,7 +274,7 @@ async fn init_error(
     accepted()
 }
 
-/// The error as the runtime reported it; one that is not JSON is wrapped.
+/// The error as reported by the runtime; wrapped if it is not JSON.
 fn error_object(headers: &HeaderMap, body: Bytes) -> Bytes {
     let is_object =
         serde_json::from_slice::<serde_json::Value>(&body).is_ok_and(|value| value.is_object());

@@ -1,8 +1,8 @@
-//! The daemon that Lambda runs next to a traced function: it takes segment documents as datagrams, and keeps the last of
-//! them for the tests.
+//! The trace daemon that Lambda runs beside a traced function: receives segment documents as datagrams, and keeps the
+//! latest for tests.
 //!
-//! Deliberately absent: sampling (every invocation is traced), the service behind the daemon, its segments of Lambda's
-//! own.
+//! Deliberately absent: sampling (every invocation is traced), the service behind the daemon, and Lambda's own
+//! segments.
 
 use std::collections::VecDeque;
 use std::io;
@@ -16,7 +16,7 @@ use tokio_util::task::TaskTracker;
 
 use crate::limits;
 
-/// The daemon's address and the documents that it was sent, newest last.
+/// The daemon's address and its received documents, newest last.
 #[derive(Clone, Debug)]
 pub(crate) struct Traces {
     pub(crate) address: SocketAddr,
@@ -24,7 +24,7 @@ pub(crate) struct Traces {
 }
 
 impl Traces {
-    /// Listens on a free port of loopback until the engine stops.
+    /// Listens on a free loopback port until the engine stops.
     pub(crate) async fn start(
         tasks: &TaskTracker,
         stopping: &CancellationToken,
@@ -46,7 +46,7 @@ impl Traces {
         Ok(traces)
     }
 
-    /// What is no document behind a header is dropped, as the daemon does.
+    /// Drops anything that is not a header and a document, as the daemon does.
     fn take(&self, datagram: &[u8]) {
         let mut parts = datagram.splitn(2, |byte| *byte == b'\n');
         let (Some(header), Some(document)) = (parts.next(), parts.next()) else {
@@ -65,14 +65,14 @@ impl Traces {
         }
     }
 
-    /// The documents that are still held, oldest first.
+    /// The kept documents, oldest first.
     pub(crate) fn segments(&self) -> Vec<Value> {
         let segments = self.segments.lock().unwrap_or_else(PoisonError::into_inner);
         segments.iter().cloned().collect()
     }
 }
 
-/// The header of a new trace, sampled.
+/// A new trace header, sampled.
 pub(crate) fn header(now_ms: i64) -> String {
     let seconds = now_ms / 1000;
     let [unique, parent] = [(); 2].map(|()| uuid::Uuid::new_v4().simple().to_string());

@@ -1,4 +1,4 @@
-//! Function URLs: a listener of its own whose requests become events in payload format 2.0.
+//! Function URLs: a listener each, whose requests become events in payload format 2.0.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,11 +24,11 @@ pub(crate) struct FunctionUrl {
     pub(crate) function: Arc<Function>,
     pub(crate) clock: Clock,
     pub(crate) domain: String,
-    /// Names this machine where callers do not share its loopback.
+    /// Host name of this machine for callers that do not share its loopback.
     pub(crate) also_named: Option<String>,
 }
 
-/// Everything that arrives goes to the function, but for what a name brings that somebody made lead here.
+/// Passes every request to the function, except those with a foreign host name that resolves here.
 pub(crate) fn router(url: FunctionUrl) -> Router {
     Router::new().fallback(serve).with_state(Arc::new(url))
 }
@@ -93,7 +93,7 @@ struct UrlResponse {
     is_base64_encoded: bool,
 }
 
-/// An object with a status is a response; any other JSON is the body of a 200. `None`: nothing that HTTP could carry.
+/// An object with a status is a response; any other JSON is the body of a 200. `None` if HTTP cannot carry it.
 fn rendered(answer: Bytes) -> Option<Response> {
     let value: Value = serde_json::from_slice(&answer).ok()?;
     if value.get("statusCode").is_none() {
@@ -119,7 +119,7 @@ fn rendered(answer: Bytes) -> Option<Response> {
     for cookie in response.cookies.unwrap_or_default() {
         headers.append(header::SET_COOKIE, HeaderValue::from_str(&cookie).ok()?);
     }
-    // The length is that of the body, whatever the function said.
+    // The length is computed from the body, whatever the function set.
     headers.remove(header::CONTENT_LENGTH);
     Some(rendered)
 }

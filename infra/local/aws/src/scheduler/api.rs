@@ -38,7 +38,7 @@ impl Scheduler {
         }
     }
 
-    /// `None` is an empty body: what AWS answers where an action has no output.
+    /// `None` is an empty body: AWS's answer for an action without an output.
     fn act(
         &self,
         method: &Method,
@@ -86,7 +86,7 @@ impl Scheduler {
                 .optional()?;
             match (present, is_update) {
                 (None, true) => return Err(missing(name)),
-                // The same token again is a repeat of the same call, or else a mistake.
+                // A repeated token is a repeat of the same call, or an error.
                 (Some((used, definition)), _) if token.is_some() && used == token => {
                     if definition == schedule.definition.text() {
                         return Ok(());
@@ -284,7 +284,7 @@ fn stored(row: &Row<'_>) -> rusqlite::Result<StoredSchedule> {
     })
 }
 
-/// When the group was made.
+/// Creation time of the group.
 fn check_group(tx: &Transaction<'_>, name: &str) -> Result<i64, ScheduleError> {
     tx.prepare_cached("SELECT created_ms FROM schedule_groups WHERE name = ?1")?
         .query_row([name], |row| row.get(0))

@@ -1,4 +1,4 @@
-//! A schedule's definition, as the API carries it, and what follows from it.
+//! A schedule's definition, as in the API, and its firing times.
 
 use chrono_tz::Tz;
 use serde::{Deserialize, Serialize};
@@ -75,12 +75,12 @@ pub(crate) struct DeadLetterConfig {
     pub(crate) arn: Option<String>,
 }
 
-/// Where a firing goes.
+/// Target of a firing.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Destination {
-    /// By the queue's name.
+    /// A queue, by name.
     Queue(String),
-    /// By the function's ARN.
+    /// A function, by ARN.
     Function(String),
 }
 
@@ -114,7 +114,7 @@ impl Definition {
         serde_json::to_string(self).expect("a definition is always valid JSON")
     }
 
-    /// When it fires next at or after `from_ms`; `None` when it is disabled or over.
+    /// Next firing at or after `from_ms`; `None` if disabled or over.
     pub(crate) fn next_ms(
         &self,
         from_ms: i64,
@@ -137,7 +137,7 @@ impl Definition {
             .filter(|next_ms| end_ms.is_none_or(|end_ms| *next_ms <= end_ms)))
     }
 
-    /// Whether it fires once only.
+    /// Whether it fires only once.
     pub(crate) fn is_once(&self) -> bool {
         self.expression().is_ok_and(|expression| expression.is_once())
     }
@@ -222,7 +222,7 @@ impl Definition {
     }
 }
 
-/// Names of schedules and groups.
+/// Checks names of schedules and groups.
 pub(crate) fn check_name(name: &str) -> Result<(), ScheduleError> {
     let fits = (1..=64).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte));
@@ -248,7 +248,7 @@ fn refuse(message: &str) -> Result<(), ScheduleError> {
 }
 
 fn milliseconds(seconds: f64) -> i64 {
-    // Dates of schedules are whole seconds within the range that both types hold exactly.
+    // Schedule dates are whole seconds in a range that both types hold exactly.
     #[allow(clippy::cast_possible_truncation)]
     let ms = (seconds * 1000.0) as i64;
     ms

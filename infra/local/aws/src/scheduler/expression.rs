@@ -1,22 +1,22 @@
-//! When a schedule fires: `at(...)` in its time zone, or `rate(...)`. `cron(...)`, which AWS has too, is refused.
+//! Firing times: `at(...)` in the schedule's time zone, or `rate(...)`. AWS's `cron(...)` is refused.
 
 use chrono::{NaiveDateTime, TimeDelta, TimeZone as _};
 use chrono_tz::Tz;
 
-/// The times that a `ScheduleExpression` names.
+/// A parsed `ScheduleExpression`.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Expression {
     /// Once, at this local time.
     At(NaiveDateTime),
-    /// Every so many milliseconds.
+    /// At a fixed interval.
     Rate {
-        /// The time from one firing to the next.
+        /// Interval between firings.
         every_ms: i64,
     },
 }
 
 impl Expression {
-    /// Parses an expression; the error says what AWS, or this engine, refuses.
+    /// Parses an expression; the error is AWS's, or names what this engine lacks.
     pub(crate) fn parse(text: &str) -> Result<Self, String> {
         let refuse = || format!("Invalid Schedule Expression {text}.");
         let (kind, inner) = text
@@ -34,10 +34,10 @@ impl Expression {
         }
     }
 
-    /// The first firing at or after `from_ms`; a rate counts from `anchor_ms`. `None`: never again.
+    /// First firing at or after `from_ms`; a rate counts from `anchor_ms`. `None` if there is none.
     pub(crate) fn next_ms(&self, from_ms: i64, anchor_ms: i64, zone: Tz) -> Option<i64> {
         match self {
-            // A time that the change to summer time skips is taken an hour later, where the clocks are then.
+            // A time skipped by the change to summer time is taken an hour later.
             Self::At(local) => zone
                 .from_local_datetime(local)
                 .earliest()
@@ -55,7 +55,7 @@ impl Expression {
         }
     }
 
-    /// Whether it fires once only.
+    /// Whether it fires only once.
     pub(crate) fn is_once(&self) -> bool {
         matches!(self, Self::At(_))
     }
@@ -85,7 +85,7 @@ mod tests {
             ("2026-07-01T09:30:00", "UTC", "2026-07-01T09:30:00Z"),
             ("2026-07-01T09:30:00", "Europe/Berlin", "2026-07-01T07:30:00Z"),
             ("2026-07-01T09:30:00", "America/New_York", "2026-07-01T13:30:00Z"),
-            // The clocks skip it.
+            // Skipped by the change to summer time.
             ("2026-03-29T02:30:00", "Europe/Berlin", "2026-03-29T01:30:00Z"),
         ] {
             let expression = Expression::parse(&format!("at({local})")).unwrap();

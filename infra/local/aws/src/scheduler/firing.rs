@@ -1,5 +1,5 @@
-//! The loop that fires: what is due goes on record as a firing, then each firing is delivered until it arrives or is
-//! given up.
+//! The firing loop: due schedules are recorded as firings, then each firing is delivered until it succeeds or is
+//! dropped.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ struct Firing {
 }
 
 impl Scheduler {
-    /// Fires what is due, until the engine stops.
+    /// Fires due schedules until the engine stops.
     pub(crate) async fn run(self: Arc<Self>) {
         let mut changed = self.changed.subscribe();
         while !self.stopping.is_cancelled() {
@@ -57,12 +57,12 @@ impl Scheduler {
         })
     }
 
-    /// Records a firing for every schedule that is due, and when it fires next, in one transaction.
+    /// Records a firing for every due schedule, and its next time, in one transaction.
     fn fire_due(&self) -> Result<(), ScheduleError> {
         let now_ms = self.clock.now_ms();
         self.store.transaction(|tx| {
             for (group, name, text, created_ms, due_ms) in due_schedules(tx, now_ms)? {
-                // What an older version stored and this one cannot read must not hold up the others.
+                // A definition from an older version that cannot be read must not block the others.
                 let Ok(definition) = serde_json::from_str::<Definition>(&text) else {
                     tracing::error!(%group, %name, "a stored schedule cannot be read; create it again");
                     tx.execute(
@@ -159,7 +159,7 @@ impl Scheduler {
         }
     }
 
-    /// The target's input with its placeholders filled in; without an input, what AWS sends then.
+    /// The target's input with placeholders filled in; AWS's default payload if it has none.
     fn payload(&self, firing: &Firing, now_ms: i64) -> String {
         let scheduled = iso(firing.scheduled_ms);
         match &firing.target.input {
@@ -183,7 +183,7 @@ impl Scheduler {
         }
     }
 
-    /// Sends a firing that was given up to the target's dead-letter queue, if it has one.
+    /// Sends a dropped firing to the target's dead-letter queue, if it has one.
     fn send_to_dead_letters(&self, firing: &Firing) {
         let queue = firing
             .target
@@ -207,7 +207,7 @@ impl Scheduler {
     }
 }
 
-/// When a failed firing is tried again; `None`: never.
+/// Time of the next retry; `None`: no more.
 fn retry_at_ms(firing: &Firing, now_ms: i64) -> Option<i64> {
     let policy = firing.target.retry_policy.as_ref();
     let retries_max = policy

@@ -1,13 +1,13 @@
-//! EventBridge Scheduler: schedules and groups by its REST-JSON API, fired on time.
+//! EventBridge Scheduler: schedules and groups through its REST-JSON API, fired on time.
 //!
 //! Promised: `at` in the schedule's time zone and `rate`, start and end dates, states, deletion after completion,
-//! `<aws.scheduler.…>` placeholders; into a FIFO queue with its group id and the queue's own deduplication; retries with
-//! a bound, then the dead-letter queue; what fired is on record before it is delivered, so a restart fires nothing twice.
-//! A one-time schedule whose time has passed when it is created fires at once; a schedule that missed several times while
-//! the stack was down fires once.
+//! `<aws.scheduler.…>` placeholders; delivery to a FIFO queue with its group id and the queue's own deduplication;
+//! bounded retries, then the dead-letter queue; a firing is recorded before it is delivered, so a restart fires nothing
+//! twice. A one-time schedule created after its time fires at once; a schedule that missed several times while the
+//! stack was down fires once.
 //!
-//! Deliberately absent: the spread over a flexible window (fires at its start), roles, encryption, and targets other than
-//! SQS and Lambda; `cron` and universal targets are refused.
+//! Deliberately absent: spreading over a flexible window (fires at its start), roles, encryption, and targets other
+//! than SQS and Lambda; `cron` and universal targets are refused.
 
 mod api;
 mod definition;
@@ -63,7 +63,7 @@ impl Scheduler {
         Self { store, clock, account, sqs, functions, changed: watch::Sender::new(()), stopping }
     }
 
-    /// Makes groups and schedules of the template what it says; one that is unchanged keeps its next time.
+    /// Deploys the template's groups and schedules; an unchanged schedule keeps its next time.
     pub(crate) fn deploy(
         &self,
         groups: &[String],
@@ -117,13 +117,13 @@ impl Scheduler {
         self.account.arn("scheduler", &format!("schedule/{group}/{name}"))
     }
 
-    /// Has the firing loop check again.
+    /// Wakes the firing loop.
     fn wake(&self) {
         self.changed.send_replace(());
     }
 }
 
-/// Writes a schedule and computes when it fires next.
+/// Stores a schedule with its next firing time.
 fn save(
     tx: &Transaction<'_>,
     schedule: &NamedSchedule,

@@ -10,7 +10,7 @@ use super::error::SecretError;
 use super::{Secrets, StoredSecret, arn, new_version};
 use crate::limits;
 
-/// The stage of the one version that there is.
+/// Stage of the only version.
 const CURRENT: &str = "AWSCURRENT";
 
 impl Secrets {
@@ -79,7 +79,7 @@ impl Secrets {
         }))
     }
 
-    /// The same token with the same value is a repeat of the same call; with another value it is refused (AWS).
+    /// The same token with the same value is a repeat of the call; with another value it is refused (AWS).
     fn put_value(
         &self,
         tx: &Transaction<'_>,
@@ -118,7 +118,7 @@ impl Secrets {
     }
 }
 
-/// A member that is a text, or absent.
+/// Reads an optional text member.
 fn text<'a>(request: &'a Value, member: &str) -> Result<Option<&'a str>, SecretError> {
     match &request[member] {
         Value::Null => Ok(None),

@@ -1,6 +1,6 @@
-//! Why a secret could not be had.
+//! Errors of secrets.
 
-/// Why a secret could not be made or found; never carries a value.
+/// Why a secret could not be created or found; never carries a value.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SecretError {
     #[error("Secrets Manager can't find the specified secret.")]

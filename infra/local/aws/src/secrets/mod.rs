@@ -1,9 +1,9 @@
-//! Secrets Manager: as much of it as functions use.
+//! Secrets Manager: just what functions use.
 //!
-//! Promised: a secret of the template exists from the start; what `GenerateSecretString` makes is made once,
-//! while the template part of it follows the parameters at each start; what was put stays until that part changes.
-//! `GetSecretValue`, `DescribeSecret` and `PutSecretValue` answer, for the current version. Deliberately absent:
-//! encryption, rotation, earlier versions, binary values, deletion.
+//! Promised: a secret of the template exists from the start; `GenerateSecretString` generates once, while its template
+//! part follows the parameters at each start; a put value stays until that part changes. `GetSecretValue`,
+//! `DescribeSecret` and `PutSecretValue` work, for the current version. Deliberately absent: encryption, rotation,
+//! earlier versions, binary values, deletion.
 
 mod api;
 mod error;
@@ -38,7 +38,7 @@ struct StoredSecret {
     created_ms: i64,
 }
 
-/// The ARN of a secret; its six last characters follow from its name, so that it stays over restarts.
+/// ARN of a secret; its last six characters are derived from its name, so they survive restarts.
 pub(crate) fn arn(account: &Account, name: &str) -> String {
     let digest = hex::encode(Sha256::digest(name.as_bytes()));
     account.arn("secretsmanager", &format!("secret:{name}-{}", &digest[..6]))
@@ -49,9 +49,9 @@ impl Secrets {
         Self { store, clock, account }
     }
 
-    /// Creates the secret of a template, or renews what comes from the parameters.
+    /// Creates a secret of the template, or updates its part from the parameters.
     ///
-    /// A value that was put at run time stays as long as the template's part does not change.
+    /// A value put at run time stays until the template's part changes.
     pub(crate) fn deploy(&self, name: &str, source: &Source) -> Result<(), SecretError> {
         self.store.transaction(|tx| {
             let present: Option<(Option<String>, Option<String>)> = tx
@@ -78,7 +78,7 @@ impl Secrets {
         })
     }
 
-    /// Puts a value where another stands, by name or ARN. A value that is there already makes no new version.
+    /// Replaces the value of a secret by name or ARN. An unchanged value makes no new version.
     pub(crate) fn put(&self, id: &str, value: &str) -> Result<(), SecretError> {
         self.store.transaction(|tx| {
             let secret = self.find(tx, id)?;
@@ -103,7 +103,7 @@ impl Secrets {
         Ok(())
     }
 
-    /// By name or by ARN, complete or without its last six characters.
+    /// Finds a secret by name or by ARN, complete or without its last six characters.
     fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<StoredSecret, SecretError> {
         let mut statement =
             tx.prepare_cached("SELECT name, version, value, changed_ms, created_ms FROM secrets")?;

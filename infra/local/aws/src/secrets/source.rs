@@ -1,20 +1,20 @@
-//! Where the value of a secret of the template comes from.
+//! Sources of the values of the template's secrets.
 
 use rand::Rng as _;
 use serde_json::Value;
 
 use super::error::SecretError;
 
-/// How a secret of the template gets its value.
+/// Source of a secret's value.
 #[derive(Clone, Debug)]
 pub(crate) enum Source {
-    /// The text that `SecretString` gives.
+    /// The text of `SecretString`.
     Text(String),
-    /// Made once, as `GenerateSecretString` describes.
+    /// Generated once, by `GenerateSecretString`.
     Generated(Generate),
 }
 
-/// The parts of `GenerateSecretString` that are honoured.
+/// The supported parts of `GenerateSecretString`.
 #[derive(Clone, Debug)]
 pub(crate) struct Generate {
     pub(crate) secret_string_template: Option<String>,
@@ -23,10 +23,10 @@ pub(crate) struct Generate {
     pub(crate) exclude_punctuation: bool,
 }
 
-/// `PasswordLength` when the template names none (AWS).
+/// Default of `PasswordLength` (AWS).
 pub(crate) const PASSWORD_LENGTH_DEFAULT: usize = 32;
 
-/// The value of a secret, and the part of it that was generated; `present` is what an earlier start generated.
+/// A secret's value, and its generated part; `present` is the part generated at an earlier start.
 pub(super) fn compose(
     source: &Source,
     present: Option<String>,
@@ -38,7 +38,7 @@ pub(super) fn compose(
     let generated = present.unwrap_or_else(|| password(generate));
     let value = match (&generate.secret_string_template, &generate.generate_string_key) {
         (Some(template), Some(key)) => {
-            // The parse error would quote the text, and the text holds credentials.
+            // A parse error would quote the text, which holds credentials.
             let mut object: serde_json::Map<String, Value> = serde_json::from_str(template)
                 .map_err(|_| {
                     SecretError::Invalid(

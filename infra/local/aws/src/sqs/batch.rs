@@ -1,4 +1,4 @@
-//! The batch actions: several entries in one request, each with an outcome of its own.
+//! The batch actions: several entries in one request, each with its own outcome.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ struct BatchReply {
 }
 
 impl BatchReply {
-    /// Notes one entry's outcome; a failure of the store fails the whole request.
+    /// Adds one entry's outcome; a store error fails the whole request.
     fn add(&mut self, id: &str, outcome: Reply) -> Result<(), SqsError> {
         match outcome {
             Ok(value) => self.successful.push(value),

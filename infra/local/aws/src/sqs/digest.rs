@@ -1,4 +1,4 @@
-//! The MD5 sums that SDKs compare with what they sent.
+//! The MD5 sums that SDKs verify.
 
 use std::collections::BTreeMap;
 
@@ -6,20 +6,20 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// A message attribute as the JSON protocol carries it.
+/// A message attribute, as in the JSON protocol.
 #[derive(Clone, Debug, Deserialize, Serialize, PartialEq, Eq)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct MessageAttribute {
     pub(crate) data_type: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) string_value: Option<String>,
-    /// The bytes of the value in base64.
+    /// The value's bytes in base64.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) binary_value: Option<String>,
 }
 
 impl MessageAttribute {
-    /// The bytes of a binary value; `None` when it is a text or not base64.
+    /// Bytes of a binary value; `None` if it is text or invalid base64.
     pub(crate) fn bytes(&self) -> Option<Vec<u8>> {
         STANDARD.decode(self.binary_value.as_deref()?).ok()
     }
@@ -31,7 +31,7 @@ impl MessageAttribute {
         }
     }
 
-    /// What it counts towards the limit of a message, without its name.
+    /// Size counted towards the message limit, without its name.
     pub(crate) fn size_bytes(&self) -> usize {
         self.data_type.len() + self.value_bytes().len()
     }
@@ -42,7 +42,7 @@ pub(crate) fn of_body(body: &str) -> String {
     format!("{:x}", md5::compute(body))
 }
 
-/// MD5 of attributes: each name, type and value with its length before it, sorted by name.
+/// MD5 of attributes: each name, type and value prefixed with its length, sorted by name.
 pub(crate) fn of_attributes(attributes: &BTreeMap<String, MessageAttribute>) -> Option<String> {
     if attributes.is_empty() {
         return None;

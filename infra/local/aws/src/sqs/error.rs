@@ -1,9 +1,9 @@
-//! What SQS says when it refuses, in the text and codes that SDKs branch on.
+//! SQS's errors, with the texts and codes that SDKs branch on.
 
 use axum::http::StatusCode;
 
-/// A refusal. `shape` is the JSON protocol's name, `code` the older name that `x-amzn-query-error` carries and that
-/// SDKs report.
+/// A refusal. `shape` is the JSON protocol's name, `code` the older name that `x-amzn-query-error` carries and SDKs
+/// report.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {message}")]
 pub(crate) struct SqsError {
@@ -18,12 +18,12 @@ impl SqsError {
         Self { shape, code, message: message.into(), status: StatusCode::BAD_REQUEST }
     }
 
-    /// With another status than 400, as AWS's model of the service has it for some.
+    /// Sets a status other than 400, where AWS's model has one.
     fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
     }
 
-    /// Its name in the body, with the namespace in which AWS keeps it.
+    /// Its name in the body, with AWS's namespace.
     pub(crate) fn type_name(&self) -> String {
         let namespace = match self.shape {
             "SerializationException" | "UnknownOperationException" => "com.amazon.coral.service",
@@ -66,7 +66,7 @@ impl SqsError {
         )
     }
 
-    /// A parameter with a value that is not allowed.
+    /// A parameter has an invalid value.
     pub(crate) fn value(parameter: &str, value: impl std::fmt::Display, reason: &str) -> Self {
         Self::parameter(format!(
             "Value {value} for parameter {parameter} is invalid. Reason: {reason}"
@@ -118,7 +118,7 @@ impl SqsError {
         Self::sender(
             "MessageNotInflight",
             "AWS.SimpleQueueService.MessageNotInflight",
-            // The model gives it no member, so no message either.
+            // The model gives it no member, hence no message.
             "",
         )
     }
@@ -182,7 +182,7 @@ impl SqsError {
         )
     }
 
-    /// A request that is not JSON, or has a member of another type than the model's.
+    /// The request is not JSON, or a member has the wrong type.
     pub(crate) fn serialization(reason: impl std::fmt::Display) -> Self {
         Self::sender(
             "SerializationException",

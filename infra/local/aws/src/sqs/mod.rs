@@ -1,10 +1,10 @@
-//! SQS: standard and FIFO queues as AWS documents them, on the store's file.
+//! SQS: standard and FIFO queues as AWS documents them, in the store's file.
 //!
 //! Promised: a group of a FIFO queue is locked while one of its messages is in flight; its order survives failures;
-//! expired receipt handles are refused there; duplicates within five minutes are answered and dropped; a message that
-//! was received `maxReceiveCount` times moves to the dead-letter queue at the next receive, where on FIFO its own id is
-//! its deduplication id; a waiting consumer wakes at once; an action without an output
-//! answers an empty body. All times come from the injected clock, computed when a queue is used.
+//! expired receipt handles are refused there; duplicates within five minutes are answered and dropped; a message
+//! received `maxReceiveCount` times moves to the dead-letter queue at the next receive, where on FIFO its own id is its
+//! deduplication id; a waiting consumer wakes at once; an action without an output answers an empty body. All times
+//! come from the injected clock and are computed when a queue is used.
 //!
 //! Deliberately absent: queue policies and permissions, encryption, throttles, the cap on messages in flight,
 //! `ReceiveRequestAttemptId` (accepted, without effect), and the older query protocol.

@@ -1,4 +1,4 @@
-//! The AWS JSON 1.0 protocol of SQS: requests in, answers and refusals out.
+//! SQS's AWS JSON 1.0 protocol: requests in, answers and errors out.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ struct ListQueues {
     next_token: String,
 }
 
-/// Every action on one queue: the fields that some of them carry.
+/// Fields of the actions on one queue.
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
 struct OnQueue {
@@ -187,7 +187,7 @@ impl Sqs {
         names.truncate(count_max);
         let token = names.last().filter(|_| has_more).cloned();
         let mut reply = unless_empty("QueueUrls", json!(self.urls(names)));
-        // A token is given only to those who asked for pages (AWS).
+        // A token is returned only to clients that asked for pages (AWS).
         if let (Some(token), Some(_)) = (token, request.max_results) {
             reply["NextToken"] = json!(token);
         }
@@ -199,7 +199,7 @@ impl Sqs {
     }
 }
 
-/// Actions on one queue that carry the fields of [`OnQueue`].
+/// Actions on one queue with the fields of [`OnQueue`].
 const ON_QUEUE: [&str; 9] = [
     "DeleteQueue",
     "PurgeQueue",
@@ -218,7 +218,7 @@ fn attributes(transaction: &QueueTransaction<'_>, queue: &Queue, asked: &[String
         reported.insert(name.to_owned(), count.to_string());
     }
     if !asked.iter().any(|name| name == "All") {
-        // The one known attribute that a queue need not have.
+        // The only known attribute that a queue may lack.
         if let Some(unknown) =
             asked.iter().find(|name| !reported.contains_key(*name) && *name != "RedrivePolicy")
         {

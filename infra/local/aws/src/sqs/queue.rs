@@ -1,4 +1,4 @@
-//! A queue and its attributes: what they may be, and what follows from them.
+//! A queue and its attributes: their allowed values and effects.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::error::SqsError;
 use crate::limits;
 
-/// A queue with the attributes that were set on it.
+/// A queue with its attributes.
 #[derive(Clone, Debug)]
 pub(crate) struct Queue {
     pub(crate) name: String,
@@ -17,7 +17,7 @@ pub(crate) struct Queue {
     pub(crate) purged_ms: Option<i64>,
 }
 
-/// Where messages go that were received too often.
+/// Redrive policy: the dead-letter queue and the receive limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Redrive {
     pub(crate) dead_queue: String,
@@ -45,7 +45,7 @@ fn number_or_text<'de, D: serde::Deserializer<'de>>(from: D) -> Result<i64, D::E
     }
 }
 
-/// Attribute, default, smallest and largest value.
+/// Attribute, default, minimum and maximum.
 const NUMBERS: [(&str, i64, i64, i64); 5] = [
     ("DelaySeconds", 0, 0, 900),
     (
@@ -59,7 +59,7 @@ const NUMBERS: [(&str, i64, i64, i64); 5] = [
     ("VisibilityTimeout", 30, 0, limits::VISIBILITY_SECONDS_MAX),
 ];
 
-/// An attribute that is stored and reported, and has no effect on a laptop.
+/// Stored and reported, without effect on a laptop.
 const ENCRYPTED: &str = "SqsManagedSseEnabled";
 
 const FIFO_ONLY: [&str; 3] =
@@ -102,7 +102,7 @@ impl Queue {
         self.attributes.get("ContentBasedDeduplication").is_some_and(|value| value == "true")
     }
 
-    /// Whether a deduplication id counts within its group only.
+    /// Whether deduplication ids count per group.
     pub(crate) fn deduplicates_per_group(&self) -> bool {
         self.attributes.get("DeduplicationScope").is_some_and(|value| value == "messageGroup")
     }
@@ -111,7 +111,7 @@ impl Queue {
         redrive(&self.attributes)
     }
 
-    /// Attributes as `GetQueueAttributes` reports them, counts excluded.
+    /// Attributes as in `GetQueueAttributes`, without counts.
     pub(crate) fn reported_attributes(&self, arn: &str) -> BTreeMap<String, String> {
         let mut reported = self.attributes.clone();
         for (name, default, ..) in NUMBERS {
@@ -135,7 +135,7 @@ impl Queue {
     }
 }
 
-/// The queue's name in an ARN of a queue.
+/// Queue name in an ARN.
 pub(crate) fn name_of_arn(arn: &str) -> Option<&str> {
     let parts: Vec<&str> = arn.split(':').collect();
     match parts.as_slice() {
@@ -144,7 +144,7 @@ pub(crate) fn name_of_arn(arn: &str) -> Option<&str> {
     }
 }
 
-/// The redrive policy among a queue's attributes.
+/// The redrive policy in a queue's attributes.
 pub(super) fn redrive(attributes: &BTreeMap<String, String>) -> Option<Redrive> {
     let policy: RedrivePolicy = serde_json::from_str(attributes.get("RedrivePolicy")?).ok()?;
     Some(Redrive {
@@ -153,7 +153,7 @@ pub(super) fn redrive(attributes: &BTreeMap<String, String>) -> Option<Redrive> 
     })
 }
 
-/// Refuses a name that no queue of these attributes can have.
+/// Refuses an invalid name for a queue with these attributes.
 pub(super) fn check_name(
     name: &str,
     attributes: &BTreeMap<String, String>,
@@ -177,7 +177,7 @@ pub(super) fn check_name(
     }
 }
 
-/// Refuses attributes that AWS refuses, without looking at other queues.
+/// Refuses attributes that AWS refuses, without checking other queues.
 pub(super) fn check_attributes(
     name: &str,
     attributes: &BTreeMap<String, String>,

@@ -1,4 +1,4 @@
-//! What a consumer does with a delivered message: delete it, or change how long it stays invisible to others.
+//! A consumer's actions on a delivered message: delete it, or change its visibility timeout.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -9,7 +9,7 @@ use super::queue::Queue;
 use super::transaction::QueueTransaction;
 use crate::limits;
 
-/// A receipt handle: names the queue and the message, and is new with every delivery.
+/// A receipt handle: names the queue and the message, and is new for every delivery.
 pub(crate) struct ReceiptHandle {
     queue: String,
     sequence: i64,
@@ -37,9 +37,9 @@ impl ReceiptHandle {
     }
 }
 
-/// How a handle relates to the message that it names.
+/// State of the delivery that a handle names.
 enum DeliveryState {
-    /// No such message any more.
+    /// The message is gone.
     Gone,
     /// Delivered again since, or visible again.
     Expired {
@@ -52,8 +52,8 @@ enum DeliveryState {
 
 /// Deletes the message of a handle.
 ///
-/// FIFO refuses a handle whose visibility has ended; a standard queue takes it as long as nobody received the message
-/// since. Deleting what is gone already succeeds.
+/// FIFO refuses a handle whose visibility timeout is over; a standard queue accepts it until the message is received
+/// again. Deleting a message that is gone succeeds.
 pub(crate) fn delete(
     transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
@@ -76,7 +76,7 @@ pub(crate) fn delete(
     Ok(())
 }
 
-/// Sets how long the message stays invisible from now on; 0 gives it back at once.
+/// Sets the visibility timeout from now on; 0 makes the message visible at once.
 pub(crate) fn change_visibility(
     transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
@@ -115,7 +115,7 @@ pub(crate) fn change_visibility(
     Ok(())
 }
 
-/// Notes that no function works on the message any more.
+/// Records that no function processes the message any more.
 pub(crate) fn leave_function(
     transaction: &QueueTransaction<'_>,
     handle: &str,

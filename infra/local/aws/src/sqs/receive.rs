@@ -1,4 +1,4 @@
-//! Taking messages out: order, group lock, dead letters.
+//! Receiving messages: order, group lock, dead letters.
 
 use std::collections::BTreeMap;
 
@@ -13,23 +13,23 @@ use super::stored;
 use super::transaction::QueueTransaction;
 use crate::limits;
 
-/// A message as its consumer gets it.
+/// A received message.
 #[derive(Clone, Debug)]
 pub(crate) struct Received {
     pub(crate) id: String,
     pub(crate) receipt: String,
     pub(crate) body: String,
     pub(crate) message_attributes: BTreeMap<String, MessageAttribute>,
-    /// `ApproximateReceiveCount`, `SentTimestamp` and so on, by their names on the wire.
+    /// `ApproximateReceiveCount`, `SentTimestamp` and so on, by their wire names.
     pub(crate) system_attributes: BTreeMap<String, String>,
 }
 
-/// What a receive asks for.
+/// Options of a receive.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReceiveOptions {
     pub(crate) count_max: usize,
     pub(crate) visibility_seconds: i64,
-    /// Only messages of the group whose turn it is; marks them as being in a function.
+    /// Only messages of the first free group; marks them as held by a function.
     pub(crate) for_function: bool,
 }
 
@@ -43,20 +43,20 @@ struct Candidate {
     sent_ms: i64,
     first_received_ms: Option<i64>,
     receives: i64,
-    /// In the queues that it was in before.
+    /// Receives in the queues it was in before.
     receives_before: i64,
     dead_from: Option<String>,
 }
 
 const COLUMNS: &str = "m.sequence, m.id, m.body, m.attributes, m.group_id, m.deduplication_id, m.sent_ms, m.first_received_ms, m.receives, m.receives_before, m.dead_from";
 
-/// A group is locked while one of its messages is in flight, and while an earlier one of it still waits.
+/// A group is locked while one of its messages is in flight, or an earlier one still waits.
 const FIFO_FREE: &str = "NOT EXISTS (
   SELECT 1 FROM messages l
   WHERE l.queue = m.queue AND l.group_id = m.group_id AND l.visible_ms > ?2
     AND (l.receives > 0 OR l.sequence < m.sequence))";
 
-/// Receives what is visible now, moving what was received too often to the dead-letter queue first.
+/// Receives visible messages; first moves those received too often to the dead-letter queue.
 pub(crate) fn receive(
     transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
@@ -64,7 +64,7 @@ pub(crate) fn receive(
 ) -> Result<Vec<Received>, SqsError> {
     expire(transaction, queue)?;
     let redrive = match queue.redrive() {
-        // A dead-letter queue that is gone holds back nobody's messages.
+        // A deleted dead-letter queue does not hold messages back.
         Some(redrive) if stored::find(transaction, &redrive.dead_queue).is_ok() => Some(redrive),
         _ => None,
     };
@@ -89,7 +89,7 @@ pub(crate) fn receive(
     Ok(Vec::new())
 }
 
-/// When a message of the queue becomes visible next, if one waits.
+/// When the queue's next waiting message becomes visible, if there is one.
 pub(crate) fn next_visible_ms(
     transaction: &QueueTransaction<'_>,
     queue: &str,
@@ -116,10 +116,10 @@ fn candidates(
     options: ReceiveOptions,
 ) -> Result<Vec<Candidate>, SqsError> {
     let free = if queue.is_fifo() { FIFO_FREE } else { "TRUE" };
-    // The plus sign keeps SQLite on the index that is in the order of delivery, so that it stops at the limit and does not
-    // sort a whole backlog.
+    // The plus sign keeps SQLite on the index in delivery order, so that it stops at the limit instead of sorting a
+    // whole backlog.
     let visible = format!("m.queue = ?1 AND +m.visible_ms <= ?2 AND {free}");
-    // In a FIFO batch for a function all messages are of one group, that of the oldest free message.
+    // A FIFO batch for a function comes from one group: that of the oldest free message.
     let group = if queue.is_fifo() && options.for_function {
         format!(
             "AND m.group_id = (SELECT m.group_id FROM messages m WHERE {visible} ORDER BY m.sequence LIMIT 1)"
@@ -210,9 +210,8 @@ fn deliver(
     })
 }
 
-/// Moves a message to the dead-letter queue: id, body and group stay, and what it was received counts on. On a FIFO queue
-/// its own id becomes its deduplication id, so that two messages of one deduplication id can both be there, and its age
-/// counts anew (AWS).
+/// Moves a message to the dead-letter queue: id, body, group and receive count stay. On a FIFO queue its own id becomes
+/// its deduplication id, so that two messages with one deduplication id can both be there, and its age restarts (AWS).
 fn move_to_dead_letters(
     transaction: &mut QueueTransaction<'_>,
     queue: &Queue,

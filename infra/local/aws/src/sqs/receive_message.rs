@@ -1,4 +1,4 @@
-//! `ReceiveMessage`: its parameters, its long poll, and what it reports of each message.
+//! `ReceiveMessage`: parameters, long poll, and the attributes of each message.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct ReceiveMessage {
     wait_time_seconds: Option<i64>,
 }
 
-/// What a receive can be asked to report of a message.
+/// System attributes that a receive can request.
 const SYSTEM_ATTRIBUTES: [&str; 10] = [
     "All",
     "SenderId",

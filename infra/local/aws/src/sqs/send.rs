@@ -1,4 +1,4 @@
-//! Putting messages into a queue: checks, deduplication, order.
+//! Sending messages: checks, deduplication, order.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::queue::Queue;
 use super::transaction::QueueTransaction;
 use crate::limits;
 
-/// A message to send, as the JSON protocol carries it; `id` is set in a batch only.
+/// A message to send, as in the JSON protocol; `id` is set in a batch only.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "PascalCase", default)]
 pub(crate) struct MessageEntry {
@@ -25,7 +25,7 @@ pub(crate) struct MessageEntry {
     pub(crate) message_group_id: Option<String>,
 }
 
-/// What the sender gets as an answer.
+/// Answer to the sender.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "PascalCase")]
 pub(crate) struct SentMessage {
@@ -42,14 +42,14 @@ pub(crate) struct SentMessage {
     pub(crate) sequence_number: Option<String>,
 }
 
-/// The attributes of a stored message, those of its sender and those of the system.
+/// Attributes of a stored message, the sender's and the system's.
 #[derive(Default, Deserialize, Serialize)]
 pub(crate) struct StoredAttributes {
     pub(crate) message: BTreeMap<String, MessageAttribute>,
     pub(crate) system: BTreeMap<String, MessageAttribute>,
 }
 
-/// Bytes that an entry counts towards the limits.
+/// Size of an entry counted towards the limits.
 pub(crate) fn size_bytes(entry: &MessageEntry) -> usize {
     let attributes: usize = entry
         .message_attributes
@@ -59,7 +59,7 @@ pub(crate) fn size_bytes(entry: &MessageEntry) -> usize {
     entry.message_body.as_ref().map_or(0, String::len) + attributes
 }
 
-/// Sends one message. A duplicate within the window is answered like the first one and not stored.
+/// Sends one message. A duplicate within the window gets the first one's answer and is not stored.
 pub(crate) fn send(
     transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
@@ -119,7 +119,7 @@ pub(crate) fn send(
     Ok(sent)
 }
 
-/// Records a deduplication id with the message that later ones of it are answered with.
+/// Records a deduplication id with the message that answers its duplicates.
 fn remember(
     transaction: &QueueTransaction<'_>,
     queue: &Queue,
@@ -138,7 +138,7 @@ fn remember(
     Ok(())
 }
 
-/// The number that a FIFO queue gives to a message: twenty digits, rising.
+/// Sequence number of a FIFO message: twenty digits, rising.
 pub(crate) fn sequence_number(sequence: i64) -> String {
     let base: i128 = 18_870_000_000_000_000_000;
     (base + i128::from(sequence) * 256).to_string()
@@ -287,7 +287,7 @@ fn check_attribute(name: &str, attribute: &MessageAttribute) -> Result<(), SqsEr
     }
 }
 
-/// A decimal number, with a sign, a fraction and an exponent if it likes.
+/// Whether it is a decimal number, with optional sign, fraction and exponent.
 fn is_number(text: &str) -> bool {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || b"+-.eE".contains(&byte));
     is_plain && text.parse::<f64>().is_ok()
@@ -310,7 +310,7 @@ fn check_id(parameter: &str, id: Option<&str>) -> Result<(), SqsError> {
     }
 }
 
-/// Characters that SQS takes in a body.
+/// Whether SQS allows the character in a body.
 fn is_allowed(character: char) -> bool {
     matches!(character, '\u{9}' | '\u{A}' | '\u{D}')
         || ('\u{20}'..='\u{D7FF}').contains(&character)

@@ -1,4 +1,4 @@
-//! The queues as the rest of the engine sees them: sending, mappings, waiting for a change.
+//! The queues' interface to the rest of the engine: sending, mappings, waiting for changes.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -26,9 +26,9 @@ pub(crate) struct Sqs {
     store: Arc<Store>,
     pub(super) clock: Clock,
     pub(super) account: Account,
-    /// One per queue: changes when something may have become receivable.
+    /// One per queue: signals that something may have become receivable.
     changes: Mutex<HashMap<String, watch::Sender<()>>>,
-    /// Queues whose mappings take nothing.
+    /// Queues whose mappings are off.
     disabled: Mutex<BTreeSet<String>>,
     pub(super) stopping: CancellationToken,
 }
@@ -50,7 +50,7 @@ impl Sqs {
         }
     }
 
-    /// Creates the queue of a template, or gives the present one these attributes.
+    /// Creates a queue of the template, or updates an existing one's attributes.
     pub(crate) fn deploy(
         &self,
         name: &str,
@@ -60,7 +60,7 @@ impl Sqs {
         self.transaction(|transaction| stored::deploy(transaction, name, attributes, tags))
     }
 
-    /// Sends one message from inside the engine.
+    /// Sends one message from within the engine.
     pub(crate) fn send(&self, queue: &str, entry: MessageEntry) -> Result<(), SqsError> {
         self.transaction(|transaction| {
             let queue = stored::find(transaction, queue)?;
@@ -69,7 +69,7 @@ impl Sqs {
         })
     }
 
-    /// Messages for one invocation: of one group on a FIFO queue, marked as being in a function.
+    /// Messages for one invocation, marked as held by a function; on a FIFO queue from one group.
     pub(crate) fn take_batch(
         &self,
         queue: &str,
@@ -90,7 +90,7 @@ impl Sqs {
         })
     }
 
-    /// Switches the mappings of a queue off or on: what is in work goes on to its end.
+    /// Switches a queue's mappings on or off; invocations in progress finish.
     pub(crate) fn set_mapping(&self, queue: &str, enabled: bool) -> Result<(), SqsError> {
         self.transaction(|transaction| stored::find(transaction, queue).map(drop))?;
         let mut disabled = self.disabled.lock().unwrap_or_else(PoisonError::into_inner);
@@ -104,7 +104,7 @@ impl Sqs {
         Ok(())
     }
 
-    /// Ends a batch: `done` is deleted, `failed` stays as its visibility says. Returns refusals, one line each.
+    /// Ends a batch: `done` is deleted, `failed` stays invisible as set. Returns refusals, one per line.
     pub(crate) fn finish_batch(
         &self,
         queue: &str,
@@ -127,7 +127,7 @@ impl Sqs {
         })
     }
 
-    /// Gives back what functions of an earlier run held when the whole stack ended: they are known to be gone.
+    /// Releases messages held by functions of an earlier run; these are known to be gone.
     pub(crate) fn release_abandoned(&self) -> Result<usize, SqsError> {
         self.transaction(|transaction| {
             Ok(transaction.sql.execute(
@@ -137,7 +137,8 @@ impl Sqs {
         })
     }
 
-    /// Returns when the queue should be checked again: something changed, a message became visible, or a while passed.
+    /// Returns when the queue should be checked again: after a change, when a message becomes visible, or after an
+    /// interval.
     pub(crate) async fn changed(&self, queue: &str, changes: &mut watch::Receiver<()>) {
         let next_ms = self.next_check_ms(queue);
         tokio::select! {
@@ -147,7 +148,7 @@ impl Sqs {
         }
     }
 
-    /// Subscribes to changes of a queue; do it before checking, so that none is missed.
+    /// Subscribes to changes of a queue; subscribe before checking, so that none is missed.
     pub(crate) fn watch(&self, queue: &str) -> watch::Receiver<()> {
         self.changes
             .lock()
@@ -157,7 +158,7 @@ impl Sqs {
             .subscribe()
     }
 
-    /// What is in a queue, oldest first, without receiving it.
+    /// A queue's messages, oldest first, without receiving them.
     pub(crate) fn peek(&self, name: &str) -> Result<Value, SqsError> {
         self.transaction(|transaction| {
             stored::find(transaction, name)?;
@@ -201,7 +202,7 @@ impl Sqs {
         }
     }
 
-    /// Runs one transaction on the queue that a request names by its URL.
+    /// Runs one transaction on the queue in a request's URL.
     pub(super) fn on_queue<T>(
         &self,
         url: &str,
@@ -214,7 +215,7 @@ impl Sqs {
         })
     }
 
-    /// Runs one transaction and wakes the consumers of the queues that it touched.
+    /// Runs one transaction and wakes the consumers of the queues it touched.
     pub(super) fn transaction<T>(
         &self,
         work: impl FnOnce(&mut QueueTransaction<'_>) -> Result<T, SqsError>,

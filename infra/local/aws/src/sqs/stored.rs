@@ -1,4 +1,4 @@
-//! The stored queues: finding, creating, changing and deleting them.
+//! The stored queues: find, create, change, delete.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ pub(crate) fn names(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Creates a queue; the same attributes again are no error, others are.
+/// Creates a queue; the same attributes again are accepted, others are an error.
 pub(crate) fn create(
     transaction: &mut QueueTransaction<'_>,
     name: &str,
@@ -81,7 +81,7 @@ fn was_deleted_recently(transaction: &QueueTransaction<'_>, name: &str) -> Resul
         .exists(params![name, transaction.now_ms - limits::QUEUE_NAME_HELD_MS])?)
 }
 
-/// Creates a queue or gives the present one exactly these attributes: what a deployment of a template does.
+/// Creates a queue or gives an existing one exactly these attributes: a template deployment.
 pub(crate) fn deploy(
     transaction: &mut QueueTransaction<'_>,
     name: &str,
@@ -112,7 +112,7 @@ fn insert(
     Ok(())
 }
 
-/// Changes attributes; an empty redrive policy or policy takes it away.
+/// Changes attributes; an empty redrive policy or policy removes it.
 pub(crate) fn set_attributes(
     transaction: &mut QueueTransaction<'_>,
     name: &str,
@@ -151,7 +151,7 @@ fn save_attributes(
     Ok(())
 }
 
-/// On a FIFO queue a changed delay holds for messages that are there already (documented by AWS).
+/// On a FIFO queue a changed delay applies to existing messages too (AWS documents it).
 fn apply_delay(transaction: &mut QueueTransaction<'_>, name: &str) -> Result<(), SqsError> {
     let queue = find(transaction, name)?;
     if queue.is_fifo() {
@@ -178,7 +178,7 @@ pub(crate) fn delete(transaction: &mut QueueTransaction<'_>, name: &str) -> Resu
     Ok(())
 }
 
-/// Removes every message, those in flight included.
+/// Removes every message, including those in flight.
 pub(crate) fn purge(transaction: &mut QueueTransaction<'_>, name: &str) -> Result<(), SqsError> {
     let queue = find(transaction, name)?;
     if queue
@@ -221,7 +221,7 @@ pub(crate) fn set_tags(
     Ok(())
 }
 
-/// How many messages are visible, delayed and in flight.
+/// Counts of visible, delayed and in-flight messages.
 pub(crate) fn counts(
     transaction: &QueueTransaction<'_>,
     queue: &Queue,

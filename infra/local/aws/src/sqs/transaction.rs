@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use rusqlite::Transaction;
 
-/// One transaction: the time it happens at and the queues whose consumers must check again afterwards.
+/// One transaction: its time, and the queues whose consumers must check again afterwards.
 pub(crate) struct QueueTransaction<'a> {
     pub(crate) sql: &'a Transaction<'a>,
     pub(crate) now_ms: i64,

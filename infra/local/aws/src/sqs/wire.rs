@@ -1,4 +1,4 @@
-//! What every SQS action shares on the wire (AWS JSON 1.0): reading a request, writing an answer or a refusal.
+//! Wire format shared by the SQS actions (AWS JSON 1.0): reading requests, writing answers and errors.
 
 use axum::body::Bytes;
 use axum::http::{HeaderMap, StatusCode};
@@ -8,10 +8,10 @@ use serde_json::{Map, Value, json};
 
 use super::error::SqsError;
 
-/// What an action with an output answers.
+/// Output of an action.
 pub(super) type Reply = Result<Value, SqsError>;
 
-/// `None` is an empty body: what AWS answers where an action has no output.
+/// `None` is an empty body: AWS's answer for an action without an output.
 pub(super) fn response(answer: Result<Option<Value>, SqsError>, headers: &HeaderMap) -> Response {
     match answer {
         Ok(value) => (
@@ -24,7 +24,7 @@ pub(super) fn response(answer: Result<Option<Value>, SqsError>, headers: &Header
     }
 }
 
-/// AWS leaves an empty list or map out, unless its model calls the member required.
+/// AWS omits an empty list or map unless its model requires the member.
 pub(super) fn unless_empty(member: &str, value: Value) -> Value {
     let is_empty = match &value {
         Value::Array(list) => list.is_empty(),
@@ -34,7 +34,7 @@ pub(super) fn unless_empty(member: &str, value: Value) -> Value {
     if is_empty { json!({}) } else { json!({ member: value }) }
 }
 
-/// Clients that were built for the older protocol ask for its error codes next to the new ones.
+/// Clients built for the older protocol ask for its error codes beside the new ones.
 pub(crate) fn asks_for_query_codes(headers: &HeaderMap) -> bool {
     headers
         .get("x-amzn-query-mode")
@@ -49,7 +49,7 @@ pub(super) fn name_of_url(url: &str) -> Result<&str, SqsError> {
     }
 }
 
-/// A member that is null counts as absent.
+/// A null member counts as absent.
 pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, SqsError> {
     let mut members: Map<String, Value> =
         serde_json::from_slice(body).map_err(SqsError::serialization)?;
@@ -57,7 +57,7 @@ pub(super) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, SqsError> {
     serde_json::from_value(Value::Object(members)).map_err(SqsError::serialization)
 }
 
-/// An answer as JSON.
+/// Serialises an answer.
 pub(super) fn value<T: serde::Serialize>(of: &T) -> Value {
     serde_json::to_value(of).expect("answers are always valid JSON")
 }
@@ -65,7 +65,7 @@ pub(super) fn value<T: serde::Serialize>(of: &T) -> Value {
 fn refusal(error: &SqsError, with_query_code: bool) -> Response {
     let fault = if error.status.is_server_error() { "Receiver" } else { "Sender" };
     let kind = error.type_name();
-    // What is refused before the service itself sees it has a capital message.
+    // Errors raised before the service itself sees the request spell `Message` with a capital.
     let member = if kind.starts_with("com.amazonaws.") { "message" } else { "Message" };
     let mut body = json!({ "__type": kind });
     if !error.message.is_empty() {

@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::error::TemplateError;
 use super::intrinsic::{TemplateScope, text};
 
-/// What comes of each condition, with these parameters.
+/// Evaluates each condition with these parameters.
 pub(super) fn all(
     section: &Value,
     scope: &TemplateScope,

@@ -1,25 +1,25 @@
-//! The template's text as plain JSON, and the functions in it: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::If` and
-//! `Fn::FindInMap`. Others are refused by name.
+//! The template as plain JSON, and its functions: `Ref`, `Fn::Sub`, `Fn::GetAtt`, `Fn::If` and `Fn::FindInMap`. Others
+//! are refused by name.
 
 use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 use serde_yaml_ng::Value as Yaml;
 
-/// What names in a template stand for.
+/// Values of the names in a template.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct TemplateScope {
     /// Parameters, pseudo parameters and resources.
     pub(crate) references: BTreeMap<String, String>,
-    /// What `Fn::GetAtt` gives, by `Resource.Attribute`.
+    /// `Fn::GetAtt` values, by `Resource.Attribute`.
     pub(crate) attributes: BTreeMap<String, String>,
-    /// What came of the conditions.
+    /// Values of the conditions.
     pub(crate) conditions: BTreeMap<String, bool>,
     /// The template's section `Mappings`, for `Fn::FindInMap`.
     pub(crate) mappings: Value,
 }
 
-/// Turns YAML with short tags (`!Ref`) into JSON with the long names (`{"Ref": …}`).
+/// Converts YAML with short tags (`!Ref`) to JSON with the long names (`{"Ref": …}`).
 pub(crate) fn plain(yaml: Yaml) -> Result<Value, String> {
     Ok(match yaml {
         Yaml::Null => Value::Null,
@@ -61,7 +61,7 @@ pub(crate) fn plain(yaml: Yaml) -> Result<Value, String> {
 }
 
 impl TemplateScope {
-    /// Replaces every function in a value by what it stands for.
+    /// Replaces every function in a value by its result.
     pub(crate) fn resolve(&self, value: &Value) -> Result<Value, String> {
         match value {
             Value::Array(items) => {
@@ -78,7 +78,7 @@ impl TemplateScope {
                     let mut resolved = Map::new();
                     for (key, value) in object {
                         let value = self.resolve(value)?;
-                        // `!Ref AWS::NoValue` takes the property away.
+                        // `!Ref AWS::NoValue` removes the property.
                         if value != json!(NO_VALUE) {
                             resolved.insert(key.clone(), value);
                         }
@@ -98,7 +98,7 @@ impl TemplateScope {
                 self.attribute(&parts.join(".")).map(Value::String)
             }
             ("Fn::Sub", Value::String(text)) => self.substitute(text).map(Value::String),
-            // Only the branch that counts is followed: the other may name what is not there.
+            // Only the chosen branch is resolved: the other may name missing things.
             ("Fn::If", Value::Array(parts)) => match parts.as_slice() {
                 [Value::String(condition), yes, no] => {
                     self.resolve(if self.holds(condition)? { yes } else { no })
@@ -164,7 +164,7 @@ impl TemplateScope {
     }
 }
 
-/// Cannot stand in a template, as YAML has no such character.
+/// Cannot occur in a template: YAML has no such character.
 const NO_VALUE: &str = "\u{0}NoValue";
 
 /// A scalar as text.

@@ -1,9 +1,9 @@
-//! `template.yaml`, the single source of the settings of queues, tables, functions and schedules.
+//! `template.yaml`, the single source of queue, table, function and schedule settings.
 //!
-//! Promised: what this engine does not honour is named ([`Plan::unhonoured`]), never passed over in silence; a template
-//! that cannot be understood is refused with its location and the reason. Values of parameters are in no message.
+//! Promised: every ignored property is reported ([`Plan::unhonoured`]); an invalid template is refused with location
+//! and reason. No message contains a parameter's value.
 //!
-//! Deliberately absent: rules, macros beyond the shape of serverless functions.
+//! Deliberately absent: rules, and macros other than serverless functions.
 
 mod conditions;
 mod error;
@@ -31,14 +31,14 @@ use intrinsic::TemplateScope;
 use properties::Unhonoured;
 use reading::ResourceReader;
 
-/// A template that was read, before addresses are known.
+/// A parsed template, before addresses are known.
 pub(crate) struct Template {
     document: Value,
     parameters: BTreeMap<String, String>,
 }
 
 impl Template {
-    /// Reads a template and settles its parameters.
+    /// Reads a template and determines its parameters.
     pub(crate) fn read(
         path: &Path,
         given: &BTreeMap<String, String>,
@@ -58,7 +58,7 @@ impl Template {
         Ok(Self { document, parameters })
     }
 
-    /// The settled parameters as they may be shown: those that the template hides as asterisks.
+    /// The parameters for display; hidden ones are masked.
     pub(crate) fn reported_parameters(&self) -> BTreeMap<String, String> {
         let hidden = |name: &str| {
             let declared = &self.document["Parameters"][name]["NoEcho"];
@@ -71,7 +71,7 @@ impl Template {
         self.parameters.iter().map(shown).collect()
     }
 
-    /// Logical ids of the functions that have a URL.
+    /// Logical ids of functions with a URL.
     pub(crate) fn functions_with_url(&self) -> Vec<String> {
         let resources = self.resources();
         let with_url = resources
@@ -80,7 +80,7 @@ impl Template {
         with_url.map(|(id, _)| id.clone()).collect()
     }
 
-    /// What to set up, now that the addresses are known: `urls` are those of the functions that have one.
+    /// The plan, once addresses are known; `urls` are those of the functions.
     pub(crate) fn plan(
         &self,
         (stack, stack_id): (&str, &str),
@@ -113,12 +113,12 @@ impl Template {
         self.unread_sections(&mut unhonoured);
         plan.outputs = self.outputs(&scope)?;
         plan.unhonoured = unhonoured.lines();
-        // Dead-letter queues first: a redrive policy may only name a queue that is there.
+        // Dead-letter queues first: a redrive policy may only name an existing queue.
         plan.queues.sort_by_key(|queue| queue.attributes.contains_key("RedrivePolicy"));
         Ok(plan)
     }
 
-    /// What parameters, pseudo parameters, mappings and conditions stand for.
+    /// Values of parameters, pseudo parameters, mappings and conditions.
     fn scope(
         &self,
         (stack, stack_id): (&str, &str),

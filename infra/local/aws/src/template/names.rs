@@ -1,4 +1,4 @@
-//! The names of the template's resources, and what `Ref` and `GetAtt` of them are.
+//! Names of the template's resources, with their `Ref` and `GetAtt` values.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::account::Account;
 use crate::sqs::queue_arn;
 use crate::{kms, secrets};
 
-/// Gives every resource its name and says what `Ref` and `GetAtt` of it are. Returns the names by logical id.
+/// Names every resource and sets its `Ref` and `GetAtt` values. Returns the names by logical id.
 pub(super) fn assign(
     resources: &BTreeMap<&String, &Value>,
     stack: &str,
@@ -53,7 +53,7 @@ pub(super) fn assign(
     Ok(names)
 }
 
-/// What `Ref` of a resource is, and each of its attributes for `GetAtt`.
+/// A resource's `Ref`, and its attributes for `GetAtt`.
 fn addresses(kind: &str, name: &str, account: &Account) -> (String, Vec<(&'static str, String)>) {
     let arn = match kind {
         TABLE => account.arn("dynamodb", &format!("table/{name}")),
@@ -62,7 +62,7 @@ fn addresses(kind: &str, name: &str, account: &Account) -> (String, Vec<(&'stati
         KEY => kms::arn(account, &kms::key_id(account, name)),
         FUNCTION => function_arn(account, name),
         GROUP => account.arn("scheduler", &format!("schedule-group/{name}")),
-        // Not set up here, but others may name it: a role's ARN in an environment, say.
+        // Not set up here, but others may refer to it, for example to a role's ARN in an environment.
         _ => match kind.split("::").nth(1).unwrap_or("local") {
             "IAM" => format!("arn:aws:iam::{}:role/{name}", account.id),
             service => account.arn(&service.to_ascii_lowercase(), name),

@@ -1,4 +1,4 @@
-//! Values of the template's parameters, checked as `CloudFormation` checks them before it makes anything.
+//! Parameter values, checked as `CloudFormation` does before it creates anything.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use serde_json::{Map, Value};
 use super::error::TemplateError;
 use super::intrinsic::text;
 
-/// Every declared parameter with its value: the given one, else its default.
+/// Every declared parameter with its given or default value.
 pub(super) fn settle(
     document: &Value,
     given: &BTreeMap<String, String>,
@@ -31,7 +31,7 @@ pub(super) fn settle(
     Ok(settled)
 }
 
-/// What is wrong with a value; the value itself is not told.
+/// Checks a value; the error does not contain it.
 fn check(parameter: &Value, value: &str) -> Result<(), String> {
     let wrong = |rule: &str| match parameter["ConstraintDescription"].as_str() {
         Some(words) => format!("it {words}"),

@@ -1,4 +1,4 @@
-//! What a template comes to: everything that the engine sets up.
+//! A template's plan: everything that the engine sets up.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub(crate) struct Plan {
     pub(crate) groups: Vec<String>,
     pub(crate) schedules: Vec<NamedSchedule>,
     pub(crate) outputs: BTreeMap<String, String>,
-    /// What `Ref` of each resource gives.
+    /// `Ref` of each resource.
     pub(crate) references: BTreeMap<String, String>,
     pub(crate) unhonoured: Vec<String>,
 }

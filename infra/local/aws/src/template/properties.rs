@@ -1,4 +1,4 @@
-//! Reading properties so that none is passed over: what was not read is reported.
+//! Reads properties and reports those that were not read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::intrinsic::text;
 
-/// What of a template has no effect here: by kind, property and reason, the locations.
+/// Properties without effect: by kind, property and reason, their locations.
 #[derive(Debug, Default)]
 pub(crate) struct Unhonoured(BTreeMap<(String, String, String), BTreeSet<String>>);
 
@@ -17,7 +17,7 @@ impl Unhonoured {
         self.0.entry(key).or_default().insert(location.to_owned());
     }
 
-    /// One line for each property.
+    /// One line per property.
     pub(crate) fn lines(self) -> Vec<String> {
         self.0
             .into_iter()
@@ -37,7 +37,7 @@ impl Unhonoured {
     }
 }
 
-/// Properties without a meaning on a laptop, and why. Others that are not read are reported as not known.
+/// Properties without meaning on a laptop, and why. Other unread ones are reported as unknown.
 const WITHOUT_EFFECT: [(&str, &str, &str); 11] = [
     ("AWS::DynamoDB::Table", "BillingMode", "nothing is billed or throttled"),
     ("AWS::DynamoDB::Table", "PointInTimeRecoverySpecification", "no backups are made"),
@@ -52,7 +52,7 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 11] = [
     ("AWS::Serverless::Function", "EventInvokeConfig", "no invocation is repeated"),
 ];
 
-/// The properties of one resource, or a part of them.
+/// The properties of a resource, or some of them.
 pub(crate) struct Properties<'a> {
     kind: String,
     location: String,
@@ -75,7 +75,7 @@ impl<'a> Properties<'a> {
         Ok(Self { kind: kind.to_owned(), location: location.to_owned(), left, unhonoured })
     }
 
-    /// The properties within a property.
+    /// A nested property.
     pub(crate) fn part(&mut self, name: &str) -> Result<Option<Properties<'_>>, String> {
         let Some(value) = self.left.remove(name) else {
             return Ok(None);
@@ -104,29 +104,29 @@ impl<'a> Properties<'a> {
             .transpose()
     }
 
-    /// Takes properties that say nothing about behaviour, or that the `functions` setting replaces.
+    /// Takes properties that do not affect behaviour, or that the `functions` setting replaces.
     pub(crate) fn pass(&mut self, names: &[&str]) {
         for name in names {
             self.left.remove(*name);
         }
     }
 
-    /// Names a property that was read but is not followed in full.
+    /// Reports a property that was read but is not fully supported.
     pub(crate) fn name_unhonoured(&mut self, name: &str, reason: &str) {
         self.unhonoured.add(&self.kind, name, &self.location, reason);
     }
 
-    /// Where what has no effect is named.
+    /// Collects what has no effect.
     pub(crate) fn unhonoured(&mut self) -> &mut Unhonoured {
         self.unhonoured
     }
 
-    /// Everything that is left.
+    /// All remaining properties.
     pub(crate) fn rest(&mut self) -> Map<String, Value> {
         std::mem::take(&mut self.left)
     }
 
-    /// Reports what was not read.
+    /// Reports unread properties.
     pub(crate) fn end(self) {
         for name in self.left.keys() {
             let known = WITHOUT_EFFECT
@@ -138,7 +138,7 @@ impl<'a> Properties<'a> {
     }
 }
 
-/// Why a property of a kind has no effect, for those that are passed on all the same.
+/// Why a property of a kind has no effect, for properties that are still passed on.
 pub(crate) fn reason(kind: &str, property: &str) -> Option<&'static str> {
     WITHOUT_EFFECT
         .iter()

@@ -1,4 +1,4 @@
-//! What every part of reading a template's resources needs.
+//! Shared context for reading a template's resources.
 
 use std::collections::BTreeMap;
 

@@ -13,7 +13,7 @@ use crate::dynamodb::TableSettings;
 use crate::limits;
 use crate::secrets::{self, Generate, Source};
 
-/// Adds a resource to the plan, or reports it as not honoured.
+/// Adds a resource to the plan, or reports it as ignored.
 pub(super) fn read(
     reading: &ResourceReader<'_>,
     id: &str,
@@ -117,7 +117,7 @@ fn queue(
         if let Some(reason) = reason(QUEUE, &name) {
             properties.name_unhonoured(&name, reason);
         }
-        // A standard queue has no such attribute; the property may say so all the same.
+        // A standard queue has no such attribute, but the property may be false.
         if name == "FifoQueue" && value == json!(false) {
             continue;
         }
@@ -171,7 +171,7 @@ fn function(
     })
 }
 
-/// Nothing is deleted here with a stack, so what a policy says is only checked as `CloudFormation` does.
+/// Nothing is deleted here with a stack, so policies are only checked, as `CloudFormation` does.
 fn policies(resource: &Value) -> Result<(), String> {
     const ON_DELETION: [&str; 4] = ["Delete", "Retain", "RetainExceptOnCreate", "Snapshot"];
     const ON_REPLACEMENT: [&str; 3] = ["Delete", "Retain", "Snapshot"];
@@ -205,7 +205,7 @@ fn secret(properties: &mut Properties<'_>) -> Result<Source, String> {
     Ok(Source::Generated(generate))
 }
 
-/// A function's properties over those of `Globals`: maps are merged, lists joined, other values replaced.
+/// A function's properties over `Globals`: maps are merged, lists joined, other values replaced.
 fn merged(global: Value, own: Value) -> Value {
     match (global, own) {
         (Value::Object(mut global), Value::Object(own)) => {

@@ -1,4 +1,4 @@
-//! What starts a function: its URL, queues and schedules.
+//! Event sources of a function: its URL, queues and schedules.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! What a person does on Discord, from the press of a button to what is seen of its answer: build, sign, deliver, apply.
+//! A person's action on Discord, from the press of a button to the shown answer: build, sign, deliver, apply.
 
 use super::outcome::apply_answer;
 use super::payload::{self, Interaction};
@@ -8,8 +8,8 @@ use crate::hub::Hub;
 use crate::json::Read;
 use serde_json::{Value, json};
 
-/// Does what a person asks for and returns what came of it:
-/// `{interaction_id, token, ingress_status, outcome: {kind, …}}`, or the message for plain text.
+/// Performs a person's action and returns its result: `{interaction_id, token, ingress_status, outcome: {kind, …}}`, or
+/// the message for plain text.
 pub async fn act(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
     match act.str("type") {
         "message" => return typed_message::say(hub, act),

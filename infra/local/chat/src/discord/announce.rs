@@ -1,4 +1,5 @@
-//! Interactions that somebody else signs and delivers, past this server: known before they are met, adopted once answered.
+//! Interactions that are signed and delivered by others, bypassing this server: announced before delivery, adopted once
+//! answered.
 
 use super::outcome::apply_answer;
 use super::payload;
@@ -8,7 +9,7 @@ use crate::json::Read;
 use crate::store::StoreError;
 use serde_json::{Value, json};
 
-/// Makes an interaction that somebody else delivers known, so that its token is never met before it exists.
+/// Registers an interaction delivered by others, so that its token exists before it is used.
 pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), StoreError> {
     let store = hub.store();
     let token = interaction.str("token");
@@ -40,7 +41,7 @@ pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), StoreError> {
     store.put("d.interaction", "", token, &record)
 }
 
-/// Applies the answer that such an interaction got. One that was refused is forgotten: Discord would not have sent it.
+/// Applies the answer to such an interaction. A refused one is forgotten: Discord would not have sent it.
 pub fn adopt(
     hub: &Hub,
     interaction: &Value,

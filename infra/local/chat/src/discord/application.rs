@@ -1,4 +1,4 @@
-//! The application as its owner sees and sets it.
+//! The application, as its owner reads and edits it.
 
 use super::delivery;
 use super::refusal::{Refusal, RouteResult};
@@ -19,8 +19,8 @@ pub fn get(hub: &Hub, store: &Store) -> RouteResult {
     Ok(ApiResponse::json(app))
 }
 
-/// Discord looks at an endpoint before it keeps its address: a PING must be answered, and one that is signed badly refused.
-/// The refusal, where one of the two is not so.
+/// Discord probes an endpoint before it saves its address: a PING must be answered, and a badly signed one refused.
+/// Returns the refusal if either fails.
 pub async fn unfit_endpoint(hub: &Hub, call: &ApiRequest) -> Option<ApiResponse> {
     let is_ours = call.token("Bot") == Some(hub.discord.bot_token.as_str());
     let url = call.body.str("interactions_endpoint_url");
@@ -47,7 +47,7 @@ pub async fn unfit_endpoint(hub: &Hub, call: &ApiRequest) -> Option<ApiResponse>
     Some(refusal.into())
 }
 
-/// Keeps the address of the interactions endpoint, the only setting that is emulated.
+/// Saves the address of the interactions endpoint, the only emulated setting.
 pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
     let url = call.body.str("interactions_endpoint_url");
     if !url.is_empty() && !url.starts_with("https://") && !url.starts_with("http://127.0.0.1:") {

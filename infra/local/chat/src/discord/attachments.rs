@@ -7,7 +7,7 @@ use crate::json::{Read, loose_text};
 use crate::store::{Blob, Store, StoreError};
 use serde_json::{Value, json};
 
-/// Keeps uploaded files and lists the message's attachments: those that remain, then the new ones.
+/// Stores uploaded files and lists the message's attachments: kept ones, then new ones.
 pub fn attach(
     hub: &Hub,
     store: &Store,
@@ -37,7 +37,7 @@ pub fn attach(
     Ok(Value::Array(list))
 }
 
-/// Stores bytes as an attachment served from this server.
+/// Stores bytes as an attachment served by this server.
 pub fn store_file(
     hub: &Hub,
     store: &Store,

@@ -1,4 +1,4 @@
-//! The answers to an interaction: which ones fit it, and what they do.
+//! Interaction callbacks: which types are allowed, and their effects.
 
 use super::compose::{self, Draft};
 use super::flags::{EPHEMERAL, LOADING};
@@ -84,7 +84,7 @@ fn respond(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Val
     Ok(kept)
 }
 
-/// The message that says "thinking" until the bot edits it.
+/// The "thinking" message until the bot edits it.
 fn defer(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Value, Refusal> {
     let flags = data.int("flags");
     if flags & !EPHEMERAL != 0 {

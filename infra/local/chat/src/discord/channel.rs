@@ -1,4 +1,4 @@
-//! Channels and threads: who may see and write them, archiving, removing.
+//! Channels and threads: access, archiving, deletion.
 
 use super::flags::HAS_THREAD;
 use super::permissions::{MANAGE_THREADS, SEND_IN_THREADS, SEND_MESSAGES, VIEW_CHANNEL, require};
@@ -11,7 +11,7 @@ use crate::json::Read;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-/// The channel, if it is there and the bot may see it.
+/// The channel, if it exists and the bot can see it.
 pub fn visible(hub: &Hub, store: &Store, id: &str) -> Result<Value, Refusal> {
     let channel = store.get("d.channel", &hub.seeds.guild_id, id)?.ok_or_else(Refusal::channel)?;
     require(store, VIEW_CHANNEL).map_err(|_| Refusal::new(403, 50_001, "Missing Access"))?;
@@ -22,12 +22,12 @@ pub fn is_thread(channel: &Value) -> bool {
     (10..=12).contains(&channel.int("type"))
 }
 
-/// Whether a thread is archived; a channel never is.
+/// Whether a thread is archived; never true for a channel.
 pub fn archived(channel: &Value) -> bool {
     channel["thread_metadata"].flag("archived")
 }
 
-/// Editing, reacting and deleting do not work in an archived thread.
+/// Refuses edits, reactions and deletions in an archived thread.
 pub fn not_archived(channel: &Value) -> Result<(), Refusal> {
     if archived(channel) {
         return Err(Refusal::new(400, 50_083, "Thread is archived"));
@@ -35,7 +35,7 @@ pub fn not_archived(channel: &Value) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// The channel, ready for a message of the bot: sending wakes an archived thread unless it is locked.
+/// The channel, ready for the bot's message: sending unarchives a thread unless it is locked.
 pub fn writable(hub: &Hub, store: &Store, id: &str) -> Result<Value, Refusal> {
     let mut channel = visible(hub, store, id)?;
     require(store, if is_thread(&channel) { SEND_IN_THREADS } else { SEND_MESSAGES })?;
@@ -60,7 +60,7 @@ pub fn save(hub: &Hub, store: &Store, channel: &Value) -> Result<(), StoreError>
     Ok(())
 }
 
-/// Notes a new message: the last id, and the count of a thread.
+/// Updates the last message id, and a thread's message count.
 pub fn touched(hub: &Hub, store: &Store, id: &str, message: &str) -> Result<(), StoreError> {
     let Some(mut channel) = store.get("d.channel", &hub.seeds.guild_id, id)? else {
         return Ok(());
@@ -78,7 +78,7 @@ pub fn get(hub: &Hub, store: &Store, id: &str) -> RouteResult {
     Ok(ApiResponse::json(visible(hub, store, id)?))
 }
 
-/// Archives, wakes, locks or unlocks a thread; the bot may change no channel.
+/// Archives, unarchives, locks or unlocks a thread; the bot may edit no channel.
 pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest, id: &str) -> RouteResult {
     let mut channel = visible(hub, store, id)?;
     if !is_thread(&channel) {
@@ -90,7 +90,7 @@ pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest, id: &str) -> RouteResu
         channel["thread_metadata"]["locked"] = call.body["locked"].clone();
     }
     if metadata.flag("locked") && metadata.flag("archived") {
-        // What moderators have closed is opened by them alone.
+        // Only moderators may reopen what moderators closed.
         require(store, MANAGE_THREADS)?;
     }
     if call.body.has("archived") {
@@ -100,7 +100,7 @@ pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest, id: &str) -> RouteResu
     Ok(ApiResponse::json(channel))
 }
 
-/// Takes a channel or thread away with its messages; threads of a channel go with it.
+/// Deletes a channel or thread with its messages, and a channel's threads.
 pub fn remove(hub: &Hub, store: &Store, channel: &Value) -> Result<(), StoreError> {
     let id = channel.str("id");
     let guild = &hub.seeds.guild_id;

@@ -1,4 +1,4 @@
-//! Application commands: registering a scope's set, and what Discord refuses about it.
+//! Application commands: registration per scope, and Discord's checks.
 
 use super::refusal::{FormErrors, Refusal, RouteResult};
 use super::users::known_guild;
@@ -64,7 +64,7 @@ pub fn kind(command: &Value) -> u64 {
     command["type"].as_u64().unwrap_or(1)
 }
 
-/// A command with what Discord adds to it; a known one keeps its id.
+/// A command with Discord's own fields; a known one keeps its id.
 fn completed(hub: &Hub, mut command: Value, known: Option<String>, scope: &str) -> Value {
     command["id"] = known.unwrap_or_else(|| hub.ids.snowflake()).into();
     command["application_id"] = hub.discord.application_id.as_str().into();

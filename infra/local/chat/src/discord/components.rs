@@ -1,5 +1,5 @@
-//! The rules of the components that Bobbin uses: what may stand where, how long, how many. Any other is refused, so that
-//! whoever uses one begins here.
+//! Rules for the components that Bobbin uses: nesting, lengths, counts. Any other component is refused, so that a new
+//! one is added here first.
 
 use super::refusal::FormErrors;
 use crate::json::{Read, units};
@@ -187,7 +187,7 @@ impl Tally {
     }
 }
 
-/// Numbers the components that have no id.
+/// Assigns ids to components without one.
 pub fn number(components: &mut Value) {
     let mut taken = BTreeSet::new();
     visit(components, &mut |one| {

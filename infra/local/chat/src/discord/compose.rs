@@ -1,4 +1,4 @@
-//! Making and editing messages, and whom they ping.
+//! Creating and editing messages, and their mentions.
 
 use super::attachments::attach;
 use super::channel;
@@ -14,7 +14,7 @@ use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
-/// A message to be made.
+/// A new message.
 pub struct Draft<'a> {
     pub channel_id: &'a str,
     pub author: Value,
@@ -23,12 +23,12 @@ pub struct Draft<'a> {
     pub origin: Origin,
     /// Message type: 0 default, 19 reply, 20 command, 23 menu command.
     pub kind: u64,
-    /// The only person who sees it.
+    /// The only person who sees it (ephemeral).
     pub to: Option<&'a str>,
     pub token: Option<&'a str>,
 }
 
-/// Checks and makes a message; returns what is stored.
+/// Checks and creates a message; returns the stored form.
 pub fn compose(hub: &Hub, store: &Store, draft: &Draft<'_>) -> Result<Value, Refusal> {
     validation::message(draft.body, draft.body, draft.files, draft.origin)?;
     let id = hub.ids.snowflake();
@@ -60,7 +60,7 @@ pub fn compose(hub: &Hub, store: &Store, draft: &Draft<'_>) -> Result<Value, Ref
     Ok(kept)
 }
 
-/// Makes a stored message a reply to another one of its channel.
+/// Makes a stored message a reply to another one in its channel.
 pub fn reply(hub: &Hub, kept: &mut Value, answered: Value) {
     let message = &mut kept["message"];
     message["type"] = 19.into();
@@ -68,12 +68,12 @@ pub fn reply(hub: &Hub, kept: &mut Value, answered: Value) {
     message["referenced_message"] = answered;
 }
 
-/// How a message names another one: as a reply (0) or a forward (1).
+/// A message reference: a reply (0) or a forward (1).
 pub fn refers(hub: &Hub, to: &Value, kind: u64) -> Value {
     json!({"type": kind, "guild_id": hub.seeds.guild_id, "channel_id": to["channel_id"], "message_id": to["id"]})
 }
 
-/// Checks and applies an edit; returns what is stored.
+/// Checks and applies an edit; returns the stored form.
 pub fn edit(
     hub: &Hub,
     store: &Store,
@@ -92,7 +92,7 @@ pub fn edit(
     if sent.has("flags") {
         let changeable = SUPPRESS_EMBEDS | COMPONENTS_V2;
         let before = whole.int("flags");
-        // Components v2 cannot be taken back from a message.
+        // A message cannot go back from components v2.
         whole["flags"] = ((before & !SUPPRESS_EMBEDS) | (sent.int("flags") & changeable)).into();
     }
     let old = kept["message"].list("attachments").to_vec();
@@ -121,12 +121,12 @@ pub fn edit(
     Ok(kept)
 }
 
-/// The edited message's text with the mentions rule of this request: an edit without a rule falls back to the default.
+/// The edited text with this request's mention rule: an edit without a rule uses the default.
 fn with_text(whole: &Value, sent: &Value) -> Value {
     json!({"content": whole["content"], "components": whole["components"], "allowed_mentions": sent["allowed_mentions"]})
 }
 
-/// Who is pinged: by default everybody named in a bot's message, users only in an interaction's answer.
+/// Who is pinged: by default everybody mentioned in a bot's message, only users in an interaction's answer.
 fn pinged(store: &Store, body: &Value, origin: Origin) -> Result<(Value, bool), StoreError> {
     let mut text = body.str("content").to_owned();
     gather_text(&body["components"], &mut text);

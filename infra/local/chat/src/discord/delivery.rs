@@ -1,4 +1,4 @@
-//! Interactions on their way to the ingress: signed and posted, as Discord does.
+//! Delivers interactions to the ingress, signed and posted as Discord does.
 
 use crate::hub::Hub;
 use crate::ids::now_ms;
@@ -6,7 +6,7 @@ use crate::ingress::{IngressAnswer, NoAnswer};
 use crate::sign;
 use serde_json::{Value, json};
 
-/// Discord's probe of an endpoint: a PING, and one with a bad signature. Without an address that of the ingress.
+/// Discord's probe of an endpoint: a PING, and one with a bad signature. Defaults to the ingress's address.
 pub async fn probe(hub: &Hub, url: Option<&str>) -> Value {
     let body = json!({"id": hub.ids.snowflake(), "application_id": hub.discord.application_id, "type": 1, "token": "ping", "version": 1});
     let read = |answer: Result<IngressAnswer, NoAnswer>| match answer {
@@ -18,7 +18,7 @@ pub async fn probe(hub: &Hub, url: Option<&str>) -> Value {
     json!({"good": read(post(hub, url, &body, true).await), "bad": read(post(hub, url, &body, false).await)})
 }
 
-/// Signs (rightly or, for the probe, over another body) and posts.
+/// Signs (or, for the probe, signs another body) and posts.
 pub async fn post(
     hub: &Hub,
     url: Option<&str>,

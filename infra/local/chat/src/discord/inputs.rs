@@ -1,4 +1,4 @@
-//! The data of a pressed component and of a submitted form, checked as Discord's client does.
+//! The data of a pressed component or a submitted form, checked like Discord's client does.
 
 use super::options::{ActionContext, resolve, visible_message};
 use super::stored_message;
@@ -48,7 +48,7 @@ pub fn modal(context: &ActionContext<'_>) -> Result<(u64, Value, Option<Value>),
     Ok((5, data, source))
 }
 
-/// One input with what the person entered, checked as the client does.
+/// One input with the person's value, checked like the client does.
 fn filled(
     context: &ActionContext<'_>,
     input: &Value,
@@ -101,7 +101,7 @@ fn filled(
     Ok(out)
 }
 
-/// A string select gives only values that it offers, as many as it takes.
+/// A string select allows only its own options, within its limits.
 fn check_selection(select: &Value, values: &[Value]) -> Result<(), ActionError> {
     if select.int("type") != 3 {
         return Ok(());
@@ -118,7 +118,7 @@ fn check_selection(select: &Value, values: &[Value]) -> Result<(), ActionError> 
     }
 }
 
-/// The component with this custom id, however deep.
+/// The component with this custom id, at any depth.
 fn named<'a>(node: &'a Value, custom_id: &str) -> Option<&'a Value> {
     if let Some(list) = node.as_array() {
         return list.iter().find_map(|one| named(one, custom_id));

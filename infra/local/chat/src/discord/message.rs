@@ -1,4 +1,4 @@
-//! The bot's routes of messages: create, read, edit, delete, list.
+//! The bot's message routes: create, read, edit, delete, list.
 
 use super::compose::{self, Draft};
 use super::refusal::{FormErrors, Refusal, RouteResult};
@@ -51,7 +51,7 @@ pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> 
     Ok(ApiResponse::json(kept["message"].clone()))
 }
 
-/// The message that a new one replies to. One that is not there is refused, unless the call says that it need not be.
+/// The message replied to. A missing one is refused, unless the request allows that.
 fn answered(store: &Store, body: &Value, channel: &str) -> Result<Option<Value>, Refusal> {
     let reference = &body["message_reference"];
     if !reference.is_object() {
@@ -73,7 +73,7 @@ fn answered(store: &Store, body: &Value, channel: &str) -> Result<Option<Value>,
     Ok(kept.map(|kept| kept["message"].clone()))
 }
 
-/// A message that is not ephemeral.
+/// A non-ephemeral message.
 fn stored(store: &Store, channel: &str, id: &str) -> Result<Value, Refusal> {
     let kept = store.get("d.message", channel, id)?;
     kept.ok_or_else(Refusal::message)

@@ -1,4 +1,4 @@
-//! The Discord-compatible API and what people do on Discord.
+//! The Discord-compatible API, and people's actions on Discord.
 
 pub mod act;
 mod announce;

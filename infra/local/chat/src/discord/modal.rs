@@ -1,11 +1,11 @@
-//! The rules of a modal, as the ingress returns it (callback type 9).
+//! Rules for a modal that the ingress returns (callback type 9).
 
 use super::refusal::{FormErrors, Refusal};
 use crate::json::Read;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Collects everything that is wrong with a modal.
+/// Collects all errors of a modal.
 pub fn check(data: &Value) -> Result<(), Refusal> {
     let mut wrong = FormErrors::default();
     for (field, max) in [("custom_id", 100), ("title", 45)] {

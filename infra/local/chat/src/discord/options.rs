@@ -1,4 +1,4 @@
-//! The data of a command: its registered shape, the values that a person gave, and the objects that these name.
+//! The data of a command: its registered shape, a person's values, and the resolved objects.
 
 use super::permissions::{MEMBER_PERMISSIONS, bot_permissions};
 use super::users::membership;
@@ -9,7 +9,7 @@ use crate::json::{Read, fields, loose_text, units};
 use crate::store::Store;
 use serde_json::{Map, Value, json};
 
-/// A person in the act: who, where, and what they gave.
+/// Who acts, where, and with which values.
 pub struct ActionContext<'a> {
     pub hub: &'a Hub,
     pub store: &'a Store,
@@ -41,7 +41,7 @@ pub fn command(context: &ActionContext<'_>, kind: u64) -> Result<Value, ActionEr
     if let Some(raw) = context.act["options"].as_array() {
         data["options"] = json!(raw);
     } else {
-        // Subcommands nest: each word goes one level deeper.
+        // Each subcommand word goes one level deeper.
         let (mut level, mut names) = (command.clone(), Vec::new());
         for word in words {
             let Some(next) = level
@@ -67,7 +67,7 @@ pub fn command(context: &ActionContext<'_>, kind: u64) -> Result<Value, ActionEr
     Ok(data)
 }
 
-/// The given values in the command's order and types.
+/// The values in the command's order and types.
 fn options(
     context: &ActionContext<'_>,
     level: &Value,
@@ -117,7 +117,7 @@ fn options(
     Ok(options)
 }
 
-/// Adds the object that an id names: user 6, channel 7, role 8, attachment 11.
+/// Adds the object for an id: user 6, channel 7, role 8, attachment 11.
 pub fn resolve(
     context: &ActionContext<'_>,
     kind: u64,

@@ -1,4 +1,4 @@
-//! What comes of an interaction: the ingress's answer is applied, or the person is shown that there was none.
+//! The outcome of an interaction: applies the ingress's answer, or shows the person that there was none.
 
 use super::flags::EPHEMERAL;
 use super::{callback, stored_message, users};
@@ -9,7 +9,7 @@ use crate::json::Read;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-/// Under this name first answers are kept beside the requests of the bot, to be read and judged.
+/// Log name of first answers, kept beside the bot's requests for inspection.
 pub const ANSWERS: &str = "discord-answers";
 
 /// Applies the ingress's answer, or shows the person that there was none.
@@ -42,7 +42,7 @@ pub fn apply_answer(
     show_failure(hub, store, record, &reason)
 }
 
-/// The person sees Discord's words; the reason is for whoever looks at the outcome.
+/// The person sees Discord's text; the reason is kept in the outcome.
 fn show_failure(
     hub: &Hub,
     store: &Store,

@@ -1,7 +1,7 @@
-//! What Discord would send: the full interaction for what a person did in the page.
+//! Discord's payload: the full interaction for a person's action in the page.
 //!
-//! It checks what Discord's own client checks (required options, lengths, disabled buttons); options given as a raw list are
-//! passed on unchecked, as a modified client could.
+//! It checks what Discord's own client checks (required options, lengths, disabled buttons); options given as a raw
+//! list are passed on unchecked, as a modified client could send them.
 
 use super::options::ActionContext;
 use super::permissions::bot_permissions;
@@ -15,7 +15,7 @@ use crate::limits::FILE_BYTES_MAX;
 use crate::store::Store;
 use serde_json::{Value, json};
 
-/// The record of an interaction and the body to deliver.
+/// An interaction's record and the body to deliver.
 pub struct Interaction {
     pub record: Value,
     pub payload: Value,
@@ -65,7 +65,7 @@ pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, Actio
     Ok(Interaction { record, payload })
 }
 
-/// What is remembered of an interaction under its token.
+/// The stored record of an interaction, under its token.
 pub fn record(
     id: &str,
     token: &str,
@@ -79,7 +79,7 @@ pub fn record(
         "original": null, "source_message": source, "name": name, "expired": false})
 }
 
-/// The user object of whoever acts.
+/// The actor's user object.
 pub fn person(hub: &Hub, store: &Store, act: &Value) -> Result<Value, ActionError> {
     let id = act.str_or("user_id", &hub.seeds.user_id);
     match store.get("d.user", "", id)? {

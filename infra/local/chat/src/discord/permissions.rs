@@ -1,14 +1,14 @@
-//! Permission sets, and what the bot may do.
+//! Permission sets, and the bot's permissions.
 
 use super::refusal::Refusal;
 use crate::store::{Store, StoreError};
 use serde_json::Value;
 
-/// What a member may without being an administrator (Discord's usual set).
+/// A member's permissions (Discord's usual set).
 pub const MEMBER_PERMISSIONS: &str = "1071698660929";
-/// What an administrator may.
+/// An administrator's permissions.
 pub const ADMIN_PERMISSIONS: &str = "9007199254740991";
-/// What the bot is invited with: view, send, threads, history, embeds, files, reactions.
+/// The invitation's permissions: view, send, threads, history, embeds, files, reactions.
 const BOT_PERMISSIONS: &str = "309237763136";
 
 const ADMINISTRATOR: u128 = 1 << 3;
@@ -22,7 +22,7 @@ pub const CREATE_PUBLIC_THREADS: u128 = 1 << 35;
 pub const CREATE_PRIVATE_THREADS: u128 = 1 << 36;
 pub const SEND_IN_THREADS: u128 = 1 << 38;
 
-/// The bot's permissions: what the invitation asked for, until a control call changes them.
+/// The bot's permissions: the invitation's, until a control call changes them.
 pub fn bot_permissions(store: &Store) -> Result<String, StoreError> {
     let set = store.get("d.app", "", "permissions")?;
     Ok(set.as_ref().and_then(Value::as_str).unwrap_or(BOT_PERMISSIONS).to_owned())
@@ -34,7 +34,7 @@ pub fn has(store: &Store, bits: u128) -> Result<bool, StoreError> {
     Ok(have & ADMINISTRATOR != 0 || have & bits == bits)
 }
 
-/// Refuses with 50013 where the bot lacks a permission.
+/// Refuses with 50013 if the bot lacks a permission.
 pub fn require(store: &Store, bits: u128) -> Result<(), Refusal> {
     if has(store, bits)? {
         return Ok(());

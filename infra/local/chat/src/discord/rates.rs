@@ -1,4 +1,4 @@
-//! Rate limits: a window of requests for each bucket, always told in headers, enforced only where a control call asked for it.
+//! Rate limits: a request window per bucket, always in the headers, enforced only after a control call.
 
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::{Hub, lock};
@@ -16,7 +16,7 @@ fn bucket(call: &ApiRequest, path: &[&str]) -> String {
     format!("{} {}", call.method, shape.collect::<Vec<_>>().join("/"))
 }
 
-/// Counts the request in its window; the answer is a 429 only where limits are enforced (a control call switches that).
+/// Counts the request in its window; returns a 429 only if limits are enforced (set by a control call).
 pub fn limited(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Option<ApiResponse> {
     let mut rates = lock(&hub.rates);
     if rates.len() > RATE_WINDOWS_MAX {
@@ -32,7 +32,7 @@ pub fn limited(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Option<ApiRespons
     over.then(|| too_many(f64::from(u32::try_from(wait_ms).unwrap_or(u32::MAX)) / 1_000.0))
 }
 
-/// The answer to one request too many.
+/// The 429 answer.
 pub fn too_many(retry_after: f64) -> ApiResponse {
     ApiResponse {
         status: 429,
@@ -44,11 +44,11 @@ pub fn too_many(retry_after: f64) -> ApiResponse {
     }
 }
 
-/// What every answer tells of its bucket.
+/// Rate-limit headers of an answer.
 pub fn headers(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Vec<(&'static str, String)> {
     let key = bucket(call, path);
     let (since, used) = lock(&hub.rates).get(&key).copied().unwrap_or((now_ms(), 1));
-    // An unenforced bucket never reads empty: a careful client would wait for nothing.
+    // An unenforced bucket never reads empty: a careful client would wait for no reason.
     let floor = u64::from(!hub.enforce_rates.load(Ordering::Relaxed));
     let remaining = RATE_WINDOW_REQUESTS.saturating_sub(used).max(floor);
     let reset_ms = since + RATE_WINDOW_MS;

@@ -1,18 +1,18 @@
-//! How Discord refuses: a status with a code and a sentence, or a tree of what is wrong with the fields of a request.
+//! Discord's refusals: a status with a code and a message, or a tree of field errors.
 
 use crate::http::ApiResponse;
 use crate::json::units;
 use crate::store::StoreError;
 use serde_json::{Map, Value, json};
 
-/// A refusal in Discord's form.
+/// A refusal in Discord's format.
 #[derive(Debug)]
 pub struct Refusal {
     pub status: u16,
     pub body: Value,
 }
 
-/// What a route answers.
+/// Result of a route.
 pub type RouteResult = Result<ApiResponse, Refusal>;
 
 impl Refusal {
@@ -20,7 +20,7 @@ impl Refusal {
         Refusal { status, body: json!({"message": message, "code": code}) }
     }
 
-    /// One field of the request is wrong.
+    /// An error of one field of the request.
     pub fn field(path: &str, code: &str, message: &str) -> Refusal {
         let mut wrong = FormErrors::default();
         wrong.at(path, code, message);
@@ -53,7 +53,7 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// Collects what is wrong, by path, into Discord's tree of errors (code 50035).
+/// Collects field errors by path into Discord's error tree (code 50035).
 #[derive(Default)]
 pub struct FormErrors(Map<String, Value>);
 

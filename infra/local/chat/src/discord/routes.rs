@@ -1,4 +1,4 @@
-//! Discord's routes: who may call, which route it is, how a fault answers.
+//! Discord's routes: authentication, routing, faults.
 
 use super::rates::{self, too_many};
 use super::refusal::{Refusal, RouteResult};
@@ -41,7 +41,7 @@ fn answer(hub: &Hub, call: &ApiRequest) -> ApiResponse {
     reply
 }
 
-/// Token routes need no bot token; everything else does. A body that cannot be read is refused before its route is looked at.
+/// Token routes need no bot token; all others do. An unreadable body is refused before routing.
 fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), Refusal> {
     let by_token = matches!(path, ["webhooks", _, _, ..]);
     if !by_token && call.token("Bot") != Some(hub.discord.bot_token.as_str()) {
@@ -60,7 +60,7 @@ fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), Refusal> {
     }
 }
 
-/// Every route that is served, in one place.
+/// Every served route, in one place.
 fn route(hub: &Hub, store: &Store, call: &ApiRequest, path: &[&str]) -> RouteResult {
     match (call.method.as_str(), path) {
         ("GET", ["users", "@me"]) => users::me(hub, store),

@@ -1,5 +1,6 @@
-//! Messages as they are stored: `{message, to, token}` is Discord's object, the only person who sees it (ephemeral), and the
-//! interaction token that made it. Ephemeral messages lie apart, so that no listing of the bot can find them.
+//! Stored messages: `{message, to, token}` is Discord's object, the only person who sees it (ephemeral), and the
+//! interaction token that created it. Ephemeral messages are stored separately, so that no listing of the bot finds
+//! them.
 
 use crate::hub::Hub;
 use crate::json::Read;
@@ -14,7 +15,7 @@ pub fn find(store: &Store, channel: &str, id: &str) -> Result<Option<Value>, Sto
     })
 }
 
-/// Writes a stored message and tells the pages.
+/// Stores a message and notifies the pages.
 pub fn save(hub: &Hub, store: &Store, kept: &Value) -> Result<(), StoreError> {
     let message = &kept["message"];
     let kind = if kept.has("to") { "d.ephemeral" } else { "d.message" };
@@ -23,7 +24,7 @@ pub fn save(hub: &Hub, store: &Store, kept: &Value) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Takes a message away.
+/// Deletes a message.
 pub fn remove(hub: &Hub, store: &Store, channel: &str, id: &str) -> Result<(), StoreError> {
     store.delete("d.message", channel, id)?;
     store.delete("d.ephemeral", channel, id)?;

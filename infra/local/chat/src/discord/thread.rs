@@ -1,4 +1,4 @@
-//! Threads: starting one, the traces that it leaves, and those that are active.
+//! Threads: starting one, the messages that this leaves, and the active threads.
 
 use super::channel;
 use super::flags::HAS_THREAD;
@@ -13,7 +13,7 @@ use crate::json::{Read, units};
 use crate::store::Store;
 use serde_json::{Value, json};
 
-/// Starts a thread, from a message (its id becomes the thread's) or without one.
+/// Starts a thread from a message (whose id becomes the thread's) or without one.
 pub fn start(
     hub: &Hub,
     store: &Store,
@@ -27,7 +27,7 @@ pub fn start(
     }
     let kind = match starter {
         Some(_) => 11,
-        // Discord makes a thread without a type private.
+        // Without a type Discord makes a private thread.
         None => call.body["type"].as_u64().unwrap_or(12),
     };
     require(store, if kind == 12 { CREATE_PRIVATE_THREADS } else { CREATE_PUBLIC_THREADS })?;
@@ -76,7 +76,8 @@ fn check_thread(body: &Value) -> Result<(), Refusal> {
     wrong.done()
 }
 
-/// The traces that a new thread leaves: a mark on its starter and the starter shown inside, or a line in the parent.
+/// What a new thread leaves behind: a flag on its starter message and the starter shown inside, or a line in the
+/// parent.
 fn leave_traces(
     hub: &Hub,
     store: &Store,

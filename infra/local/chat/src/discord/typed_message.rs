@@ -1,4 +1,4 @@
-//! What a person types into a channel or thread: a message, a reply, a forward.
+//! What a person types in a channel or thread: a message, a reply, a forward.
 
 use super::compose::{self, Draft};
 use super::flags::HAS_SNAPSHOT;
@@ -12,7 +12,7 @@ use crate::json::Read;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-/// Says it, and returns the message.
+/// Posts it, and returns the message.
 pub fn say(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
     let store = hub.store();
     store.atomically(|store| {
@@ -24,7 +24,7 @@ pub fn say(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
     })
 }
 
-/// Posts what a person typed. Plain text reaches no HTTP-only app; it is there to be read and used by message commands.
+/// Posts what a person typed. Plain text reaches no HTTP-only app; people read it, and message commands use it.
 fn post(
     hub: &Hub,
     store: &Store,
@@ -45,7 +45,7 @@ fn post(
     };
     let mut own = body.clone();
     if body.has("forward") {
-        // A forward has no words of its own; what it carries counts.
+        // A forward has no text of its own; its snapshot counts.
         own["content"] = "forwarded".into();
     }
     let draft = Draft {
@@ -67,7 +67,7 @@ fn post(
         let from = &body["forward"];
         let original = named(from.str("channel_id"), from.str("message_id"))?;
         let mut snapshot = json!({});
-        // Discord's list of what a snapshot holds; whose words they are is not in it.
+        // Discord's fields of a snapshot; the author is not one of them.
         for field in [
             "type",
             "content",
@@ -94,7 +94,7 @@ fn post(
     Ok(kept["message"].clone())
 }
 
-/// What a typed message carries: its text and uploads.
+/// Text and uploads of a typed message.
 fn body_of(store: &Store, act: &Value) -> Result<Value, StoreError> {
     let mut uploads = Vec::new();
     for id in act.list("uploads") {

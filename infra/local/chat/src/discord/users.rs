@@ -1,4 +1,4 @@
-//! The bot's own user, and people as members of the guild.
+//! The bot's own user, and people as guild members.
 
 use super::permissions::{ADMIN_PERMISSIONS, MEMBER_PERMISSIONS, bot_permissions};
 use super::refusal::{Refusal, RouteResult};
@@ -18,7 +18,7 @@ pub fn me(hub: &Hub, store: &Store) -> RouteResult {
     Ok(ApiResponse::json(bot(hub, store)?))
 }
 
-/// The guild that the bot is in, where it lies behind the page's beginning.
+/// The bot's guild, if it comes after the page's start.
 pub fn guilds(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
     let id = hub.seeds.guild_id.as_str();
     let number = |id: &str| id.parse::<u64>().unwrap_or_default();
@@ -31,7 +31,7 @@ pub fn guilds(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
     Ok(ApiResponse::json(json!(page.into_iter().collect::<Vec<_>>())))
 }
 
-/// Refuses a guild that does not exist.
+/// Refuses an unknown guild.
 pub fn known_guild(store: &Store, id: &str) -> Result<(), Refusal> {
     match store.get("d.guild", "", id)? {
         Some(_) => Ok(()),
@@ -39,7 +39,7 @@ pub fn known_guild(store: &Store, id: &str) -> Result<(), Refusal> {
     }
 }
 
-/// A user as a member of the guild, with the effective permissions that interactions carry.
+/// A user as a guild member, with the effective permissions that interactions carry.
 pub fn membership(entry: &Value) -> Value {
     json!({"user": entry["user"], "nick": null, "avatar": null, "banner": null, "roles": entry["roles"].as_array().cloned().unwrap_or_default(), "joined_at": "2026-01-04T20:21:10.139000+00:00",
         "premium_since": null, "deaf": false, "mute": false, "pending": false, "flags": 0, "communication_disabled_until": null,

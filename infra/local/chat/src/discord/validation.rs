@@ -1,7 +1,7 @@
-//! What Discord refuses about a message: lengths, component rules, flags, mentions.
+//! Discord's message checks: lengths, component rules, flags, mentions.
 //!
-//! Beyond the documented rules it applies two that were seen in production: 4000 characters over all text displays together,
-//! and a processed size beyond which Discord answers 500.
+//! Beyond the documented rules it applies two seen in production: 4000 characters over all text displays together, and
+//! a processed size beyond which Discord answers 500.
 
 use super::components::Tally;
 use super::flags::{COMPONENTS_V2, EPHEMERAL, HAS_THREAD, LOADING, SILENT, SUPPRESS_EMBEDS};
@@ -14,14 +14,14 @@ use crate::limits::{
 };
 use serde_json::Value;
 
-/// Where the message comes from; it decides which flags it may carry.
+/// Origin of a message; decides its allowed flags.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Origin {
     Bot,
     Interaction,
 }
 
-/// Checks a message as it would be after the request: `whole` has all of its fields, `sent` only those of the request.
+/// Checks the message after the request: `whole` has all of its fields, `sent` only the request's.
 pub fn message(
     sent: &Value,
     whole: &Value,

@@ -1,6 +1,6 @@
 //! The routes of an interaction token: edits of the first answer, and follow-ups. They need no bot token.
 //!
-//! A token works for 15 minutes from the moment of the interaction.
+//! A token is valid for 15 minutes from the interaction.
 
 use super::compose::{self, Draft};
 use super::flags::{EPHEMERAL, LOADING};
@@ -19,7 +19,7 @@ fn unknown_webhook() -> Refusal {
     Refusal::new(404, 10_015, "Unknown Webhook")
 }
 
-/// The interaction that a token belongs to, while the token lives.
+/// The interaction of a token, while the token is valid.
 fn interaction_of(hub: &Hub, store: &Store, app: &str, token: &str) -> Result<Value, Refusal> {
     let record = store.get("d.interaction", "", token)?.ok_or_else(unknown_webhook)?;
     if app != hub.discord.application_id {
@@ -31,7 +31,7 @@ fn interaction_of(hub: &Hub, store: &Store, app: &str, token: &str) -> Result<Va
     Ok(record)
 }
 
-/// A further message. As the first thing after a deferral it fills in the deferred one, as Discord still does.
+/// A follow-up message. The first one after a deferral fills in the deferred message, as Discord still does.
 pub fn follow_up(
     hub: &Hub,
     store: &Store,

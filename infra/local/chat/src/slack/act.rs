@@ -1,4 +1,4 @@
-//! What a person does on Slack: the payload that Slack would send for it, signed and delivered, and what comes of the answer.
+//! A person's action on Slack: Slack's payload for it, signed and delivered, and the effect of the answer.
 
 use super::actor::{Actor, actor};
 use super::channels::changed;
@@ -12,7 +12,7 @@ use crate::json::Read;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
-/// Does what a person asks for; the answer tells the deliveries or the outcome.
+/// Performs a person's action; returns the deliveries or the outcome.
 pub async fn act(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     match act.str("type") {
         "message" => typed_message::say(hub, act).await,
@@ -59,7 +59,7 @@ async fn stop_session(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     Ok(json!({"deliveries": [deliver(hub, event).await]}))
 }
 
-/// The person opens the app's Home; the app hears of it, and publishes one.
+/// The person opens the app's Home; the app gets an event, and publishes one.
 async fn home_opened(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let event = {
         let store = hub.store();

@@ -1,4 +1,4 @@
-//! Who acts, and where.
+//! The actor and their place.
 
 use crate::action::{ActionError, refused};
 use crate::hub::Hub;

@@ -1,4 +1,4 @@
-//! Events that somebody else signs and delivers, past this server.
+//! Events that are signed and delivered by others, bypassing this server.
 
 use super::channels::changed;
 use crate::hub::Hub;
@@ -7,7 +7,7 @@ use crate::json::Read;
 use crate::store::StoreError;
 use serde_json::Value;
 
-/// Makes the message of an event known. What is known already is left alone.
+/// Registers the message of an event. A known one is left alone.
 pub fn announce(hub: &Hub, payload: &Value) -> Result<(), StoreError> {
     let store = hub.store();
     let event = &payload["event"];

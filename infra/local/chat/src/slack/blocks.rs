@@ -1,5 +1,5 @@
-//! Block Kit's limits, for the blocks that Bobbin uses; any other is refused, so that whoever uses one begins here. Every
-//! fault gets a line with a JSON pointer, as in Slack's `response_metadata.messages`.
+//! Block Kit's limits for the blocks that Bobbin uses; any other block is refused, so that a new one is added here
+//! first. Every error gets a line with a JSON pointer, as in Slack's `response_metadata.messages`.
 
 use super::failure::MethodError;
 use crate::ids::random_text;
@@ -7,7 +7,7 @@ use crate::json::Read;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
-/// Gives an id to every block that has none.
+/// Assigns ids to blocks without one.
 pub fn with_ids(mut blocks: Value) -> Value {
     for block in blocks.as_array_mut().into_iter().flatten().filter(|one| !one.has("block_id")) {
         block["block_id"] = random_text(5).into();
@@ -15,7 +15,7 @@ pub fn with_ids(mut blocks: Value) -> Value {
     blocks
 }
 
-/// Checks a list of at most so many blocks.
+/// Checks a list of blocks, at most `most`.
 pub fn check(blocks: &Value, most: usize) -> Result<(), MethodError> {
     let Some(list) = blocks.as_array() else {
         return Err(MethodError { error: "invalid_blocks_format", messages: Vec::new() });
@@ -67,7 +67,7 @@ impl Check {
         }
     }
 
-    /// A text object: its kind, its length.
+    /// Checks a text object's type and length.
     fn text(&mut self, text: &Value, plain_only: bool, max: usize, at: &str) {
         match text.str("type") {
             "plain_text" => {}
@@ -147,7 +147,7 @@ impl Check {
     fn task(&mut self, task: &Value, at: &str) {
         self.length(task.str("task_id"), 1, 255, &format!("{at}/task_id"));
         self.length(task.str("title"), 1, 3000, &format!("{at}/title"));
-        // The word is `complete`; `completed` is refused.
+        // The value is `complete`; `completed` is refused.
         if task.has("status")
             && !["pending", "in_progress", "complete", "error"].contains(&task.str("status"))
         {

@@ -1,4 +1,4 @@
-//! Finding a channel, and telling the pages that one has changed.
+//! Finds channels, and notifies the pages of changes.
 
 use super::failure::{MethodError, fail};
 use crate::hub::Hub;
@@ -6,7 +6,7 @@ use crate::json::Read;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-/// The channel of an argument: by id or by name.
+/// The channel of an argument, by id or name.
 pub fn channel(store: &Store, args: &Value, field: &str) -> Result<Value, MethodError> {
     let wanted = args.str(field);
     if let Some(found) = store.get("s.channel", "", wanted)? {
@@ -21,7 +21,7 @@ pub fn channel(store: &Store, args: &Value, field: &str) -> Result<Value, Method
     }
 }
 
-/// Where a message goes: a channel, or the direct messages of the person whose id is given in its place.
+/// Target of a message: a channel, or the direct messages of a person whose id is given instead.
 pub fn destination(store: &Store, args: &Value) -> Result<Value, MethodError> {
     match store.get("s.user", "", args.str("channel"))? {
         Some(user) => match direct_messages(store, user.str("id"))? {
@@ -32,13 +32,13 @@ pub fn destination(store: &Store, args: &Value) -> Result<Value, MethodError> {
     }
 }
 
-/// The direct messages of a person with the app.
+/// A person's direct messages with the app.
 pub fn direct_messages(store: &Store, user: &str) -> Result<Option<Value>, StoreError> {
     let all = store.all("s.channel", "")?;
     Ok(all.into_iter().find(|one| one.flag("is_im") && one.str("user") == user))
 }
 
-/// Tells the pages that a channel or thread has changed.
+/// Tells the pages that a channel or thread changed.
 pub fn changed(hub: &Hub, kind: &str, channel: &str, thread: &str) {
     hub.notify(json!({"kind": kind, "platform": "slack", "channel": channel, "thread": thread}));
 }

@@ -1,4 +1,4 @@
-//! The messages of a thread, or of a channel, in pages.
+//! The messages of a thread or a channel, in pages.
 
 use super::channels::channel;
 use super::failure::{MethodResult, fail};
@@ -17,12 +17,12 @@ pub fn replies(store: &Store, args: &Value) -> MethodResult {
     if messages.is_empty() {
         return fail("thread_not_found");
     }
-    // The root always comes along.
+    // The root is always included.
     messages.retain(|one| one.str("ts") == root || within(args, one.str("ts")));
     Ok(page(args, messages))
 }
 
-/// What stands in a channel under no message, newest first. Source: Slack's page of `conversations.history`.
+/// Top-level messages of a channel, newest first. Source: Slack's page of `conversations.history`.
 pub fn history(store: &Store, args: &Value) -> MethodResult {
     let id = channel(store, args, "channel")?.str("id").to_owned();
     let mut messages = store.all("s.message", &id)?;
@@ -65,7 +65,7 @@ fn within(args: &Value, ts: &str) -> bool {
     after && before
 }
 
-/// Cuts a page after the cursor, which is the last `ts` of the page before.
+/// Cuts a page after the cursor, which is the last `ts` of the previous page.
 fn page(args: &Value, mut messages: Vec<Value>) -> Value {
     if let Some(at) =
         messages.iter().position(|one| args.has("cursor") && one.str("ts") == args.str("cursor"))

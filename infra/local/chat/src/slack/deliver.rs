@@ -1,4 +1,4 @@
-//! Delivery as Slack does it: signed, with the envelope of an event, and with bounded retries.
+//! Slack's delivery: signed, with the event envelope, and with bounded retries.
 
 use crate::action::{ActionResult, refused};
 use crate::http::percent_encoded;
@@ -11,12 +11,12 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// The status of an answer, 0 without one.
+/// Status of an answer; 0 without one.
 pub fn status(answer: &Result<IngressAnswer, NoAnswer>) -> u16 {
     answer.as_ref().map_or(0, |answer| answer.status)
 }
 
-/// Wraps an event, delivers it, and leaves the retries to the background.
+/// Wraps an event, delivers it, and retries in the background.
 pub async fn deliver(hub: &Arc<Hub>, event: Value) -> Value {
     let id = format!("Ev0{}", random_text(10).to_ascii_uppercase());
     let team = &hub.seeds.team_id;
@@ -46,7 +46,7 @@ pub fn reason_of(error: &NoAnswer) -> &'static str {
     }
 }
 
-/// Why Slack would try again, if it would.
+/// Slack's retry reason, if it would retry.
 fn retry_reason(answer: &Result<IngressAnswer, NoAnswer>) -> Option<&'static str> {
     match answer {
         Ok(answer) if (200..300).contains(&answer.status) || answer.no_retry => None,
@@ -114,7 +114,7 @@ pub async fn interact(hub: &Hub, payload: &Value) -> Result<IngressAnswer, NoAns
     post_form(hub, "/slack/interactivity", &[("payload", payload.to_string())]).await
 }
 
-/// Delivers an event of the past again, with the headers of a retry.
+/// Redelivers a past event, with the headers of a retry.
 pub async fn retry(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let wanted = act.str("event_id");
     let found =

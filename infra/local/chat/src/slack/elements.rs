@@ -1,4 +1,4 @@
-//! Interactive elements: finding one, and what it sends for what a person entered or chose.
+//! Interactive elements: finding one, and the payload for a person's value.
 
 use crate::action::{ActionResult, refused};
 use crate::ids::now_ms;
@@ -29,8 +29,8 @@ fn find<'a>(node: &'a Value, action_id: &str) -> Option<&'a Value> {
         .find_map(|field| node.get(field).and_then(|inner| find(inner, action_id)))
 }
 
-/// What stands in a message's inputs, by block and action: what the person entered, else nothing. Unlike a view's they
-/// are sent with every click, and none is required.
+/// The values of a message's inputs, by block and action: the person's value, else nothing. Unlike a view's they are
+/// sent with every click, and none is required.
 pub fn input_values(blocks: &Value, values: &Value) -> ActionResult {
     let mut out = json!({});
     let inputs = blocks.as_array().into_iter().flatten();
@@ -46,7 +46,7 @@ pub fn input_values(blocks: &Value, values: &Value) -> ActionResult {
     Ok(out)
 }
 
-/// What a press or choice says of its element.
+/// An element's entry in `actions` for a press or choice.
 pub fn acted(element: &Value, block_id: &str, act: &Value) -> ActionResult {
     let kind = element.str("type");
     let mut action = json!({"type": kind, "action_id": element["action_id"], "block_id": block_id,
@@ -68,7 +68,7 @@ pub fn acted(element: &Value, block_id: &str, act: &Value) -> ActionResult {
     Ok(action)
 }
 
-/// An element's value in the form of `view.state.values`.
+/// An element's value in the format of `view.state.values`.
 fn chosen(element: &Value, value: &Value) -> ActionResult {
     let kind = element.str("type");
     let option = |wanted: &Value| {
@@ -84,7 +84,7 @@ fn chosen(element: &Value, value: &Value) -> ActionResult {
     let all = || -> Vec<Value> { value.as_array().cloned().unwrap_or_default() };
     let named = match kind {
         "static_select" => json!({"selected_option": option(value)?}),
-        // Its options came from the app; the page sends the one that was picked.
+        // Its options came from the app; the page sends the chosen one.
         "external_select" => json!({"selected_option": value.as_str().map(|value| {
             json!({"text": {"type": "plain_text", "text": value, "emoji": false}, "value": value})
         })}),

@@ -1,20 +1,20 @@
-//! How Slack refuses: HTTP 200 with `ok: false` and the name of the error.
+//! Slack's errors: HTTP 200 with `ok: false` and the error's name.
 
 use crate::action::ActionError;
 use crate::store::StoreError;
 use serde_json::{Value, json};
 
-/// An error of a method, with a line for each fault of its blocks.
+/// A method's error, with a line for each error in its blocks.
 #[derive(Debug)]
 pub struct MethodError {
     pub error: &'static str,
     pub messages: Vec<String>,
 }
 
-/// What a method answers, without its `ok`.
+/// A method's answer, without `ok`.
 pub type MethodResult = Result<Value, MethodError>;
 
-/// Refuses with an error that its name says all of.
+/// Fails with an error that needs only its name.
 pub fn fail<T>(error: &'static str) -> Result<T, MethodError> {
     Err(MethodError { error, messages: Vec::new() })
 }

@@ -1,4 +1,4 @@
-//! Files: the steps of an upload, and their records.
+//! Files: the steps of an upload, and the file records.
 
 use super::channels::channel;
 use super::failure::{MethodResult, fail};
@@ -11,7 +11,7 @@ use crate::limits::{FILE_BYTES_MAX, FILES_PER_MESSAGE_MAX};
 use crate::store::{Blob, Store, StoreError};
 use serde_json::{Value, json};
 
-/// The first step: an address for a file of this name and length.
+/// First step: an upload address for a file with this name and length.
 pub fn begin_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     let length: usize = loose_text(args, "length").parse().unwrap_or_default();
     if args.str("filename").is_empty() || length == 0 {
@@ -30,7 +30,7 @@ pub fn begin_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     Ok(json!({"upload_url": format!("{}/slack/upload/{id}", hub.base), "file_id": id}))
 }
 
-/// The bytes of an announced file, raw or as a form's file.
+/// The bytes of an announced file, raw or in a form.
 pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
     let bytes = call.files.first().map_or(&call.raw, |file| &file.bytes);
     let text = |status, body: &str| ApiResponse {
@@ -53,7 +53,7 @@ pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
     kept.unwrap_or_else(|_| text(500, "the chat's state failed"))
 }
 
-/// Stores bytes and makes the file's record.
+/// Stores bytes and creates the file's record.
 pub fn store_file(
     hub: &Hub,
     store: &Store,
@@ -73,7 +73,7 @@ pub fn store_file(
     Ok(file)
 }
 
-/// A content type by the name's ending, as Slack guesses it.
+/// Content type by file extension, as Slack guesses it.
 fn content_type(name: &str) -> &'static str {
     match name.rsplit_once('.').map_or("", |(_, extension)| extension) {
         "png" => "image/png",
@@ -89,7 +89,7 @@ fn content_type(name: &str) -> &'static str {
     }
 }
 
-/// The last step: the files stand in a message, if they are to.
+/// Last step: shares the files in a message, if requested.
 pub fn complete_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     let named = args.list("files");
     if named.is_empty() || named.len() > FILES_PER_MESSAGE_MAX {

@@ -1,4 +1,4 @@
-//! The app's Home, which it publishes for each person.
+//! The app's Home, published per person.
 
 use super::blocks;
 use super::failure::{MethodError, MethodResult, fail};
@@ -8,7 +8,7 @@ use crate::json::Read;
 use crate::store::Store;
 use serde_json::{Value, json};
 
-/// What Slack refuses about a Home.
+/// Slack's checks of a Home.
 fn check(view: &Value) -> Result<(), MethodError> {
     let wrong =
         |message: String| MethodError { error: "invalid_arguments", messages: vec![message] };
@@ -30,7 +30,7 @@ fn check(view: &Value) -> Result<(), MethodError> {
     blocks::check(&view["blocks"], 100)
 }
 
-/// Fills in what Slack adds to a view.
+/// Adds Slack's own fields to a view.
 fn complete(hub: &Hub, mut view: Value, id: &str) -> Value {
     view["blocks"] = blocks::with_ids(view["blocks"].take());
     for (field, value) in [

@@ -1,4 +1,4 @@
-//! Interactivity: the payload of a press, a shortcut or a command, and what its answer shows.
+//! Interactivity: the payloads of a press, a shortcut or a command, and the effect of the answer.
 
 use super::actor::{Actor, actor};
 use super::deliver::{interact, post_form, reason_of, status};
@@ -11,14 +11,14 @@ use crate::ingress::{IngressAnswer, NoAnswer};
 use crate::json::Read;
 use serde_json::{Value, json};
 
-/// What all interactivity payloads share.
+/// Fields of all interactivity payloads.
 fn base(hub: &Hub, kind: &str, user: &Value) -> Value {
     json!({"type": kind, "user": {"id": user["id"], "username": user["name"], "name": user["name"], "team_id": hub.seeds.team_id},
         "api_app_id": hub.slack.app_id, "token": "local", "trigger_id": trigger_id(),
         "team": {"id": hub.seeds.team_id, "domain": "bobbin-workshop"}, "enterprise": null, "is_enterprise_install": false})
 }
 
-/// The id with which an app could open a modal, which is not emulated; commands are told apart by it.
+/// A trigger id; opening a modal with it is not emulated. Also distinguishes commands.
 fn trigger_id() -> String {
     let (middle, end) = (random_text(12), hex::encode(random_text(16)));
     format!("{}.{middle}.{end}", now_ms())
@@ -28,7 +28,7 @@ fn channel_of(channel: &Value) -> Value {
     json!({"id": channel["id"], "name": if channel.flag("is_im") { "directmessage" } else { channel.str("name") }})
 }
 
-/// A press or a choice, in a message or on the Home.
+/// A press or choice, in a message or on the Home.
 pub async fn block_action(hub: &Hub, act: &Value) -> ActionResult {
     let (payload, target) = {
         let store = hub.store();
@@ -72,7 +72,7 @@ pub async fn block_action(hub: &Hub, act: &Value) -> ActionResult {
     finish(hub, &answer, &target, None)
 }
 
-/// Somebody types into a select whose options come from the app, on their Home; the answer has the options.
+/// Somebody types in a select on their Home whose options come from the app; the answer has the options.
 pub async fn block_suggestion(hub: &Hub, act: &Value) -> ActionResult {
     let payload = {
         let store = hub.store();
@@ -107,7 +107,7 @@ pub async fn block_suggestion(hub: &Hub, act: &Value) -> ActionResult {
     Ok(json!({"status": status(&answer), "options": options}))
 }
 
-/// What the answer to an interactivity or command request shows to the person.
+/// Shows the person the answer to an interactivity or command request.
 fn finish(
     hub: &Hub,
     answer: &Result<IngressAnswer, NoAnswer>,
@@ -178,7 +178,7 @@ pub async fn slash(hub: &Hub, act: &Value) -> ActionResult {
     finish(hub, &answer, &target, Some(act.str("command")))
 }
 
-/// A shortcut in a message's menu.
+/// A message shortcut.
 pub async fn shortcut(hub: &Hub, act: &Value) -> ActionResult {
     let (payload, target) = {
         let store = hub.store();

@@ -1,4 +1,4 @@
-//! Messages as they are stored: the bot's, people's in their threads, and those that only one person sees.
+//! Stored messages: the bot's, people's in their threads, and ephemeral ones.
 
 use super::blocks;
 use super::channels::{changed, channel};
@@ -10,7 +10,7 @@ use crate::limits::SLACK_TEXT_CHARS_MAX;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-/// What a message says: `text` and `blocks`, checked.
+/// A message's `text` and `blocks`, checked.
 fn content(args: &Value) -> Result<(String, Option<Value>), MethodError> {
     if args.has("blocks") {
         blocks::check(&args["blocks"], 50)?;
@@ -23,7 +23,7 @@ fn content(args: &Value) -> Result<(String, Option<Value>), MethodError> {
     Ok((text, blocks))
 }
 
-/// The bot's message, not yet stored.
+/// A new message of the bot, not yet stored.
 pub fn from_bot(hub: &Hub, args: &Value) -> MethodResult {
     let (text, blocks) = content(args)?;
     let mut message = json!({"type": "message", "user": hub.slack.bot_user_id, "bot_id": hub.seeds.slack_bot_id, "app_id": hub.slack.app_id,
@@ -43,12 +43,12 @@ pub fn from_bot(hub: &Hub, args: &Value) -> MethodResult {
     Ok(message)
 }
 
-/// The root of the thread that a `ts` belongs to; a reply's `ts` is mapped to its root.
+/// The root of a `ts`'s thread; a reply's `ts` is mapped to its root.
 pub fn root_of(store: &Store, channel: &str, ts: &str) -> Result<String, MethodError> {
     if ts_micros(ts).is_none() {
         return fail("invalid_thread_ts");
     }
-    // A root that is not kept here may still be answered: it may be older than what is kept.
+    // A root that is not stored may still be answered: it may be too old.
     Ok(match store.get("s.message", channel, ts)? {
         Some(message) if message.has("thread_ts") => message.str("thread_ts").to_owned(),
         _ => ts.to_owned(),
@@ -85,7 +85,7 @@ pub fn save_new(
     Ok(ts)
 }
 
-/// A message as the API shows it: metadata only where asked for.
+/// A message as the API returns it: metadata only on request.
 pub fn shown(message: &Value, with_metadata: bool) -> Value {
     let mut message = message.clone();
     if !with_metadata && let Some(fields) = message.as_object_mut() {
@@ -94,7 +94,7 @@ pub fn shown(message: &Value, with_metadata: bool) -> Value {
     message
 }
 
-/// A message of the bot itself, or the refusal that Slack gives.
+/// A message of the bot itself, or Slack's refusal.
 pub fn own(
     hub: &Hub,
     store: &Store,
@@ -111,7 +111,7 @@ pub fn own(
     Ok((channel, message))
 }
 
-/// Stores a message that only one person sees.
+/// Stores an ephemeral message.
 pub fn save_ephemeral(
     hub: &Hub,
     store: &Store,

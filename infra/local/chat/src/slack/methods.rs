@@ -1,4 +1,4 @@
-//! Slack's methods: who may call, which method it is, errors as HTTP 200 with `ok: false`.
+//! Slack's methods: authentication, routing, errors as HTTP 200 with `ok: false`.
 
 use super::failure::{MethodError, MethodResult, fail};
 use super::{chat, conversations, files, home, people, sessions, stream};
@@ -65,7 +65,7 @@ fn admit(hub: &Hub, call: &ApiRequest, args: &Value) -> Result<(), MethodError> 
     }
 }
 
-/// Arguments of query and body together; structured ones may come as JSON text in a form.
+/// Arguments of query and body; structured ones may be JSON text in a form.
 fn arguments(call: &ApiRequest) -> Value {
     let mut args = Value::Object(call.query.clone());
     for (name, value) in crate::json::fields(&call.body) {
@@ -82,7 +82,7 @@ fn arguments(call: &ApiRequest) -> Value {
     args
 }
 
-/// Every method that is served, in one target.
+/// Every served method, in one place.
 fn route(hub: &Hub, store: &Store, method: &str, args: &Value) -> MethodResult {
     match method {
         "auth.test" => people::auth(hub, store),

@@ -1,4 +1,4 @@
-//! The Slack-compatible Web API and what people do on Slack.
+//! The Slack-compatible Web API, and people's actions on Slack.
 
 pub mod act;
 mod actor;

@@ -1,4 +1,4 @@
-//! Who is there: the bot itself, and people.
+//! The users: the bot and people.
 
 use super::channels::direct_messages;
 use super::failure::{MethodResult, fail};
@@ -24,7 +24,7 @@ pub fn user(store: &Store, args: &Value) -> MethodResult {
     }
 }
 
-/// Sets flags of a person, who comes into being with them; the answer names their direct messages with the app.
+/// Sets a person's flags, creating the person if needed; the answer names their direct messages with the app.
 pub fn set(hub: &Hub, flags: &Value) -> Result<Value, StoreError> {
     let id = flags.str("id");
     let store = hub.store();

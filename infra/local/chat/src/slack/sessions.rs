@@ -1,4 +1,4 @@
-//! The status that an agent gives to a thread.
+//! An agent's status in a thread.
 
 use super::channels::{changed, channel};
 use super::failure::{MethodError, MethodResult, fail};
@@ -9,7 +9,7 @@ use crate::json::Read;
 use crate::store::Store;
 use serde_json::{Value, json};
 
-/// A thread of the arguments, for the status methods.
+/// The thread in the arguments of a status method.
 fn thread(store: &Store, args: &Value) -> Result<(String, String), MethodError> {
     let id = channel(store, args, "channel_id")?.str("id").to_owned();
     if !args.has("thread_ts") {
@@ -51,7 +51,7 @@ pub fn session_status(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
         return fail("invalid_title");
     }
     update_session(hub, store, args, |session| {
-        // Title and initiator count at creation only.
+        // Title and initiator count only on creation.
         if !session.has("status") {
             session["title"] = args["title"].clone();
             session["initiator_user_id"] = args["initiator_user_id"].clone();

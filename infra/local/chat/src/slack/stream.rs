@@ -1,5 +1,5 @@
-//! Streams: a message that is written out. It takes pieces for about five minutes, whatever is appended, and only until it
-//! is ended; whom it is for has to be said outside of direct messages.
+//! Streams: a message that is written piece by piece. It accepts appends for about five minutes in total, and only
+//! until it is stopped; outside of direct messages its recipient must be named.
 
 use super::blocks;
 use super::channels::{changed, channel};
@@ -12,7 +12,7 @@ use crate::limits::STREAM_MS;
 use crate::store::{Store, StoreError};
 use serde_json::{Value, json};
 
-/// Characters that one call may bring.
+/// Most characters per call.
 const PIECE_CHARS_MAX: usize = 12_000;
 
 pub fn start(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
@@ -89,7 +89,7 @@ fn as_blocks(text: &str) -> Value {
     if text.is_empty() { json!([]) } else { json!([{"type": "markdown", "text": text}]) }
 }
 
-/// A message of the bot that still takes pieces.
+/// A message of the bot that is still streaming.
 fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), MethodError> {
     let (channel, message) = own(hub, store, args, "message_not_owned_by_app")?;
     let begun = store.get("s.stream", &channel, args.str("ts"))?;

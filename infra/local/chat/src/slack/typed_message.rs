@@ -1,4 +1,4 @@
-//! Messages that people type and delete, and the events that Slack makes of them.
+//! Messages that people type and delete, and Slack's events for them.
 
 use super::actor::{Actor, actor};
 use super::channels::changed;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// Typed text in Slack's wire form: entities escaped, `@bobbin` turned into the mention.
+/// Typed text in Slack's wire format: entities escaped, `@bobbin` replaced by the mention.
 fn wire_text(hub: &Hub, act: &Value) -> String {
     let text = act.str("text");
     if !act.flag("typed") {
@@ -34,7 +34,7 @@ fn wire_text(hub: &Hub, act: &Value) -> String {
     out + rest
 }
 
-/// The exact wording as Slack's composer makes it: text and user elements.
+/// The rich text that Slack's composer creates: text and user elements.
 fn rich_text(text: &str) -> Value {
     let mut elements = Vec::new();
     let mut rest = text;
@@ -54,7 +54,7 @@ fn rich_text(text: &str) -> Value {
     json!([{"type": "rich_text", "block_id": random_text(5), "elements": [{"type": "rich_text_section", "elements": elements}]}])
 }
 
-/// What escaped text says.
+/// Unescapes text.
 fn unescaped(text: &str) -> String {
     text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
 }
@@ -127,7 +127,7 @@ fn uuid() -> String {
     format!("{}-{}-4{}-8{}-{}", &hex[..8], &hex[8..12], &hex[13..16], &hex[17..20], &hex[20..32])
 }
 
-/// The person deletes a message of theirs.
+/// The person deletes a message of their own.
 pub async fn delete(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let event = {
         let store = hub.store();

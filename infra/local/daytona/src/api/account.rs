@@ -1,4 +1,4 @@
-//! The public configuration, the key, the organisation and its quota.
+//! Public configuration, key, organisation and quota.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -12,10 +12,10 @@ use crate::http::{Answer, EngineState};
 use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, SANDBOXES_MAX, SNAPSHOTS_MAX};
 use crate::record::ORGANIZATION;
 
-/// GiB of one sandbox's memory and disk, where this provider has to name a bound that it does not enforce.
+/// Reported bound of a sandbox's memory and disk in GiB; not enforced.
 const SANDBOX_GIB_MAX: usize = 10;
 
-/// What a client is told before it has a key.
+/// The public configuration, before a client has a key.
 pub(super) async fn config(State(engine): EngineState) -> Response {
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
@@ -55,7 +55,7 @@ pub(super) async fn organizations(State(engine): EngineState) -> Response {
     .into_response()
 }
 
-/// Access to a store that nobody writes into here: whose key was sent is all that it says.
+/// Access to a storage that nobody writes to here; only the organisation in it is real.
 pub(super) async fn push_access() -> Response {
     let organization = organization(caller().unwrap_or(FIRST));
     Json(json!({
@@ -65,7 +65,7 @@ pub(super) async fn push_access() -> Response {
     .into_response()
 }
 
-/// What is used, and what may be.
+/// Usage and quota.
 pub(super) async fn usage(State(engine): EngineState, Path(organization): Path<String>) -> Answer {
     if organization != ORGANIZATION {
         return Err(ApiError::new(404, "Organization not found"));

@@ -1,4 +1,4 @@
-//! A test's controls: the clock, faults, and losing a sandbox at once.
+//! Test controls: the clock, faults, and losing a sandbox at once.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -54,7 +54,7 @@ struct Key {
     account: Option<Account>,
 }
 
-/// Accepts a key; without an account it is one of another organisation.
+/// Adds a key; without an account it belongs to another organisation.
 pub(super) async fn add_key(State(engine): EngineState, body: Bytes) -> Answer {
     let Key { key, account } = parse(&body)?;
     let account = account.unwrap_or(FIRST + 1);

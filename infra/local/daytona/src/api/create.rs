@@ -1,4 +1,4 @@
-//! `POST /sandbox`: a new sandbox, from a snapshot or from a Dockerfile that is not run.
+//! `POST /sandbox`: a new sandbox from a snapshot, or from a Dockerfile that is not run.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +22,7 @@ use crate::snapshot::Snapshots;
 use crate::state::SandboxState;
 use crate::store::Inner;
 
-/// The fields that have a meaning here; unknown fields are ignored, as Daytona does.
+/// The supported fields; unknown ones are ignored, as Daytona does.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct CreateSandbox {
@@ -48,10 +48,10 @@ struct CreateSandbox {
     secrets: Option<Vec<BTreeMap<String, String>>>,
 }
 
-/// What a sandbox takes from its snapshot, or from the build that stands in for one.
+/// What a sandbox gets from its snapshot or its stand-in build.
 struct Image {
     snapshot: Option<String>,
-    /// The id of the snapshot, where that is of a sandbox.
+    /// Snapshot id, if the snapshot is of a sandbox.
     to_fill: Option<String>,
     dockerfile: Option<String>,
     entrypoint: Vec<String>,
@@ -77,11 +77,11 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
         let reason = settled.error_reason.unwrap_or_default();
         return Err(ApiError::bad(format!("Sandbox failed to start: {reason}")));
     }
-    // As it was before the wait.
+    // The record from before the wait.
     Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
-/// Checks everything and writes the record, under one lock: the name is the key to creating once.
+/// Checks everything and writes the record under one lock: the unique name makes creation idempotent.
 fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
     check_resources(&asked)?;
     check_variables(asked.env.iter().flat_map(BTreeMap::keys))?;
@@ -122,7 +122,7 @@ fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// The name must be free, and the number of sandboxes is bounded.
+/// The name must be free and the number of sandboxes below its bound.
 fn check_room(inner: &Inner, name: &str) -> Result<(), ApiError> {
     let mut own = inner.sandboxes.values().map(|entry| &entry.record);
     if own.any(|taken| taken.name == name && may_see(taken.account)) {
@@ -177,7 +177,7 @@ fn snapshot_image(
     })
 }
 
-/// The sandbox as it is asked for, with Daytona's defaults, but for its secrets.
+/// The requested sandbox with Daytona's defaults, without its secrets.
 fn new_record(
     id: String,
     name: String,
@@ -229,7 +229,7 @@ fn new_record(
     }
 }
 
-/// The name, where it makes a plain folder's name that is not there yet; else the id.
+/// The name, if it is a plain, unused folder name; else the id.
 fn folder_for(engine: &Engine, name: &str, id: &str) -> String {
     let plain = name.len() <= 100
         && !name.starts_with('.')

@@ -1,4 +1,4 @@
-//! The faults that a test has armed for calls of the API and the toolbox happen here, around the handlers.
+//! Applies armed faults to calls of the API and the toolbox, around the handlers.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use crate::http::EngineState;
 use crate::lifecycle;
 use crate::serve::Cut;
 
-/// The word by which faults name a call, and the sandbox that it is about.
+/// The fault word of a call, and its sandbox.
 fn operation(method: &Method, path: &str) -> (String, Option<String>) {
     let parts: Vec<&str> = path.trim_matches('/').split('/').collect();
     let (word, sandbox) = match parts.as_slice() {
@@ -34,7 +34,7 @@ fn operation(method: &Method, path: &str) -> (String, Option<String>) {
     (word.to_owned(), sandbox.map(str::to_owned))
 }
 
-/// Lets the armed faults that reach a call happen, and otherwise answers it.
+/// Applies the faults armed for a call, else answers it.
 pub(super) async fn inject_faults(
     State(engine): EngineState,
     request: Request,
@@ -71,7 +71,7 @@ pub(super) async fn inject_faults(
     response
 }
 
-/// What an armed fault answers in place of the call's effect.
+/// The answer of a fault that replaces the call's effect.
 fn answer_instead(
     engine: &SharedEngine,
     names: &[String],

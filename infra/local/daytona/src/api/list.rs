@@ -1,4 +1,4 @@
-//! `GET /sandbox`: filters, order and pages by cursor.
+//! `GET /sandbox`: filters, order and cursor pages.
 
 use std::collections::BTreeMap;
 
@@ -48,7 +48,7 @@ pub(super) async fn list(
     Ok(Json(json!({ "items": items, "nextCursor": next })).into_response())
 }
 
-/// All sandboxes, as they are or, under the fault, as they were.
+/// All sandboxes, current or, under the fault, stale.
 fn rows(engine: &SharedEngine) -> Vec<(Record, Value)> {
     let lag = engine.faults.take(&[], |fault| match fault {
         Fault::ListLag { ms } => Some(i64::try_from(*ms).unwrap_or(i64::MAX)),
@@ -122,7 +122,7 @@ impl Filter {
                     let key = bytes.and_then(|bytes| String::from_utf8(bytes).ok());
                     wanted.after = Some(key.ok_or_else(|| ApiError::bad("Invalid cursor"))?);
                 }
-                // Filters of the specification that nothing here differs by.
+                // Filters in the specification that make no difference here.
                 _ => {}
             }
         }
@@ -145,7 +145,7 @@ impl Filter {
 
 const SORTS: [&str; 6] = ["name", "cpu", "memoryGib", "diskGib", "lastActivityAt", "createdAt"];
 
-/// Text that sorts as the field does.
+/// Text that sorts like the field.
 fn sort_key(record: &Record, sort: &str) -> String {
     let number = match sort {
         "name" => return record.name.clone(),

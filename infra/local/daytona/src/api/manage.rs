@@ -1,4 +1,4 @@
-//! Calls about one sandbox: what it is, its life cycle, its labels, secrets and timers.
+//! Calls on one sandbox: details, life cycle, labels, secrets and timers.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub(super) async fn recover(State(engine): EngineState, Path(sandbox): Path<Stri
     start_and_wait(&engine, &sandbox, Operation::Recover).await
 }
 
-/// Holds the answer until the sandbox runs, except from the archive; yet answers with the row before the wait.
+/// Delays the answer until the sandbox runs, except from the archive; still answers with the row from before.
 async fn start_and_wait(engine: &SharedEngine, sandbox: &str, operation: Operation) -> Answer {
     let id = engine.store.id_of(sandbox)?;
     let begun = lifecycle::begin(engine, &id, operation, false)?;
@@ -80,7 +80,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(sandbox): Path<Strin
     Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
-/// Changes the record and answers it.
+/// Changes the record and returns it.
 fn update(engine: &SharedEngine, sandbox: &str, change: impl FnOnce(&mut Record)) -> Answer {
     let id = engine.store.id_of(sandbox)?;
     let now = engine.clock.now_ms();
@@ -123,7 +123,7 @@ pub(super) async fn secrets(
     update(&engine, &sandbox, |record| record.secrets = names)
 }
 
-/// The interval in the path: a whole number of minutes, not under `least`.
+/// The interval in the path: whole minutes, at least `least`.
 fn minutes(text: &str, least: i64) -> Result<i64, ApiError> {
     let minutes = text.parse().ok().filter(|minutes| *minutes >= least);
     minutes.ok_or_else(|| {
@@ -164,7 +164,7 @@ pub(super) async fn ttl(State(engine): EngineState, Path((sandbox, text)): Inter
     update(&engine, &sandbox, |record| record.destroy_at = at)
 }
 
-/// By a name it answers the same and touches nothing, as Daytona does.
+/// By name it answers the same and updates nothing, as Daytona does.
 pub(super) async fn last_activity(
     State(engine): EngineState,
     Path(sandbox): Path<String>,

@@ -1,5 +1,5 @@
-//! The HTTP surface: the control API below `/api`, the toolbox below `/toolbox/{id}`, a test's controls below
-//! `/_control`. Anything else is 404 `Cannot METHOD path`.
+//! The HTTP surface: the control API below `/api`, the toolbox below `/toolbox/{id}`, test controls below `/_control`.
+//! Anything else is 404 `Cannot METHOD path`.
 
 mod account;
 mod control;
@@ -28,7 +28,7 @@ use crate::http::EngineState;
 use crate::limits::BODY_BYTES_MAX;
 use crate::toolbox;
 
-/// All that the provider's own port serves.
+/// All routes of the provider's own port.
 pub(crate) fn router(engine: &SharedEngine) -> Router {
     let api = sandbox_routes()
         .merge(snapshot_routes())
@@ -122,7 +122,7 @@ async fn unknown(method: Method, uri: Uri) -> ApiError {
 
 async fn authorize(State(engine): EngineState, request: Request, next: Next) -> Response {
     let path = request.uri().path();
-    // The configuration is public; the socket that SDKs try first is simply not there.
+    // The configuration is public; the socket that SDKs try first simply does not exist.
     let open = path == "/api/config" || path.starts_with("/api/socket.io");
     let account = engine.accounts.of(request.headers());
     if let Some(account) = account.or(open.then_some(FIRST)) {

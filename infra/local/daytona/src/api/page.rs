@@ -1,4 +1,4 @@
-//! The parameters by which lists are asked for in pages.
+//! Paging parameters of lists.
 
 use serde::Deserialize;
 
@@ -18,13 +18,13 @@ pub(super) struct Page {
 }
 
 impl Page {
-    /// How many items the page has at most.
+    /// Most items on the page.
     pub(super) fn limit(&self) -> Result<usize, ApiError> {
         check_limit(self.limit)
     }
 }
 
-/// The number of items that was asked for, or the default.
+/// The requested number of items, or the default.
 pub(super) fn check_limit(asked: Option<usize>) -> Result<usize, ApiError> {
     let limit = asked.unwrap_or(PAGE_DEFAULT);
     if (1..=PAGE_MAX).contains(&limit) {

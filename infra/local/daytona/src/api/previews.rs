@@ -1,4 +1,4 @@
-//! How to reach a port of a sandbox: preview links, and signed ones that need no header.
+//! Access to a sandbox's ports: preview links, and signed ones that need no header.
 
 use axum::Json;
 use axum::extract::{Path, Query, State};

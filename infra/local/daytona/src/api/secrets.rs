@@ -1,4 +1,4 @@
-//! Secrets, whose values nobody is told.
+//! Secrets; their values are never returned.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -23,7 +23,7 @@ struct WriteSecret {
     hosts: Option<Vec<String>>,
 }
 
-/// What is told where values cannot be put into requests, in place of keeping a secret that would do nothing.
+/// Refuses secrets where they cannot be put into requests, rather than storing one without effect.
 pub(super) async fn unsupported() -> ApiError {
     ApiError::new(
         501,
@@ -99,7 +99,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(id): Path<String>) -
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// The cursor is the number of the page's first item.
+/// The cursor is the index of the page's first item.
 pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -> Answer {
     let limit = page.limit()?;
     let from: usize = match page.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {

@@ -1,5 +1,5 @@
-//! Snapshots: images, of which nothing is built though they go through the states of a build, with a log; and copies of
-//! sandboxes' folders. Both can be put to sleep.
+//! Snapshots: images, which pass through the states of a build, with a log, although nothing is built; and copies of
+//! sandboxes' folders. Both can be deactivated.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ struct CreateSandboxSnapshot {
     include_memory: bool,
 }
 
-/// Begins to make one of a sandbox. Whether the name is free is not looked at before the copy has been made, as at Daytona.
+/// Starts a snapshot of a sandbox. Whether the name is free is checked only after the copy, as at Daytona.
 pub(super) async fn of_sandbox(
     State(engine): EngineState,
     Path(sandbox): Path<String>,
@@ -95,7 +95,7 @@ pub(super) async fn of_sandbox(
     Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
-/// Reaches each of the states after as long as a transition takes; or `build_failed`, where that fault is armed.
+/// Goes through the states, one per transition time; or to `build_failed` if that fault is armed.
 fn go_through(engine: &SharedEngine, id: &str, states: &'static [&'static str]) {
     let (engine, id) = (engine.clone(), id.to_owned());
     let tasks = engine.machine.tasks.clone();
@@ -112,7 +112,7 @@ fn go_through(engine: &SharedEngine, id: &str, states: &'static [&'static str]) 
     });
 }
 
-/// Notes the next state of a snapshot; false where it has failed or is gone.
+/// Sets a snapshot's next state; false if it has failed or is gone.
 fn advance(engine: &SharedEngine, id: &str, next: &str) -> bool {
     let now = engine.clock.now_ms();
     let snapshots = &mut engine.store.lock().snapshots;
@@ -142,7 +142,7 @@ pub(super) async fn get(State(engine): EngineState, Path(snapshot): Path<String>
     Ok(Json(found(&engine, &snapshot)?.to_json()).into_response())
 }
 
-/// One that sleeps is pulled again; any other is refused, as Daytona does.
+/// An inactive one is pulled again; any other is refused, as Daytona does.
 pub(super) async fn activate(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.state != "inactive" {
@@ -157,7 +157,7 @@ pub(super) async fn activate(State(engine): EngineState, Path(snapshot): Path<St
     Ok(Json(snapshot.to_json()).into_response())
 }
 
-/// Puts one to sleep, as Daytona does by itself to those that nobody uses for two weeks.
+/// Deactivates a snapshot, as Daytona does itself after two unused weeks.
 pub(super) async fn deactivate(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.state != "active" {
@@ -168,7 +168,7 @@ pub(super) async fn deactivate(State(engine): EngineState, Path(snapshot): Path<
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Where the log of a build is read.
+/// URL of a build log.
 pub(super) async fn build_logs_url(
     State(engine): EngineState,
     Path(snapshot): Path<String>,
@@ -178,7 +178,7 @@ pub(super) async fn build_logs_url(
     Ok(Json(json!({ "url": url })).into_response())
 }
 
-/// The log as far as the build has come: a line for each instruction, and how it ended.
+/// The log so far: a line for each instruction, and the result.
 pub(super) async fn build_logs(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
     let snapshot = found(&engine, &snapshot)?;
     let dockerfile = snapshot.dockerfile.unwrap_or_default();
@@ -200,7 +200,7 @@ pub(super) async fn build_logs(State(engine): EngineState, Path(snapshot): Path<
     Ok(([("content-type", "text/plain; charset=utf-8")], log).into_response())
 }
 
-/// It says that it is being removed for as long as a transition takes, and its name is taken until then.
+/// Reports removing for one transition time; its name is taken until then.
 pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.general {
@@ -213,7 +213,7 @@ pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<Stri
     tasks.spawn(async move {
         tokio::select! {
             () = tokio::time::sleep(Duration::from_millis(engine.run.transition_ms)) => {}
-            // The next start finishes it.
+            // Finished at the next start.
             () = engine.stopping.cancelled() => return,
         }
         let removed = tokio::task::spawn_blocking(move || engine.store.drop_snapshot(&id)).await;

@@ -1,4 +1,4 @@
-//! What a sandbox's fields may hold, both when it is created and when it is changed.
+//! Checks of a sandbox's fields, at creation and on change.
 
 use std::collections::BTreeMap;
 
@@ -34,7 +34,7 @@ pub(super) fn secret_names(
     Ok(names)
 }
 
-/// The interval of auto-archive, for which 0 asks for the maximum.
+/// The auto-archive interval; 0 means the maximum.
 pub(super) fn archive_minutes(asked: i64) -> i64 {
     if asked == 0 { AUTO_ARCHIVE_MINUTES_MAX } else { asked.clamp(1, AUTO_ARCHIVE_MINUTES_MAX) }
 }

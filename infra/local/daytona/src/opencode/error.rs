@@ -1,47 +1,47 @@
-//! Why an installation can fail, in words for the person at the terminal.
+//! Installation errors, phrased for the person at the terminal.
 
 use std::path::PathBuf;
 
 /// Why OpenCode could not be installed.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// A program that the installer calls is missing.
+    /// A program that the installer needs is missing.
     #[error("`{program}` is not installed; {advice}")]
     Missing {
-        /// The name under which it is looked for.
+        /// Name of the program.
         program: &'static str,
-        /// How to get it, for the systems that we know.
+        /// How to install it, for known systems.
         advice: &'static str,
     },
-    /// There is no OpenCode for this machine.
+    /// OpenCode does not exist for this machine.
     #[error("there is no OpenCode package for {0}")]
     Platform(String),
-    /// A program that a step needs failed.
+    /// A program failed in a step.
     #[error("{step} failed: {said}")]
     Step {
-        /// What was done, in words.
+        /// The step, in words.
         step: String,
-        /// The last of what the program said about it.
+        /// The end of the program's output.
         said: String,
     },
-    /// The package is not the one that was pinned.
+    /// The package does not match the pinned hash.
     #[error(
         "{package} does not have the pinned hash (expected {expected}, got {found}); the download was discarded"
     )]
     Integrity {
-        /// Its name and version, as npm takes them.
+        /// Name and version in npm's notation.
         package: String,
-        /// The hash that is pinned for it.
+        /// The pinned hash.
         expected: String,
-        /// The hash of what came.
+        /// The hash of the download.
         found: String,
     },
-    /// The cache folder cannot be used.
+    /// The cache folder is unusable.
     #[error("the cache folder {path} cannot be used: {source}")]
     Cache {
-        /// The folder that was asked for.
+        /// The configured folder.
         path: PathBuf,
-        /// What the system says about the folder.
+        /// The system's error.
         source: std::io::Error,
     },
 }

@@ -1,7 +1,7 @@
-//! The installer of what sandboxes need on PATH: OpenCode at a pinned version, and ripgrep.
+//! Installs what sandboxes need on PATH: OpenCode at a pinned version, and ripgrep.
 //!
-//! Both come as npm packages that ship a binary. They are fetched with `npm pack`, which runs no script, checked
-//! against the hash that is pinned here, and unpacked into the project's own cache folder, whole or not at all.
+//! Both are npm packages with a binary. They are fetched with `npm pack`, which runs no script, checked against the
+//! hash pinned here, and unpacked atomically into the project's own cache folder.
 
 mod error;
 mod package;
@@ -19,18 +19,18 @@ use platform::platform;
 pub use error::InstallError;
 pub use package::VERSION;
 
-/// What is there after an installation.
+/// Result of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installed {
-    /// The folder with `opencode` and, where the system has none, `rg`.
+    /// Folder with `opencode` and, if the system has none, `rg`.
     pub bin_dir: PathBuf,
-    /// The version that OpenCode itself printed.
+    /// Version printed by OpenCode itself.
     pub version: String,
-    /// Plain sentences about what works less well than it should.
+    /// Warnings about what works less well than it should.
     pub warnings: Vec<String>,
 }
 
-/// Installs OpenCode and ripgrep below `cache_dir`, or finds them there. `progress` is told each step in words.
+/// Installs OpenCode and ripgrep below `cache_dir`, or finds them there. `progress` receives each step in words.
 ///
 /// # Errors
 /// See [`InstallError`]. Without ripgrep the installation succeeds with a warning.
@@ -63,12 +63,12 @@ pub async fn install(
         let bin_dir = target.canonicalize().map_err(at)?.join("bin");
         Ok(Installed { bin_dir, ..built })
     });
-    // What remains of a failed or finished installation; a next one stages anew.
+    // Left over from a failed or finished installation; the next one stages anew.
     let _ = std::fs::remove_dir_all(&staging.folder);
     result
 }
 
-/// What an earlier installation left, if it is whole: the stamp is written last and knows the sizes.
+/// An earlier installation, if complete: the stamp is written last and contains the sizes.
 fn present(bin_dir: &Path) -> Option<Installed> {
     let stamp = std::fs::read(stamp_file(bin_dir)).ok()?;
     let stamp: Stamp = serde_json::from_slice(&stamp).ok()?;
@@ -82,12 +82,12 @@ fn present(bin_dir: &Path) -> Option<Installed> {
     })
 }
 
-/// What is written last, so that half an installation is none.
+/// Written last, to mark an installation as complete.
 #[derive(serde::Serialize, serde::Deserialize)]
 struct Stamp {
     version: String,
     warnings: Vec<String>,
-    /// File in `bin` to its bytes.
+    /// Size in bytes by file in `bin`.
     files: BTreeMap<String, u64>,
 }
 
@@ -152,7 +152,7 @@ fn stamp_file(bin_dir: &Path) -> PathBuf {
     bin_dir.with_file_name("installed.json")
 }
 
-/// The system's ripgrep where sandboxes see it, a copy of it where they do not, else the npm package.
+/// The system's ripgrep if sandboxes can see it, else a copy of it, else the npm package.
 async fn install_ripgrep(
     staging: &Staging,
     platform: &str,

@@ -1,4 +1,4 @@
-//! npm packages that ship a binary: fetched, checked against the hash that is pinned here, and unpacked.
+//! npm packages with a binary: fetched, checked against the hash pinned here, and unpacked.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,12 +12,12 @@ use tokio::process::Command;
 use super::error::InstallError;
 use crate::limits::INSTALL_STEP_MS_MAX;
 
-/// The only version that Bobbin is written for.
+/// The only supported version.
 pub const VERSION: &str = "1.18.33";
 pub(super) const RIPGREP_VERSION: &str = "1.18.0";
 
-/// Platform to the hash of its package, in npm's notation. A platform that is not listed takes the hash that the
-/// registry itself announces, which is said at install.
+/// Package hash by platform, in npm's notation. An unlisted platform uses the hash that the registry announces, with a
+/// warning at install.
 pub(super) const OPENCODE_HASHES: [(&str, &str); 2] = [
     (
         "linux-x64",
@@ -47,24 +47,24 @@ pub(super) const RIPGREP_HASHES: [(&str, &str); 4] = [
     ),
 ];
 
-/// The hash that is pinned for a platform, if one is.
+/// The pinned hash of a platform, if there is one.
 pub(super) fn pinned(table: &[(&str, &'static str)], platform: &str) -> Option<&'static str> {
     table.iter().find(|(name, _)| *name == platform).map(|(_, hash)| *hash)
 }
 
-/// A folder in which packages are fetched and unpacked, one after the other.
+/// Folder for fetching and unpacking packages, one after another.
 pub(super) struct Staging {
     pub(super) npm: PathBuf,
     pub(super) folder: PathBuf,
 }
 
 impl Staging {
-    /// What to say of a file that cannot be written or read here.
+    /// The error for a file that cannot be written or read here.
     pub(super) fn unusable(&self, source: std::io::Error) -> InstallError {
         InstallError::Cache { path: self.folder.clone(), source }
     }
 
-    /// Downloads, checks and unpacks a package. Answers a warning when no hash was pinned for it.
+    /// Downloads, checks and unpacks a package. Returns a warning if no hash was pinned for it.
     pub(super) async fn fetch(
         &self,
         package: &str,
@@ -105,7 +105,7 @@ impl Staging {
         }))
     }
 
-    /// Moves a file of the unpacked package to where it belongs, executable.
+    /// Moves a file of the unpacked package to its target, executable.
     pub(super) fn move_executable(&self, from: &str, to: &Path) -> Result<(), InstallError> {
         use std::os::unix::fs::PermissionsExt;
         std::fs::rename(self.folder.join("package").join(from), to)
@@ -114,12 +114,12 @@ impl Staging {
     }
 }
 
-/// npm's notation of a file's hash.
+/// A file's hash in npm's notation.
 fn integrity(bytes: &[u8]) -> String {
     format!("sha512-{}", STANDARD.encode(Sha512::digest(bytes)))
 }
 
-/// Runs a program to its end and answers what it printed.
+/// Runs a program and returns its output.
 pub(super) async fn run(mut command: Command, step: &str) -> Result<String, InstallError> {
     let failed = |said: String| InstallError::Step { step: step.to_owned(), said };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
@@ -146,7 +146,7 @@ mod tests {
         assert_eq!(integrity(b""), empty);
     }
 
-    /// The image that Daytona builds has the same OpenCode, and runs nobody's script on the way.
+    /// Daytona's image has the same OpenCode, and its build runs no package scripts.
     #[test]
     fn image_installs_only_pinned_package() {
         let image = include_str!("../../../../sandbox/Dockerfile");

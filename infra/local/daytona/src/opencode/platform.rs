@@ -1,8 +1,8 @@
-//! Which of OpenCode's packages fits this machine.
+//! Selects OpenCode's package for this machine.
 
 use super::error::InstallError;
 
-/// The name of this machine's package, as OpenCode names its platforms.
+/// This machine's package name, in OpenCode's naming of platforms.
 pub(super) fn platform() -> Result<String, InstallError> {
     let unknown = || {
         InstallError::Platform(format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH))
@@ -24,7 +24,7 @@ pub(super) fn platform() -> Result<String, InstallError> {
     Ok(name(system, processor, &flags, musl))
 }
 
-/// A processor that lists its flags without AVX2 needs the baseline build.
+/// A processor whose flags lack AVX2 needs the baseline build.
 fn name(system: &str, processor: &str, flags: &str, musl: bool) -> String {
     let old = processor == "x64"
         && !flags.is_empty()

@@ -1,4 +1,4 @@
-//! Who may reach an exposed port, and what of a request the server inside sees.
+//! Access to an exposed port, and the request as the server inside sees it.
 
 use axum::extract::Request;
 use axum::http::{HeaderMap, HeaderValue, Uri, Version, header};
@@ -7,36 +7,36 @@ use bobbin_local_breakpoint::{PREVIEW_COOKIE, remove_key_cookies};
 use crate::clock;
 use crate::engine::SharedEngine;
 
-/// The header that carries the token; it is not passed on.
+/// Header with the token; it is not passed on.
 const TOKEN: &str = "x-daytona-preview-token";
-/// The query parameter that carries it for people.
+/// Query parameter with the token, for people.
 pub(crate) const QUERY_TOKEN: &str = PREVIEW_COOKIE;
 
-/// The cookie that carries it on: one for each port of each sandbox, since a browser sends it to every port of this machine.
+/// Cookie with the token: one per sandbox and port, since a browser sends it to every port of this machine.
 pub(super) fn cookie_name(exposed: &ExposedPort) -> String {
     format!("{PREVIEW_COOKIE}-{}-{}", exposed.id, exposed.port)
 }
 
-/// A port of a sandbox that has a listener on this machine.
+/// A sandbox port with a listener on this machine.
 #[derive(Clone)]
 pub(super) struct ExposedPort {
     pub(super) engine: SharedEngine,
-    /// The id of the sandbox.
+    /// Sandbox id.
     pub(super) id: String,
     pub(super) port: u16,
 }
 
-/// By what a request got in.
+/// Credential of a request.
 pub(super) enum Credential {
-    /// The API key, which is taken off.
+    /// The API key, which is removed.
     Key,
     /// The token's header or cookie.
     Token,
-    /// The query; a cookie keeps a browser in.
+    /// The query; a cookie keeps the browser logged in.
     Cookie(String),
 }
 
-/// By what this request gets in, if it does.
+/// The credential that admits this request, if any.
 pub(super) fn authorize(
     exposed: &ExposedPort,
     headers: &HeaderMap,
@@ -48,7 +48,7 @@ pub(super) fn authorize(
     }
     let now = engine.clock.now_ms();
     let inner = engine.store.lock();
-    // A sandbox that is lost has no token; its listener is about to end.
+    // A lost sandbox has no token; its listener is about to end.
     let entry = inner.sandboxes.get(id)?;
     let valid = |token: &str| match &entry.stale_token {
         Some((old, until)) if clock::system_ms() < *until => token == old,
@@ -75,7 +75,7 @@ pub(super) fn authorize(
     (entry.record.public || tokens.any(|(_, token)| valid(token))).then_some(Credential::Token)
 }
 
-/// What the server inside sees: its own host, the outer one in a header of its own, and none of our credentials.
+/// The request for the server inside: its own host, the outer host in a separate header, and none of our credentials.
 pub(super) fn rewrite(request: &mut Request, target: u16, credential: &Credential) {
     let path = request.uri().path_and_query().map_or("/", |whole| whole.as_str());
     let path = match credential {

@@ -1,7 +1,7 @@
-//! Previews: one loopback listener for each exposed port of a sandbox, which checks the token and forwards.
+//! Previews: one loopback listener per exposed port of a sandbox, which checks the token and forwards.
 //!
-//! Bytes flow as they come, in both directions, so that event streams and upgrades work. A request is forwarded
-//! once, unless the replay fault is armed.
+//! Bytes are streamed in both directions, so that event streams and upgrades work. A request is forwarded once, unless
+//! the replay fault is armed.
 
 mod access;
 mod relay;
@@ -26,7 +26,7 @@ pub(crate) use access::QUERY_TOKEN;
 use access::{Credential, ExposedPort, authorize, cookie_name, rewrite};
 use relay::send;
 
-/// The address of the listener for this port of the sandbox, which is made if it is not there.
+/// Address of the listener for this port of the sandbox; created if needed.
 pub(crate) async fn url(engine: &SharedEngine, id: &str, port: u16) -> Result<String, ApiError> {
     let present = {
         let inner = engine.store.lock();
@@ -60,7 +60,7 @@ async fn listen(engine: &SharedEngine, id: &str, port: u16) -> Result<u16, ApiEr
         engine.machine.tasks.spawn(serve::run(listener, router.clone(), end.clone()));
     }
     let made = PreviewListener { port: local, _end: end.drop_guard() };
-    // Two calls at once: the first listener stays, the second ends here.
+    // Two concurrent calls: the first listener stays, the second ends here.
     let listening =
         engine.store.change(id, |entry| entry.previews.entry(port).or_insert(made).port);
     listening.ok_or_else(|| ApiError::no_sandbox(id))
@@ -73,7 +73,7 @@ async fn forward(State(exposed): State<ExposedPort>, mut request: Request) -> Re
     }
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
-    // The proxy's own answers have the toolbox's shape.
+    // The proxy's own answers have the toolbox's format.
     let refuse = |error: &ApiError| {
         let body = error.toolbox_body("DAYTONA_PROXY", &path, method.as_str());
         (error.status, axum::Json(body)).into_response()

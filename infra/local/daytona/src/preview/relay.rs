@@ -1,4 +1,4 @@
-//! Passes requests on to the server inside, with the faults that a test has armed for that.
+//! Forwards requests to the server inside, with armed faults.
 
 use std::io;
 use std::pin::Pin;
@@ -19,7 +19,7 @@ use crate::faults::Fault;
 use crate::init_process::Connection;
 use crate::limits::{POLL_MS, REPLAY_BYTES_MAX};
 
-/// Passes a request on, twice where that fault is armed.
+/// Forwards a request; twice if that fault is armed.
 pub(super) async fn send(
     exposed: &ExposedPort,
     names: &[String],
@@ -39,13 +39,13 @@ pub(super) async fn send(
         return StatusCode::BAD_GATEWAY.into_response();
     };
     let copy = || Request::from_parts(head.clone(), Body::from(bytes.clone()));
-    // The first answer is the one that broke off.
+    // The first answer is the one that was cut off.
     let first = once(exposed, names, copy(), target).await;
     drop(axum::body::to_bytes(first.into_body(), usize::MAX).await);
     once(exposed, names, copy(), target).await
 }
 
-/// Forwards one request; 502 with an empty body when nobody answers.
+/// Forwards one request; 502 with an empty body if nobody answers.
 async fn once(exposed: &ExposedPort, names: &[String], request: Request, target: u16) -> Response {
     let unreachable = || StatusCode::BAD_GATEWAY.into_response();
     let Ok(stream) = connect(exposed, target).await else {
@@ -75,15 +75,15 @@ async fn once(exposed: &ExposedPort, names: &[String], request: Request, target:
     )
 }
 
-/// Connects to the server inside; the handle of the first process is held for that long alone, since the last one's end
-/// is the sandbox's.
+/// Connects to the server inside; holds the first process's handle only meanwhile, since dropping the last one ends the
+/// sandbox.
 async fn connect(exposed: &ExposedPort, target: u16) -> io::Result<Box<dyn Connection>> {
     let running = exposed.engine.store.running(&exposed.id);
     let (_, process) = running.map_err(|_| io::ErrorKind::NotConnected)?;
     process.dial(target).await
 }
 
-/// Counts a connection as open, which is activity, for as long as it lives.
+/// Counts an open connection, which is activity.
 struct OpenConnection {
     engine: SharedEngine,
     id: String,
@@ -106,7 +106,7 @@ impl Drop for OpenConnection {
     }
 }
 
-/// A body on its way through, which breaks off after `left` bytes when that is set.
+/// A relayed body, cut off after `left` bytes if set.
 struct RelayedBody {
     inner: Incoming,
     left: Option<u64>,
@@ -123,7 +123,7 @@ impl HttpBody for RelayedBody {
         wake: &mut Wake<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, axum::Error>>> {
         if self.left == Some(0) {
-            // What was passed on must reach the other side before the connection breaks.
+            // Forwarded data must reach the other side before the connection breaks.
             std::task::ready!(self.flushed.as_mut().poll(wake));
             return Poll::Ready(Some(Err(axum::Error::new("the stream is cut by an armed fault"))));
         }

@@ -1,4 +1,4 @@
-//! How the toolbox's handlers ask a sandbox's first process, and with what variables it runs commands.
+//! How the toolbox's handlers call a sandbox's first process, and the environment of its commands.
 
 use axum::extract::{FromRequestParts, Path};
 use axum::http::request::Parts;
@@ -11,7 +11,7 @@ use crate::engine::SharedEngine;
 use crate::http::{Answer, SKIP_ACTIVITY};
 use crate::init::protocol::{Environment, Op};
 
-/// The sandbox that a request of the toolbox is for.
+/// The sandbox of a toolbox request.
 pub(super) struct Sandbox {
     pub(super) engine: SharedEngine,
     pub(super) id: String,
@@ -41,7 +41,7 @@ impl FromRequestParts<SharedEngine> for Sandbox {
 }
 
 impl Sandbox {
-    /// One call into it, which it must be started for.
+    /// One call to its first process; it must be started.
     pub(super) async fn call(&self, op: Op) -> Result<Value, ApiError> {
         let (_, process) = self.engine.store.running(&self.id)?;
         if self.is_activity {
@@ -56,12 +56,12 @@ impl Sandbox {
         }
     }
 
-    /// A call whose reply is the answer as it came.
+    /// Like `call`, with the reply as the answer.
     pub(super) async fn answer(&self, op: Op) -> Answer {
         json(self.call(op).await?)
     }
 
-    /// The variables of a process: the create-time ones, secret placeholders, those of the call.
+    /// A process's environment: variables from creation, secret placeholders, the call's own.
     pub(super) fn environment(&self, own: Environment) -> Environment {
         let inner = self.engine.store.lock();
         let mut all = Environment::new();
@@ -79,7 +79,7 @@ impl Sandbox {
     }
 }
 
-/// Answers a value as it is.
+/// Answers a value as JSON.
 pub(super) fn json(value: Value) -> Answer {
     Ok(axum::Json(value).into_response())
 }

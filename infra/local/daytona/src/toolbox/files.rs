@@ -1,4 +1,4 @@
-//! Files: lists, searches, folders, moves and removals.
+//! Files: listings, searches, folders, moves and deletions.
 
 use axum::extract::Query;
 use axum::http::StatusCode;
@@ -10,7 +10,7 @@ use crate::api_error::ApiError;
 use crate::http::Answer;
 use crate::init::protocol::Op;
 
-/// What the file calls take in their query; each reads the fields that it knows.
+/// Query of the file calls; each uses the fields it knows.
 #[derive(Deserialize)]
 pub(super) struct FileQuery {
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(super) struct FileQuery {
 }
 
 impl FileQuery {
-    /// The path, where a call cannot do without it.
+    /// The path, for calls that require one.
     pub(super) fn required_path(self) -> Result<String, ApiError> {
         required(self.path, "path")
     }

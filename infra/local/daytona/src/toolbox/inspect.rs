@@ -1,4 +1,4 @@
-//! What there is to know about a running sandbox: its folder, and the ports on which it listens.
+//! Properties of a running sandbox: its work directory and its listening ports.
 
 use axum::extract::Path;
 use serde::Deserialize;
@@ -16,14 +16,14 @@ pub(super) async fn work_dir(Sandbox { engine, id, .. }: Sandbox) -> Answer {
     answer(json!({ "dir": engine.store.sandbox_dir(&record.folder).join("home") }))
 }
 
-/// Ports on which the sandbox's own processes listen; the one that stands for 4096 is shown as 4096.
+/// Ports on which the sandbox's own processes listen; the stand-in for 4096 is shown as 4096.
 pub(super) async fn ports(Sandbox { engine, id, .. }: Sandbox) -> Answer {
     let (record, _) = engine.store.running(&id)?;
     let processes = engine.machine.processes(&id);
     let found = tokio::task::spawn_blocking(move || listening(&processes.pids()))
         .await
         .map_err(ApiError::internal)?;
-    // What leads out of the sandbox is none of its servers.
+    // Ports that lead out of the sandbox are not its servers.
     let leading_out = engine.machine.egress.ports.all();
     let leads_out = |port: &u16| *port == PROXY_PORT || leading_out.contains(port);
     let mut ports: Vec<u16> = found

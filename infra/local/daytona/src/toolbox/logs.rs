@@ -1,4 +1,4 @@
-//! The logs of a session's commands: as they are now, or as they are written.
+//! Logs of a session's commands: a snapshot, or streamed.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::http::Answer;
 use crate::init::protocol::Op;
 use crate::limits::POLL_MS;
 
-/// A socket when the request asks for an upgrade (`follow=true`), else what there is now.
+/// A socket if the request asks for an upgrade (`follow=true`), else the current logs.
 type Follow = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 pub(super) async fn of_command(
@@ -29,7 +29,7 @@ pub(super) async fn of_command(
     show(sandbox, command, &headers, follow).await
 }
 
-/// The logs of the session's first command, which an empty name stands for: `…/session/entrypoint/logs`.
+/// Logs of the session's first command, selected by an empty name: `…/session/entrypoint/logs`.
 pub(super) async fn of_first_command(
     sandbox: Sandbox,
     Path(SessionPath { session }): Path<SessionPath>,
@@ -45,7 +45,7 @@ async fn read(sandbox: &Sandbox, of: &CommandPath) -> Result<Value, ApiError> {
     sandbox.call(op).await
 }
 
-/// Without the header that newer SDKs send, logs are plain text, both streams merged.
+/// Without the header of newer SDKs, logs are plain text with both streams merged.
 async fn show(sandbox: Sandbox, of: CommandPath, headers: &HeaderMap, follow: Follow) -> Answer {
     let logs = read(&sandbox, &of).await?;
     if let Ok(upgrade) = follow {
@@ -60,7 +60,7 @@ async fn show(sandbox: Sandbox, of: CommandPath, headers: &HeaderMap, follow: Fo
     Ok((text("stdout") + &text("stderr")).into_response())
 }
 
-/// Sends what is new, each piece with its stream's three bytes in front, until the command has ended.
+/// Sends new output until the command ends, each piece prefixed with its stream's three bytes.
 async fn send_as_written(sandbox: Sandbox, of: CommandPath, mut socket: WebSocket) {
     let mut sent = BTreeMap::from([("stdout", 0), ("stderr", 0)]);
     while let Ok(logs) = read(&sandbox, &of).await {

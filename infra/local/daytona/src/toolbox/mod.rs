@@ -1,4 +1,4 @@
-//! The toolbox of a started sandbox: commands, sessions, files. All of it is done by the sandbox's first process.
+//! The toolbox of a started sandbox: commands, sessions, files. The sandbox's first process does all the work.
 
 mod call;
 mod files;
@@ -51,7 +51,7 @@ pub(crate) fn router() -> Router<SharedEngine> {
         .layer(from_fn(reword_rejections))
 }
 
-/// Gives extractors' refusals (a missing query field, an oversized body) the toolbox's shape.
+/// Gives extractor rejections (a missing query field, an oversized body) the toolbox's format.
 async fn reword_rejections(request: Request, next: Next) -> Response {
     let response = next.run(request).await;
     let status = response.status();

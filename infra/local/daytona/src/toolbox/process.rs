@@ -1,4 +1,4 @@
-//! Commands, and the sessions in which they run one after the other.
+//! Commands, and sessions that run them one after another.
 
 use axum::Json;
 use axum::body::Bytes;
@@ -19,7 +19,7 @@ struct Execute {
     cwd: Option<String>,
     #[serde(default)]
     envs: Option<Environment>,
-    /// Seconds; none and 0 mean no limit.
+    /// Seconds; `None` and 0 mean no limit.
     timeout: Option<u64>,
 }
 
@@ -64,7 +64,7 @@ pub(super) async fn list_sessions(sandbox: Sandbox) -> Answer {
     sandbox.answer(Op::SessionList).await
 }
 
-/// The session that a path names.
+/// Session in a path.
 #[derive(Deserialize)]
 pub(super) struct SessionPath {
     pub(super) session: String,
@@ -100,7 +100,7 @@ pub(super) async fn run(sandbox: Sandbox, Path(path): Path<SessionPath>, body: B
     Ok((status, Json(value)).into_response())
 }
 
-/// The command of a session that a path names.
+/// Command of a session in a path.
 #[derive(Deserialize)]
 pub(super) struct CommandPath {
     pub(super) session: String,

@@ -1,4 +1,4 @@
-//! The bytes of files, up and down.
+//! File downloads and uploads.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ struct BulkDownload {
     paths: Vec<String>,
 }
 
-/// One part a path: `file` with its bytes or `error` with the refusal, always 200.
+/// One part per path: `file` with its bytes or `error` with the refusal; always 200.
 pub(super) async fn bulk_download(sandbox: Sandbox, body: Bytes) -> Answer {
     let BulkDownload { paths } = parse(&body)?;
     if paths.is_empty() {
@@ -83,7 +83,7 @@ fn error_part(error: &ApiError, path: &str) -> Vec<u8> {
     error.toolbox_body("DAYTONA_DAEMON", path, "POST").to_string().into_bytes()
 }
 
-/// The bytes as they are, or a form with the field `file`.
+/// Raw bytes, or a form with the field `file`.
 pub(super) async fn upload(
     sandbox: Sandbox,
     Query(query): Query<FileQuery>,
@@ -115,10 +115,10 @@ fn broken(error: &impl std::fmt::Display) -> ApiError {
     ApiError::bad(format!("bad request: the upload broke off or is too big: {error}"))
 }
 
-/// What a form of many files has led to so far.
+/// Progress of an upload of many files.
 #[derive(Default)]
 struct BulkUpload {
-    /// By the files' numbers in the form.
+    /// By the file's number in the form.
     paths: BTreeMap<String, String>,
     written: Vec<Value>,
     errors: Vec<String>,
@@ -128,7 +128,7 @@ impl BulkUpload {
     /// Takes one field: `files[i].path` before `files[i].file`.
     ///
     /// # Errors
-    /// That the sandbox is not started; whatever else fails is noted.
+    /// The sandbox is not started; other errors are collected.
     async fn take(&mut self, sandbox: &Sandbox, field: Field<'_>) -> Result<(), ApiError> {
         let name = field.name().unwrap_or_default().to_owned();
         let numbered = name.strip_prefix("files[");
@@ -162,7 +162,7 @@ impl BulkUpload {
     }
 }
 
-/// Many files in one form. What fails is told together with what was written.
+/// Many files in one form. Errors are reported together with the written files.
 pub(super) async fn bulk_upload(sandbox: Sandbox, mut form: Multipart) -> Answer {
     let mut upload = BulkUpload::default();
     loop {

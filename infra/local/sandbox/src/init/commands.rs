@@ -1,5 +1,4 @@
-//! Programs that are started by their arguments: what they print is kept in its order, and told to whoever asks, from the
-//! beginning if need be.
+//! Programs started by their arguments: their output is kept in order, and can be followed from the beginning.
 
 use std::collections::BTreeMap;
 use std::os::unix::process::ExitStatusExt;
@@ -20,14 +19,14 @@ use super::protocol::{Environment, Refusal};
 use crate::limits::{COMMANDS_MAX, OUTPUT_BYTES_MAX, OUTPUT_DRAIN_MS_MAX};
 use crate::random::token;
 
-/// What a shell says of a program that it does not find.
+/// A shell's exit code for a missing program.
 const NOT_FOUND: i32 = 127;
-/// What a shell adds to the signal that ended a program.
+/// Added by a shell to the number of a fatal signal.
 const BY_SIGNAL: i32 = 128;
 /// Letters of a command's id.
 const ID_LETTERS: usize = 24;
 
-/// The programs of one sandbox that were started so.
+/// The programs of one sandbox started like this.
 #[derive(Default)]
 pub(super) struct Commands {
     all: Mutex<BTreeMap<String, Arc<Command>>>,
@@ -35,7 +34,7 @@ pub(super) struct Commands {
 
 #[derive(Default)]
 struct Printed {
-    /// The stream's name and the text, as they came.
+    /// Stream name and text, in order of arrival.
     pieces: Vec<(&'static str, String)>,
     bytes: usize,
     exit: Option<i32>,
@@ -49,7 +48,7 @@ struct Command {
 impl Command {
     fn print(&self, stream: &'static str, text: String) {
         self.printed.send_modify(|printed| {
-            // The rest is read and thrown away, so that the program is not blocked.
+            // Further output is discarded, so that the program does not block.
             if printed.bytes < OUTPUT_BYTES_MAX {
                 printed.bytes += text.len();
                 printed.pieces.push((stream, text));
@@ -116,7 +115,7 @@ impl Commands {
     ) -> Result<Value, Refusal> {
         let mut printed = self.find(id)?.printed.subscribe();
         let news = printed.wait_for(|now| now.exit.is_some() || now.pieces.len() > from);
-        // Nothing new in time is an answer too, and the sender lives as long as the command is known.
+        // A time-out without news is an answer too; the sender lives as long as the command is known.
         let _ = tokio::time::timeout(Duration::from_millis(wait_ms), news).await;
         let now = printed.borrow();
         let pieces = now.pieces.get(from..).unwrap_or_default();
@@ -140,7 +139,7 @@ impl Commands {
     }
 }
 
-/// Reads what it prints and notes its end, in tasks of their own.
+/// Reads its output and records its exit, in separate tasks.
 fn watch_over(mut child: Child, command: &Arc<Command>, timeout_ms: Option<u64>) {
     let out = child.stdout.take().map(|out| tokio::spawn(read(out, "stdout", Arc::clone(command))));
     let err = child.stderr.take().map(|err| tokio::spawn(read(err, "stderr", Arc::clone(command))));
@@ -156,7 +155,7 @@ fn watch_over(mut child: Child, command: &Arc<Command>, timeout_ms: Option<u64>)
                 }
             },
         };
-        // A program that it has left behind may hold its output for as long as it runs.
+        // A program that it left behind may keep its output open.
         for reader in [out, err].into_iter().flatten() {
             drained(reader).await;
         }
@@ -169,11 +168,11 @@ fn watch_over(mut child: Child, command: &Arc<Command>, timeout_ms: Option<u64>)
 }
 
 async fn drained(reader: JoinHandle<()>) {
-    // What comes later still is read by it, and told to whoever asks then.
+    // Later output is still read, and returned by later calls.
     let _ = tokio::time::timeout(Duration::from_millis(OUTPUT_DRAIN_MS_MAX), reader).await;
 }
 
-/// Reads to the end, and never cuts inside a character.
+/// Reads to the end without splitting a character.
 async fn read(mut stream: impl AsyncRead + Unpin, name: &'static str, command: Arc<Command>) {
     let mut held = Vec::new();
     let mut chunk = vec![0; 16 * 1024];
@@ -189,11 +188,11 @@ async fn read(mut stream: impl AsyncRead + Unpin, name: &'static str, command: A
     }
 }
 
-/// Takes what is whole; a character whose end has not come yet stays.
+/// Takes whole characters; an incomplete one stays.
 fn whole_characters(held: &mut Vec<u8>) -> String {
     let cut = match std::str::from_utf8(held) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),
-        // Bytes that are no text are shown as such.
+        // Invalid bytes are replaced.
         _ => held.len(),
     };
     let rest = held.split_off(cut);

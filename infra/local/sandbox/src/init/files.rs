@@ -1,4 +1,4 @@
-//! File calls, done inside the sandbox: a link that points out of it leads only where its own processes may go.
+//! File calls, performed inside the sandbox: a link out of it leads only where its own processes may go.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -11,16 +11,16 @@ use super::protocol::{Base64Bytes, Op, Refusal};
 use crate::clock::iso;
 use crate::limits::{DEPTH_MAX, ENTRIES_MAX, FILE_BYTES_MAX, FIND_BYTES_MAX};
 
-/// Where file calls lead.
+/// Root of the file calls.
 #[derive(Debug)]
 pub(super) struct Ground {
-    /// Where relative paths begin.
+    /// Base of relative paths.
     pub(super) home: PathBuf,
-    /// The whole file system is the sandbox's own view: an absolute path leads where its processes may go as well.
+    /// The whole file system is the sandbox's own view: an absolute path leads only where its processes may go.
     pub(super) confined: bool,
 }
 
-/// Does a file call; any other is refused.
+/// Performs a file call; refuses any other.
 pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
     match op {
         Op::Read { path } => read(&ground.path(&path)?),
@@ -50,7 +50,7 @@ pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
     }
 }
 
-/// Folders in which a path says something of the process that opens it, or of the machine.
+/// Folders whose contents depend on the process that opens them, or describe the machine.
 const OF_PROCESSES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl Ground {
@@ -128,7 +128,7 @@ fn letters(folder: bool, bits: u32) -> String {
     std::iter::once(if folder { 'd' } else { '-' }).chain(flags).collect()
 }
 
-/// Calls `visit` for everything below `root`, links not followed, within the bounds; stops when it says so.
+/// Calls `visit` for everything below `root` within the bounds, without following links; stops when it says so.
 fn walk(
     root: &Path,
     depth: u32,
@@ -138,14 +138,14 @@ fn walk(
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
     for path in paths {
-        // Gone since it was listed.
+        // Removed since it was listed.
         let Ok(meta) = fs::symlink_metadata(&path) else {
             continue;
         };
         if !visit(&path, &meta) {
             return Ok(false);
         }
-        // A folder that may not be read is listed, and its contents are not.
+        // An unreadable folder is listed without its contents.
         if meta.is_dir() && depth > 1 && matches!(walk(&path, depth - 1, visit), Ok(false)) {
             return Ok(false);
         }
@@ -224,7 +224,7 @@ fn find(root: &Path, pattern: &str) -> Result<Value, Refusal> {
     Ok(Value::Array(found))
 }
 
-/// `*` and `?` over a name, without backtracking further than the last star.
+/// Matches `*` and `?` against a name, backtracking only to the last star.
 fn glob(pattern: &[u8], name: &[u8]) -> bool {
     let (mut at, mut from, mut star) = (0, 0, None);
     while from < name.len() {

@@ -1,8 +1,8 @@
-//! The first process of a sandbox: a mode of the program that owns the provider.
+//! The first process of a sandbox: a mode of the provider's program.
 //!
-//! It runs what the provider asks for, so that a server which one command starts lives on after that command. When
-//! its standard input ends, because the provider stopped or was killed, it ends every process of the sandbox and
-//! itself. It listens on nothing, except where the sandbox has a network of its own, whose connections it forwards.
+//! It runs what the provider requests, so that a server started by a command outlives that command. When its standard
+//! input ends, because the provider stopped or was killed, it ends every process of the sandbox and itself. It listens
+//! on nothing, except for the forwarded connections of a sandbox with its own network.
 
 mod commands;
 mod files;
@@ -30,13 +30,13 @@ use files::Ground;
 use protocol::{Call, Op, Refusal, Reply, codec};
 use sessions::Sessions;
 
-/// First argument that asks for this mode.
+/// First argument that selects this mode.
 pub(crate) const ARGUMENT: &str = "--sandbox-init";
 
-/// Runs as a sandbox's first process if the arguments ask for it.
+/// Runs as a sandbox's first process if the arguments say so.
 ///
-/// Call it first in `main` of the program that starts a provider: the provider starts that program again
-/// for each sandbox. `None` means that this is an ordinary start.
+/// Call it first in `main` of the program that starts a provider: the provider starts that program again for each
+/// sandbox. `None` means an ordinary start.
 #[must_use]
 pub fn sandbox_init_main() -> Option<ExitCode> {
     if std::env::args_os().nth(1).is_none_or(|argument| argument != ARGUMENT) {
@@ -57,7 +57,7 @@ pub fn sandbox_init_main() -> Option<ExitCode> {
 }
 
 async fn serve() -> std::io::Result<()> {
-    // The provider's own is closer than programs inside expect.
+    // The provider's own umask is stricter than programs inside expect.
     rustix::process::umask(rustix::fs::Mode::from_raw_mode(0o022));
     let variable = |name: &str| {
         std::env::var(name).map_err(|_| {
@@ -68,7 +68,7 @@ async fn serve() -> std::io::Result<()> {
         ProcessSet::of_sandbox(&variable(STATE_DIR_VARIABLE)?, &variable(SANDBOX_VARIABLE)?);
     let home = PathBuf::from(variable("HOME")?);
     let confined = std::env::var_os(UNCONFINED_VARIABLE).is_none();
-    // Bubblewrap started by root could not: it has no right to a home that is closed to all but its user.
+    // Bubblewrap started by root cannot do this: it may not enter a home that only its user can read.
     std::env::set_current_dir(&home)?;
 
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
@@ -98,8 +98,7 @@ async fn write_replies(
     }
 }
 
-/// Performs what comes in until the provider says that it is enough, or is gone. Answers how long processes may take to
-/// end by themselves.
+/// Performs calls until the provider says to stop, or is gone. Returns the grace period for processes.
 async fn answer_calls(replies: &mpsc::Sender<Reply>, ground: &Arc<Ground>) -> std::io::Result<u64> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
@@ -122,7 +121,7 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, ground: &Arc<Ground>) -> st
                 id: call.id,
                 outcome: perform(call.op, &sessions, &commands, &ground).await,
             };
-            // The provider may be gone: then its end of the pipe tells, and this process ends too.
+            // If the provider is gone, the end of the input tells, and this process ends too.
             let _ = replies.send(reply).await;
             drop(permit);
         });

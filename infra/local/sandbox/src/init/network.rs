@@ -1,4 +1,4 @@
-//! The inner end of a network of the sandbox's own ([`crate::network`]).
+//! The inner end of a sandbox's own network ([`crate::network`]).
 
 use std::io;
 use std::net::Ipv4Addr;
@@ -13,10 +13,10 @@ use crate::limits::POLL_MS;
 use crate::network::{INSIDE, OUTWARD, PORTS_VARIABLE};
 use crate::outbound::PROXY_PORT;
 
-/// Forwards connections that programs make, if the sandbox has a network of its own.
+/// Forwards outgoing connections of programs, if the sandbox has its own network.
 ///
 /// # Errors
-/// What the system says to a socket or a port.
+/// The system's error for a socket or a port.
 pub(super) async fn forward_ports() -> io::Result<()> {
     let Ok(named) = std::env::var(PORTS_VARIABLE) else {
         return Ok(());
@@ -36,13 +36,13 @@ pub(super) async fn forward_ports() -> io::Result<()> {
     Ok(())
 }
 
-/// Such as after too many open files, which passes when some are closed.
+/// Pauses after errors such as too many open files, which pass when some are closed.
 async fn pause() {
     tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
 }
 
 async fn forward_outbound(mut inner: TcpStream, port: u16) {
-    // Small events must not wait for more.
+    // Small events must not be delayed.
     let _ = inner.set_nodelay(true);
     if let Ok(mut outer) = outward().await
         && outer.write_u16(port).await.is_ok()
@@ -56,10 +56,10 @@ async fn outward() -> io::Result<UnixStream> {
     UnixStream::connect(Path::new(INSIDE).join(OUTWARD)).await
 }
 
-/// Connects a port with the provider.
+/// Connects a port to the provider.
 ///
 /// # Errors
-/// That nobody listens there, or that the provider is gone.
+/// Nobody listens there, or the provider is gone.
 pub(super) async fn connect(port: u16, ticket: u64) -> io::Result<()> {
     let mut inner = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).await?;
     let _ = inner.set_nodelay(true);

@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use super::protocol::{Environment, Refusal};
 use crate::limits::OUTPUT_BYTES_MAX;
 
-/// bash if it is there, else sh.
+/// bash if it exists, else sh.
 pub(super) fn shell() -> &'static str {
     ["/bin/bash", "/usr/bin/bash"]
         .into_iter()
@@ -37,8 +37,8 @@ pub(super) fn signal_group(pid: Option<u32>, signal: Signal) {
     }
 }
 
-/// Runs `text` on a shell's standard input and answers `{exitCode, result}` when everybody who holds its output has
-/// closed it. Over `timeout_ms` its process group is killed and the call refused with 408; what it printed is lost.
+/// Runs `text` from a shell's standard input; returns `{exitCode, result}` when its output is closed by everybody.
+/// After `timeout_ms` its process group is killed and the call refused with 408; its output is lost.
 pub(super) async fn execute(
     text: &str,
     env: &Environment,
@@ -61,7 +61,7 @@ pub(super) async fn execute(
             Ok(finished) => finished,
             Err(_) => {
                 signal_group(pid, Signal::KILL);
-                // Killed, so it ends at once; without this wait it would stay a zombie.
+                // Killed, so it exits at once; without this wait it would stay a zombie.
                 let _ = child.wait().await;
                 return Err(Refusal::new(
                     408,
@@ -81,7 +81,7 @@ fn start(text: &str, env: &Environment, cwd: &Path) -> std::io::Result<(Child, p
     let mut command = shell_command(env, cwd);
     command.stdout(writer.try_clone()?).stderr(writer);
     let mut child = command.spawn()?;
-    // The command keeps our copies of the writing end; the reader would never see the end of it.
+    // The command holds our copies of the writing end; the reader would never see its end.
     drop(command);
     if let Some(mut stdin) = child.stdin.take() {
         let text = format!("{text}\n");
@@ -93,8 +93,8 @@ fn start(text: &str, env: &Environment, cwd: &Path) -> std::io::Result<(Child, p
     Ok((child, pipe::Receiver::from_owned_fd(reader.into())?))
 }
 
-/// Reads to the end and keeps the first [`OUTPUT_BYTES_MAX`]. JSON may need six bytes for one, so control
-/// characters in bulk could overflow a frame; the cap for them is a sixth.
+/// Reads to the end and keeps the first [`OUTPUT_BYTES_MAX`]. JSON may need six bytes for one, so control characters in
+/// bulk could overflow a frame; the cap for them is a sixth.
 async fn read_capped(mut output: pipe::Receiver) -> Vec<u8> {
     let mut kept = Vec::new();
     let mut written = 0;

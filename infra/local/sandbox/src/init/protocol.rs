@@ -1,5 +1,5 @@
-//! What the provider and a sandbox's first process say to each other: frames of JSON with a length in front, calls
-//! down its standard input, replies up its standard output.
+//! Protocol between the provider and a sandbox's first process: length-prefixed JSON frames, calls on its standard
+//! input, replies on its standard output.
 
 use std::collections::BTreeMap;
 use std::fmt::Display;
@@ -12,15 +12,15 @@ use tokio_util::codec::LengthDelimitedCodec;
 
 use crate::limits::FRAME_BYTES_MAX;
 
-/// Variables for a process, on top of those that the sandbox starts with.
+/// Variables of a process, on top of the sandbox's own.
 pub type Environment = BTreeMap<String, String>;
 
-/// A call, and the id that its reply carries.
+/// A call, with the id for its reply.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Call {
     /// Id of the call.
     pub id: u64,
-    /// What is asked for.
+    /// The operation.
     pub op: Op,
 }
 
@@ -29,122 +29,122 @@ pub struct Call {
 pub struct Reply {
     /// Id of the call.
     pub id: u64,
-    /// What came of it.
+    /// Result of the call.
     pub outcome: Result<Value, Refusal>,
 }
 
 /// A call that was refused.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Refusal {
-    /// What it is as a status of HTTP.
+    /// HTTP status.
     pub status: u16,
-    /// A word for programs.
+    /// Error code for programs.
     pub code: String,
-    /// A sentence.
+    /// Message for people.
     pub message: String,
 }
 
 impl Refusal {
-    /// With these words.
+    /// A refusal with this status, code and message.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
         Refusal { status, code: code.to_owned(), message: message.into() }
     }
 
-    /// One for which the caller is to blame.
+    /// The caller's error.
     pub fn bad_request(reason: impl Display) -> Self {
         Self::new(400, "BAD_REQUEST", format!("bad request: {reason}"))
     }
 
-    /// Something that is not there.
+    /// Something was not found.
     pub fn not_found(reason: impl Display) -> Self {
         Self::new(404, "NOT_FOUND", format!("not found: {reason}"))
     }
 
-    /// One for which the caller is not to blame.
+    /// Not the caller's error.
     pub fn internal(error: impl Display) -> Self {
         Self::new(500, "INTERNAL_SERVER_ERROR", error.to_string())
     }
 }
 
-/// Everything a sandbox is asked to do. Paths may be relative to its home.
+/// The operations of a sandbox. Paths may be relative to its home.
 #[derive(Debug, Serialize, Deserialize)]
-// Each variant says what its fields are.
+// Each variant describes its fields.
 #[allow(missing_docs)]
 pub enum Op {
-    /// Runs a text in a shell and waits for everybody who holds its output.
+    /// Runs a text in a shell and waits until its output is closed by everybody.
     Execute { command: String, env: Environment, cwd: Option<String>, timeout_ms: Option<u64> },
-    /// Starts a program by its arguments, without a shell, and answers its `id` at once. One that is not found has ended
-    /// with 127. Over `timeout_ms` its process group is killed.
+    /// Starts a program by its arguments, without a shell, and returns its `id` at once. A missing program has exited
+    /// with 127. After `timeout_ms` its process group is killed.
     Spawn { argv: Vec<String>, env: Environment, cwd: Option<String>, timeout_ms: Option<u64> },
-    /// What a spawned command has printed from this piece on, as `{pieces: [[stream, text]], next, exit}`; holds the answer
-    /// for up to `wait_ms` while there is nothing new.
+    /// Output of a spawned command from this piece on, as `{pieces: [[stream, text]], next, exit}`; waits up to
+    /// `wait_ms` for something new.
     Follow { command: String, from: usize, wait_ms: u64 },
     /// Signals the process group of a spawned command.
     Signal { command: String, signal: i32 },
-    /// Connects a port inside with the provider, which knows the connection by its ticket.
+    /// Connects a port inside to the provider, which recognises the connection by its ticket.
     Connect { port: u16, ticket: u64 },
-    /// Starts a shell that stays.
+    /// Starts a persistent shell.
     SessionCreate { session: String, env: Environment },
-    /// Gives a command to such a shell, and waits for its end if asked to.
+    /// Runs a command in such a shell, and waits for its end if requested.
     SessionRun { session: String, command: String, wait: bool },
-    /// The shells.
+    /// Lists the shells.
     SessionList,
-    /// One of them.
+    /// One shell.
     SessionGet { session: String },
-    /// A command of one.
+    /// A command of a shell.
     SessionCommand { session: String, command: String },
-    /// What that has printed.
+    /// Output of a command.
     SessionLogs { session: String, command: String },
-    /// Text for its input.
+    /// Text for a command's input.
     SessionInput { session: String, command: String, data: String },
-    /// Ends a shell and what it runs.
+    /// Ends a shell and its commands.
     SessionDelete { session: String },
     /// The bytes of a file.
     Read { path: String },
-    /// Writes a file, with its parents, and with these permission bits if they are named.
+    /// Writes a file, with its parents; sets permission bits if given.
     Write {
         path: String,
         data: Base64Bytes,
         #[serde(default)]
         mode: Option<u32>,
     },
-    /// The entries below a folder, so many levels deep.
+    /// The entries below a folder, to this depth.
     List { path: String, depth: u32 },
     /// One entry.
     Info { path: String },
-    /// Makes a folder with these permission bits, with its parents if they are to be made too.
+    /// Creates a folder with these permission bits, with its parents if requested.
     Folder { path: String, mode: u32, parents: bool },
     /// Renames a file or folder, or moves it into a folder.
     Move { source: String, destination: String },
-    /// Removes a file, or a folder with what is in it.
+    /// Removes a file, or a folder with its contents.
     Delete { path: String, recursive: bool },
-    /// Files by their names.
+    /// Finds files by name.
     Search { path: String, pattern: String },
-    /// Lines of files by what they hold.
+    /// Finds lines in files by content.
     Find { path: String, pattern: String },
-    /// End every process of the sandbox, then yourself.
+    /// Ends every process of the sandbox, then itself.
     Shutdown { grace_ms: u64 },
 }
 
-/// Bytes as JSON can hold them.
+/// Bytes in JSON.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Base64Bytes(String);
 
 impl Base64Bytes {
-    /// These bytes.
+    /// Encodes bytes.
     #[must_use]
     pub fn new(bytes: &[u8]) -> Self {
         Base64Bytes(STANDARD.encode(bytes))
     }
 
-    /// The bytes; none where the text is no base64.
+    /// The decoded bytes; `None` if the text is not base64.
     #[must_use]
     pub fn bytes(&self) -> Option<Vec<u8>> {
         STANDARD.decode(&self.0).ok()
     }
 }
 
-/// Frames of at most [`FRAME_BYTES_MAX`].
+/// Codec of frames up to [`FRAME_BYTES_MAX`].
 pub(crate) fn codec() -> LengthDelimitedCodec {
     LengthDelimitedCodec::builder().max_frame_length(FRAME_BYTES_MAX).new_codec()
 }

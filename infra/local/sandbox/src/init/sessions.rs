@@ -1,7 +1,7 @@
-//! Shells that stay: commands are sourced into one, so that folder and variables persist between them.
+//! Persistent shells: commands are sourced into one, so that folder and variables persist between them.
 //!
-//! Each command has a folder with its text, its two output files, a FIFO for its input and, at the end, its exit
-//! code. Sessions are gone when the sandbox stops.
+//! Each command has a folder with its text, its two output files, a FIFO for its input and, at the end, its exit code.
+//! Sessions are lost when the sandbox stops.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -24,7 +24,7 @@ use crate::limits::{
 };
 use crate::random::uuid;
 
-/// The sessions of one sandbox, by the ids that their owners chose.
+/// One sandbox's sessions, by ids that their owners chose.
 pub(super) struct Sessions {
     root: PathBuf,
     all: Mutex<BTreeMap<String, Arc<Session>>>,
@@ -35,16 +35,16 @@ struct Session {
     pid: Option<u32>,
     stdin: Mutex<ChildStdin>,
     commands: Mutex<Vec<Command>>,
-    /// The shell's exit code, once it has ended.
+    /// The shell's exit code, once it has exited.
     ended: watch::Receiver<Option<i32>>,
 }
 
-/// A command that was given to the shell.
+/// A command of the shell.
 struct Command {
     id: String,
     text: String,
-    /// Our end of its input while it may still run: without it, what is sent before the shell has opened its own
-    /// end would be lost.
+    /// Our end of its input while it may still run: without it, input sent before the shell opens its own end would be
+    /// lost.
     input: Option<File>,
 }
 
@@ -116,7 +116,7 @@ impl Sessions {
         Ok(session.command_view(command, &text).await)
     }
 
-    /// Logs of a command; of the session's first one when no command is named (the entrypoint's).
+    /// Logs of a command; of the session's first one if the command is empty (the entrypoint's).
     pub(super) async fn logs(&self, id: &str, command: &str) -> Result<Value, Refusal> {
         let session = self.find(id).await?;
         let command = match command {
@@ -168,7 +168,7 @@ impl Sessions {
         if tokio::time::timeout(Duration::from_millis(SESSION_GRACE_MS), gone).await.is_err() {
             signal_group(session.pid, Signal::KILL);
         }
-        // A folder that stays behind is removed with the sandbox.
+        // A folder that stays is removed with the sandbox.
         let _ = tokio::fs::remove_dir_all(&session.root).await;
         Ok(Value::Null)
     }
@@ -198,7 +198,7 @@ impl Session {
         Ok(Session { root, pid, stdin: Mutex::new(stdin), commands: Mutex::default(), ended })
     }
 
-    /// Hands the text to the shell, which reads one command after the other.
+    /// Passes the text to the shell, which reads one command after another.
     async fn begin(&self, text: &str) -> Result<String, Refusal> {
         let ended = || Refusal::new(410, "SESSION_ENDED", "gone: the session's shell has ended");
         if self.ended.borrow().is_some() {
@@ -240,7 +240,7 @@ impl Session {
 
     /// `None` while it runs. A command that ends the shell has the shell's code.
     async fn exit_code(&self, command: &str) -> Option<i32> {
-        // Looked at before the file: a shell that ended in between has written it.
+        // Read before the file: a shell that exits in between has written the file.
         let shell = *self.ended.borrow();
         let written = tokio::fs::read_to_string(self.root.join(command).join("exit")).await.ok();
         written.and_then(|code| code.trim().parse().ok()).or(shell)
@@ -253,7 +253,7 @@ impl Session {
         };
         let (stdout, stderr) = (read("stdout"), read("stderr"));
         let mut output = String::new();
-        // The prefixes that tell the two streams apart in the merged text.
+        // The prefixes that mark the two streams in the merged text.
         for (prefix, text) in [("\u{1}\u{1}\u{1}", &stdout), ("\u{2}\u{2}\u{2}", &stderr)] {
             if !text.is_empty() {
                 output.push_str(prefix);
@@ -280,7 +280,7 @@ impl Session {
     }
 }
 
-/// Makes a FIFO. Opening it for reading and writing blocks nobody and leaves it open for later input.
+/// Creates a FIFO. Opening it for reading and writing blocks nobody and keeps it open for later input.
 async fn open_fifo(path: &Path) -> std::io::Result<File> {
     let made = tokio::process::Command::new("mkfifo")
         .arg(path)

@@ -1,4 +1,4 @@
-//! Commands of a session: started by their arguments, followed as lines of JSON, signalled.
+//! Commands of a session: started by their arguments, followed as JSON lines, signalled.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -20,10 +20,10 @@ use crate::api_error::{Answer, ApiError};
 use crate::limits::{COMMANDS_MAX, FOLLOW_MS_MAX};
 use crate::state::{Command, SharedEngine};
 
-/// Lines of an answer that wait for their reader.
+/// Answer lines buffered for their reader.
 const LINES_MAX: usize = 64;
-/// The variable by which an agent's server is told where to listen. Where sandboxes share the machine's network, what would be
-/// reached inside a machine of its own would be reached from outside this one.
+/// Variable with an agent server's listen address. Where sandboxes share the machine's network, a server open to its
+/// own machine would be open to the outside of this one.
 const LISTEN_VARIABLE: &str = "OPENCODE_HOSTNAME";
 
 #[derive(Deserialize)]
@@ -41,7 +41,7 @@ struct Asked {
     timeout: Option<u64>,
 }
 
-/// A command that runs, or has run, in a session.
+/// A command that runs or ran in a session.
 #[derive(Clone)]
 struct Found {
     session: String,
@@ -63,7 +63,7 @@ impl Found {
         json!({ "command": view })
     }
 
-    /// What was printed from this piece on; none when the session has ended.
+    /// Output from this piece on; `None` if the session has ended.
     async fn follow(&self, from: usize, wait_ms: u64) -> Option<Result<Value, ApiError>> {
         let op = Op::Follow { command: self.id.clone(), from, wait_ms };
         let answered = self.process.call(op).await?;
@@ -76,7 +76,7 @@ impl Found {
         entry.is_ok_and(|entry| entry.running(&self.session).is_ok())
     }
 
-    /// Waits for its end; its exit status.
+    /// Waits for its exit; returns its status.
     async fn ended(&self) -> Result<Value, ApiError> {
         let mut from = 0;
         loop {
@@ -180,7 +180,7 @@ struct Kill {
     signal: Option<i32>,
 }
 
-/// What a kill sends where it names nothing.
+/// Default signal of a kill.
 const SIGTERM: i32 = 15;
 
 pub(super) async fn kill(
@@ -198,18 +198,18 @@ pub(super) async fn kill(
     json_answer(found.view(&exit, engine.clock.now_ms()))
 }
 
-/// Follows a command as lines of JSON, from its beginning to its end.
+/// Streams a command as JSON lines, from its beginning to its end.
 fn stream(engine: SharedEngine, found: Found, with_command: bool, with_logs: bool) -> Response {
     let (lines, queue) = mpsc::channel::<Value>(LINES_MAX);
     tokio::spawn(async move {
-        // Whoever listened may have gone away; the command goes on.
+        // The reader may be gone; the command goes on.
         let _ = tell(&engine, found, with_command, with_logs, lines).await;
     });
     let body = futures::stream::unfold(queue, async |mut queue| {
         let line: Value = queue.recv().await?;
         Some((Ok::<_, Infallible>(format!("{line}\n")), queue))
     });
-    // Exactly this: a charset behind it is not taken by Vercel's client.
+    // Exactly this: Vercel's client rejects a charset after it.
     let kind = [(header::CONTENT_TYPE, "application/x-ndjson")];
     (kind, Body::from_stream(body)).into_response()
 }
@@ -240,7 +240,7 @@ async fn tell(
             }
         }
         if !seen["exit"].is_null() {
-            // What ends with its session has not come to an end of its own.
+            // A command that ended with its session has not exited by itself.
             if !found.session_runs(engine) {
                 return lines.send(broken(&ApiError::stopped())).await;
             }

@@ -1,4 +1,4 @@
-//! A test's controls: the clock, faults, and losing a sandbox at once.
+//! Test controls: the clock, faults, and losing a sandbox at once.
 
 use axum::body::Bytes;
 use axum::extract::State;

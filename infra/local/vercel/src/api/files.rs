@@ -19,10 +19,10 @@ use crate::api_error::{Answer, ApiError};
 use crate::limits::FILE_BYTES_MAX;
 use crate::state::SharedEngine;
 
-/// Permission bits of a folder that is made on the way.
+/// Permission bits of created parent folders.
 const FOLDER_MODE: u32 = 0o755;
 
-/// The first process of a session, and its directory.
+/// A session's first process and its directory.
 fn running(engine: &SharedEngine, session: &str) -> Result<(Arc<InitProcess>, String), ApiError> {
     let inner = engine.lock();
     let entry = inner.of_session(session)?;
@@ -36,7 +36,7 @@ async fn call(process: &InitProcess, op: Op) -> Result<Value, ApiError> {
     }
 }
 
-/// One entry of an archive: its path, its permission bits, and its bytes unless it is a folder.
+/// An archive entry: path, permission bits, and bytes unless it is a folder.
 type Packed = (String, u32, Option<Vec<u8>>);
 
 fn unpack(body: &[u8]) -> std::io::Result<Vec<Packed>> {
@@ -89,7 +89,7 @@ struct At {
 }
 
 impl At {
-    /// Relative paths are of the directory that is named, else of the session's.
+    /// Relative paths are resolved against the given directory, else the session's.
     fn path(self, own: &str) -> String {
         let cwd = FsPath::new(own).join(self.cwd.unwrap_or_default());
         cwd.join(self.path).to_string_lossy().into_owned()
@@ -119,7 +119,7 @@ pub(super) async fn make_folder(
     let (process, cwd) = running(&engine, &session)?;
     let path = parse::<At>(&body)?.path(&cwd);
     let op = Op::Folder { path, mode: FOLDER_MODE, parents: false };
-    // A missing parent is the caller's fault too.
+    // A missing parent is the caller's error too.
     call(&process, op).await.map_err(|error| match error.code {
         "not_found" => ApiError::bad(error.message),
         _ => error,

@@ -1,4 +1,4 @@
-//! The API: who may call, which route does what, and the faults in front of it.
+//! The API: authentication, routing, and faults.
 
 mod commands;
 mod control;
@@ -27,7 +27,7 @@ use crate::api_error::{Answer, ApiError};
 use crate::limits::FILE_BYTES_MAX;
 use crate::state::SharedEngine;
 
-/// The engine, as a handler gets it.
+/// The engine, as handlers receive it.
 type EngineState = State<SharedEngine>;
 
 pub(crate) fn router(engine: &SharedEngine) -> Router {
@@ -82,7 +82,7 @@ struct Team {
     team_id: Option<String>,
 }
 
-/// The token opens one team alone.
+/// The token opens one team only.
 async fn authorize(State(engine): EngineState, request: Request, next: Next) -> Response {
     let said = request.headers().get(header::AUTHORIZATION);
     let said = said.and_then(|said| said.to_str().ok()?.strip_prefix("Bearer "));
@@ -101,7 +101,7 @@ async fn authorize(State(engine): EngineState, request: Request, next: Next) -> 
     next.run(request).await
 }
 
-/// The word of a call, and the sandbox or session that it is about: by these a fault reaches it.
+/// The fault word of a call, and its sandbox or session.
 fn operation<'a>(method: &Method, path: &'a str) -> (&'a str, Option<&'a str>) {
     let parts: Vec<&str> = path.split('/').filter(|part| !part.is_empty()).collect();
     match (method.as_str(), parts.as_slice()) {
@@ -146,7 +146,7 @@ async fn faults(
     response
 }
 
-/// A body of JSON; none at all counts as an empty object.
+/// A JSON body; an empty one counts as an empty object.
 fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     let text: &[u8] = if body.iter().all(u8::is_ascii_whitespace) { b"{}" } else { body };
     if text.len() > crate::limits::BODY_BYTES_MAX {
@@ -159,7 +159,7 @@ fn json_answer(value: Value) -> Answer {
     Ok(axum::Json(value).into_response())
 }
 
-/// The project that a call is about has to be this team's only one.
+/// A call's project must be this team's only one.
 fn check_project(engine: &SharedEngine, project: Option<&String>) -> Result<(), ApiError> {
     if project == Some(&engine.settings.project_id) {
         Ok(())
@@ -176,7 +176,7 @@ async fn project(
     json_answer(json!({ "id": project, "name": "local", "accountId": engine.settings.team_id }))
 }
 
-/// What a page of a listing is asked for by.
+/// Paging parameters of a listing.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct PageQuery {
@@ -191,7 +191,7 @@ struct PageQuery {
 }
 
 impl PageQuery {
-    /// Cuts the page out of what is listed in ascending order.
+    /// Cuts the page from a list in ascending order.
     fn page<T>(&self, mut all: Vec<T>, field: &str, view: impl Fn(T) -> Value) -> Answer {
         use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
         if self.sort_order.as_deref() != Some("asc") {

@@ -1,4 +1,4 @@
-//! Sandboxes: made, read, listed, changed and deleted by name.
+//! Sandboxes by name: create, read, list, change and delete.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ struct Source {
     snapshot_id: Option<String>,
 }
 
-/// What a create and a change may say.
+/// Fields of a create and a change.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Asked {
@@ -81,7 +81,7 @@ impl Asked {
         self.network_policy.as_ref().map(Policy::parse).transpose()
     }
 
-    /// What a call about a sandbox that is there asks for.
+    /// The request of a call on an existing sandbox.
     fn of(
         engine: &SharedEngine,
         query: &Named,
@@ -94,7 +94,7 @@ impl Asked {
         Ok((asked, policy))
     }
 
-    /// Changes what it says something about. A timeout counts for the next session.
+    /// Applies the given fields. A timeout counts for the next session.
     fn change(&self, record: &mut Record) {
         record.persistent = self.persistent.unwrap_or(record.persistent);
         record.timeout_ms = self.timeout.unwrap_or(record.timeout_ms);
@@ -110,7 +110,7 @@ impl Asked {
         record.keep_last = self.keep_last_snapshots.or(record.keep_last);
     }
 
-    /// The name that is asked for, or one of the provider's own.
+    /// The requested name, or a generated one.
     fn name(&self) -> String {
         let own = || format!("sandbox-{}", token(12));
         self.name.clone().unwrap_or_else(own)
@@ -152,7 +152,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     make(&engine, record, policy).await
 }
 
-/// Puts a new sandbox on record and begins its first session.
+/// Records a new sandbox and begins its first session.
 async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>) -> Answer {
     let (name, now) = (record.name.clone(), record.created_at);
     let session = Session::new(record.timeout_ms, record.current_snapshot.clone(), now);
@@ -179,7 +179,7 @@ async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>)
     answer(engine, &name, false)
 }
 
-/// A new sandbox with the disk of another one's current snapshot. What the call does not ask for is as it is there.
+/// A new sandbox with the disk of another one's current snapshot; fields not in the request are copied from it.
 pub(super) async fn fork(
     State(engine): EngineState,
     Path(source): Path<String>,
@@ -312,7 +312,7 @@ pub(super) async fn update(
     json_answer(json!({ "sandbox": engine.view(entry), "routes": routes_view(entry) }))
 }
 
-/// Opens and ends routes so that these ports have one.
+/// Opens and closes routes so that exactly these ports have one.
 async fn reroute(
     engine: &SharedEngine,
     name: &str,

@@ -1,4 +1,4 @@
-//! Sessions: read, listed, stopped, kept as a snapshot, and given more time.
+//! Sessions: read, list, stop, snapshot, and extend.
 
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};

@@ -1,4 +1,4 @@
-//! Snapshots: read, listed and deleted by their ids.
+//! Snapshots by id: read, list and delete.
 
 use axum::extract::{Path, Query, State};
 use serde_json::json;

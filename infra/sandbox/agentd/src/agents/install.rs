@@ -1,4 +1,4 @@
-//! Fetching an agent: npm's own client downloads, the hash that is pinned here decides.
+//! Fetches agents: npm's own client downloads, and the hash pinned here decides.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use tokio::process::Command;
 use super::{Kind, Missing};
 use crate::limits::INSTALL_MS_MAX;
 
-/// A package that holds an agent's program.
+/// A package with an agent's program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Package {
     name: &'static str,
     version: &'static str,
     /// In npm's notation.
     hash: &'static str,
-    /// The program's place in it.
+    /// Path of the program in it.
     program: &'static str,
 }
 
@@ -65,7 +65,7 @@ const CODEX: Package = Package {
     program: "vendor/x86_64-unknown-linux-musl/bin/codex",
 };
 
-/// What is pinned for this system. Whoever asks for an agent accepts its licence: Claude Code's is proprietary.
+/// The pinned package for this system. Requesting an agent accepts its licence: Claude Code's is proprietary.
 pub(super) fn package(kind: Kind) -> Option<Package> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return None;
@@ -83,20 +83,20 @@ fn has_avx2() -> bool {
         .is_ok_and(|text| text.split_whitespace().any(|word| word == "avx2"))
 }
 
-/// Where a package stays as a whole.
+/// Folder of a whole package.
 fn home(package: &Package, folder: &Path, program: &str) -> PathBuf {
     folder.join(format!("{program}-{}", package.version))
 }
 
-/// Whether this very version is what the folder's `bin` names.
+/// Whether the folder's `bin` points to exactly this version.
 pub(super) fn is_there(package: &Package, folder: &Path, program: &str) -> bool {
     let own = home(package, folder, program).join(package.program);
     let named = std::fs::canonicalize(folder.join("bin").join(program));
     named.is_ok_and(|named| std::fs::canonicalize(own).is_ok_and(|own| own == named))
 }
 
-/// Downloads, checks, unpacks, and names the program in `folder/bin`. The package stays as a whole beside that: a program
-/// may look for its parts around itself.
+/// Downloads, checks, unpacks, and links the program in `folder/bin`. The whole package stays beside it: a program may
+/// look for its parts around itself.
 pub(super) async fn install(
     package: &Package,
     folder: &Path,
@@ -118,12 +118,12 @@ pub(super) async fn install(
         }
         Err(error) => Err(error),
     };
-    // What is left over takes room, and harms nothing.
+    // Leftovers take space but do no harm.
     let _ = tokio::fs::remove_dir_all(&staging).await;
     placed
 }
 
-/// Unpacks what is pinned into `staging/package`.
+/// Unpacks the pinned package into `staging/package`.
 async fn fetch(package: &Package, staging: &Path) -> Result<(), InstallError> {
     let named = format!("{}@{}", package.name, package.version);
     let mut pack = Command::new("npm");
@@ -171,15 +171,15 @@ fn hash_of(file: &Path) -> std::io::Result<String> {
     Ok(format!("sha512-{}", STANDARD.encode(hash.finalize())))
 }
 
-/// Moves an unpacked package to its home and makes the link name its program; until then the link names what it did.
+/// Moves an unpacked package to its home and points the link to its program; until then the link is unchanged.
 async fn place(unpacked: &Path, home: &Path, program: &str, link: &Path) -> std::io::Result<()> {
     use std::os::unix::fs::PermissionsExt;
-    // An installation of the same version that is made anew, if there is one.
+    // An installation of the same version that is being redone, if there is one.
     let _ = tokio::fs::remove_dir_all(home).await;
     tokio::fs::rename(unpacked, home).await?;
     let executable = std::fs::Permissions::from_mode(0o755);
     tokio::fs::set_permissions(home.join(program), executable).await?;
-    // Relative, so that the folder may be moved.
+    // Relative, so that the folder can be moved.
     let target = Path::new("..").join(home.file_name().unwrap_or_default()).join(program);
     let next = link.with_extension("next");
     let _ = tokio::fs::remove_file(&next).await;

@@ -1,16 +1,16 @@
-//! Why there is no such agent.
+//! Errors for a missing agent.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// Why there is no such agent, and what to do about it.
+/// Why an agent is missing, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Missing {
     Unsupported { id: String, known: Vec<String> },
     NotInstalled { id: String, program: String, folder: PathBuf },
 }
 
-/// The package that brings an agent to a machine of one's own.
+/// The package with which a person installs an agent.
 fn package(id: &str) -> Option<&'static str> {
     match id {
         "opencode" => Some("opencode-ai"),
@@ -21,7 +21,7 @@ fn package(id: &str) -> Option<&'static str> {
 }
 
 impl Missing {
-    /// The API's kind of error.
+    /// The API's error type.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
             Self::Unsupported { .. } => "unsupported_agent",

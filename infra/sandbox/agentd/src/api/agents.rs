@@ -1,4 +1,4 @@
-//! Agents: which there are, what they offer, fetching one.
+//! Agents: list, modes, installation.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;

@@ -1,4 +1,4 @@
-//! The token in front of everything.
+//! Token authentication for all routes.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use sha2::Sha256;
 
 use super::Problem;
 
-/// Compares in the same time whatever is wrong: by tags under a key that nobody knows.
+/// Compares in constant time: by tags under a random key.
 #[derive(Debug)]
 struct Token {
     key: [u8; 32],
@@ -45,7 +45,7 @@ fn mac(key: &[u8; 32], bytes: &[u8]) -> Hmac<Sha256> {
     mac
 }
 
-/// Lets through only what carries the token.
+/// Admits only requests with the token.
 pub(super) fn behind(token: &str, routes: Router) -> Router {
     let token = Arc::new(Token::new(token));
     routes.layer(from_fn(move |request: Request, next: Next| {

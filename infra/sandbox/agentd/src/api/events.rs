@@ -1,4 +1,4 @@
-//! Events: a page, a page that is waited for, a stream.
+//! Events: a page, a long poll, or a stream.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use crate::session::{Progress, Session};
 
 #[derive(Debug, Deserialize)]
 pub(super) struct Asked {
-    /// The last event that the client has.
+    /// Id of the client's last event.
     offset: Option<u64>,
     limit: Option<u64>,
-    /// Ours: milliseconds to wait for an event, if there is none.
+    /// Ours: milliseconds to wait if there is no event.
     wait: Option<u64>,
 }
 
@@ -37,7 +37,7 @@ pub(super) async fn page(
     let after = asked.offset.unwrap_or(0);
     let wait = Duration::from_millis(asked.wait.unwrap_or(0).min(POLL_MS_MAX));
     let mut progress = session.progress();
-    // Whether it came or not, the page is what there is.
+    // On a time-out the page may be empty.
     let _ = tokio::time::timeout(wait, beyond(&mut progress, after)).await;
     let limit = asked.limit.unwrap_or(PAGE_EVENTS_MAX).min(PAGE_EVENTS_MAX);
     let page = session.page(after, limit, PAGE_BYTES_MAX).await?;
@@ -49,12 +49,12 @@ pub(super) async fn page(
 /// Waits until there is an event after this one.
 async fn beyond(progress: &mut watch::Receiver<Progress>, after: u64) {
     if progress.wait_for(|progress| progress.last_event > after).await.is_err() {
-        // The session is gone: nothing more will come.
+        // The session is gone: no more events will come.
         std::future::pending::<()>().await;
     }
 }
 
-/// The events as they stand on the disk, one behind the other.
+/// The events as stored on disk, concatenated.
 fn page_json(page: &Page) -> String {
     let size: usize = page.events.iter().map(|event| event.body.get().len() + 1).sum();
     let mut json = String::with_capacity(size + 32);
@@ -75,7 +75,7 @@ pub(super) struct Since {
     offset: Option<u64>,
 }
 
-/// Where a stream is.
+/// Position of a stream.
 struct Following {
     session: Session,
     progress: watch::Receiver<Progress>,
@@ -95,7 +95,7 @@ pub(super) async fn stream(
     let following = Following {
         progress: session.progress(),
         session,
-        // A client that comes back says by the header where it was, whatever its address says.
+        // A reconnecting client's header takes precedence over its address.
         after: last_id.or(since.offset).unwrap_or(0),
         has_begun: false,
     };
@@ -114,12 +114,12 @@ pub(super) async fn stream(
         .into_response())
 }
 
-/// The next events as text of a stream, or a comment. The disk is read only when the client takes more, so that a slow one
+/// The next events as stream text, or a comment. The disk is read only when the client takes more, so that a slow one
 /// costs no memory.
 async fn next_chunk(mut following: Following) -> Option<(Result<Bytes, Infallible>, Following)> {
     if !following.has_begun {
         following.has_begun = true;
-        // Else a proxy may hold the head of the answer back until the first event.
+        // Otherwise a proxy may hold back the response's head until the first event.
         return Some((Ok(Bytes::from_static(b": connected\n\n")), following));
     }
     let deadline = Instant::now() + Duration::from_millis(HEARTBEAT_MS);
@@ -132,7 +132,7 @@ async fn next_chunk(mut following: Following) -> Option<(Result<Bytes, Infallibl
         Ok(false) => return None,
         Err(_) => return Some((Ok(Bytes::from_static(b": heartbeat\n\n")), following)),
     }
-    // A log that cannot be read ends the stream; the client's next call says why.
+    // An unreadable log ends the stream; the client's next call says why.
     let page = following.session.page(after, PAGE_EVENTS_MAX, PAGE_BYTES_MAX).await.ok()?;
     let mut text = String::new();
     for event in &page.events {
@@ -140,7 +140,7 @@ async fn next_chunk(mut following: Following) -> Option<(Result<Bytes, Infallibl
         following.after = event.id;
     }
     if page.events.is_empty() {
-        // Lines of the log between are damaged: what can be read is after them.
+        // The log lines between are damaged: readable ones come after them.
         following.after += 1;
         text.push_str(": damaged\n\n");
     }

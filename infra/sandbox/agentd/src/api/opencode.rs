@@ -1,7 +1,8 @@
-//! `/opencode/*`: OpenCode's own API, by its own server.
+//! `/opencode/*`: OpenCode's own API, from its own server.
 //!
-//! Promised: requests and answers pass unchanged, both ways as they come, but for the authorisation (ours out, the
-//! server's in) and the base path. Deliberately absent: any translation; a client that works with OpenCode works here.
+//! Promised: requests and answers are streamed unchanged in both directions, except for the authorization (ours is
+//! replaced by the server's) and the base path. Deliberately absent: any translation; a client that works with OpenCode
+//! works here.
 
 use axum::body::Body;
 use axum::extract::{Request, State};
@@ -17,9 +18,9 @@ use super::problem::json as answer;
 use super::{Api, Problem};
 use crate::agents::Missing;
 
-/// How long an answer may last: streams of events do not end.
+/// Longest answer: event streams do not end.
 const ANSWER_MS_MAX: u64 = 30 * 24 * 3_600_000;
-/// Headers of one connection (RFC 9110, 7.6.1), the length that the client counts again, and the authorisation.
+/// Per-connection headers (RFC 9110, 7.6.1), the length, which the client computes again, and the authorization.
 const NOT_PASSED: [HeaderName; 8] = [
     header::CONNECTION,
     header::HOST,
@@ -37,13 +38,13 @@ pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Re
     let agent = api.host.agents.find("opencode").await;
     let agent = match agent {
         Ok(agent) => agent,
-        // A health that cannot be asked for is no error of the caller's.
+        // An unavailable health check is not the caller's error.
         Err(missing @ Missing::NotInstalled { .. }) if path == "/global/health" => {
             return Ok(answer(&json!({"healthy": false, "message": missing.to_string()})));
         }
         Err(missing) => return Err(missing.into()),
     };
-    // Whoever asks may go away while the server starts (a look at its health is short): it goes on starting.
+    // The caller may leave while the server starts (a health check is short): it goes on starting.
     let (host, shared) = (Arc::clone(&api.host), Arc::clone(&api.shared));
     let started = tokio::spawn(async move { shared.opencode.endpoint(&agent, &host).await });
     let endpoint = match started.await {

@@ -1,4 +1,4 @@
-//! Answers: JSON, and what went wrong (RFC 9457).
+//! Answers: JSON, and errors (RFC 9457).
 
 use axum::Json;
 use axum::extract::rejection::{JsonRejection, QueryRejection};
@@ -11,7 +11,7 @@ use crate::agents::{InstallError, Missing};
 use crate::session::SessionError;
 use crate::state::Refused;
 
-/// Something went wrong.
+/// An error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Problem {
     status: u16,

@@ -1,4 +1,4 @@
-//! Sessions: made, listed, terminated.
+//! Sessions: create, list, terminate.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -18,7 +18,7 @@ use crate::session::{AgentStatus, Session};
 use crate::sessions::NotCreated;
 use crate::state::{Created, PermissionMode};
 
-/// Bytes of a file's name on the usual file systems, with the ending of a log.
+/// Longest file name on common file systems, including a log's extension.
 const FILE_NAME_BYTES_MAX: usize = 250;
 
 impl Api {
@@ -36,13 +36,13 @@ pub(super) struct CreateSession {
     model: Option<String>,
     variant: Option<String>,
     agent_version: Option<String>,
-    /// Ours: where the agent works; the daemon's own directory without it.
+    /// Ours: the agent's working directory; by default the daemon's own.
     directory: Option<String>,
-    /// Ours: a session of the agent's own to be taken up.
+    /// Ours: a session of the agent itself to resume.
     agent_session_id: Option<String>,
-    /// Ours: a title where the agent keeps one.
+    /// Ours: a title, for agents that keep one.
     title: Option<String>,
-    /// Ours: what the agent is told beside the prompts.
+    /// Ours: instructions besides the prompts.
     instructions: Option<String>,
 }
 
@@ -68,14 +68,14 @@ pub(super) async fn create(
     Ok(answer(&opened(&session).await))
 }
 
-/// Whether the agent is there, as soon as that is known.
+/// Whether the agent is available, as soon as that is known.
 async fn opened(session: &Session) -> Value {
     let mut progress = session.progress();
     let known = progress
         .wait_for(|progress| matches!(progress.agent, AgentStatus::Ready | AgentStatus::Down(_)));
     let status = match tokio::time::timeout(Duration::from_millis(OPEN_MS_MAX), known).await {
         Ok(Ok(progress)) => progress.agent.clone(),
-        // It is still starting: its first prompt waits for it.
+        // Still starting: its first prompt waits for it.
         Ok(Err(_)) | Err(_) => AgentStatus::Starting,
     };
     let state = session.state().await;
@@ -102,7 +102,7 @@ fn check_id(id: &str) -> Result<(), Problem> {
     )))
 }
 
-/// What was asked for, checked.
+/// Reads and checks a request.
 async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
     let agent = api.host.agents.find(&body.agent).await?;
     let modes = api.host.agents.modes(&body.agent)?;

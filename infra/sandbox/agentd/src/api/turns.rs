@@ -1,4 +1,4 @@
-//! Turns: a message begins one, asks are answered in one, one is looked at or cancelled.
+//! Turns: send a message, answer asks, read or cancel a turn.
 
 use axum::Json;
 use axum::extract::rejection::JsonRejection;
@@ -19,16 +19,15 @@ use crate::state::{Acceptance, Answer, Ask, Attachment, Ended, Phase, Prompt, St
 #[serde(rename_all = "camelCase")]
 pub(super) struct Message {
     message: String,
-    /// Ours: the same id again is the same turn.
+    /// Ours: the same id means the same turn.
     turn: Option<String>,
-    /// Ours.
     #[serde(default)]
     attachments: Vec<Attachment>,
     /// Ours: the model of this turn.
     model: Option<String>,
     /// Ours: the mode of this turn.
     agent_mode: Option<String>,
-    /// Ours: by what it is said that the turn has ended or asks. One that cannot be used is no reason to refuse the message.
+    /// Ours: nudge address and token for the turn's end and asks. An invalid one is no reason to refuse the message.
     nudge: Option<Value>,
 }
 
@@ -69,7 +68,7 @@ pub(super) async fn message(
     Ok(response)
 }
 
-/// Where a turn is: never an error for a turn that was not seen, which is an answer.
+/// State of a turn; an unknown turn is an answer, not an error.
 pub(super) async fn turn(
     State(api): State<Api>,
     Path((session, turn)): Path<(String, String)>,
@@ -78,12 +77,12 @@ pub(super) async fn turn(
     let state = session.state().await;
     let mut body = described(&turn, &state);
     body["turn"] = json!(turn);
-    // While nobody writes, so that a turn that has ended is never told with fewer events than it had.
+    // Read under the lock, so that an ended turn is never returned with fewer events than it had.
     body["lastEvent"] = json!(session.progress().borrow().last_event);
     Ok(answer(&body))
 }
 
-/// Ours: what a turn that has ended changed in the files, if that is known.
+/// Ours: file changes of an ended turn, if known.
 pub(super) async fn changes(
     State(api): State<Api>,
     Path((session, turn)): Path<(String, String)>,
@@ -144,7 +143,7 @@ pub(super) async fn cancel(
     Ok(no_content())
 }
 
-/// Cancels whatever runs; nothing running is as good.
+/// Cancels the running turn; succeeds if none runs.
 pub(super) async fn cancel_running(
     State(api): State<Api>,
     Path(session): Path<String>,

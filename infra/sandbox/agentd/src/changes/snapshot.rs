@@ -1,7 +1,7 @@
-//! The files of a directory at a moment, as a tree of git's: in a repository of our own, with an index of its own, which
-//! only reads the objects of the directory's repository.
+//! A directory's files at one moment, as a git tree: in our own repository, with its own index, which only reads
+//! objects of the directory's repository.
 //!
-//! Nobody's configuration counts, so that nothing of a stranger's repository runs.
+//! No configuration is used, so that nothing from an untrusted repository runs.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -18,7 +18,7 @@ use crate::limits::{
 };
 use crate::plain;
 
-/// Why it is not known what a turn changes.
+/// Why a turn's changes are unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
     #[error("git cannot be run, or the disk not be used: {0}")]
@@ -34,17 +34,17 @@ pub(super) enum Unknown {
 /// Snapshots of one directory.
 #[derive(Debug)]
 pub(super) struct Snapshots {
-    /// Where the files are: the work tree of a repository, or the directory itself.
+    /// Root of the files: a repository's work tree, or the directory itself.
     root: PathBuf,
     /// Our repository.
     folder: PathBuf,
-    /// The daemon's own folder, which is no part of a project.
+    /// The daemon's own folder, which is not part of a project.
     state_dir: PathBuf,
-    /// Its index is one that another git has made: what is strange about it must not cost us the snapshot.
+    /// Its index was written by another git: anything unusual in it must not cost us the snapshot.
     is_seeded: bool,
 }
 
-/// The repository that a directory is in.
+/// A directory's repository.
 struct Found {
     root: PathBuf,
     format: String,
@@ -54,7 +54,7 @@ struct Found {
 }
 
 impl Snapshots {
-    /// Makes the repository for them in this folder, which is not there yet.
+    /// Creates the repository for snapshots in this new folder.
     pub(super) async fn of(
         directory: &Path,
         folder: &Path,
@@ -81,7 +81,7 @@ impl Snapshots {
             let (index, excludes) = (snapshots.index(), folder.join("info/exclude"));
             let root = found.root.clone();
             let copied = tokio::task::spawn_blocking(move || {
-                // What is ignored in this checkout alone.
+                // Files ignored only in this checkout.
                 seed(&found.excludes, &excludes, SNAPSHOT_EXCLUDES_BYTES_MAX);
                 seed(&found.index, &index, SNAPSHOT_INDEX_BYTES_MAX)
             });
@@ -99,7 +99,7 @@ impl Snapshots {
         self.folder.join("index")
     }
 
-    /// The tree of the files as they are now.
+    /// The tree of the current files.
     pub(super) async fn take(&mut self) -> Result<String, Unknown> {
         let bound = Duration::from_millis(SNAPSHOT_MS_MAX);
         let taken = tokio::time::timeout(bound, self.tree()).await;
@@ -126,12 +126,12 @@ impl Snapshots {
             let update = ["update-index", "-z", "--add", "--remove", "--replace", "--stdin"];
             self.git(&update, chosen, 0).await?;
         }
-        // Objects that a partial clone has not fetched are none of a file that was changed.
+        // Objects that a partial clone has not fetched do not belong to changed files.
         let (tree, _) = self.git(&["write-tree", "--missing-ok"], Vec::new(), 1024).await?;
         Ok(String::from_utf8_lossy(&tree).trim().to_owned())
     }
 
-    /// What is different in the second tree, in the order of the paths.
+    /// Differences in the second tree, in path order.
     pub(super) async fn compare(&self, from: &str, to: &str) -> Result<Vec<FileChange>, Unknown> {
         if from == to {
             return Ok(Vec::new());
@@ -160,7 +160,7 @@ impl Snapshots {
         }
         let mut sections = sections.into_iter();
         for entry in &mut entries {
-            // A file that became a link, or the other way round, is one that was deleted and one that was made.
+            // A file replaced by a link, or the reverse, appears as a deletion and a creation.
             for _ in 0..entry.sections {
                 let Some(section) = sections.next() else {
                     break;
@@ -174,7 +174,7 @@ impl Snapshots {
         Ok(entries.into_iter().map(|entry| entry.change).collect())
     }
 
-    /// Runs git on our repository. What it answers, up to a bound, and whether that is all.
+    /// Runs git on our repository. Returns its output, up to a bound, and whether that is complete.
     async fn git(
         &self,
         arguments: &[&str],
@@ -191,7 +191,7 @@ impl Snapshots {
     }
 }
 
-/// Git, with nobody's configuration.
+/// Git without any configuration.
 fn git() -> Command {
     let mut command = Command::new("git");
     command
@@ -219,7 +219,7 @@ async fn run(
     let (stdin, stdout, stderr) = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let write = async {
         if let Some(mut stdin) = stdin {
-            // Git that has ended reads no more, and says why by its status.
+            // A git that has exited stops reading; its status says why.
             let _ = stdin.write_all(&input).await;
         }
     };
@@ -296,19 +296,20 @@ async fn find(directory: &Path) -> Result<Option<Found>, Unknown> {
     }))
 }
 
-/// Copies a file of the repository's; of an index, which says of each file what it was and when, so that what is as it was is
-/// not read again, with its time, by which git tells whose times can be believed. Whether there is one that can be used.
+/// Copies a file of the repository. For an index the time is kept too: it records each file's content and time, so that
+/// unchanged files are not read again, and git uses the index's time to tell which of them to trust. Returns whether a
+/// usable one exists.
 fn seed(theirs: &Path, own: &Path, bytes_max: u64) -> bool {
     if plain::copy(theirs, own, bytes_max).is_ok() {
         return true;
     }
-    // It may not be there.
+    // It may not exist.
     let _ = std::fs::remove_file(own);
     false
 }
 
-/// Of the files that may differ from the index those that are looked at, in the same form. What is not there is to be
-/// removed; what is too large, or cannot be read, stays what it was.
+/// Selects, from the files that may differ from the index, those to read, in the same format. Missing ones are removed
+/// from the tree; too large or unreadable ones stay as they were.
 fn choose(listed: &[u8], root: &Path, state_dir: &Path) -> Result<Vec<u8>, Unknown> {
     use std::os::unix::ffi::OsStrExt;
     let mut chosen = Vec::new();
@@ -323,7 +324,7 @@ fn choose(listed: &[u8], root: &Path, state_dir: &Path) -> Result<Vec<u8>, Unkno
             let is_link = found.is_symlink();
             let is_file = found.is_file() && found.len() <= SNAPSHOT_FILE_BYTES_MAX;
             let is_readable = is_file && plain::open(&path, SNAPSHOT_FILE_BYTES_MAX).is_ok();
-            // A directory is a repository of its own.
+            // A listed directory is a nested repository.
             if !is_link && !is_readable {
                 continue;
             }
@@ -341,11 +342,11 @@ fn choose(listed: &[u8], root: &Path, state_dir: &Path) -> Result<Vec<u8>, Unkno
 
 struct Entry {
     change: FileChange,
-    /// Parts of the patch that are about it.
+    /// Number of its sections in the patch.
     sections: usize,
 }
 
-/// Reads `--raw --numstat -z`: `:MODE MODE ID ID STATUS`, path, for all; then `ADDED TAB REMOVED TAB PATH` for all.
+/// Parses `--raw --numstat -z`: `:MODE MODE ID ID STATUS`, path, for all; then `ADDED TAB REMOVED TAB PATH` for all.
 fn read_numbers(answer: &[u8]) -> Vec<Entry> {
     let mut entries: Vec<Entry> = Vec::new();
     let mut at = 0;
@@ -365,7 +366,7 @@ fn read_numbers(answer: &[u8]) -> Vec<Entry> {
             entries.push(Entry { change, sections });
         } else if let Some(entry) = entries.get_mut(at) {
             let mut numbers = field.split('\t');
-            // A binary file has no lines: `-`.
+            // A binary file has no line counts: `-`.
             let mut number = || numbers.next().and_then(|text| text.parse().ok()).unwrap_or(0);
             entry.change.additions = number();
             entry.change.deletions = number();
@@ -375,7 +376,7 @@ fn read_numbers(answer: &[u8]) -> Vec<Entry> {
     entries
 }
 
-/// A patch, file by file: the lines of a file's own text begin otherwise.
+/// Splits a patch by file: lines of a file's text start with other characters.
 fn sections(patch: &[u8]) -> Vec<&[u8]> {
     const HEAD: &[u8] = b"diff --git ";
     let mut starts: Vec<usize> = Vec::new();

@@ -1,4 +1,5 @@
-//! Any agent that speaks the Agent Client Protocol, version 1, on its standard input and output: one process a session.
+//! Any agent that speaks the Agent Client Protocol, version 1, on its standard input and output: one process per
+//! session.
 //!
 //! File system and terminals are not offered: the agent works on the sandbox's own disk.
 
@@ -21,16 +22,16 @@ pub(super) struct Acp {
     agent: String,
     directory: String,
     model: Option<String>,
-    /// The mode that was asked for, by its id.
+    /// Id of the requested mode.
     mode: Option<String>,
     resumes: Option<String>,
-    /// What is spoken in: known once the agent has answered.
+    /// The agent's session, known once it has answered.
     session: Option<String>,
     is_ready: bool,
     takes_images: bool,
-    /// What came before is told once more, and is in the log already.
+    /// Earlier messages are being repeated; they are already in the log.
     is_replaying: bool,
-    /// Settings whose answers are waited for.
+    /// Settings without an answer yet.
     settings: u64,
     turn: Option<String>,
     asks: HashMap<String, Value>,
@@ -123,7 +124,7 @@ impl Acp {
         Step::Report(Report::Ready { agent_session })
     }
 
-    /// What is set before the first prompt, as far as the agent offers it.
+    /// Settings before the first prompt, as far as the agent offers them.
     fn settings(&self, raw: &Value) -> Vec<Step> {
         let options = raw["result"]["configOptions"].as_array();
         let option = |id: &str| {
@@ -151,7 +152,7 @@ impl Acp {
         steps
     }
 
-    /// A refused setting ends the attempt: work in another mode than the one that was asked for is no work.
+    /// A refused setting fails the attempt: the agent must not work in another mode than the requested one.
     fn set(&mut self, raw: &Value) -> Vec<Step> {
         if let Some(said) = refused(raw) {
             return vec![Step::GiveUp(Down {
@@ -184,7 +185,7 @@ impl Acp {
         let params = json!({"sessionId": self.session});
         let notice = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params});
         let mut steps = vec![Step::Say(notice)];
-        // The protocol wants asks that are open answered so.
+        // The protocol requires this answer to open asks.
         for (_, request) in self.asks.drain() {
             let result = match text(&request, "/method") {
                 Some("elicitation/create") => json!({"action": "cancel"}),
@@ -260,7 +261,7 @@ fn option_of(request: &Value, kinds: &[&str]) -> Option<Value> {
     })
 }
 
-/// Answers by the properties of the form, in their order. Properties that take notes to another are passed over.
+/// Answers by the properties of the form, in their order. Properties for notes on another one are skipped.
 fn content(request: &Value, answers: &[Vec<String>]) -> Value {
     let properties = request["params"]["requestedSchema"]["properties"].as_object();
     let questions = properties.into_iter().flatten().filter(|(name, _)| !is_note(name));
@@ -279,12 +280,12 @@ fn content(request: &Value, answers: &[Vec<String>]) -> Value {
     Value::Object(content)
 }
 
-/// As Claude's and Codex's adapters name them (claude-agent-acp 0.49.0, codex-acp 2.6.0).
+/// As named by Claude's and Codex's adapters (claude-agent-acp 0.49.0, codex-acp 2.6.0).
 fn is_note(name: &str) -> bool {
     name.ends_with("_custom") || name.ends_with("_note")
 }
 
-/// The value behind what was shown.
+/// The value behind a shown label.
 fn constant(schema: &Value, label: &str) -> Value {
     let options = ["/oneOf", "/anyOf", "/items/oneOf", "/items/anyOf"]
         .iter()
@@ -346,7 +347,7 @@ impl Protocol for Acp {
                 }
                 _ => Vec::new(),
             },
-            // What nobody here can do is refused, else the agent waits for ever.
+            // Requests that nobody here can handle are refused, or the agent would wait forever.
             (Some(method), Some(id)) if !is_ask => {
                 let error = json!({"code": -32601, "message": format!("{method} is not offered")});
                 vec![Step::Say(json!({"jsonrpc": "2.0", "id": id, "error": error}))]

@@ -1,6 +1,8 @@
-//! Amp: `amp --execute --stream-json`, one process a prompt. Its lines have Claude's shape (documented); it asks nothing.
+//! Amp: `amp --execute --stream-json`, one process per prompt. Its lines have Claude's format (documented); it asks
+//! nothing.
 //!
-//! Not run: Amp talks to its own service only. By its manual a thread is continued with `amp threads continue <id>`.
+//! Never run: Amp only talks to its own service. According to its manual, `amp threads continue <id>` continues a
+//! thread.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +51,7 @@ impl Protocol for Run {
         true
     }
 
-    /// It takes no word after its start: to be cancelled is to be ended.
+    /// It accepts no input after its start: cancelling means ending it.
     fn order(&mut self, order: Order) -> Vec<Step> {
         match order {
             Order::Cancel => vec![Step::GiveUp(Down::exited("the turn was cancelled"))],
@@ -81,7 +83,7 @@ impl Protocol for Run {
     }
 }
 
-/// Runs a process for each prompt, one after the other.
+/// Runs a process per prompt, one after another.
 pub(super) async fn drive(
     launch: &Launch,
     host: &Host,

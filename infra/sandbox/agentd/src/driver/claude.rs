@@ -1,7 +1,8 @@
-//! Claude Code: `--input-format stream-json --output-format stream-json` with the control protocol, one process a session.
+//! Claude Code: `--input-format stream-json --output-format stream-json` with the control protocol, one process per
+//! session.
 //!
-//! Measured with 2.1.332: a turn ends with a line `result`, also one that failed (`is_error`); the session's id comes with
-//! the first line of each turn; `--resume` takes a session up.
+//! Measured with 2.1.332: a turn ends with a line `result`, also if it failed (`is_error`); the session's id comes with
+//! the first line of each turn; `--resume` resumes a session.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -13,9 +14,9 @@ use super::{Handed, Launch, Order, Report, loads_project_config, text, with_atta
 use crate::process::Program;
 use crate::state::{Answer, Ended, PermissionMode};
 
-/// The id of the first control request.
+/// Id of the first control request.
 const INITIALIZE: &str = "bobbin-initialize";
-/// What a model is told of a refusal.
+/// Text for the model on a refusal.
 const REFUSED: &str = "The user refused this.";
 
 pub(super) struct Claude {
@@ -27,7 +28,7 @@ pub(super) struct Claude {
     is_cancelled: bool,
     /// Control requests so far.
     requests: u64,
-    /// Requests of the agent that wait, by the ids of their asks.
+    /// Pending requests of the agent, by ask id.
     asks: HashMap<String, Value>,
 }
 
@@ -115,7 +116,7 @@ impl Claude {
     }
 }
 
-/// The input of the tool that asks questions, with what was answered: labels by the text of each question.
+/// The input of the question tool with its answers: labels by question text.
 fn answered(input: &Value, answers: &[Vec<String>]) -> Value {
     let questions = input["questions"].as_array().map_or(&[][..], Vec::as_slice);
     let by_question: serde_json::Map<String, Value> = questions
@@ -166,7 +167,7 @@ impl Protocol for Claude {
             let own = ["--setting-sources", "user", "--strict-mcp-config"];
             arguments.extend(own.map(str::to_owned));
         }
-        // Updates belong to the image; telemetry to nobody.
+        // Updates belong to the image; telemetry is off.
         let environment = ["DISABLE_AUTOUPDATER", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"]
             .map(|name| (name.to_owned(), "1".to_owned()));
         Program {

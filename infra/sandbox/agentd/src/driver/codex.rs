@@ -1,7 +1,7 @@
-//! Codex: `codex app-server` on standard input and output, one process a session.
+//! Codex: `codex app-server` on standard input and output, one process per session.
 //!
-//! Measured with 0.169.0: JSON-RPC without its version field; a thread is a session, kept below `CODEX_HOME`; a turn ends
-//! with `turn/completed`, whose turn says how; one process at a time may have a thread.
+//! Measured with 0.169.0: JSON-RPC without its version field; a thread is a session, stored below `CODEX_HOME`; a turn
+//! ends with `turn/completed`, whose turn has the outcome; only one process at a time may have a thread.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -15,7 +15,8 @@ use super::{
 use crate::process::Program;
 use crate::state::{Answer, Ended, PermissionMode};
 
-/// Keeps Codex from offering the skills of a repository to its model (measured with 0.169.0); those of its home go with them.
+/// Keeps Codex from offering a repository's skills to its model (measured with 0.169.0); those in its home are left out
+/// too.
 const NO_SKILLS: &str = "skills.include_instructions=false";
 const INITIALIZE: u64 = 1;
 const THREAD: u64 = 2;
@@ -28,7 +29,7 @@ pub(super) struct Codex {
     instructions: Option<String>,
     resumes: Option<String>,
     thread: Option<String>,
-    /// The id of the last request.
+    /// Id of the last request.
     requests: u64,
     turn: Option<Running>,
     asks: HashMap<String, Value>,
@@ -66,7 +67,7 @@ impl Codex {
         (id, Step::Say(json!({"id": id, "method": method, "params": params})))
     }
 
-    /// Begins a thread, or takes one up.
+    /// Starts or resumes a thread.
     fn open(&self) -> Vec<Step> {
         let (policy, sandbox) = match self.permission_mode {
             PermissionMode::Bypass => ("never", "danger-full-access"),
@@ -85,7 +86,7 @@ impl Codex {
         let method = match &self.resumes {
             Some(thread) => {
                 params["threadId"] = json!(thread);
-                // What was said before is in the log.
+                // Earlier turns are in the log.
                 params["excludeTurns"] = json!(true);
                 "thread/resume"
             }
@@ -118,7 +119,7 @@ impl Codex {
     fn interrupt(&mut self) -> Vec<Step> {
         let id = self.turn.as_ref().and_then(|turn| turn.id.clone());
         let Some(id) = id else {
-            // Its id comes with the answer to its start, and it is interrupted then.
+            // Its id comes with the answer to its start; it is interrupted then.
             return Vec::new();
         };
         let params = json!({"threadId": self.thread, "turnId": id});
@@ -203,19 +204,19 @@ impl Codex {
     }
 }
 
-/// Keeps Codex from trusting these directories, which it does by itself where it may write (measured with 0.169.0): what a
-/// trusted one configures is loaded. A worktree's repository is in the daemon's own.
+/// Keeps Codex from trusting these directories, which it does automatically where it may write (measured with 0.169.0):
+/// a trusted one's configuration is loaded. A worktree's repository is in the daemon's own.
 fn untrusted(directory: &str) -> String {
     let own = std::env::current_dir().unwrap_or_default();
     let own = own.to_string_lossy();
     let directories = std::collections::BTreeSet::from([directory, &*own]);
-    // A basic string of TOML has the escapes that one of JSON has.
+    // A TOML basic string has the same escapes as a JSON string.
     let each =
         directories.into_iter().map(|one| format!("{}={{trust_level=\"untrusted\"}}", json!(one)));
     format!("projects={{{}}}", each.collect::<Vec<_>>().join(","))
 }
 
-/// What allows the like from now on, as far as the request offers it.
+/// Allows similar requests from now on, if the request offers that.
 fn always(request: &Value) -> Value {
     let offered = request["params"]["availableDecisions"].as_array();
     let amendment = offered
@@ -225,7 +226,7 @@ fn always(request: &Value) -> Value {
     amendment.cloned().unwrap_or(json!("acceptForSession"))
 }
 
-/// Answers by the ids of their questions.
+/// Answers by question id.
 fn by_id(request: &Value, answers: &[Vec<String>]) -> Value {
     let questions = request["params"]["questions"].as_array();
     let by_id = questions
@@ -243,7 +244,7 @@ impl Protocol for Codex {
     fn program(&self, launch: &Launch) -> Program {
         let mut arguments = launch.agent.arguments.clone();
         if !loads_project_config() {
-            // In a directory that is not trusted skills are offered all the same.
+            // Skills are offered even in an untrusted directory.
             let own = [untrusted(&launch.created.directory), NO_SKILLS.to_owned()];
             arguments.extend(own.into_iter().flat_map(|one| ["-c".to_owned(), one]));
         }
@@ -289,7 +290,7 @@ impl Protocol for Codex {
         let id = raw.get("id");
         match (text(raw, "/method"), id) {
             (None, Some(id)) => id.as_u64().map_or(Vec::new(), |id| self.answered(id, raw)),
-            // What nobody here can do is refused, else the agent waits for ever.
+            // Requests that nobody here can handle are refused, or the agent would wait forever.
             (Some(method), Some(id)) if !is_ask => {
                 let error = json!({"code": -32601, "message": format!("{method} is not offered")});
                 vec![Step::Say(json!({"id": id, "error": error}))]

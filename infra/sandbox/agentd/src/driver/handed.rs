@@ -1,5 +1,5 @@
-//! A prompt on its way to the agent: the files are looked at before anything changes them, and the images among its
-//! attachments are read.
+//! A prompt on its way to the agent: a snapshot of the files is taken before anything changes them, and attached images
+//! are read.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,23 +20,23 @@ use crate::state::{Attachment, Prompt};
 pub(crate) struct Handed {
     pub(crate) turn: String,
     pub(crate) prompt: Prompt,
-    /// Attachments of the prompt's that the model is to see.
+    /// The prompt's attachments that the model is to see.
     pub(crate) images: Vec<Image>,
-    /// It waited for the turn before it.
+    /// It was queued behind the previous turn.
     pub(crate) follows: bool,
 }
 
-/// An image in full.
+/// An image's data.
 #[derive(Debug, Clone)]
 pub(crate) struct Image {
     pub(crate) file: Attachment,
-    /// What its bytes say that it is.
+    /// Media type detected from its bytes.
     pub(crate) media_type: &'static str,
     pub(crate) base64: String,
 }
 
 impl Handed {
-    /// The prompt of a turn that is about to begin.
+    /// Prepares the prompt of a turn about to begin.
     pub(super) async fn prepared(mut self, launch: &Launch, host: &Host) -> Self {
         let directory = launch.created.directory.as_str();
         host.changes.begin(&launch.session, &self.turn, directory, self.follows).await;
@@ -60,7 +60,7 @@ impl Handed {
         self
     }
 
-    /// The same with its images as files that are only named.
+    /// The same prompt with its images only named, like files.
     pub(super) fn without_images(mut self) -> Self {
         let files = self.images.drain(..).map(|image| image.file);
         self.prompt.attachments.extend(files);
@@ -68,7 +68,7 @@ impl Handed {
     }
 }
 
-/// Reads an image; none where it cannot be read, is none, or is larger than what is left for images.
+/// Reads an image; `None` if it is unreadable, not an image, or larger than the remaining budget.
 async fn read(file: Attachment, left: &mut u64) -> Option<Image> {
     let (path, bytes_max) = (PathBuf::from(&file.path), *left);
     let read = tokio::task::spawn_blocking(move || plain::read(&path, bytes_max));

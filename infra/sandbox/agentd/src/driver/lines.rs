@@ -1,26 +1,26 @@
 //! Lines of a program's output.
 //!
-//! Promised: no line ends the reading. Bytes that are no UTF-8 are replaced, and a line that is too long is passed over and
-//! told with its length; memory for one line of the bound.
+//! Promised: no line stops the reading. Invalid UTF-8 is replaced, and an overlong line is skipped and reported with
+//! its length; memory is bounded by one line.
 
 use tokio_util::bytes::BytesMut;
 use tokio_util::codec::Decoder;
 
-/// A line without its end.
+/// A line without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Line {
     Text(String),
-    /// It had so many bytes, and is gone.
+    /// Skipped, with its length in bytes.
     TooLong(usize),
 }
 
 #[derive(Debug)]
 pub(super) struct Lines {
-    /// Of one line.
+    /// Bound of one line.
     bytes_max: usize,
-    /// Bytes of the buffer that hold no end of a line.
+    /// Bytes of the buffer known to contain no line break.
     searched: usize,
-    /// Bytes of a line that is too long, so far.
+    /// Bytes dropped of an overlong line so far.
     dropped: usize,
 }
 
@@ -76,7 +76,7 @@ mod tests {
 
     const MAX: usize = 20;
 
-    /// What is read of these bytes, when they come in pieces of this size.
+    /// Lines read from these bytes, arriving in pieces of this size.
     fn read(bytes: &[u8], piece: usize) -> Vec<Line> {
         let (mut lines, mut buffer) = (Lines::of(MAX), BytesMut::new());
         let mut all = Vec::new();

@@ -1,7 +1,7 @@
 //! OpenCode, through `opencode serve`: one server for all sessions of the daemon.
 //!
-//! Measured with 1.18.33: events only say that something is to be seen; whether a turn has ended stands in the status and
-//! the list of messages. A subagent's asks and messages carry a session of its own.
+//! Measured with 1.18.33: events only signal changes; the status and the message list tell whether a turn has ended. A
+//! subagent's asks and messages carry its own session.
 
 mod server;
 mod turn;
@@ -22,27 +22,27 @@ use crate::state::{Answer, Ask, Ended, PermissionMode};
 pub(crate) use server::Server;
 use turn::{Look, Stand};
 
-/// Between two looks at a turn of which no event says anything.
+/// Poll interval of a turn without events.
 const LOOK_MS: u64 = 5_000;
-/// Events of a turn may come after its end is seen: those that come within so long of one another are still its own.
+/// Events of a turn may arrive after its end is seen: those less than this apart still belong to it.
 const QUIET_MS: u64 = 200;
-/// But no longer than this.
+/// Longest wait for them.
 const LATE_MS_MAX: u64 = 2_000;
-/// A stream without a word for so long is dead: there is a heartbeat every ten seconds.
+/// A stream silent for this long is dead: there is a heartbeat every ten seconds.
 const SILENCE_MS_MAX: u64 = 30_000;
 
 struct Session {
     launch: Launch,
     client: OpenCode,
     id: String,
-    /// Itself and its subagents'.
+    /// The session and its subagents' sessions.
     family: BTreeSet<String>,
     converter: Converter,
-    /// The turn that runs, by the id of its message.
+    /// The running turn, by its message id.
     running: Option<Running>,
-    /// Asks that are open, to tell those that are found again from new ones.
+    /// Open asks, to tell known ones from new ones.
     asks: BTreeSet<String>,
-    /// An event said that there is something to be seen.
+    /// An event asked for a poll.
     wants_look: bool,
 }
 
@@ -51,7 +51,7 @@ struct Running {
     handed: Handed,
 }
 
-/// Said to the agent when its images could not be taken as such.
+/// Tells the agent that its images could not be shown.
 const IMAGES_NOT_SEEN: &str =
     "(The images of this message could not be shown to you directly; they are among its files.)";
 
@@ -77,7 +77,7 @@ pub(super) async fn drive(
                 Ok(down) => down,
                 Err(error) => down_of(&error),
             };
-            // A run without anybody who follows it must not go on.
+            // A run without a driver must not go on.
             let _ = session.client.abort(&session.id).await;
             down
         }
@@ -90,7 +90,7 @@ fn down_of(error: &OpenCodeError) -> Down {
     Down { kind, message: error.to_string() }
 }
 
-/// The server is there, and says no.
+/// The server answered with a refusal.
 const fn is_refusal(error: &OpenCodeError) -> bool {
     matches!(
         error,
@@ -101,12 +101,12 @@ const fn is_refusal(error: &OpenCodeError) -> bool {
     )
 }
 
-/// The server's events, each by itself.
+/// The server's events, one by one.
 struct Stream {
     events: Events,
-    /// What has come and was not taken.
+    /// Received events not taken yet.
     waiting: VecDeque<Value>,
-    /// When it last said anything.
+    /// Time of the last data.
     heard: Instant,
 }
 
@@ -116,7 +116,7 @@ impl Stream {
         Ok(Self { events, waiting: VecDeque::new(), heard: Instant::now() })
     }
 
-    /// The next event; none when the stream broke or went silent. Safe to drop and call again.
+    /// The next event; `None` if the stream broke or went silent. Cancel-safe.
     async fn next(&mut self) -> Option<Value> {
         while self.waiting.is_empty() {
             let silent = self.heard + Duration::from_millis(SILENCE_MS_MAX);
@@ -129,7 +129,7 @@ impl Stream {
 }
 
 impl Session {
-    /// Opens the stream first, so that nothing of the session is missed, then the session.
+    /// Opens the stream first, so that no event of the session is missed, then the session.
     async fn open(
         launch: Launch,
         client: OpenCode,
@@ -188,21 +188,21 @@ impl Session {
         }
     }
 
-    /// Hears what comes late of a turn that has ended.
+    /// Reads late events of an ended turn.
     async fn hear_the_rest(&mut self, events: &mut Stream, reports: &Reports) {
         let last = Instant::now() + Duration::from_millis(LATE_MS_MAX);
         loop {
             let quiet = Instant::now() + Duration::from_millis(QUIET_MS);
             match tokio::time::timeout_at(quiet.min(last), events.next()).await {
                 Ok(Some(event)) => self.hear(event, reports).await,
-                // A stream that broke is seen by the next who reads it.
+                // The next reader notices a broken stream.
                 Ok(None) | Err(_) => return,
             }
         }
     }
 
     async fn hear(&mut self, mut event: Value, reports: &Reports) {
-        // An image that was handed over need not come back.
+        // Images that we sent need not come back.
         if let Some(part) = event.pointer_mut("/properties/part") {
             drop_data(part);
         }
@@ -243,8 +243,8 @@ impl Session {
         reports.send(Report::Said(made)).await;
     }
 
-    /// The stream broke. If the server is there, asks that came meanwhile are told as if by events; messages are told by
-    /// the next ones.
+    /// Reconnects a broken stream. If the server answers, new asks are reported as if by events; later messages bring
+    /// missed ones.
     async fn reconnect(&mut self, reports: &Reports) -> Result<Stream, OpenCodeError> {
         let events = Stream::open(&self.client).await?;
         for (kind, list) in [
@@ -286,7 +286,7 @@ impl Session {
         self.running = Some(Running { look: Look::new(message), handed });
         match self.client.send(&self.id, &body).await {
             Ok(()) => Ok(()),
-            // Refused for good: the turn ends, the session goes on.
+            // A permanent refusal: the turn ends, the session goes on.
             Err(refused) if is_refusal(&refused.error) => {
                 self.end(turn::refused(&refused.error), reports).await;
                 Ok(())
@@ -340,18 +340,18 @@ impl Session {
             Answer::Declined => self.client.reject_question(id).await,
         };
         match done {
-            // It is settled already: by an abort, or by "always".
+            // Already settled by an abort, or by "always".
             Err(OpenCodeError::NotFound { .. }) => Ok(()),
             done => done,
         }
     }
 
-    /// Looks whether the running turn has ended.
+    /// Polls whether the running turn has ended.
     async fn look(&mut self, reports: &Reports) -> Result<Option<Ended>, OpenCodeError> {
         let Some(running) = &mut self.running else {
             return Ok(None);
         };
-        // In this order: what ends between the two is seen to have ended.
+        // In this order: a turn that ends between the two is seen as ended.
         let statuses = self.client.statuses().await?;
         let is_busy = !matches!(statuses.get(&self.id), None | Some(Status::Idle));
         let is_there = !is_busy && self.client.has(&self.id, running.look.message()).await?;
@@ -360,7 +360,7 @@ impl Session {
         match stand {
             Stand::Goes => Ok(None),
             Stand::NeverBegun(_) if !running.handed.images.is_empty() => {
-                // An image that cannot be decoded swallows its whole prompt: the words go without it.
+                // An undecodable image makes its whole prompt fail: send the text without it.
                 let mut bare = running.handed.clone().without_images();
                 let words = with_attachments(&bare.prompt);
                 bare.prompt.text = format!("{words}\n\n{IMAGES_NOT_SEEN}");
@@ -388,7 +388,7 @@ fn agent(launch: &Launch) -> Option<&str> {
     }
 }
 
-/// What a session is created with. With a title, because OpenCode asks a model for one otherwise.
+/// Body of a session creation. It has a title, because OpenCode would otherwise ask a model for one.
 fn creation(launch: &Launch) -> Value {
     let title = launch.created.title.as_ref().unwrap_or(&launch.session);
     let mut body = json!({"title": title, "metadata": {"bobbin": launch.session}});

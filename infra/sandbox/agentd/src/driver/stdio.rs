@@ -1,4 +1,4 @@
-//! Agents that speak lines of JSON on their standard input and output: the process, and the way of the lines.
+//! Agents that speak JSON lines on their standard input and output: the process, and the line exchange.
 
 use bobbin_agent_events::{Converted, UniversalEventData, UniversalMessage};
 use futures::{SinkExt, StreamExt};
@@ -14,34 +14,34 @@ use crate::host::Host;
 use crate::limits::{LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
 use crate::process::{Process, Program};
 
-/// What follows of a word.
+/// Reaction to a message.
 #[derive(Debug)]
 pub(crate) enum Step {
-    /// A line for the agent.
+    /// Send this line to the agent.
     Say(Value),
     Report(Report),
-    /// The agent is of no use any more.
+    /// Give up on the agent.
     GiveUp(Down),
 }
 
-/// What lines mean, for one agent. Pure: no clock, no process.
+/// The protocol of one agent. Pure: no clock, no process.
 pub(crate) trait Protocol: Send {
-    /// How the program is started.
+    /// How to start the program.
     fn program(&self, launch: &Launch) -> Program;
-    /// What is said first.
+    /// First lines to send.
     fn hello(&mut self) -> Vec<Step>;
-    /// Whether orders may come.
+    /// Whether it accepts orders.
     fn is_ready(&self) -> bool;
-    /// Whether what it says was said before, in a process that has ended, and is in the log already.
+    /// Whether the agent is replaying output of an ended process, which is already in the log.
     fn is_replaying(&self) -> bool {
         false
     }
     fn order(&mut self, order: Order) -> Vec<Step>;
-    /// Takes one line of the agent, with what was made of it.
+    /// Handles one line of the agent, with its converted events.
     fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step>;
 }
 
-/// Runs an agent of this protocol until its orders end or it does.
+/// Runs an agent of this protocol until its orders end or it exits.
 pub(crate) async fn drive(
     protocol: &mut impl Protocol,
     launch: &Launch,
@@ -98,7 +98,7 @@ async fn pump(
         }
         let is_ready = protocol.is_ready();
         steps = tokio::select! {
-            // What the agent said comes before what it is told next.
+            // The agent's output is handled before the next order.
             biased;
             line = output.next() => match line {
                 Some(Ok(Line::Text(line))) if line.trim().is_empty() => Vec::new(),
@@ -129,7 +129,7 @@ async fn pump(
     }
 }
 
-/// What is told of a line that was too long.
+/// Reports an overlong line.
 fn unread(bytes: usize) -> Converted {
     let message = UniversalMessage::Unparsed {
         raw: json!({"omitted": format!("a line of {bytes} bytes")}),
@@ -138,7 +138,7 @@ fn unread(bytes: usize) -> Converted {
     Converted { agent_session_id: None, data: UniversalEventData::Message { message }, raw: None }
 }
 
-/// The next order, once orders may come; none when nobody can order anything any more, also before that.
+/// The next order, once orders are accepted; `None` once the sender is gone, even before that.
 async fn next_order(orders: &mut mpsc::Receiver<Order>, is_ready: bool) -> Option<Order> {
     while !is_ready && !orders.is_closed() {
         tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;

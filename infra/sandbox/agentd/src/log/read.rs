@@ -1,4 +1,4 @@
-//! Reading a log while it is written: never past what is on the disk.
+//! Reads a log while it is written: never past what is on disk.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -19,7 +19,7 @@ pub(crate) struct Reader {
 #[derive(Debug, Default)]
 pub(crate) struct Page {
     pub(crate) events: Vec<LoggedEvent>,
-    /// There were more when this was read.
+    /// There were more events at the time of reading.
     pub(crate) has_more: bool,
 }
 
@@ -28,7 +28,7 @@ impl Reader {
         Self { file, shared }
     }
 
-    /// The events after this id, up to a number and a size; at least one where there is one.
+    /// The events after this id, up to a number and a size; at least one if there is one.
     pub(crate) fn page(&self, after: u64, events_max: u64, bytes_max: usize) -> io::Result<Page> {
         let section = Section {
             file: &self.file,
@@ -62,7 +62,7 @@ impl Reader {
     }
 }
 
-/// A stretch of a file that is read without moving anybody's place in it.
+/// A range of a file, read without moving a shared file position.
 struct Section<'a> {
     file: &'a File,
     position: u64,

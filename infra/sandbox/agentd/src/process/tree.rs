@@ -1,4 +1,4 @@
-//! Who descends from whom, as `/proc` tells.
+//! Process ancestry, from `/proc`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{Duration, Instant};
@@ -7,8 +7,8 @@ use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 
 use crate::limits::{KILL_MS_MAX, LOOK_MS};
 
-/// Processes that descend from this one, itself included, and those with this entry in their environment; none that has
-/// ended, and never the caller.
+/// The process and its descendants, and processes with this entry in their environment; without exited ones and the
+/// caller.
 pub(crate) fn of(root: Option<u32>, marker: &str) -> BTreeSet<u32> {
     let parents = parents();
     let mut found: BTreeSet<u32> =
@@ -17,7 +17,7 @@ pub(crate) fn of(root: Option<u32>, marker: &str) -> BTreeSet<u32> {
     with_descendants(&parents, found)
 }
 
-/// Processes that descend from this one, without itself.
+/// The process's descendants, without itself.
 pub(crate) fn below(root: u32) -> BTreeSet<u32> {
     let parents = parents();
     let mut found = with_descendants(&parents, BTreeSet::from([root]));
@@ -46,7 +46,7 @@ fn with_descendants(parents: &BTreeMap<u32, u32>, mut found: BTreeSet<u32>) -> B
     found
 }
 
-/// Each process that has not ended, and its parent.
+/// The parent of each process that has not exited.
 fn parents() -> BTreeMap<u32, u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return BTreeMap::new();
@@ -63,10 +63,10 @@ fn parent_of(pid: u32) -> Option<u32> {
     (!matches!(state, 'Z' | 'X')).then_some(parent)
 }
 
-/// A process's state and its parent.
+/// A process's state and parent.
 fn status_of(pid: u32) -> Option<(char, u32)> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name in parentheses may hold anything, parentheses too (proc_pid_stat(5)).
+    // The name in parentheses may contain anything, including parentheses (proc_pid_stat(5)).
     let mut fields = stat.rsplit_once(')')?.1.split_whitespace();
     let state = fields.next()?.chars().next()?;
     Some((state, fields.next()?.parse().ok()?))
@@ -78,8 +78,8 @@ fn has_in_environment(pid: u32, marker: &str) -> bool {
     })
 }
 
-/// Ends what is found: SIGTERM first, SIGKILL after the grace, until nothing is left. Answers how many remain: 0 unless
-/// the system does not let us.
+/// Ends the found processes: SIGTERM first, SIGKILL after the grace, until none is left. Returns how many remain: 0
+/// unless the system does not permit it.
 pub(crate) async fn end(
     find: impl Fn() -> BTreeSet<u32> + Clone + Send + 'static,
     grace: Duration,
@@ -111,19 +111,19 @@ fn pid(pid: u32) -> Option<Pid> {
 
 pub(crate) fn signal(process: u32, signal: Signal) {
     if let Some(process) = pid(process) {
-        // It may have ended since it was seen: that is what is wanted.
+        // It may already have exited, which is fine.
         let _ = kill_process(process, signal);
     }
 }
 
 pub(crate) fn signal_group(process: u32, signal: Signal) {
     if let Some(process) = pid(process) {
-        // It may have ended since it was seen: that is what is wanted.
+        // It may already have exited, which is fine.
         let _ = kill_process_group(process, signal);
     }
 }
 
-/// Children of this process that have ended and whose status nobody has taken.
+/// Exited children of this process that have not been waited for.
 pub(crate) fn zombies(parent: u32) -> Vec<u32> {
     let Ok(entries) = std::fs::read_dir("/proc") else {
         return Vec::new();

@@ -1,4 +1,4 @@
-//! The one writer of a session.
+//! The only writer of a session.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -47,39 +47,39 @@ impl Opened {
     }
 }
 
-/// What is done once what led to it is on the disk.
+/// An action to take once its cause is on disk.
 enum Effect {
     Done(Reply<()>),
-    /// Who wants something ended is told so whatever the disk takes.
+    /// A stop request is confirmed even if the disk is full.
     Stopped(Reply<()>),
     Accepted(Reply<Acceptance>, Acceptance),
     Order(Box<Order>),
     Launch,
-    /// The agent is ended: nobody orders it any more.
+    /// Stops the agent: its order channel is dropped.
     Stop(Option<mpsc::Sender<Order>>),
-    /// A turn that was cancelled is looked at again.
+    /// Checks a cancelled turn again later.
     Watch(String),
-    /// Whoever sent the turn is told that there is something to be seen.
+    /// Nudges the sender of the turn.
     Nudge(Nudge),
     Status(AgentStatus),
 }
 
-/// What a batch of inputs comes to.
+/// Result of a batch of inputs.
 #[derive(Default)]
 struct Batch {
     lines: Vec<Line>,
     effects: Vec<Effect>,
-    /// Something of the agent's is among it, which is lost if it cannot be written.
+    /// It contains agent output, which is lost if it cannot be written.
     hears: bool,
-    /// A turn ends with it.
+    /// It ends a turn.
     ends: bool,
 }
 
-/// What a session has to do with.
+/// Context of a session.
 pub(super) struct Around {
     pub(super) host: Arc<Host>,
     pub(super) shared: Arc<Shared>,
-    /// To hand to timers and to what hears an agent.
+    /// For timers and agent readers.
     pub(super) inputs: mpsc::Sender<Input>,
     pub(super) progress: watch::Sender<Progress>,
 }
@@ -90,24 +90,24 @@ pub(super) struct Actor {
     state: Arc<RwLock<State>>,
     around: Around,
     numbering: Numbering,
-    /// The agent that runs, by the number of its launch.
+    /// The running agent, by launch number.
     agent: Option<(u64, mpsc::Sender<Order>)>,
-    /// The task of the newest launch: an agent's own session bears one process at a time.
+    /// Task of the newest launch: an agent's own session allows one process at a time.
     driver: Option<JoinHandle<()>>,
-    /// Its own word for the end of the running turn is in the log.
+    /// The agent's own end of the running turn is in the log.
     told_end: bool,
     /// Events of the running turn.
     turn_events: u64,
-    /// Of the log's file, to be told.
+    /// Damaged lines of the log file, for reporting.
     damaged_lines: u64,
-    /// By what it is said that a turn has ended or asks, for turns that have not ended; and of how many asks it was.
+    /// Nudges of open turns, with the number of asks nudged so far.
     nudges: HashMap<String, (Nudge, u32)>,
-    /// Ends that happened and that the disk did not take: written before anything else.
+    /// Ends that happened but could not be written: written before anything else.
     owed: Vec<Change>,
 }
 
 impl Actor {
-    /// Ends the turns that had not ended when the daemon did: whoever sent one that had not begun may have given it up.
+    /// Ends turns that were open when the daemon ended: the sender of one that had not begun may have given up on it.
     pub(super) async fn new(
         id: &str,
         opened: Opened,
@@ -133,12 +133,12 @@ impl Actor {
             nudges: HashMap::new(),
             owed: Vec::new(),
         };
-        // Before anybody can look: a turn that was cut must not be seen to run.
+        // Before any client can see the state: a turn that was cut off must not appear to run.
         actor.recovered().await;
         actor
     }
 
-    /// Works until nobody can ask anything any more; the agent ends with it.
+    /// Runs until no more requests can come; then ends the agent.
     pub(super) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) {
         let mut waiting = Vec::new();
         while inputs.recv_many(&mut waiting, BATCH_MAX).await > 0 {
@@ -190,7 +190,7 @@ impl Actor {
                     if let Some(change) = change {
                         self.change(state, batch, change);
                     }
-                    // A repeat may bring what the first sending had not.
+                    // A repeat may bring a nudge that the first request lacked.
                     if let (Some(nudge), true) = (nudge, state.is_open(&turn)) {
                         self.nudges.entry(turn).or_insert((nudge, 0));
                     }
@@ -309,7 +309,7 @@ impl Actor {
                 let ended = if is_cancelled {
                     Ended::of(Outcome::Cancelled, down.kind, said)
                 } else if self.around.host.is_stopping() {
-                    // The daemon ended the agent, and not the other way round.
+                    // The daemon ended the agent, not the reverse.
                     cut()
                 } else {
                     Ended::of(Outcome::Failed, down.kind, said)
@@ -324,7 +324,7 @@ impl Actor {
         batch.effects.push(Effect::Status(AgentStatus::Down(down)));
     }
 
-    /// Hands the agent what is next, if it is free; starts it if it does not run.
+    /// Gives the agent the next prompt if it is free; starts it if needed.
     fn go_on(&mut self, state: &mut State, batch: &mut Batch) {
         if self.around.host.is_stopping() {
             // It waits for the next start.
@@ -351,7 +351,7 @@ impl Actor {
     }
 
     fn launch(&mut self, state: &mut State, batch: &mut Batch) {
-        // Twice in one batch would be two agents.
+        // A second launch in one batch would start two agents.
         if batch.effects.iter().any(|effect| matches!(effect, Effect::Launch)) {
             return;
         }
@@ -364,7 +364,7 @@ impl Actor {
         state.apply(change);
     }
 
-    /// Ends a turn, with an event where the agent itself has not told of it.
+    /// Ends a turn, with an event unless the agent has reported the end itself.
     fn end(&mut self, state: &mut State, batch: &mut Batch, turn: &str, ended: Ended) {
         let runs = state.running() == Some(turn);
         let is_told = self.told_end && runs;
@@ -395,7 +395,7 @@ impl Actor {
         self.numbering.input(made, agent, agent_session, turn)
     }
 
-    /// Writes events down, and what they change.
+    /// Adds events to the batch, with the changes they cause.
     fn tell(
         &mut self,
         state: &mut State,
@@ -449,7 +449,7 @@ impl Actor {
         }
     }
 
-    /// Answers what nobody is to be asked: permissions where everything is allowed, and what is too much to keep.
+    /// Answers asks that no person needs to see: permissions if everything is allowed, and asks beyond the bound.
     fn answer_at_once(&self, state: &mut State, batch: &mut Batch, ask: Ask, is_kept: bool) {
         let bypasses = state
             .created
@@ -467,7 +467,7 @@ impl Actor {
         }
     }
 
-    /// Writes, and then does what is to be done.
+    /// Writes the batch, then performs its effects.
     async fn commit(&mut self, mut state: RwLockWriteGuard<'_, State>, batch: Batch) {
         if !batch.lines.is_empty()
             && let Err(error) = self.append(&batch.lines, Room::Ordinary).await
@@ -501,9 +501,8 @@ impl Actor {
         }
     }
 
-    /// Nothing of the batch is there: the state is what the disk says, and whoever asked for more is told. What ends
-    /// something is done all the same, and written where there is room set aside. Where words of the agent are lost, all
-    /// open turns end.
+    /// Nothing of the batch was written: the state is what is on disk, and requesters get the error. Stops take effect
+    /// all the same, and are written to the reserved space. If agent output is lost, all open turns end.
     async fn not_written(&mut self, state: &mut State, error: AppendError, batch: Batch) {
         tracing::error!(session = self.numbering.session, %error, "a session's log cannot be written");
         let told = match &error {
@@ -532,7 +531,7 @@ impl Actor {
         if batch.hears {
             self.agent = None;
         }
-        // What waits could not be begun either.
+        // Queued turns could not be begun either.
         if batch.hears || state.running().is_none() {
             for turn in state.open_turns() {
                 let ended = unkept(&error, state.is_cancelled(&turn));
@@ -545,7 +544,7 @@ impl Actor {
         self.pay(state).await;
         for effect in batch.effects {
             match effect {
-                // Whoever asked may have gone away.
+                // The requester may be gone.
                 Effect::Done(reply) => drop(reply.send(Err(told.clone()))),
                 Effect::Accepted(reply, _) => drop(reply.send(Err(told.clone()))),
                 Effect::Launch => {}
@@ -562,7 +561,7 @@ impl Actor {
         }
     }
 
-    /// Writes what is owed, in what is set aside for that; what the disk does not take stays owed.
+    /// Writes owed ends into the reserved space; what does not fit stays owed.
     async fn pay(&mut self, state: &State) {
         if self.owed.is_empty() {
             return;
@@ -596,12 +595,12 @@ impl Actor {
 
     async fn perform(&mut self, state: &State, effect: Effect) {
         match effect {
-            // Whoever asked may have gone away.
+            // The requester may be gone.
             Effect::Done(reply) | Effect::Stopped(reply) => drop(reply.send(Ok(()))),
             Effect::Accepted(reply, acceptance) => drop(reply.send(Ok(acceptance))),
             Effect::Order(order) => {
                 if let Some((_, orders)) = &self.agent {
-                    // An agent that reads so slowly is ended when its turn is cancelled.
+                    // An agent that reads this slowly is ended when its turn is cancelled.
                     if let Err(error) = orders.try_send(*order) {
                         tracing::warn!(session = self.numbering.session, %error, "the agent takes no order");
                     }
@@ -646,16 +645,16 @@ impl Actor {
         let before = self.driver.take();
         self.driver = Some(tokio::spawn(async move {
             if let Some(before) = before {
-                // It ends by itself, whatever became of it.
+                // It ends by itself; its result does not matter.
                 let _ = before.await;
             }
             let hear = async {
                 while let Some(report) = told.recv().await {
-                    // A session that is gone wants to know nothing.
+                    // The session may be gone.
                     let _ = inputs.send(Input::Report { launch: number, report }).await;
                 }
             };
-            // All that was reported comes before the end.
+            // All reports come before the end.
             let drive = async move {
                 let agent = match host.agents.find(&created.agent).await {
                     Ok(agent) => agent,
@@ -673,13 +672,13 @@ impl Actor {
     }
 }
 
-/// The end of a turn that was cut.
+/// The end of a turn that was cut off.
 fn cut() -> Ended {
     let message = "the daemon or its sandbox was stopped during the turn".to_owned();
     Ended::of(Outcome::Lost, "cut", Some(message))
 }
 
-/// The end of a turn of which no more can be written.
+/// The end of a turn whose log can no longer be written.
 fn unkept(error: &AppendError, is_cancelled: bool) -> Ended {
     let (kind, message) = match error {
         AppendError::Full => (
@@ -695,13 +694,13 @@ fn unkept(error: &AppendError, is_cancelled: bool) -> Ended {
     }
 }
 
-/// The end of a turn that had not begun: it does not begin by itself.
+/// The end of a turn that had not begun: it does not start by itself.
 fn not_begun() -> Ended {
     let message = "the daemon or its sandbox was stopped before the turn began".to_owned();
     Ended::of(Outcome::Lost, "cut", Some(message))
 }
 
 fn refuse<T>(reply: Reply<T>, refused: Refused) {
-    // Whoever asked may have gone away.
+    // The requester may be gone.
     drop(reply.send(Err(SessionError::Refused(refused))));
 }

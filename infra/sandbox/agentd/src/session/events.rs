@@ -1,4 +1,4 @@
-//! Events as they go into the log: numbered, dated and bounded.
+//! Events for the log: numbered, dated and bounded.
 
 use bobbin_agent_events::{
     Converted, CrashInfo, Envelope, TurnEnded, UniversalEvent, UniversalEventData,
@@ -10,7 +10,7 @@ use crate::limits::LINE_BYTES_MAX;
 use crate::log::LoggedEvent;
 use crate::state::Ended;
 
-/// What all events of a session share, and the numbers that are used up.
+/// Fields shared by a session's events, and the numbers used so far.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Numbering {
     pub(super) session: String,
@@ -19,7 +19,7 @@ pub(super) struct Numbering {
 }
 
 impl Numbering {
-    /// The events that one input was made into.
+    /// The events converted from one input.
     pub(super) fn input(
         &mut self,
         made: Vec<Converted>,
@@ -54,9 +54,9 @@ fn timestamp() -> String {
         .to_rfc3339_opts(chrono::SecondsFormat::Millis, true)
 }
 
-/// An event's JSON; without what the agent said, or without everything, where it is longer than a line may be.
+/// An event's JSON; if longer than a line allows, without the agent's raw message, or without any data.
 fn bounded(mut event: UniversalEvent) -> (Box<RawValue>, UniversalEvent) {
-    // Half of it, because the line of a log has more than the event.
+    // Half of it, because a log line contains more than the event.
     let fits = |event: &UniversalEvent| {
         to_raw_value(event).ok().filter(|json| json.get().len() <= LINE_BYTES_MAX / 2)
     };
@@ -74,7 +74,7 @@ fn bounded(mut event: UniversalEvent) -> (Box<RawValue>, UniversalEvent) {
     (json, event)
 }
 
-/// The daemon's own word for the end of a turn that the agent did not end by a word of its own.
+/// The daemon's own event for the end of a turn that the agent did not report.
 pub(super) fn turn_ended(ended: &Ended) -> Converted {
     Converted {
         agent_session_id: None,
@@ -91,7 +91,7 @@ pub(super) fn turn_ended(ended: &Ended) -> Converted {
     }
 }
 
-/// Something that went wrong outside any turn.
+/// An error outside any turn.
 pub(super) fn failure(kind: &str, message: String) -> Converted {
     Converted {
         agent_session_id: None,

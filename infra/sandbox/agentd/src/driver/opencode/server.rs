@@ -1,4 +1,4 @@
-//! The one `opencode serve` of a daemon: started when somebody wants it, started again when it has ended.
+//! The one `opencode serve` of a daemon: started on demand, restarted after it has exited.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -19,13 +19,13 @@ use crate::host::Host;
 use crate::limits::{CALL_MS_MAX, LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
 use crate::process::{Process, Program};
 
-/// Where OpenCode keeps its sessions, by the name that this had in sandbox-agent; OpenCode's own place without it.
+/// OpenCode's database path, in sandbox-agent's variable name; OpenCode's default if unset.
 const DATABASE_VARIABLE: &str = "OPENCODE_COMPAT_DB_PATH";
-/// How long a stream of its events may last.
+/// Longest event stream.
 const STREAM_MS_MAX: u64 = 30 * 24 * 3_600_000;
 const LISTENING: &str = "opencode server listening on ";
 
-/// Where the server is, and what it wants to see.
+/// Address and password of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Endpoint {
     pub(crate) base: String,
@@ -33,10 +33,10 @@ pub(crate) struct Endpoint {
 }
 
 impl Endpoint {
-    /// A client of it.
+    /// A client of the server.
     ///
     /// # Errors
-    /// The address cannot be used.
+    /// The address is unusable.
     pub(super) fn client(&self) -> Result<OpenCode, OpenCodeError> {
         let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
         let endpoint =
@@ -64,7 +64,7 @@ struct Running {
 }
 
 impl Server {
-    /// Where the server is; starts it if it does not run.
+    /// The server's endpoint; starts it if needed.
     ///
     /// # Errors
     /// It does not start.
@@ -76,7 +76,7 @@ impl Server {
             return Ok(server.endpoint.clone());
         }
         if let Some(ended) = running.take() {
-            // What it left behind ends as well.
+            // Its leftovers are ended too.
             ended.process.end(host).await;
         }
         let started = start(agent, host).await?;
@@ -128,8 +128,8 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
     }
 }
 
-/// Waits for the line that says where it listens, and for its first answer: a request that comes in its first instants is
-/// never answered (measured), so each look is a connection of its own with a short bound.
+/// Waits for the line with its address, and for its first answer: a request in its first moments is never answered
+/// (measured), so each attempt is a new connection with a short time-out.
 async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
     let mut lines = FramedRead::new(process.stdout()?, Lines::of(LINE_BYTES_MAX));
     let base = loop {
@@ -139,7 +139,7 @@ async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
             break base.trim().to_owned();
         }
     };
-    // What it prints from now on is read and forgotten, else it would wait for a reader.
+    // Its further output is read and discarded, or it would block.
     tokio::spawn(async move { while let Some(Ok(_)) = lines.next().await {} });
     let endpoint = Endpoint { base, password };
     while !process.has_ended() {

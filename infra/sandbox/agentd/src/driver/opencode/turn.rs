@@ -1,4 +1,4 @@
-//! Whether a turn has ended, as the status and the messages tell.
+//! Decides from the status and the messages whether a turn has ended.
 
 use std::time::Duration;
 
@@ -9,27 +9,27 @@ use tokio::time::Instant;
 
 use crate::state::Ended;
 
-/// So long nothing may be seen of a prompt that was taken: it was refused after that (an unknown model or agent).
+/// A prompt that stays unseen for this long was rejected after being accepted (an unknown model or agent).
 const UNSEEN_MS_MAX: u64 = 10_000;
 
-/// What is known of a turn besides what is looked at.
+/// State of a turn between polls.
 #[derive(Debug)]
 pub(super) struct Look {
-    /// The id of its message.
+    /// Message id.
     message: String,
-    /// When nothing was seen of it for the first time.
+    /// When it was first found missing.
     unseen_since: Option<Instant>,
-    /// What the agent said of an error last: not the end by itself.
+    /// The agent's last error: not by itself the end.
     pub(super) error: Option<String>,
     pub(super) is_cancelled: bool,
 }
 
-/// How a turn stands.
+/// State of a turn.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     Goes,
     Ended(Ended),
-    /// It was taken, and nothing came of it.
+    /// It was accepted, but never began.
     NeverBegun(Ended),
 }
 
@@ -42,7 +42,7 @@ impl Look {
         &self.message
     }
 
-    /// Takes what was seen now: whether the session is at work, whether it has the prompt, and its last message.
+    /// Judges a poll: whether the session is busy, whether it has the prompt, and its last message.
     pub(super) fn stand(
         &mut self,
         is_busy: bool,
@@ -101,8 +101,8 @@ pub(super) fn refused(error: &OpenCodeError) -> Ended {
     Ended::of(Outcome::Failed, "agent_failed", Some(error.to_string()))
 }
 
-/// The id of a turn's message: the turn's own, where it is one, so that a thread keeps its ids whichever way it is run;
-/// else made of session and turn, because OpenCode's ids are unique in its whole database.
+/// A turn's message id: the turn's own, if it is a valid one, so that a thread keeps its ids in every runtime mode;
+/// else derived from session and turn, because OpenCode's ids are unique in its whole database.
 pub(super) fn message_id(session: &str, turn: &str) -> String {
     let is_one = turn.len() > 4
         && turn.starts_with("msg_")
