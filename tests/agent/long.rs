@@ -1,5 +1,5 @@
-//! A run of very much work, in the shapes that OpenCode 1.18.33 was seen to send: a step for each message, in which the model
-//! says something in pieces and runs a command that prints a lot; a plan every tenth step; at last an answer.
+//! A run of very much work, in the shapes that OpenCode 1.18.33 was seen to send: a step for each message, in which the
+//! model says something in pieces and runs a command that prints a lot; a plan every tenth step; at last an answer.
 
 use serde_json::{Value, json};
 
@@ -40,7 +40,7 @@ impl Work {
     }
 }
 
-/// What comes of a run, piece by piece.
+/// The result of a run, piece by piece.
 pub enum Piece {
     /// An event for whoever listens: its kind and properties.
     Event(&'static str, Value),

@@ -1,15 +1,16 @@
-//! A stand-in for OpenCode where a test is not about the agent: a start of the real one takes 8 s of processor time and 450 MB.
-//! The calls of its API that a turn takes, in its shapes of version 1.18.33 as they were recorded. Every night the tests that it
-//! serves by day have the real one, so that nothing is proven by the stand-in alone.
+//! A stand-in for OpenCode where a test is not about the agent: a start of the real one takes 8 s of processor time and
+//! 450 MB. The calls of its API that a turn takes, in its shapes of version 1.18.33 as they were recorded. Every night
+//! the tests that it serves by day have the real one, so that nothing is proven by the stand-in alone.
 //!
-//! Promised: a prompt whose id is known is not run again once it has its answer or is being worked on, unless newer ones exist,
-//! and its time moves to now; the prompts of a session run one after another; each asks the model of the server's configuration,
-//! and does what it calls for: commands, files, a plan, questions, with the permission that a place outside of the project needs;
-//! what a run changed is told as the real one tells it; an abort ends what runs and what waits; sessions survive the process.
-//! Three prompts are for load and the bench, with a line of theirs: `at once: WORDS` has been answered with these words when it is
-//! accepted, `quiet: SECONDS WORDS` is answered with them after so long, in which nothing is heard of it, and `long: …` with three
-//! numbers is very much work ([`Work::asked`]). Started as the real one is: `opencode serve --hostname 127.0.0.1 --port N`.
-//! Deliberately absent: a password, keys of the model's, asking a model that failed once more, compaction, subagents.
+//! Promised: a prompt whose id is known is not run again once it has its answer or is being worked on, unless newer
+//! ones exist, and its time moves to now; the prompts of a session run one after another; each asks the model of the
+//! server's configuration, and does what it calls for: commands, files, a plan, questions, with the permission that a
+//! place outside of the project needs; what a run changed is told as the real one tells it; an abort ends what runs and
+//! what waits; sessions survive the process. Three prompts are for load and the bench, with a line of theirs: `at once:
+//! WORDS` has been answered with these words when it is accepted, `quiet: SECONDS WORDS` is answered with them after so
+//! long, in which nothing is heard of it, and `long: …` with three numbers is very much work ([`Work::asked`]). Started
+//! as the real one is: `opencode serve --hostname 127.0.0.1 --port N`. Deliberately absent: a password, keys of the
+//! model's, asking a model that failed once more, compaction, subagents.
 
 mod long;
 mod session;

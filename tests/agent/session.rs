@@ -1,5 +1,5 @@
-//! What the server knows of a session, and keeps in a file as the real one does in its database: a server that is started again
-//! has the messages of the one before, and runs nothing of it.
+//! What the server knows of a session, and keeps in a file as the real one does in its database: a server that is
+//! started again has the messages of the one before, and runs nothing of it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,5 @@
-//! What a run changes in the files: the tree of the project after each of its steps, in a repository beside the project's own,
-//! and what lies between two of them, as the real one finds it out.
+//! What a run changes in the files: the tree of the project after each of its steps, in a repository beside the
+//! project's own, and what lies between two of them, as the real one finds it out.
 
 use std::path::{Path, PathBuf};
 

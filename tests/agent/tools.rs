@@ -1,5 +1,5 @@
-//! The tools that the model is offered: commands, files, the plan and questions, with the permission that the real ones ask for
-//! where something outside of the project is named.
+//! The tools that the model is offered: commands, files, the plan and questions, with the permission that the real ones
+//! ask for where something outside of the project is named.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -34,7 +34,7 @@ impl Call {
     }
 }
 
-/// What came of it.
+/// The result of it.
 pub struct Done {
     /// What the model is told.
     pub output: String,
@@ -48,7 +48,7 @@ pub fn offered() -> Value {
     ["bash", "write", "todowrite", "question"].into_iter().map(tool).collect()
 }
 
-/// The permission that a call needs; none where it stays within the project.
+/// The permission that a call needs; `None` where it stays within the project.
 pub fn permission(call: &Call, project: &Path) -> Option<Value> {
     let input = call.input();
     let (path, metadata) = match call.tool.as_str() {

@@ -1,5 +1,5 @@
-//! The run of one prompt: the model is asked, what it says and calls is told as it happens, and it is asked anew with what the
-//! tools answered, until it calls none.
+//! The run of one prompt: the model is asked, what it says and calls is told as it happens, and it is asked anew with
+//! what the tools answered, until it calls none.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

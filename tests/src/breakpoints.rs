@@ -1,5 +1,5 @@
-//! Breakpoints of the stack: one call of one function's process is held, before it is processed or before its answer goes
-//! out, and told whose it is.
+//! Breakpoints of the stack: one call of one function's process is held, before it is processed or before its answer
+//! goes out, and told whose it is.
 
 use reqwest::{Client, Method};
 use serde::Deserialize;

@@ -1,9 +1,9 @@
-//! One function without Lambda and without AWS: the real program, the laptop stack's Runtime API, and behind it services
-//! that answer as empty ones would and remember what they were asked.
+//! One function without Lambda and without AWS: the real program, the laptop stack's Runtime API, and behind it
+//! services that answer as empty ones would and remember what they were asked.
 //!
 //! Promised: a function sees what Lambda would show it (its environment and nothing else, one event at a time, a
-//! deadline), and how it ends is told: as an error of its start, or by its answers. Deliberately absent: any state behind
-//! the calls; tests that need it run the whole stack.
+//! deadline), and how it ends is told: as an error of its start, or by its answers. Deliberately absent: any state
+//! behind the calls; tests that need it run the whole stack.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
@@ -113,8 +113,8 @@ pub fn environment(endpoint: &str) -> Vec<(String, String)> {
 }
 
 impl Function {
-    /// Starts a function's program. `change` gets the environment that the template would give; `secret` is what Secrets
-    /// Manager answers, whichever secret is asked for (null: it refuses).
+    /// Starts a function's program. `change` gets the environment that the template would give; `secret` is what
+    /// Secrets Manager answers, whichever secret is asked for (null: it refuses).
     ///
     /// # Panics
     /// When it neither asks for work nor ends within its bound.
@@ -301,7 +301,8 @@ async fn service(
         "AmazonSQS.GetQueueAttributes" => {
             Ok(json!({"Attributes": {"ApproximateNumberOfMessages": "0"}}))
         }
-        // The reference: "If the action is successful, the service sends back an HTTP 200 response with an empty HTTP body."
+        // The reference: "If the action is successful, the service sends back an HTTP 200 response with an empty HTTP
+        // body."
         "AmazonSQS.ChangeMessageVisibility" | "AmazonSQS.DeleteMessage" => Ok(Value::Null),
         "DynamoDB_20120810.BatchGetItem" => {
             let tables = body["RequestItems"].as_object().into_iter().flatten();

@@ -71,8 +71,8 @@ fn answer(entry: &Value) -> Vec<String> {
     wrong_answer(kind, entry["on_message"] == true, &entry["body"])
 }
 
-/// What is wrong with what the functions sent to this stack's Slack: Block Kit, fallback text, metadata, and scopes that the
-/// manifest does not ask for.
+/// What is wrong with what the functions sent to this stack's Slack: Block Kit, fallback text, metadata, and scopes
+/// that the manifest does not ask for.
 ///
 /// # Errors
 /// The faults, or why they could not be looked for.

@@ -11,8 +11,8 @@ pub const SECOND_START_MS_MAX: u64 = 30_000;
 pub const STOP_MS_MAX: u64 = 20_000;
 /// Processes of a killed stack must be gone by then after its next start.
 pub const CLEANED_MS_MAX: u64 = 20_000;
-/// A turn that does quick things, with the making or waking of its sandbox; less than a stop's lease lasts (165 s), so that a
-/// wait for one is noticed.
+/// A turn that does quick things, with the making or waking of its sandbox; less than a stop's lease lasts (165 s), so
+/// that a wait for one is noticed.
 pub const ANSWER_MS_MAX: u64 = 150_000;
 /// Something becomes visible that takes no model and no sandbox.
 pub const VISIBLE_MS_MAX: u64 = 75_000;

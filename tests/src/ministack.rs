@@ -58,7 +58,7 @@ pub struct Cell {
     pub answer: String,
 }
 
-/// What came of trying roles.
+/// The result of trying roles.
 #[derive(Debug, Clone, Deserialize)]
 pub struct Tried {
     /// Every call that the emulator can refuse, for each role.

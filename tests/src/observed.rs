@@ -1,5 +1,5 @@
-//! What the end-to-end tests see of one thread, as the history that the promises look at: its record, the provider's list,
-//! what stands in the thread, and what reached the model.
+//! What the end-to-end tests see of one thread, as the history that the promises look at: its record, the provider's
+//! list, what stands in the thread, and what reached the model.
 
 use std::collections::BTreeSet;
 
@@ -120,8 +120,8 @@ impl Observed {
         calls
     }
 
-    /// The prompts in the order in which they reached the model, each as often as its run began: a run answers each of its
-    /// steps once, in one session of the agent.
+    /// The prompts in the order in which they reached the model, each as often as its run began: a run answers each of
+    /// its steps once, in one session of the agent.
     fn prompted(&self) -> Vec<Fact> {
         let mut runs = Vec::new();
         for (turn, accepted) in self.accepted.iter().enumerate() {
@@ -189,8 +189,8 @@ impl Observed {
         (last_ms.saturating_sub(ended_ms) > ANSWER_LATE_MS).then_some(Fact::Astray { turn })
     }
 
-    /// Between a prompt's first call of the model and the turn's end a stop or deletion of the sandbox began, and no person
-    /// had asked for a reset in this thread.
+    /// Between a prompt's first call of the model and the turn's end a stop or deletion of the sandbox began, and no
+    /// person had asked for a reset in this thread.
     fn hits(&self) -> Vec<Fact> {
         if self.accepted.iter().any(|accepted| accepted.mark.is_none()) {
             return Vec::new();

@@ -149,8 +149,8 @@ pub fn begun(world: &World, words: &[&str]) -> Running {
     }
 }
 
-/// Runs `bobbin` with these words on the world's stack in a terminal of so many columns, with these variables alone: its exit
-/// code, and everything that the terminal was given.
+/// Runs `bobbin` with these words on the world's stack in a terminal of so many columns, with these variables alone:
+/// its exit code, and everything that the terminal was given.
 ///
 /// # Panics
 /// When there is no terminal to be had, or it cannot be run.
@@ -220,8 +220,8 @@ pub async fn plainly(words: &[&str]) -> Ran {
     }
 }
 
-/// A text with its variable parts masked: the named ones by their names, spans of time by `TIME`, numbers of tokens by `N`;
-/// and with one space where there were several.
+/// A text with its variable parts masked: the named ones by their names, spans of time by `TIME`, numbers of tokens by
+/// `N`; and with one space where there were several.
 #[must_use]
 pub fn masked(text: &str, names: &[(&str, &str)]) -> String {
     let mut text = text.to_owned();

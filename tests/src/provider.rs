@@ -262,8 +262,8 @@ fn toolbox(sandbox: &Sandbox, call: &str) -> String {
     format!("{proxy}/{}/{call}", sandbox.id)
 }
 
-/// What a host's registry says: a file a sandbox, `<slot>.<name>.<stage>`. One that runs is started, in the word that the first
-/// provider has for it.
+/// What a host's registry says: a file a sandbox, `<slot>.<name>.<stage>`. One that runs is started, in the word that
+/// the first provider has for it.
 fn on_host(folder: &Path) -> Result<Vec<Sandbox>, String> {
     let files = std::fs::read_dir(folder.join("registry")).map_err(|e| e.to_string())?;
     let mut all = Vec::new();

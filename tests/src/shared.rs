@@ -51,8 +51,8 @@ impl Shared {
         Self::with(How::Limits(limits))
     }
 
-    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time; at night with
-    /// OpenCode itself.
+    /// The same with the stand-in for OpenCode in its sandboxes, which takes a hundredth of the processor's time; at
+    /// night with OpenCode itself.
     #[must_use]
     pub const fn lean(limits: fn() -> Value) -> Self {
         Self::with(How::Lean(limits))

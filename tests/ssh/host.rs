@@ -1,5 +1,5 @@
-//! A machine that a test reaches over SSH: Debian's own sshd on loopback, in namespaces with users and processes of their own,
-//! set up by the very script that operators run. Part of each test program that wants one, by its path.
+//! A machine that a test reaches over SSH: Debian's own sshd on loopback, in namespaces with users and processes of
+//! their own, set up by the very script that operators run. Part of each test program that wants one, by its path.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::net::TcpListener;

@@ -1,5 +1,5 @@
-//! Questions and permissions of the agent: shown, answered in every way that there is, settled once, expiring as no, and
-//! surviving the death of the worker.
+//! Questions and permissions of the agent: shown, answered in every way that there is, settled once, expiring as no,
+//! and surviving the death of the worker.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::chat::{ChatMessage, Platform};

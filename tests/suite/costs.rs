@@ -317,8 +317,8 @@ fn noted(mark: &str) -> Condition {
 async fn taken(talk: &Talk<'_>, calls: &[String]) -> Taken {
     let session = talk.session().await;
     let bytes = serde_json::to_string(&session).unwrap().len();
-    // A write is billed by the KB and doubled in a transaction, where the ledger's item goes along. One more unit is for
-    // the index, whose entry a write may move.
+    // A write is billed by the KB and doubled in a transaction, where the ledger's item goes along. One more unit is
+    // for the index, whose entry a write may move.
     let kb = bytes.div_ceil(1_024) as f64;
     // The ingress sends, the mapping receives and deletes.
     let mut taken = Taken { queue: 3.0, writes: 0.0 };

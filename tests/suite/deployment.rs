@@ -1,5 +1,5 @@
-//! The template: its alarms and dashboard look at what the code writes, and a person who is woken finds a page; keys lie
-//! where the code looks for them; what holds state outlives the stack; whoever deploys is asked what matters.
+//! The template: its alarms and dashboard look at what the code writes, and a person who is woken finds a page; keys
+//! lie where the code looks for them; what holds state outlives the stack; whoever deploys is asked what matters.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -230,7 +230,8 @@ fn functions() -> Vec<(String, Value)> {
     all
 }
 
-/// Any change of a secret's properties could write its value anew, so they are held to what they have been from the start.
+/// Any change of a secret's properties could write its value anew, so they are held to what they have been from the
+/// start.
 fn secrets_are_made_empty() {
     let expected: BTreeSet<&str> = Key::ALL.iter().map(|key| key.secret()).collect();
     let all = resources();

@@ -1,5 +1,5 @@
-//! Turns that nobody holds, end to end: what people do is not waited for, what the agent does is found by the next look, and
-//! a worker that dies between two looks costs nothing.
+//! Turns that nobody holds, end to end: what people do is not waited for, what the agent does is found by the next
+//! look, and a worker that dies between two looks costs nothing.
 
 use bobbin_core::base::limits::Limits;
 use bobbin_core::records::outcome::Outcome;

@@ -68,8 +68,8 @@ fn main() -> ExitCode {
     } else {
         in_one_way(trials)
     };
-    // The words of a failed test come with the results, and once more at the end; here only where it was, while the others
-    // still run.
+    // The words of a failed test come with the results, and once more at the end; here only where it was, while the
+    // others still run.
     std::panic::set_hook(Box::new(|panic| {
         let place = panic.location().map(ToString::to_string);
         let place = place.unwrap_or_default();
@@ -110,9 +110,9 @@ fn first() -> impl Iterator<Item = Trial> {
     .flatten()
 }
 
-/// What `just deep` runs of one scenario that is tested in several ways (on both chats, in each mode of the agent, on both
-/// engines): one of them, in turns, so that each way has its share. The README's command has run the usual way before.
-/// Nightly takes all (`BOBBIN_PLATFORMS=all`), and so does who names a test.
+/// What `just deep` runs of one scenario that is tested in several ways (on both chats, in each mode of the agent, on
+/// both engines): one of them, in turns, so that each way has its share. The README's command has run the usual way
+/// before. Nightly takes all (`BOBBIN_PLATFORMS=all`), and so does who names a test.
 fn in_one_way(trials: Vec<Trial>) -> Vec<Trial> {
     let mut ways: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for trial in trials.iter().filter(|trial| trial.has_ignored_flag()) {

@@ -107,7 +107,8 @@ async fn denied(world: World, platform: Platform) {
     talk.finish().await;
 }
 
-/// Whoever has a sandbox made says how agents are run in it, or the tenant does; the stack's mode is for who says nothing.
+/// Whoever has a sandbox made says how agents are run in it, or the tenant does; the stack's mode is for who says
+/// nothing.
 async fn chosen() {
     let stack = Stack::start(&in_mode("opencode"));
     let world = World::of(&stack);

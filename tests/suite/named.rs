@@ -1,5 +1,5 @@
-//! Sandboxes with names from a terminal, on the laptop stack: one is made, worked in by several threads, listed, kept as a
-//! snapshot that another one begins with, and destroyed.
+//! Sandboxes with names from a terminal, on the laptop stack: one is made, worked in by several threads, listed, kept
+//! as a snapshot that another one begins with, and destroyed.
 
 use bobbin_core::protocol::decide::words::destroyed_by;
 use bobbin_core::records::outcome::Outcome;

@@ -1,5 +1,5 @@
-//! What is run in sessions of the daemon's, and is otherwise not tried in a thread: a prompt that is sent into a run, what was
-//! changed, images, Amp.
+//! What is run in sessions of the daemon's, and is otherwise not tried in a thread: a prompt that is sent into a run,
+//! what was changed, images, Amp.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;

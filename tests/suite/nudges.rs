@@ -1,5 +1,5 @@
-//! The word of the daemon in a sandbox, end to end: with the next look ten minutes away an end and an ask are told at once, and
-//! nobody gets more out of it than a look that comes sooner.
+//! The word of the daemon in a sandbox, end to end: with the next look ten minutes away an end and an ask are told at
+//! once, and nobody gets more out of it than a look that comes sooner.
 
 use std::collections::BTreeMap;
 use std::time::Instant;

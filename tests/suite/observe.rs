@@ -1,5 +1,5 @@
-//! One prompt followed through the logs: the same id in every line, from the signed request to the sandbox; names in the
-//! field's style; metrics as CloudWatch reads them; and never a word of what was asked or answered.
+//! One prompt followed through the logs: the same id in every line, from the signed request to the sandbox; names in
+//! the field's style; metrics as CloudWatch reads them; and never a word of what was asked or answered.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};

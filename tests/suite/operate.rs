@@ -1,5 +1,5 @@
-//! The operator's command line on the laptop stack: the real program, real records; and afterwards the promises, as after
-//! everything that people do.
+//! The operator's command line on the laptop stack: the real program, real records; and afterwards the promises, as
+//! after everything that people do.
 
 use bobbin_core::base::ids::{ThreadKey, sandbox_name};
 use bobbin_core::base::limits::DELIVERIES_MAX;

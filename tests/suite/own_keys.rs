@@ -1,5 +1,5 @@
-//! Keys of a server's or workspace's own: entered on a page, tried, used for its sandboxes, shown and taken away; and what
-//! becomes of links and stored keys that somebody has tampered with.
+//! Keys of a server's or workspace's own: entered on a page, tried, used for its sandboxes, shown and taken away; and
+//! what happens to links and stored keys that somebody has tampered with.
 
 use std::collections::BTreeSet;
 
@@ -139,7 +139,7 @@ impl<'a> KeySetup<'a> {
         page(self.browser.post(link).form(&[("key", key)])).await
     }
 
-    /// Enters a key and waits for what comes of it.
+    /// Enters a key and waits for the result of it.
     async fn stored(&self, key: &str, wanted: &str) -> String {
         let link = self.link("daytona").await;
         let page = self.enter(&link, key).await;
@@ -324,7 +324,8 @@ async fn lived(platform: Platform) {
     stack.end().unwrap();
 }
 
-/// A key comes in by the page on both platforms, wrong and right, is tried and listed: everything that is done with one.
+/// A key comes in by the page on both platforms, wrong and right, is tried and listed: everything that is done with
+/// one.
 pub async fn enter_and_list(world: &World, key: &str) {
     for platform in Platform::ALL {
         let place = KeySetup::new(world, platform);

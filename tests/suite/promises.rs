@@ -1,5 +1,5 @@
-//! What the end-to-end tests see breaks a promise where it should: each is shown a thread that keeps all of them, and one in
-//! which something is wrong. The functions themselves are proven in `protocol/broken.rs`.
+//! What the end-to-end tests see breaks a promise where it should: each is shown a thread that keeps all of them, and
+//! one in which something is wrong. The functions themselves are proven in `protocol/broken.rs`.
 
 use bobbin_core::base::ids::{PostKind, ThreadKey, post_key};
 use bobbin_core::records::outcome::Outcome;

@@ -1,5 +1,5 @@
-//! Tasks from a terminal on the laptop stack: the real program gives one in a channel, follows it, and says how it ended;
-//! afterwards the promises hold, as after everything that people do.
+//! Tasks from a terminal on the laptop stack: the real program gives one in a channel, follows it, and says how it
+//! ended; afterwards the promises hold, as after everything that people do.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;

@@ -1,5 +1,5 @@
-//! Sandboxes that people name and share, on both chats: named, listed, connected, worked in by turns, destroyed while a turn
-//! runs in one.
+//! Sandboxes that people name and share, on both chats: named, listed, connected, worked in by turns, destroyed while a
+//! turn runs in one.
 
 use bobbin_core::base::ids::{PostKind, SandboxName, post_key};
 use bobbin_core::protocol::decide::words;
@@ -99,8 +99,8 @@ async fn gets_name(talk: &Talk<'_>, name: &SandboxName) -> bool {
     got
 }
 
-/// Two threads want one name at the same time and one gets it; three work in its sandbox, which has no repository, one after
-/// the other; it is deleted for all of them.
+/// Two threads want one name at the same time and one gets it; three work in its sandbox, which has no repository, one
+/// after the other; it is deleted for all of them.
 pub async fn in_turns(world: World, platform: Platform) {
     let (first, turn) = world.begin(platform, "echo: the first thread").await;
     assert_eq!(first.ended(&turn).await.outcome, Outcome::Answered);

@@ -1,5 +1,5 @@
-//! The stand-in for OpenCode says what the real one was recorded to say, in its shapes: what is tested with it is tested with
-//! something that Bobbin cannot tell from the real one.
+//! The stand-in for OpenCode says what the real one was recorded to say, in its shapes: what is tested with it is
+//! tested with something that Bobbin cannot tell from the real one.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

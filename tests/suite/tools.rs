@@ -1,5 +1,5 @@
-//! The tools of a sandbox for an agent that runs elsewhere, on the laptop stack: with the protocol's own client, with the real
-//! OpenCode, and with a server that dies.
+//! The tools of a sandbox for an agent that runs elsewhere, on the laptop stack: with the protocol's own client, with
+//! the real OpenCode, and with a server that dies.
 
 use std::path::PathBuf;
 use std::sync::Arc;

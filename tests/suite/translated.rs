@@ -1,5 +1,5 @@
-//! The template as `CloudFormation` gets it: what AWS's own transform and linter make of it, that two stacks live side by
-//! side in one account, that a first deployment can be undone, and that no lane can take another's concurrency.
+//! The template as `CloudFormation` gets it: what AWS's own transform and linter make of it, that two stacks live side
+//! by side in one account, that a first deployment can be undone, and that no lane can take another's concurrency.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;

@@ -1,5 +1,6 @@
-//! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: a claim, a read and
-//! a write. That they are three round trips with the sending is seen where time can be counted: in the simulator.
+//! What the worker asks for on the way of a next prompt on an active thread, counted on the real programs: a claim, a
+//! read and a write. That they are three round trips with the sending is seen where time can be counted: in the
+//! simulator.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
@@ -12,9 +13,9 @@ use crate::run::{CHAT, on};
 
 /// Made beside the other calls and only by a process that has not served the thread before, or has keys of a while ago.
 const ONCE_A_PROCESS: [&str; 2] = ["preview-url", "secretsmanager GetSecretValue"];
-/// What stands before the prompt: the claim and the read, which go out together, and the write of both records. Each with
-/// how often it is made at most: the prompt's announcement, which comes by the other queue, claims and reads as well, and reads
-/// once more where the prompt's own write came between.
+/// What stands before the prompt: the claim and the read, which go out together, and the write of both records. Each
+/// with how often it is made at most: the prompt's announcement, which comes by the other queue, claims and reads as
+/// well, and reads once more where the prompt's own write came between.
 const WAY: [(&str, usize); 3] = [
     ("sqs ChangeMessageVisibility", 2),
     ("dynamodb BatchGetItem", 3),

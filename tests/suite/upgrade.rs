@@ -49,7 +49,7 @@ async fn one(world: &World, platform: Platform, item: &str) {
     let newer = newer.to_string();
     put(world, &thread, item, &newer).await;
 
-    // A prompt, a word of the control lane, the sweeper: all wait, and nothing is touched.
+    // A prompt, a control message, the sweeper: all wait, and nothing is touched.
     let second = talk.say("run: cat kept.txt").await;
     let queues = [&world.deployment.messages_queue_url, &world.deployment.control_queue_url];
     held(world, queues[0], &thread, &second).await;

@@ -1,5 +1,5 @@
-//! A stack whose sandboxes run at the second provider: a conversation, the end of a sandbox's time in the middle of a turn,
-//! and a fresh start.
+//! A stack whose sandboxes run at the second provider: a conversation, the end of a sandbox's time in the middle of a
+//! turn, and a fresh start.
 
 use bobbin_core::base::limits::Limits;
 use bobbin_core::records::outcome::Outcome;
@@ -54,8 +54,8 @@ async fn conversation() {
     assert_eq!(talk.sandbox().await.name, sandbox.name);
     assert_eq!(talk.session().await.sandbox.phase, Phase::Active);
 
-    // The run of the second turn began twice, as it may where its sandbox ended: what holds of every other history is not
-    // asked of this one.
+    // The run of the second turn began twice, as it may where its sandbox ended: what holds of every other history is
+    // not asked of this one.
     talk.reset().await;
     eventually(ANSWER_MS_MAX, "nothing is left", async || {
         let left = world.provider.list().await?;

@@ -17,7 +17,7 @@ use crate::lane::{Worker, within};
 
 /// Batches of at most ten letters that one run receives from a queue; the next run takes more.
 const BATCHES_MAX: usize = 10;
-/// Longest time for one run: it occupies a slot of the control lane, which people's Stops need.
+/// Longest time for one run: it occupies a slot of the control queue, which people's Stops need.
 const LOOK_MS_MAX: u64 = 30_000;
 /// A batch starts only with this much of the run's and the function's time left. Letters that are not reached come back
 /// by themselves.

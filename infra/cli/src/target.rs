@@ -16,7 +16,8 @@ use tokio::sync::OnceCell;
 
 use crate::keys::{self, KEYS, Key, OUTPUTS};
 
-/// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by others.
+/// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by
+/// others.
 #[derive(Debug, Clone, Args)]
 #[command(next_help_heading = "Which stack, and where its services are")]
 #[allow(rustdoc::bare_urls, reason = "the terminal shows these lines as help")]

@@ -1,4 +1,5 @@
-//! What holds for every command, whatever it does: help, how a stack is named, and the exit code that says how it ended.
+//! What holds for every command, whatever it does: help, how a stack is named, and the exit code that says how it
+//! ended.
 
 #![allow(clippy::unwrap_used)]
 
@@ -122,8 +123,8 @@ fn json_failure_is_on_stdout() {
     assert_eq!(told["error"].as_str(), Some(err.trim_end()));
 }
 
-/// Runs a shell with the completion of this program in `$1`, and a script that asks it something; none where that shell is
-/// not installed.
+/// Runs a shell with the completion of this program in `$1`, and a script that asks it something; `None` where that
+/// shell is not installed.
 fn asked(shell: &str, options: &[&str], script: &str) -> Option<String> {
     let (code, completion, _) = run(&["completions", shell], &[]);
     assert_eq!(code, 0);

@@ -1,7 +1,8 @@
 //! Shows a queued prompt as waiting, or refuses it if too many wait.
 //!
-//! Runs in the control lane, because the run that the prompt waits for holds the thread's own group. Writes one flag,
-//! on condition that the record has not moved since it was read: so a prompt that has begun is never marked as waiting.
+//! Runs beside control messages, because the run that the prompt waits for holds the thread's own group. Writes one
+//! flag, on condition that the record has not moved since it was read: so a prompt that has begun is never marked as
+//! waiting.
 //! The flag notes the card once it is posted; if the turn has begun meanwhile and posted its own card, this card links
 //! to that one. Every step can be repeated.
 

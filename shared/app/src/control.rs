@@ -1,4 +1,4 @@
-//! The control lane: stop, status, decisions. Never waits behind a run, and writes nothing but control flags,
+//! Control messages: stop, status, decisions. Never waits behind a run, and writes nothing but control flags,
 //! conditionally.
 
 use std::sync::Arc;
@@ -29,7 +29,7 @@ use crate::arrival::Arrival;
 use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
 
-/// The clients of the control lane.
+/// The clients that control messages need.
 pub struct Lane<'a> {
     /// Thread records and their flags.
     pub store: &'a Store,

@@ -321,7 +321,7 @@ impl Sandboxes {
         stopped.map(|_| Event::Aborted).map_err(|e| e.failure)
     }
 
-    /// Ends a run for the control lane: only if the agent is answering a prompt of this turn (by its message ids) at
+    /// Ends a run for control messages: only if the agent is answering a prompt of this turn (by its message ids) at
     /// this moment. A later abort could hit the next prompt, and the worker that follows the run aborts it too.
     ///
     /// # Errors

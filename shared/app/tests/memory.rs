@@ -1,6 +1,6 @@
 //! What a worker holds of the largest that it takes: a program of its own, whose memory nothing else uses. The limit is
-//! the function's 128 MB (`template.yaml`), of which Lambda's own part of an environment wants some 40, the program itself
-//! and its connections 20.
+//! the function's 128 MB (`template.yaml`), of which Lambda's own part of an environment wants some 40, the program
+//! itself and its connections 20.
 #![allow(clippy::unwrap_used)]
 
 use std::convert::Infallible;

@@ -749,8 +749,8 @@ async fn a_prompt_is_run_and_its_file_is_there(scene: &mut Scene) {
     assert!(cards.iter().all(|card| card.turn == "turn" && card.steps.len() <= 12));
 }
 
-/// A repository that somebody else has filled: plugins at every place where OpenCode looks for them, a configuration that
-/// leads the model elsewhere and starts a program, and rules.
+/// A repository that somebody else has filled: plugins at every place where OpenCode looks for them, a configuration
+/// that leads the model elsewhere and starts a program, and rules.
 fn hostile(project: &Path, stolen: &Path) {
     let write = |file: &str, text: &str| {
         let file = project.join(file);
@@ -835,7 +835,8 @@ async fn a_prompt_is_sent_once(scene: &mut Scene) {
     assert_eq!(scene.find(&never).await, PromptState::Absent);
 }
 
-/// Somebody wants a waiting prompt sent into the run: it is told once, the agent gets it, and the answer is one to both.
+/// Somebody wants a waiting prompt sent into the run: it is told once, the agent gets it, and the answer is one to
+/// both.
 async fn a_waiting_prompt_is_sent_into_the_run(scene: &mut Scene) {
     for (first, wanted) in
         [("slow: 4 one two three", "one two three\n\nthe second"), ("run: sleep 4", "the second")]
@@ -897,8 +898,8 @@ async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(
     assert_ne!(ended.end, RunEnd::Completed);
 }
 
-/// Other work waits in the queue, and nobody has room: the run goes on, and is held no longer. Not for a prompt that waits
-/// behind this very run, nor where the run is wanted over.
+/// Other work waits in the queue, and nobody has room: the run goes on, and is held no longer. Not for a prompt that
+/// waits behind this very run, nor where the run is wanted over.
 async fn a_run_that_is_held_gives_way_to_work_for_which_there_is_no_room(scene: &mut Scene) {
     // Long enough for two looks.
     const WINDOW_MS: u64 = 4_000;

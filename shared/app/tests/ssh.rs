@@ -1,5 +1,5 @@
-//! A prompt that real OpenCode answers in a sandbox on an SSH host: Debian's own sshd, the set-up script as operators run it,
-//! and the scripted model.
+//! A prompt that real OpenCode answers in a sandbox on an SSH host: Debian's own sshd, the set-up script as operators
+//! run it, and the scripted model.
 
 #![allow(clippy::unwrap_used)]
 

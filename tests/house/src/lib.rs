@@ -1,4 +1,5 @@
-//! Rules of the house: over `cargo metadata` (licences, sources, unused dependencies) and over the text of the workspace.
+//! Rules of the house: over `cargo metadata` (licences, sources, unused dependencies) and over the text of the
+//! workspace.
 
 mod licence;
 mod metadata;

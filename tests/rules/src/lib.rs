@@ -1,8 +1,8 @@
 //! For tests: whether a request is one that a platform takes.
 //!
-//! It shares no code with what it judges. The published descriptions are read from the folder that `BOBBIN_SPECS` names;
-//! without it only the rules that are written here are applied, and that is said once. Where `BOBBIN_SPECS_REQUIRED` is set,
-//! as CI does that has the folder, a test that misses a file of it fails.
+//! It shares no code with what it judges. The published descriptions are read from the folder that `BOBBIN_SPECS`
+//! names; without it only the rules that are written here are applied, and that is said once. Where
+//! `BOBBIN_SPECS_REQUIRED` is set, as CI does that has the folder, a test that misses a file of it fails.
 
 pub mod discord;
 pub mod slack;
@@ -12,7 +12,7 @@ use std::sync::Once;
 
 use serde_json::{Value, json};
 
-/// A file of the folder that `BOBBIN_SPECS` names; none where there is none, which is said once.
+/// A file of the folder that `BOBBIN_SPECS` names; `None` where there is none, which is said once.
 ///
 /// # Panics
 /// When there is none and `BOBBIN_SPECS_REQUIRED` is set.

@@ -1,4 +1,5 @@
-//! Slack's Web API: the arguments of calls. Limits as Slack documents them; where it only recommends, the recommendation.
+//! Slack's Web API: the arguments of calls. Limits as Slack documents them; where it only recommends, the
+//! recommendation.
 
 mod blocks;
 

@@ -1,6 +1,7 @@
-//! The agent in a simulated sandbox. As OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one that it
-//! has already, with an abort, and what its message list says. Or run by the daemon, which knows each prompt by its id, works
-//! on one after the other, and says of one that was cut that it was. How a run stands is read from either by the product.
+//! The agent in a simulated sandbox. As OpenCode 1.18.33 was measured to behave: what it does with a prompt, with one
+//! that it has already, with an abort, and what its message list says. Or run by the daemon, which knows each prompt by
+//! its id, works on one after the other, and says of one that was cut that it was. How a run stands is read from either
+//! by the product.
 
 use std::collections::BTreeMap;
 
@@ -235,7 +236,8 @@ impl Agent {
         going.for_each(|run| run.is_broken = true);
     }
 
-    /// As the adapters do: of OpenCode's nothing is aborted while the newest prompt is none of these, of the daemon's these alone.
+    /// As the adapters do: of OpenCode's nothing is aborted while the newest prompt is none of these, of the daemon's
+    /// these alone.
     pub fn abort(&mut self, messages: &[String], now_ms: Ms) {
         if self.is_native {
             let ours = self.runs.iter_mut().filter(|(id, _)| messages.contains(id));

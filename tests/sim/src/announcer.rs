@@ -1,5 +1,5 @@
-//! The control lane's word for a prompt that waits: by the product's own decisions on what is on record, with time between its
-//! steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
+//! Control messages's word for a prompt that waits: by the product's own decisions on what is on record, with time
+//! between its steps. Its chat knows no names for posts but by a look at what stands, as Slack does.
 
 use bobbin_core::base::ids::{PostKind, PostRef, TurnId, post_key};
 use bobbin_core::base::limits::RecordLimits;
@@ -14,7 +14,7 @@ use super::state::Inner;
 
 /// A step may take so long.
 const STEP_MS: u64 = 4_000;
-/// Its message is given back for so long.
+/// Its message is retried for so long.
 const AGAIN_MS: u64 = 2_000;
 
 /// Where it stands.

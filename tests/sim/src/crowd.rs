@@ -10,10 +10,12 @@ use super::world::World;
 use crate::dice::Dice;
 use crate::promises;
 
-/// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and for looks.
-/// Looks come late all the same while some begin at the same moment, so those are judged from when all are at work.
+/// A new sandbox takes an execution for up to so long: prompts come no faster than there are executions for that and
+/// for looks. Looks come late all the same while some begin at the same moment, so those are judged from when all are
+/// at work.
 const BEGIN_MS: u64 = 12_000;
-/// After the last prompt until Stop is pressed, half of it until all are at work; and from then on until the first run ends.
+/// After the last prompt until Stop is pressed, half of it until all are at work; and from then on until the first run
+/// ends.
 const MORE_MS: u64 = 2 * 60_000;
 /// Of so many turns one is stopped, once all are at work.
 const STOPPED_OF: usize = 50;
@@ -32,7 +34,7 @@ pub struct Crowd {
     pub seed: u64,
 }
 
-/// What came of it.
+/// The result of it.
 #[derive(Debug, Clone, Copy)]
 pub struct Came {
     /// Until all were at work, and from then on.
@@ -47,7 +49,7 @@ impl Crowd {
     /// Runs it to the end.
     ///
     /// # Errors
-    /// What is broken: a promise, a look that came later by more than its own interval, a turn that was lost, a Stop that waited.
+    /// Broken promises: a poll that came later by more than its own interval, a lost turn, a Stop that waited.
     pub fn run(&self) -> Result<Came, String> {
         // All are of two tenants.
         let tenant = TenantLimits { sandboxes: 0, ..TenantLimits::DEFAULT };

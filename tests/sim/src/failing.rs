@@ -32,7 +32,7 @@ pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
         Effect::Chat(_) => &[Out::Chat, Out::Token, Out::Access],
         Effect::Recall { .. }
         | Effect::FindName { .. }
-        | Effect::EndTools { .. }
+        | Effect::EndTools
         | Effect::FindAgent { .. } => &[Out::Table],
         Effect::Sandbox(effect) if effect.rests_on_account() => &[Out::Provider, Out::Account],
         Effect::Sandbox(_) => &[Out::Provider],
@@ -50,9 +50,9 @@ pub(super) fn not_there(effect: &Effect) -> Option<Event> {
         Effect::Sandbox(
             SandboxEffect::Observe { .. }
             | SandboxEffect::Confirm { .. }
-            | SandboxEffect::Start { .. }
-            | SandboxEffect::Stop { .. }
-            | SandboxEffect::Delete { .. },
+            | SandboxEffect::Start
+            | SandboxEffect::Stop
+            | SandboxEffect::Delete,
         ) => Some(Event::Observed(SandboxState::Gone)),
         // Made there it is as if it were here: nobody looks for it in both.
         Effect::Sandbox(SandboxEffect::Create { .. }) => None,

@@ -1,5 +1,5 @@
-//! One of our sandboxes, and all that belongs to it: its record, the group in which its life cycle travels, what the provider
-//! has of it, and the servers in there.
+//! One of our sandboxes, and all that belongs to it: its record, the group in which its life cycle travels, what the
+//! provider has of it, and the servers in there.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

@@ -96,7 +96,7 @@ pub enum Deed {
     Tools,
     /// Those who manage the thread's tenant choose how agents are run.
     Chooses(Option<RuntimeMode>),
-    /// The control lane goes on with the word for a prompt that waits.
+    /// Control messages goes on with the word for a prompt that waits.
     Announce(Announcing),
     /// Nothing: time passes until then.
     Rest,

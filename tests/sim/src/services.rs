@@ -1,7 +1,7 @@
 //! What an effect does, over whatever holds provider, agent and chat: the only place in which effects are read.
 //!
-//! A state says what there is and what a call changes ([`Services`]); how the answer of each effect follows from that is said
-//! here once ([`perform`]), for histories, for the models, and for the tests of single decisions.
+//! A state says what there is and what a call changes ([`Services`]); how the answer of each effect follows from that
+//! is said here once ([`perform`]), for histories, for the models, and for the tests of single decisions.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
@@ -64,7 +64,7 @@ impl From<Missed> for Event {
     }
 }
 
-/// What becomes of the wish to have a server.
+/// What happens to the wish to have a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
     Healthy,
@@ -168,7 +168,8 @@ pub trait Services {
         None
     }
 
-    /// Whether somebody says for certain that a prompt did not arrive: a proxy knows of a sandbox that is gone or stopped.
+    /// Whether somebody says for certain that a prompt did not arrive: a proxy knows of a sandbox that is gone or
+    /// stopped.
     fn refuses(&mut self, _generation: u32) -> bool {
         true
     }

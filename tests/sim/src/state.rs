@@ -113,7 +113,7 @@ pub struct Inner {
     pub sweeps_sent: u64,
     /// No worker works before this time.
     pub(super) idle_until_ms: Ms,
-    /// What becomes of the sweeper while it sends.
+    /// What happens to the sweeper while it sends.
     pub(super) of_sweeper: Dice,
     /// Which transactions meet another of the same item, time and again.
     pub(super) of_transactions: Dice,
@@ -303,8 +303,8 @@ impl Inner {
         if group.of_sandbox { &mut here.home.queue } else { &mut here.queue }
     }
 
-    /// Groups whose head can be received now, or is held by a process whose receipt has run out; in the order of their places,
-    /// or, where executions are few, of the times since which they wait.
+    /// Groups whose head can be received now, or is held by a process whose receipt has run out; in the order of their
+    /// places, or, where executions are few, of the times since which they wait.
     pub(super) fn visible(&mut self, limits: &Limits) -> Vec<Group> {
         let mut groups = std::mem::take(&mut self.crowd);
         while let Some(at_ms) = self.next_head_ms().filter(|at_ms| *at_ms <= self.now_ms)
@@ -627,7 +627,8 @@ impl Inner {
     }
 }
 
-/// Nothing goes wrong any more, no sandbox belongs to nobody, and no record waits for a sweep to get out of a passing phase.
+/// Nothing goes wrong any more, no sandbox belongs to nobody, and no record waits for a sweep to get out of a passing
+/// phase.
 pub fn settled(inner: &Inner) -> bool {
     let passing = |place: &SimThread| {
         let phase = place.phase().map(|(phase, _)| phase);

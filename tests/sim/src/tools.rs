@@ -1,4 +1,5 @@
-//! The function that serves the tools, for agents that work outside: by the product's own decisions on what the records say.
+//! The function that serves the tools, for agents that work outside: by the product's own decisions on what the records
+//! say.
 
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::records::message::Message;
@@ -93,7 +94,7 @@ impl Inner {
         }
     }
 
-    /// Whether what an agent left outside can be read there: none where that sandbox does not run by its record.
+    /// Whether what an agent left outside can be read there: `None` where that sandbox does not run by its record.
     pub(super) fn is_left_outside(&mut self, at: usize) -> Option<bool> {
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone()?;
@@ -139,7 +140,8 @@ impl Inner {
         home.is_running(record.generation, now_ms)
     }
 
-    /// Second sandboxes at the provider whose agent's one has ended on purpose, or by the word of its record needs none.
+    /// Second sandboxes at the provider whose agent's one has ended on purpose, or by the word of its record needs
+    /// none.
     pub(super) fn seconds_left(&self, at: usize) -> u64 {
         let here = &self.places[at];
         let Some(record) = &here.home.record else {

@@ -24,7 +24,7 @@ pub struct Discord {
     side: Side,
 }
 
-/// What came of an act: Discord's answer as the person sees it.
+/// The result of an act: Discord's answer as the person sees it.
 #[derive(Debug, Clone)]
 pub struct Acted {
     /// Id of the interaction, which is also the turn's.

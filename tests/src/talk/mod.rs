@@ -134,7 +134,8 @@ impl World {
         .thread
     }
 
-    /// Sends an interaction of the test's own, which Discord's deferred answer accepts; the conversation that it starts.
+    /// Sends an interaction of the test's own, which Discord's deferred answer accepts; the conversation that it
+    /// starts.
     ///
     /// # Panics
     /// When it was answered otherwise, or started none within its bound.

@@ -1,5 +1,5 @@
-//! What a person presses in a thread beside forms: a permission, a failed task once more, a waiting one at once, and what
-//! a task has changed.
+//! What a person presses in a thread beside forms: a permission, a failed task once more, a waiting one at once, and
+//! what a task has changed.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::browser::Browser;

@@ -53,7 +53,8 @@ pub async fn phone(world: &World, browser: &Browser) {
     talk.finish().await;
 }
 
-/// The text box is one press away from the first stop, and what has the focus keeps it while the page changes by itself.
+/// The text box is one press away from the first stop, and what has the focus keeps it while the page changes by
+/// itself.
 pub async fn keyboard(world: &World, browser: &Browser) {
     let (talk, first) = world.begin(Platform::Discord, "echo: first").await;
     talk.ended(&first).await;

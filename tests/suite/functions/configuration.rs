@@ -85,7 +85,8 @@ pub async fn refused() {
     }
 }
 
-/// A worker that cannot work has told the one line in its log, gives back what comes for seconds, and tells Lambda the same words.
+/// A worker that cannot work has told the one line in its log, gives back what comes for seconds, and tells Lambda the
+/// same words.
 async fn given_back(what: &str, mut worker: Function) -> String {
     let mut log = worker.log();
     log.retain(|line| line["event"] != "secret.unread");
@@ -108,8 +109,8 @@ async fn given_back(what: &str, mut worker: Function) -> String {
     message
 }
 
-/// What comes to a worker whose secrets cannot be read, or not used: claimed before they are, and given back for seconds. It is
-/// worked on as soon as they can be.
+/// What comes to a worker whose secrets cannot be read, or not used: claimed before they are, and given back for
+/// seconds. It is worked on as soon as they can be.
 pub async fn without_keys() {
     const READ: &str = "secretsmanager.GetSecretValue";
     let mut wrong = secret();

@@ -135,8 +135,8 @@ async fn whole(world: World) {
     }
 }
 
-/// What SAM gives a function (samcli/local/lambdafn/env_vars.py): the variables that the template declares, with the values
-/// of env.json, and Lambda's own.
+/// What SAM gives a function (samcli/local/lambdafn/env_vars.py): the variables that the template declares, with the
+/// values of env.json, and Lambda's own.
 fn of_sam(function: &str, env_json: &Value, key: &[String; 2]) -> Vec<(String, String)> {
     let [id, secret] = key;
     let lambda = [
@@ -281,7 +281,7 @@ async fn worker(namespace: &Namespace, world: &World, given: &Given) {
     let sweep = event(world, "events/worker/sweep.json").await;
     assert_eq!(function.invoke(&sweep).await.unwrap(), done, "{:#?}", function.log());
 
-    // Without a message that is there, the record is given back and nothing is done.
+    // Without a message that is there, the record is retried and nothing is done.
     let mut invented = event(world, "events/worker/unreadable.json").await;
     let id = invented["Records"][0]["messageId"].take();
     invented["Records"][0]["messageId"] = id.clone();

@@ -223,8 +223,9 @@ pub async fn ingress() {
     function.end().await;
 }
 
-/// File, whether the record is given back, and what was asked of the outside, in that order among other calls; where
-/// nothing is stated, nothing but the visibility may be asked for. The provider here makes no sandbox, so a prompt is held.
+/// File, whether the record is retried, and what was asked of the outside, in that order among other calls; where
+/// nothing is stated, nothing but the visibility may be asked for. The provider here makes no sandbox, so a prompt is
+/// held.
 #[rustfmt::skip]
 const WORKER: &[(&str, bool, &[&str])] = &[
     ("dead-letter", false, &["DynamoDB_20120810.BatchGetItem", "POST /slack/chat.postMessage", "DynamoDB_20120810.UpdateItem"]),

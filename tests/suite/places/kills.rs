@@ -1,5 +1,5 @@
-//! `kill -9` of the worker while one of its commands on an SSH host is held: before it is done, and after, before its outcome is
-//! told. An undisturbed turn tells how many there are.
+//! `kill -9` of the worker while one of its commands on an SSH host is held: before it is done, and after, before its
+//! outcome is told. An undisturbed turn tells how many there are.
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::limits::{ANSWER_MS_MAX, FAULTY_ANSWER_MS_MAX};

@@ -1,5 +1,5 @@
-//! The life of a sandbox at each provider: the same scenarios at Daytona's and Vercel's doubles and on an SSH host that the
-//! machine's own sshd serves. A stack has all three set up, and a thread says with its first words where it works.
+//! The life of a sandbox at each provider: the same scenarios at Daytona's and Vercel's doubles and on an SSH host that
+//! the machine's own sshd serves. A stack has all three set up, and a thread says with its first words where it works.
 
 mod hosts;
 mod kills;

@@ -422,9 +422,9 @@ async fn told(world: &World) -> Vec<Searched> {
 }
 
 /// Environments and arguments of every process of the stack. An agent's server has the password of its own sandbox, and
-/// something that stands for the model keys; where sandboxes have no network of their own, the keys of the providers whose
-/// models can be chosen (OpenAI's cannot beside an endpoint of one's own). The functions have nothing, they read their
-/// secrets themselves.
+/// something that stands for the model keys; where sandboxes have no network of their own, the keys of the providers
+/// whose models can be chosen (OpenAI's cannot beside an endpoint of one's own). The functions have nothing, they read
+/// their secrets themselves.
 fn in_processes(stack: &Stack, search: &Search) {
     let (mut servers, mut others) = (0, 0);
     for (pid, command) in processes::marked(stack.folder().path()) {

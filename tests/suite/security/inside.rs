@@ -1,5 +1,5 @@
-//! What runs in a sandbox of the laptop stack, and a page of somebody else, reach nothing of the stack: an agent tries, and
-//! a program without the stack's keys.
+//! What runs in a sandbox of the laptop stack, and a page of somebody else, reach nothing of the stack: an agent tries,
+//! and a program without the stack's keys.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
@@ -43,8 +43,8 @@ async fn tries(world: World) {
             format!("(bash -c '</dev/tcp/127.0.0.1/{port}') 2>/dev/null && echo {name} is open || echo {name} is shut")
         })
         .collect();
-    // What is forwarded beside the model's port is the way of its daemon's word and the tools, neither to the platforms' side of
-    // ingress.
+    // What is forwarded beside the model's port is the way of its daemon's word and the tools, neither to the
+    // platforms' side of ingress.
     let forwarded = "for port in $(echo $BOBBIN_PORTS | tr , ' '); do curl -s -o /dev/null -w \"$port says %{http_code}\\n\" -X POST http://127.0.0.1:$port/slack/events; done";
     let state = world.state_dir.display();
     let tried = format!(

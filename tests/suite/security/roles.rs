@@ -1,5 +1,5 @@
-//! The role matrix, on somebody else's AWS with roles enforced: each function may do what `template.yaml` says of it, on
-//! the resources that it names, and is refused every other call of the services that matter. What is allowed is read
+//! The role matrix, on somebody else's AWS with roles enforced: each function may do what `template.yaml` says of it,
+//! on the resources that it names, and is refused every other call of the services that matter. What is allowed is read
 //! from the template; what can be tried is read from the SDK's own list of calls.
 
 use std::collections::BTreeMap;
@@ -16,8 +16,8 @@ use crate::run::beside;
 /// Every service that a function calls, and those with which it could widen what it may do.
 const SERVICES: [&str; 10] =
     ["dynamodb", "sqs", "secretsmanager", "kms", "scheduler", "lambda", "iam", "sts", "s3", "logs"];
-/// Where an action that a role has on some resource tells nothing there: ministack looks for every schedule in the default
-/// group, whatever group it is in, and does not take the ARN that it gives a group of logs for that group's.
+/// Where an action that a role has on some resource tells nothing there: ministack looks for every schedule in the
+/// default group, whatever group it is in, and does not take the ARN that it gives a group of logs for that group's.
 const UNSEEN: [&str; 2] = ["scheduler:", "logs:"];
 /// What cannot be tried: it is asked for by calls that hand a role on, or ministack has no such service.
 const UNTRIED: [&str; 2] = ["iam:PassRole", "xray:"];
@@ -195,8 +195,8 @@ fn statements(policy: &Value) -> Vec<Permission> {
     list
 }
 
-/// A key seals and opens for this stack and for nothing but stack, tenant and kind. Read here, because the emulator does not
-/// judge a call by its encryption context.
+/// A key seals and opens for this stack and for nothing but stack, tenant and kind. Read here, because the emulator
+/// does not judge a call by its encryption context.
 fn of_this_stack_alone(statement: &Value) {
     let condition = &statement["Condition"];
     let stack = logical(&condition["StringEquals"]["kms:EncryptionContext:stack"]);
@@ -206,8 +206,8 @@ fn of_this_stack_alone(statement: &Value) {
     assert_eq!(names, ["stack", "tenant", "kind"]);
 }
 
-/// Who is called by anybody reads of the table what is a tenant's, and of a thread's items what is left for the next look at its
-/// run. Read here, because the emulator does not judge a call by the attributes that it names.
+/// Who is called by anybody reads of the table what is a tenant's, and of a thread's items what is left for the next
+/// look at its run. Read here, because the emulator does not judge a call by the attributes that it names.
 fn reads_no_record(ingress: &Value) {
     let conditions = conditions(ingress, "dynamodb:");
     let [tenants, parked] = conditions.as_slice() else {
@@ -220,7 +220,8 @@ fn reads_no_record(ingress: &Value) {
     assert_eq!(parked["Null"]["dynamodb:Attributes"], "false");
 }
 
-/// The sweeper writes of an item that a sweep of it is out, and is answered nothing else of it. Read here, for the same reason.
+/// The sweeper writes of an item that a sweep of it is out, and is answered nothing else of it. Read here, for the same
+/// reason.
 fn marks_alone(sweeper: &Value) {
     let conditions = conditions(sweeper, "dynamodb:UpdateItem");
     let [marks] = conditions.as_slice() else {
@@ -251,8 +252,8 @@ fn many(value: &Value) -> Vec<&Value> {
     }
 }
 
-/// Everything, or the logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X`, `!Sub "${X.Arn}/path"`, or an ARN that is put
-/// together from `${X}`.
+/// Everything, or the logical id behind `!GetAtt X.Arn`, `!GetAtt X.Id`, `!Ref X`, `!Sub "${X.Arn}/path"`, or an ARN
+/// that is put together from `${X}`.
 fn logical(resource: &Value) -> String {
     if resource == "*" {
         return "*".to_owned();

@@ -42,8 +42,8 @@ pub struct Search {
     begun: Vec<bool>,
 }
 
-/// Bytes of a text that are looked at at a time, and how far apart: a form of a secret has so many at one of these places,
-/// wherever it stands. Half a gigabyte is searched for some hundred and fifty forms.
+/// Bytes of a text that are looked at at a time, and how far apart: a form of a secret has so many at one of these
+/// places, wherever it stands. Half a gigabyte is searched for some hundred and fifty forms.
 const SAMPLE: usize = 8;
 const APART: usize = 4;
 const BEGINNINGS: usize = 1 << 16;
@@ -193,7 +193,8 @@ pub fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     found
 }
 
-/// What of a file is searched: its bytes and its path, and the tables of a database, whose pages could cut a secret in two.
+/// What of a file is searched: its bytes and its path, and the tables of a database, whose pages could cut a secret in
+/// two.
 pub fn of_file(root: &Path, path: &Path, bytes: &[u8]) -> Vec<Searched> {
     let name = path.strip_prefix(root).unwrap_or(path).display().to_string();
     let mut places = Vec::new();

@@ -1,6 +1,6 @@
-//! Two tenants in one deployment, swapped on every call: the ids of one in the clicks, forms, commands and events of the
-//! other. The other is a guild or team that may use Bobbin as well; the requests are signed, so the signature is not
-//! what keeps them apart. A tenant that is not on the list is refused before anything is looked up.
+//! Two tenants in one deployment, swapped on every call: the ids of one in the clicks, forms, commands and events of
+//! the other. The other is a guild or team that may use Bobbin as well; the requests are signed, so the signature is
+//! not what keeps them apart. A tenant that is not on the list is refused before anything is looked up.
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::records::outcome::Outcome;
@@ -38,7 +38,8 @@ pub fn trials() -> Vec<Trial> {
     ]
 }
 
-/// A stack that lets both tenants in. The first one's ids are made at the first start; both are put on the list at the second.
+/// A stack that lets both tenants in. The first one's ids are made at the first start; both are put on the list at the
+/// second.
 fn with_both() -> (Stack, World) {
     let first = Stack::start(&Options { without_aws: true, ..Options::default() });
     let (folder, ready) = (first.folder().clone(), first.ready.clone());

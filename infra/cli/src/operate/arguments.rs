@@ -75,7 +75,8 @@ pub struct Send {
     /// The provider that a new sandbox is made at; without it the stack's first
     #[arg(long, value_name = "PROVIDER", value_parser = provider)]
     pub sandbox_provider: Option<String>,
-    /// How agents are run in a new sandbox: opencode, compat, native or outside; without it the channel's, the tenant's or the stack's
+    /// How agents are run in a new sandbox: opencode, compat, native or outside; without it the channel's, the tenant's
+    /// or the stack's
     #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(Kind::Runtime, word))]
     pub sandbox_runtime: Option<String>,
     /// The repository that the sandbox is made with: owner/name, or an https address

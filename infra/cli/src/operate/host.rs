@@ -20,7 +20,8 @@ pub enum Host {
 /// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root.
 #[derive(Debug, Args)]
 pub struct SshHost {
-    /// File with the public half of the key that Bobbin logs in with: ssh-keygen -t ed25519 -N '' -f bobbin makes bobbin.pub
+    /// File with the public half of the key that Bobbin logs in with: ssh-keygen -t ed25519 -N '' -f bobbin makes
+    /// bobbin.pub
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
     /// Sandboxes that the machine can have at once

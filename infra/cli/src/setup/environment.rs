@@ -24,7 +24,8 @@ pub struct Options {
     /// Where to write it; `-` prints it
     #[arg(long, value_name = "FILE", default_value = "env.json")]
     file: PathBuf,
-    /// How containers call this machine, where the stack runs on it: an address of its bridge, or a name. Without it what the laptop stack was started with, or on macOS host.docker.internal
+    /// How containers call this machine, where the stack runs on it: an address of its bridge, or a name. Without it
+    /// what the laptop stack was started with, or on macOS host.docker.internal
     #[arg(long, value_name = "HOST")]
     container_host: Option<String>,
 }

@@ -1,4 +1,5 @@
-//! `env` and `event`, against a deployed stack; the laptop stack's are in the suite, with the functions that they are for.
+//! `env` and `event`, against a deployed stack; the laptop stack's are in the suite, with the functions that they are
+//! for.
 
 use bobbin_chat::slack::verify;
 use serde_json::Value;

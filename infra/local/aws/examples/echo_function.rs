@@ -48,7 +48,8 @@ async fn handle(event: LambdaEvent<Value>) -> Result<Value, Error> {
     }
 }
 
-/// Each body is a command: `name` is printed, `file` is waited for, `outcome` is `fail`, `error`, `crash` or `nonsense`.
+/// Each body is a command: `name` is printed, `file` is waited for, `outcome` is `fail`, `error`, `crash` or
+/// `nonsense`.
 async fn records(event: &Value) -> Result<Value, Error> {
     let mut failures = Vec::new();
     for record in event["Records"].as_array().into_iter().flatten() {

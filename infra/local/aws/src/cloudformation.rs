@@ -1,8 +1,8 @@
 //! `CloudFormation`: just enough to find a stack by its name.
 //!
-//! Promised: `DescribeStacks` answers with the outputs and parameters that this engine runs with, in the query protocol's
-//! XML; a parameter that the template hides (`NoEcho`) comes as asterisks. Deliberately absent: every call that changes a
-//! stack; the engine reads the template at its start.
+//! Promised: `DescribeStacks` answers with the outputs and parameters that this engine runs with, in the query
+//! protocol's XML; a parameter that the template hides (`NoEcho`) comes as asterisks. Deliberately absent: every call
+//! that changes a stack; the engine reads the template at its start.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! A scripted model that speaks the OpenAI chat-completions protocol, and those of Claude Code (Anthropic's messages) and
-//! Codex (OpenAI's responses).
+//! A scripted model that speaks the OpenAI chat-completions protocol, and those of Claude Code (Anthropic's messages)
+//! and Codex (OpenAI's responses).
 //!
 //! It replaces a language model and does what the last `user` message says, one action per line:
 //!

@@ -1,4 +1,5 @@
-//! Anthropic's Messages protocol, as Claude Code speaks it (measured with 2.1.332: `POST /v1/messages?beta=true`, streamed).
+//! Anthropic's Messages protocol, as Claude Code speaks it (measured with 2.1.332: `POST /v1/messages?beta=true`,
+//! streamed).
 
 use std::time::Duration;
 

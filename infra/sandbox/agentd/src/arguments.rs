@@ -44,8 +44,8 @@ pub(crate) struct Arguments {
     pub(crate) serve: Option<u32>,
 }
 
-/// Fetches agents, each by the hash that is pinned here, and ends: for the making of a sandbox's image. Whoever asks for an
-/// agent accepts its licence.
+/// Fetches agents, each by the hash that is pinned here, and ends: for the making of a sandbox's image. Whoever asks
+/// for an agent accepts its licence.
 #[derive(Debug, Clone, Parser)]
 #[command(name = "bobbin-agentd install", bin_name = "bobbin-agentd install", version)]
 pub(crate) struct Install {

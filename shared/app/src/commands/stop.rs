@@ -18,7 +18,7 @@ use crate::arrival::Arrival;
 use crate::control::{Lane, place};
 use crate::sandboxes::Target;
 
-/// Longest wait of the control lane for an abort: other threads' Stops need its slots. The cancel flag stays, and the
+/// Longest wait for an abort: other threads' Stops need the control queue's slots. The cancel flag stays, and the
 /// worker that follows the run sees it and aborts.
 const ABORT_MS_MAX: u64 = 5_000;
 

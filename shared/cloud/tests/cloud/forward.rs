@@ -11,7 +11,7 @@ use crate::support::{Cloud, aws, sdk_sqs};
 
 const HIDDEN_MS: u64 = 20_000;
 
-/// Whoever parks a message gives it back after that: a wish that comes in between is not undone.
+/// Whoever parks a message retries it after that: a wish that comes in between is not undone.
 #[tokio::test]
 async fn giving_back_keeps_the_nudge() {
     let cloud = Cloud::start().await;

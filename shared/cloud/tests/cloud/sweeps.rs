@@ -84,7 +84,8 @@ async fn batch_judges_every_sandbox() {
         sandbox(&thread(3), 1),
         young,
         unnamed,
-        // Of before the stack's id was a label: with a record of its thread it is ours, without one it may be anybody's.
+        // Of before the stack's id was a label: with a record of its thread it is ours, without one it may be
+        // anybody's.
         unmarked(&thread(1), 1),
         unmarked(&thread(2), 2),
         unmarked(&thread(3), 1),

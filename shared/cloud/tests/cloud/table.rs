@@ -1,4 +1,4 @@
-//! What is stored comes back, and what becomes of calls that go wrong on the way.
+//! What is stored comes back, and what happens to calls that go wrong on the way.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

@@ -46,9 +46,10 @@ impl Target {
             workspace: session.workspace().unwrap_or_default(),
             provider: sandbox.provider.clone().or_else(|| wanted().filter(|_| is_new)),
             runtime: sandbox.runtime.clone().filter(|_| !is_new),
-            own_credentials: match is_new {
-                true => settings.sandbox_credentials().is_some(),
-                false => sandbox.credentials.is_some(),
+            own_credentials: if is_new {
+                settings.sandbox_credentials().is_some()
+            } else {
+                sandbox.credentials.is_some()
             },
         }
     }

@@ -39,7 +39,8 @@ pub struct Turn {
     #[serde(default)]
     pub outages: Outages,
     /// A delivery has the turn in hand. If still set when the next delivery comes, the last one never returned its
-    /// message, unless it left a [`Parked`] state, as deliveries that only poll the run do.
+    /// message, unless it left a [`Parked`](crate::records::parked::Parked) state, as deliveries that only poll the
+    /// run do.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_hand: bool,
     /// Its message was returned to wait for another user of the sandbox, and not because something failed.

@@ -1,4 +1,4 @@
-//! What becomes of a message whose record, or something else that it needs, only a newer worker reads.
+//! What happens to a message whose record, or something else that it needs, only a newer worker reads.
 
 use std::pin::pin;
 use std::sync::Mutex;

@@ -1,8 +1,9 @@
-//! Old and new workers side by side: what any version has ever stored or queued is still read, and nothing in it is lost.
+//! Old and new workers side by side: what any version has ever stored or queued is still read, and nothing in it is
+//! lost.
 //!
-//! `tests/fixtures/stored` has a folder for each kind of item and each version of its shape, with what that version's own
-//! code wrote. The files are never edited. When a shape has changed, `BOBBIN_RECORD=1` writes those of the present version
-//! anew, and refuses where something that stands in them would be missing: that needs a version of its own
+//! `tests/fixtures/stored` has a folder for each kind of item and each version of its shape, with what that version's
+//! own code wrote. The files are never edited. When a shape has changed, `BOBBIN_RECORD=1` writes those of the present
+//! version anew, and refuses where something that stands in them would be missing: that needs a version of its own
 //! (docs/ARCHITECTURE.md, "Changing what is stored").
 #![allow(clippy::unwrap_used, missing_docs)]
 

@@ -1,6 +1,6 @@
-//! What stands between a sweeper and what it finds outside of itself: the laptop stack's AWS, but with a table in a program of
-//! its own that has very many sessions, and the stack's provider, or one of its kind that lists more sandboxes than a machine
-//! runs. Every call is counted, and what it is billed as.
+//! What stands between a sweeper and what it finds outside of itself: the laptop stack's AWS, but with a table in a
+//! program of its own that has very many sessions, and the stack's provider, or one of its kind that lists more
+//! sandboxes than a machine runs. Every call is counted, and what it is billed as.
 //!
 //! Each answer can be made to take as long as a network does: on loopback alone, calls one after the other look cheap.
 
@@ -158,7 +158,8 @@ async fn record(harness: &Harness) -> Result<Value, String> {
     serde_json::from_slice(&text).map_err(|e| e.to_string())
 }
 
-/// Writes what a provider finds when it starts in this folder: a stopped sandbox of each thread, otherwise like this one.
+/// Writes what a provider finds when it starts in this folder: a stopped sandbox of each thread, otherwise like this
+/// one.
 fn write(
     folder: &Path,
     like: &Value,

@@ -2,8 +2,8 @@
 //! Global Secondary Indexes"; the sizes: "DynamoDB item sizes and formats").
 //!
 //! A query counts the bytes of all that it read together, in steps of 4 KB, at least one step; eventually consistent
-//! (an index can be read in no other way) a step is half a unit. Of a batch each item is counted by itself, also one that
-//! is not there.
+//! (an index can be read in no other way) a step is half a unit. Of a batch each item is counted by itself, also one
+//! that is not there.
 
 use serde_json::Value;
 

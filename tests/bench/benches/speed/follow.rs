@@ -1,4 +1,5 @@
-//! Following a long, chatty run: what the worker holds while it goes on, what an event costs, how often the card changes.
+//! Following a long, chatty run: what the worker holds while it goes on, what an event costs, how often the card
+//! changes.
 
 use std::time::Duration;
 

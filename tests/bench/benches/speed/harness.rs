@@ -221,8 +221,8 @@ impl Harness {
         Ok(self.world.discord.thread(id)?.key.to_string())
     }
 
-    /// Puts a prompt of this number on the queue, has the worker work on it as Lambda would, and checks that it is done with.
-    /// Every so often somebody looks how the worker's process is.
+    /// Puts a prompt of this number on the queue, has the worker work on it as Lambda would, and checks that it is done
+    /// with. Every so often somebody looks how the worker's process is.
     ///
     /// # Errors
     /// What the worker did instead.

@@ -1,7 +1,8 @@
 //! A machine that runs sandboxes over SSH: Debian's own sshd, as the suite's tests start it, with the real agent.
 //!
-//! Its agent listens at another port than the functions are told, and where they look for it a relay of ours does once the agent
-//! listens, as the slot's own user: the functions look whose the sockets are. So every call to the agent is seen.
+//! Its agent listens at another port than the functions are told, and where they look for it a relay of ours does once
+//! the agent listens, as the slot's own user: the functions look whose the sockets are. So every call to the agent is
+//! seen.
 
 use std::net::TcpListener;
 use std::path::PathBuf;

@@ -1,8 +1,9 @@
 //! `cargo bench` prints a table and writes `target/speed.json`. Words after `--` choose parts: those of [`PARTS`].
 //!
-//! Promised: programs that are compared are run in the same minutes, one after the other in changing order, and compared
-//! pair by pair, so that a busy machine shifts them alike; every request that counts is checked to have been done
-//! (signature verified, message on the queue, answer right). Deliberately absent: an opinion. No figure fails anything.
+//! Promised: programs that are compared are run in the same minutes, one after the other in changing order, and
+//! compared pair by pair, so that a busy machine shifts them alike; every request that counts is checked to have been
+//! done (signature verified, message on the queue, answer right). Deliberately absent: an opinion. No figure fails
+//! anything.
 //!
 //! `BOBBIN_BENCH_RUNS` is the number of runs of each figure, `BOBBIN_BENCH_COMPARED` another build of ingress that is
 //! measured beside this one, `BOBBIN_BENCH_COMPARED_FUNCTIONS` a folder with other builds of worker and sweeper.

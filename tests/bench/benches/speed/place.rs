@@ -1,5 +1,5 @@
-//! The places where sandboxes are made, as far as they differ to who measures: how the functions are told of them, how their
-//! calls are known, where their sandboxes' disks are, and how their agents are reached past a relay.
+//! The places where sandboxes are made, as far as they differ to who measures: how the functions are told of them, how
+//! their calls are known, where their sandboxes' disks are, and how their agents are reached past a relay.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -73,8 +73,8 @@ fn vercel(harness: &Harness) -> Result<Place, String> {
     })
 }
 
-/// A host whose calls are commands over a connection that only its two ends can read, and whose agents are reached through that
-/// connection too: what is told of both is who spoke when, and the agent's part is seen at the host's end.
+/// A host whose calls are commands over a connection that only its two ends can read, and whose agents are reached
+/// through that connection too: what is told of both is who spoke when, and the agent's part is seen at the host's end.
 fn ssh(harness: &Harness) -> Result<Place, String> {
     let machine = Arc::new(Machine::start()?);
     let key = json!({"ssh_key": machine.key});
@@ -97,7 +97,8 @@ fn ssh(harness: &Harness) -> Result<Place, String> {
 }
 
 impl Place {
-    /// Makes the way to an agent that listens now pass a relay, where no answer of the place does that; until it is dropped.
+    /// Makes the way to an agent that listens now pass a relay, where no answer of the place does that; until it is
+    /// dropped.
     ///
     /// # Errors
     /// A sentence, if there is no such way.

@@ -69,7 +69,7 @@ fn build(profile: &str, packages: &[String]) -> Result<PathBuf, String> {
     Ok(target.join(profile))
 }
 
-/// Bundles the peer; answers its one file and Node's version. None where there is no Node, which is said.
+/// Bundles the peer; answers its one file and Node's version. `None` where there is no Node, which is said.
 ///
 /// # Errors
 /// A sentence with what failed.

@@ -1,6 +1,7 @@
-//! From a message to the moment at which the agent has it, at each place: of the first message of a thread, for which the sandbox
-//! is made, its server started and its session made; and of the first one after a pause, for which it is started again. With the
-//! laptop stack's providers and an SSH host, and the real agent. Whose the time was, `shares.rs` says.
+//! From a message to the moment at which the agent has it, at each place: of the first message of a thread, for which
+//! the sandbox is made, its server started and its session made; and of the first one after a pause, for which it is
+//! started again. With the laptop stack's providers and an SSH host, and the real agent. Whose the time was,
+//! `shares.rs` says.
 
 use std::fs;
 use std::path::Path;
@@ -82,8 +83,8 @@ pub fn provision(report: &mut Report, runs: u64) -> Result<(), String> {
 }
 
 impl Course<'_> {
-    /// A thread of its own: its first turn, and the first one after a pause. Its sandbox is gone then, so that the next one has
-    /// the machine to itself.
+    /// A thread of its own: its first turn, and the first one after a pause. Its sandbox is gone then, so that the next
+    /// one has the machine to itself.
     fn thread(&mut self) -> Result<[Measured; 2], String> {
         let thread = self.harness.thread()?;
         let first = self.turn(&thread)?;

@@ -1,9 +1,9 @@
-//! What stands between a program and the parts of the laptop stack: it passes every call on and writes it down, and can let
-//! the answers of a part take longer.
+//! What stands between a program and the parts of the laptop stack: it passes every call on and writes it down, and can
+//! let the answers of a part take longer.
 //!
-//! Promised: an answer without an end is passed on piece by piece. Addresses in the provider's answers that lead past the
-//! relays are put right. Of a connection that is no HTTP it is written down who spoke when (`wire.rs`). Deliberately absent:
-//! requests that go on after their answer has begun.
+//! Promised: an answer without an end is passed on piece by piece. Addresses in the provider's answers that lead past
+//! the relays are put right. Of a connection that is no HTTP it is written down who spoke when (`wire.rs`).
+//! Deliberately absent: requests that go on after their answer has begun.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -99,7 +99,8 @@ impl Relays {
         })
     }
 
-    /// Opens a relay to the part at this address (`host:port`), behind TLS if that is given; its port. Requires a runtime.
+    /// Opens a relay to the part at this address (`host:port`), behind TLS if that is given; its port. Requires a
+    /// runtime.
     ///
     /// # Errors
     /// Without a port.
@@ -115,8 +116,8 @@ impl Relays {
         Ok(port)
     }
 
-    /// Opens a relay to the agent at this port, at another one, as a user of this machine: whose the sockets are is looked at.
-    /// It listens when this returns.
+    /// Opens a relay to the agent at this port, at another one, as a user of this machine: whose the sockets are is
+    /// looked at. It listens when this returns.
     ///
     /// # Errors
     /// Without the right to be somebody else, or without the port.

@@ -1,9 +1,9 @@
 //! Whose the time is from a message to its prompt.
 //!
-//! The provider's is the time in which the sandbox is asked for and not up yet, or one of its calls is under way; the agent's
-//! that from the start of its server until it listens, and each of its calls. Ours is what is left: computing, and waiting
-//! between two looks when there would have been something to see. The round trips to AWS and the chat are counted and their
-//! time is nobody's: what they take here says nothing about what they take elsewhere.
+//! The provider's is the time in which the sandbox is asked for and not up yet, or one of its calls is under way; the
+//! agent's that from the start of its server until it listens, and each of its calls. Ours is what is left: computing,
+//! and waiting between two looks when there would have been something to see. The round trips to AWS and the chat are
+//! counted and their time is nobody's: what they take here says nothing about what they take elsewhere.
 
 use std::time::Duration;
 
@@ -48,7 +48,8 @@ impl Delivery {
         first(&self.calls, PROMPT_SENT).ok_or_else(|| "nobody sent the prompt".to_owned())
     }
 
-    /// From when the sandbox was asked for until it was up; none where nothing goes on at the place once a call has ended.
+    /// From when the sandbox was asked for until it was up; `None` where nothing goes on at the place once a call has
+    /// ended.
     pub fn making(&self) -> Option<Span> {
         let asked = [CREATE, START].map(|name| first(&self.calls, name));
         let asked = asked.into_iter().flatten();

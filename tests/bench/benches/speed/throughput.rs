@@ -1,4 +1,5 @@
-//! Very many threads at once (`tests/bench/load`): through the deployed programs on the laptop stack, and over a simulator.
+//! Very many threads at once (`tests/bench/load`): through the deployed programs on the laptop stack, and over a
+//! simulator.
 
 use std::collections::BTreeMap;
 use std::env;

@@ -48,8 +48,8 @@ pub struct Call {
     pub digest: [u8; 32],
 }
 
-/// The longest row of calls that leads to `goal` and in which each began after the one before had ended: the round trips
-/// that follow each other. Of two equally long rows the one that ended last, because that is what was waited for.
+/// The longest row of calls that leads to `goal` and in which each began after the one before had ended: the round
+/// trips that follow each other. Of two equally long rows the one that ended last, because that is what was waited for.
 #[must_use]
 pub fn chain(calls: &[Call], goal: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..calls.len()).collect();

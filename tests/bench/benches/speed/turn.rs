@@ -18,7 +18,8 @@ use crate::waterfall::{Bar, Picture};
 const WARM_UP: u64 = 10;
 /// Of so many runs, one is with parts that take their time: such a turn takes a second or two.
 const SLOW_SHARE: u64 = 8;
-/// What each part is assumed to take, on top of what it does here, where the picture is drawn: the network and its own work.
+/// What each part is assumed to take, on top of what it does here, where the picture is drawn: the network and its own
+/// work.
 const ASSUMED_MS: [(Peer, u64); 4] =
     [(Peer::Aws, 20), (Peer::Chat, 80), (Peer::Provider, 80), (Peer::Agent, 40)];
 /// Round trips that follow each other until the prompt is sent: the goal.

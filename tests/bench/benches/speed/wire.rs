@@ -1,9 +1,9 @@
 //! What can be told of a connection whose bytes nobody else can read: who had to speak next, and when they did.
 //!
-//! A pause that ends with a word of the far end is the far end's: it was waited for. One that ends with a word of the program's
-//! is the program's. So an exchange lasts from the program's last word before the answer to the last word of the answer. Where a
-//! connection carries two questions at once, the second cuts the exchange of the first short, and what is missing of it is the
-//! program's: this errs against us.
+//! A pause that ends with a word of the far end is the far end's: it was waited for. One that ends with a word of the
+//! program's is the program's. So an exchange lasts from the program's last word before the answer to the last word of
+//! the answer. Where a connection carries two questions at once, the second cuts the exchange of the first short, and
+//! what is missing of it is the program's: this errs against us.
 
 use std::time::Duration;
 

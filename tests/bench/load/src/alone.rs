@@ -1,4 +1,5 @@
-//! Our own limit: the core and `drive` over the simulator, in virtual time, on one thread, with nothing that goes wrong.
+//! Our own limit: the core and `drive` over the simulator, in virtual time, on one thread, with nothing that goes
+//! wrong.
 //!
 //! Each thread has a world of its own, because the simulator looks at all its threads whenever one does something; the
 //! product's functions know one thread at a time as well.

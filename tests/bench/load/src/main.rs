@@ -1,7 +1,8 @@
-//! Very many threads at once, each with some turns. `load stack THREADS TURNS` sends them through the laptop stack, whose
-//! programs lie in the folder that `BOBBIN_BINARIES` names; `load running TURNS SECONDS` has so many turns run there at the same
-//! time for so long; `load crowd TURNS EXECUTIONS CALL_MS` the same in virtual time; `load alone THREADS TURNS` has the product's `drive` work on them over the simulator of the protocol's
-//! proofs. Each prints one line of JSON.
+//! Very many threads at once, each with some turns. `load stack THREADS TURNS` sends them through the laptop stack,
+//! whose programs lie in the folder that `BOBBIN_BINARIES` names; `load running TURNS SECONDS` has so many turns run
+//! there at the same time for so long; `load crowd TURNS EXECUTIONS CALL_MS` the same in virtual time; `load alone
+//! THREADS TURNS` has the product's `drive` work on them over the simulator of the protocol's proofs. Each prints one
+//! line of JSON.
 //!
 //! Promised: what is printed was checked where people see it: every turn answered once, in the order of its thread.
 

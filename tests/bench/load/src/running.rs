@@ -1,5 +1,5 @@
-//! Turns that all run at the same time on the ten executions of a new account, as the template deploys it: begun as fast as the
-//! ingress takes them, looked at until the last, a few of them stopped when all are at work.
+//! Turns that all run at the same time on the ten executions of a new account, as the template deploys it: begun as
+//! fast as the ingress takes them, looked at until the last, a few of them stopped when all are at work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use crate::watch::{Kind, Watch};
 
 /// People who write at the same moment: each needs an execution of the ingress, and three of ten are left for that.
 const WRITERS: usize = 3;
-/// The template's executions of the worker at `Concurrency` 10: for messages, and for the control lane.
+/// The template's executions of the worker at `Concurrency` 10: for messages, and for control messages.
 const WORKERS_MAX: usize = 4 + 2;
 const EXECUTIONS_MAX: usize = 10;
 /// Turns that are stopped while all run.

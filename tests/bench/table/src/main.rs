@@ -1,12 +1,13 @@
 //! The table of sessions, on a file, served on loopback, filled as it is told on its standard input.
 //!
-//! `table TEMPLATE FILE NAME` makes the table that `template.yaml` declares and prints its address. Each line of its input is
-//! `SESSIONS DUE`: then the table holds so many sessions, of which the first `DUE` are due and all others are in the
-//! due index with a later time, which is the hardest case: in truth a session without a sandbox is not in the index.
-//! It prints what the table takes then. It ends with its input.
+//! `table TEMPLATE FILE NAME` makes the table that `template.yaml` declares and prints its address. Each line of its
+//! input is `SESSIONS DUE`: then the table holds so many sessions, of which the first `DUE` are due and all others are
+//! in the due index with a later time, which is the hardest case: in truth a session without a sandbox is not in the
+//! index. It prints what the table takes then. It ends with its input.
 //!
 //! The engine is the laptop stack's own. An item has what the store writes (`shared/cloud/src/store.rs`), with the
-//! record of a thread after five turns; the programs that are measured read it, so that one of another shape would show.
+//! record of a thread after five turns; the programs that are measured read it, so that one of another shape would
+//! show.
 
 mod sessions;
 

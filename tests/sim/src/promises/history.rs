@@ -1,5 +1,6 @@
 //! What happened in one thread, as somebody saw it who does not look at how the product works inside: a simulator, the
-//! protocol's model, or the end-to-end tests (`crate::observed`). Turns are named by their place in the order of acceptance.
+//! protocol's model, or the end-to-end tests (`crate::observed`). Turns are named by their place in the order of
+//! acceptance.
 
 use bobbin_core::base::ids::PostKind;
 use bobbin_core::records::outcome::Outcome;
@@ -62,8 +63,8 @@ pub enum Fact {
     Withheld { turn: usize },
     /// The chat refused a post.
     Refused { turn: usize },
-    /// The thread could not be written in when something of the turn was to be said: its files are left to the next one that
-    /// is answered.
+    /// The thread could not be written in when something of the turn was to be said: its files are left to the next one
+    /// that is answered.
     Closed { turn: usize },
     /// Something that has a bound was used so often.
     Spent { what: &'static str, times: u64, bound: u64 },
@@ -76,7 +77,7 @@ pub enum Request {
     Prompt,
     /// Something that a notice answers: a fresh sandbox is wanted, a name for it, or another one.
     Notice,
-    /// Somebody wants something of the sandbox: the record alone says what came of it.
+    /// Somebody wants something of the sandbox: the record alone says the result of it.
     Operation,
 }
 
@@ -91,8 +92,8 @@ pub struct End {
     pub turn: bool,
     /// Sandboxes at the provider: generation, and whether it runs.
     pub listed: Vec<(u32, bool)>,
-    /// Everything that would come by itself has come. Where nobody waited for that, a phase may be a passing one, and of
-    /// what the provider lists only the generation is known to be right.
+    /// Everything that would come by itself has come. Where nobody waited for that, a phase may be a passing one, and
+    /// of what the provider lists only the generation is known to be right.
     pub is_settled: bool,
 }
 
@@ -109,7 +110,7 @@ pub struct History {
     pub files: bool,
     /// A run that is stopped may have said something before, which is shown.
     pub partial: bool,
-    /// Who asked everything; none where nobody looked who is called.
+    /// Who asked everything; `None` where nobody looked who is called.
     pub who_asks: Option<&'static str>,
     /// None while something is under way.
     pub end: Option<End>,

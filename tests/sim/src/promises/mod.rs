@@ -1,5 +1,5 @@
-//! The promises of the design, each a function over what was seen of one thread: by the protocol's model, its histories and
-//! crashes, and at the end of every end-to-end scenario. All of them call all.
+//! The promises of the design, each a function over what was seen of one thread: by the protocol's model, its histories
+//! and crashes, and at the end of every end-to-end scenario. All of them call all.
 
 mod history;
 
@@ -22,9 +22,9 @@ pub struct Promise {
     pub holds: fn(&History) -> Result<(), String>,
 }
 
-/// All that can be seen in one thread, and the twelfth beside those of the design. The seventh is about two tenants, the
-/// eleventh about credentials in a sandbox, the ninth is about all states that can be
-/// reached: in one history it is that an end was reached at all.
+/// All that can be seen in one thread, and the twelfth beside those of the design. The seventh is about two tenants,
+/// the eleventh about credentials in a sandbox, the ninth is about all states that can be reached: in one history it is
+/// that an end was reached at all.
 pub const ALL: [Promise; 10] = [
     Promise { number: 1, words: "at most one live sandbox a thread", holds: one_live_sandbox },
     Promise { number: 2, words: "no orphan once all is quiet", holds: no_orphan },
@@ -119,7 +119,8 @@ fn no_orphan(history: &History) -> Result<(), String> {
     if end.listed.iter().copied().eq(wanted) {
         return Ok(());
     }
-    // What the provider did by itself is noticed when the sandbox is next needed or due; a sandbox too many never is right.
+    // What the provider did by itself is noticed when the sandbox is next needed or due; a sandbox too many never is
+    // right.
     let disturbed = history.facts.contains(&Fact::Disturbed { generation: end.generation });
     if disturbed
         && end
@@ -293,7 +294,8 @@ fn only_who_asked_is_called(history: &History) -> Result<(), String> {
             Ending::Cancelled | Ending::Joined => 0,
             Ending::Answered | Ending::Failed | Ending::Lost => 1,
         };
-        // An answer whose last part stands and could not be read again is told as failed or lost, with a call of its own.
+        // An answer whose last part stands and could not be read again is told as failed or lost, with a call of its
+        // own.
         let cut_short = count(&Fact::Withheld { turn }) > 0
             || history.facts.iter().any(|fact| matches!(fact, Fact::Disturbed { .. }));
         let most =

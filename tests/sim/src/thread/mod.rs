@@ -1,5 +1,5 @@
-//! One thread of the simulator, and all that belongs to it: queue, record, posts, and the sandbox of its own (`Home`), in which
-//! others may work too. What is done to agents is in `running`, to its posts in `chat`.
+//! One thread of the simulator, and all that belongs to it: queue, record, posts, and the sandbox of its own (`Home`),
+//! in which others may work too. What is done to agents is in `running`, to its posts in `chat`.
 
 mod chat;
 pub(crate) mod running;
@@ -39,8 +39,8 @@ pub struct SimThread {
     pub settings: Settings,
     /// When its record is due.
     pub due: Due,
-    /// Sweeps of one of its groups that waited at the same time, and how often the sweeper could not know whether the queue
-    /// had one.
+    /// Sweeps of one of its groups that waited at the same time, and how often the sweeper could not know whether the
+    /// queue had one.
     pub sweeps_most: u64,
     pub sweeps_unsure: u64,
     /// Its place among all.
@@ -242,7 +242,8 @@ impl SimThread {
         ended.collect()
     }
 
-    /// Whoever has said something has the message of this turn that waits come now: if its receipt is still the last one.
+    /// Whoever has said something has the message of this turn that waits come now: if its receipt is still the last
+    /// one.
     pub fn bring_forward(&mut self, turn: &TurnId, wish: Wish, now_ms: Ms) -> bool {
         let (Some(parked), Some(entry)) = (&self.parked, self.queue.front_mut()) else {
             return false;

@@ -209,7 +209,8 @@ impl SimThread {
         Some(match seen {
             Some(answer) => Event::Finished(answer),
             None => {
-                // Broken off, or never begun: of the latter a restart is the cure, unless the daemon says that it was cut.
+                // Broken off, or never begun: of the latter a restart is the cure, unless the daemon says that it was
+                // cut.
                 if !sandbox.is_native {
                     sandbox.dies(now_ms);
                 }

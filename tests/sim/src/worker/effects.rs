@@ -37,7 +37,8 @@ const REQUEST_MS: u64 = 15_000;
 const SEND_MS_MAX: u64 = 10_000;
 /// While things go wrong one look of so many does not find its sandbox, by the millisecond in which it comes.
 const LIES_EVERY: u64 = 20;
-/// While things go wrong one new sandbox of so many never gets its secrets put in, by the millisecond in which that is seen.
+/// While things go wrong one new sandbox of so many never gets its secrets put in, by the millisecond in which that is
+/// seen.
 const LEFT_EVERY: u64 = 15;
 /// Between two looks at a run.
 const LOOK_MS: u64 = 5_000;

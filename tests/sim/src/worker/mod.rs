@@ -1,5 +1,5 @@
-//! One worker of the simulator: the `World` that `drive` sees, with what goes wrong in between. What its effects do is in
-//! `effects`.
+//! One worker of the simulator: the `World` that `drive` sees, with what goes wrong in between. What its effects do is
+//! in `effects`.
 
 mod effects;
 
@@ -144,8 +144,8 @@ impl Worker {
     }
 
     /// A call ends: the worker may die before it hears of it, or stand still for minutes. It never stands still between
-    /// `drive`'s look at the visibility and the call itself: a call that is on its way cannot be recalled, and what comes
-    /// of that where it matters is [`Luck::Late`].
+    /// `drive`'s look at the visibility and the call itself: a call that is on its way cannot be recalled, and what
+    /// comes of that where it matters is [`Luck::Late`].
     async fn end(&self, call: u32) {
         {
             let mut inner = self.world.lock();

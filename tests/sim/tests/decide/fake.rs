@@ -32,7 +32,7 @@ pub(super) struct State {
     pub(super) told_beside: Vec<(Vec<String>, String)>,
     /// Workspaces that were made, by thread.
     pub(super) workspaces: Vec<ThreadKey>,
-    /// What becomes of a snapshot that is looked at.
+    /// What happens to a snapshot that is looked at.
     pub(super) snapshots: Vec<SnapshotSeen>,
     pub(super) deleted_snapshots: Vec<String>,
     pub(super) flags: ControlFlags,
@@ -908,8 +908,8 @@ pub(super) fn deliver_until_done(world: &Fake, message: &Message, from: u32) -> 
     panic!("{} never ended: {:?}", message.id, world.with(|s| s.record.clone()));
 }
 
-/// Delivers a message until it is done, in a world of its own for each crash before and after each of its calls, and looks
-/// at what has become of it. How many crashes there were.
+/// Delivers a message until it is done, in a world of its own for each crash before and after each of its calls, and
+/// looks at what has become of it. How many crashes there were.
 pub(super) fn each_crash(
     begun: impl Fn() -> Fake,
     message: &Message,

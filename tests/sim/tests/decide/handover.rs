@@ -1,5 +1,5 @@
-//! The way to the prompt on an active thread: one write, then the prompt and its card; and what comes of a sending that was
-//! the first look at its server.
+//! The way to the prompt on an active thread: one write, then the prompt and its card; and the result of a sending that
+//! was the first look at its server.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! What `decide` and the machine around it do, over a small world in memory. Crashes at every call, and all the promises
-//! after each, are beside this in `protocol`.
+//! What `decide` and the machine around it do, over a small world in memory. Crashes at every call, and all the
+//! promises after each, are beside this in `protocol`.
 #![allow(clippy::unwrap_used, clippy::panic)]
 
 mod absence;

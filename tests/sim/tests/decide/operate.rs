@@ -1,4 +1,4 @@
-//! What who runs the stack wants: done once, told on record, never under a running turn, and never a new sandbox.
+//! What the operator wants: done once, told on record, never under a running turn, and never a new sandbox.
 
 use super::*;
 use bobbin_core::records::message::Operation;

@@ -1,4 +1,4 @@
-//! Outages of what Bobbin stands on, and what becomes of a prompt that they outlast.
+//! Outages of what Bobbin stands on, and what happens to a prompt that they outlast.
 
 use super::*;
 use bobbin_core::protocol::decide::words;

@@ -52,7 +52,7 @@ fn late_steer_runs_as_own_turn() {
 #[test]
 fn recorded_steer_is_sent_on_redelivery() {
     let world = steered();
-    // It cannot be sent at first: the message is given back, and the intent stays on record.
+    // It cannot be sent at first: the message is retried, and the intent stays on record.
     world.with(|s| {
         let wait = Failure::Wait { after_ms: 0, seen: "429".into() };
         s.fail_steer = Some(wait);

@@ -140,7 +140,7 @@ fn planned(world: &World, dice: &mut Dice, threads: usize) {
             let crowded = Deed::Crowded(apart.below(60_000));
             world.plan(apart.below(TROUBLE_MS), place, crowded);
         }
-        // Who runs the stack does something, whatever runs or waits.
+        // The operator does something, whatever runs or waits.
         if dice.falls(250) {
             let want = Operation::ALL[usize::try_from(dice.below(5)).unwrap_or(0)];
             let work = Work::Operate { want, by: None };
@@ -233,8 +233,8 @@ fn announced(world: &World, seed: u64) {
     world.lock().announcer = Some(Dice::new(seed ^ 0x414E_4E4F_554E_4345));
 }
 
-/// Some threads' agents work outside, from the beginning or from some time on; they use their tools, and what happens to a
-/// sandbox happens to the second one.
+/// Some threads' agents work outside, from the beginning or from some time on; they use their tools, and what happens
+/// to a sandbox happens to the second one.
 fn outside(world: &World, seed: u64, threads: usize) {
     // Dice of their own: everything else of a seed's history stays as it is.
     let mut dice = Dice::new(seed ^ 0x004F_5554_5349_4445);
@@ -271,7 +271,8 @@ fn outside(world: &World, seed: u64, threads: usize) {
     }
 }
 
-/// Of three stacks one runs agents by OpenCode alone, one by the daemon's own sessions, and one changes its mode under way.
+/// Of three stacks one runs agents by OpenCode alone, one by the daemon's own sessions, and one changes its mode under
+/// way.
 fn modes(world: &World, seed: u64) {
     let mut inner = world.lock();
     inner.runtime = match seed % 3 {
@@ -411,7 +412,8 @@ fn all(history: Historian, most: u64, must_meet: &[&str]) -> Result<(), Failed> 
     Ok(())
 }
 
-/// Where nobody asks whether the turn has begun by the time its announced card stands, a card goes on to say that it waits.
+/// Where nobody asks whether the turn has begun by the time its announced card stands, a card goes on to say that it
+/// waits.
 fn left_card_is_caught() -> Result<(), Failed> {
     for seed in 0..SEEDS {
         let world = begun(seed, false);

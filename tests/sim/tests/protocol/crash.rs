@@ -503,7 +503,8 @@ const ALONE: [Scenario; 26] = [
     },
 ];
 
-/// All of them: what one thread meets alone, what several do that share a sandbox, and what an agent does that works outside.
+/// All of them: what one thread meets alone, what several do that share a sandbox, and what an agent does that works
+/// outside.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
     let more = shared::SCENARIOS.iter().chain(&outside::SCENARIOS);
     ALONE.iter().chain(more)
@@ -561,7 +562,8 @@ fn crashed(
     Ok((inner.calls - before, *hit))
 }
 
-/// Pairs of one scenario and one order, about: of more, every so many are met. With `BOBBIN_KILLS=all` the second number.
+/// Pairs of one scenario and one order, about: of more, every so many are met. With `BOBBIN_KILLS=all` the second
+/// number.
 const PAIRS_MAX: [u32; 2] = [150, 1_500];
 
 /// All crashes of one scenario. How many points there were, and how many pairs.
@@ -595,7 +597,8 @@ fn scenario(
                 continue;
             }
             let (_, hit) = crashed(scenario, &[first, second], how, transitions)?;
-            // Two calls of one step overlap: who dies at the second one's beginning does not live to the end of the first.
+            // Two calls of one step overlap: who dies at the second one's beginning does not live to the end of the
+            // first.
             let overlap = first.1 && second == (first.0 + 1, false);
             if hit != 2 && !(overlap && hit == 1) {
                 return Err(format!(
@@ -654,8 +657,8 @@ pub fn trials() -> Vec<Trial> {
     trials
 }
 
-/// With every call taking a second, the agent has the prompt after three: the read, which goes beside the claim, the write,
-/// and the sending, which its card goes beside.
+/// With every call taking a second, the agent has the prompt after three: the read, which goes beside the claim, the
+/// write, and the sending, which its card goes beside.
 fn three_round_trips() -> Result<(), String> {
     let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
     world.lock().sweeps = false;

@@ -1,5 +1,6 @@
-//! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each look comes within its own
-//! interval, and who presses Stop does not wait. Ten thousand on a hundred are `load crowd` (docs/appendix/FIGURES.md).
+//! Hundreds of turns at once on the ten executions of a new account: none is lost or doubled, each look comes within
+//! its own interval, and who presses Stop does not wait. Ten thousand on a hundred are `load crowd`
+//! (docs/appendix/FIGURES.md).
 
 use bobbin_sim::crowd::Crowd;
 use libtest_mimic::{Failed, Trial};

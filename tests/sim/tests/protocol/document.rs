@@ -1,5 +1,5 @@
-//! `docs/PROTOCOL.md` against the code: the table of transitions in its appendix is exactly what the product did in model,
-//! histories and crashes, and the page names every phase and every class of failure.
+//! `docs/PROTOCOL.md` against the code: the table of transitions in its appendix is exactly what the product did in
+//! model, histories and crashes, and the page names every phase and every class of failure.
 
 use std::collections::BTreeSet;
 

@@ -1,5 +1,5 @@
-//! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a conversation: nothing is lost and nothing
-//! done twice, and what the agent has begun is answered.
+//! An hour without table, chat, token, provider or the account of its sandboxes, beginning at every call of a
+//! conversation: nothing is lost and nothing done twice, and what the agent has begun is answered.
 
 use bobbin_core::base::limits::{Limits, RetryLimits};
 use libtest_mimic::{Failed, Trial};
@@ -50,8 +50,8 @@ fn judge(world: &World) -> Result<(), String> {
     promises::check(&place.history).map_err(told)
 }
 
-/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away or nobody could
-/// be told that it began.
+/// Every turn is answered; of what the agent was never given a failure is as good, where the provider is away or nobody
+/// could be told that it began.
 fn is_answered(world: &World, of: Out) -> Result<(), String> {
     let inner = world.lock();
     let facts = &inner.places[0].history.facts;

@@ -1,5 +1,6 @@
-//! KMS through AWS's Rust SDK: what is sealed opens for its key and its context alone, and a refusal bears AWS's own name
-//! (API reference of `Encrypt`, `Decrypt` and `DescribeKey`, "Errors"). The walk of AWS's Python SDK (`sdks.rs`) goes over the same.
+//! KMS through AWS's Rust SDK: what is sealed opens for its key and its context alone, and a refusal bears AWS's own
+//! name (API reference of `Encrypt`, `Decrypt` and `DescribeKey`, "Errors"). The walk of AWS's Python SDK (`sdks.rs`)
+//! goes over the same.
 
 use std::collections::HashMap;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! One-time schedules, as AWS's own client makes, changes and removes them, and what becomes of those that fire.
+//! One-time schedules, as AWS's own client makes, changes and removes them, and what happens to those that fire.
 
 use axum::body::Body;
 use axum::http::Request;

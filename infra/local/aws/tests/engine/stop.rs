@@ -15,8 +15,8 @@ use crate::support::{Folder, SMALL, SMALLS, Stack, settings};
 /// not begun its own program yet.
 fn copies(file: &Path) -> Vec<OwnedFd> {
     let this = pidfd_open(getpid(), PidfdFlags::empty()).unwrap();
-    // All are looked at before the first copy: it may get the number of one that was listed and is closed since, and would be
-    // found there.
+    // All are looked at before the first copy: it may get the number of one that was listed and is closed since, and
+    // would be found there.
     let held: Vec<_> = std::fs::read_dir("/proc/self/fd")
         .unwrap()
         .flatten()

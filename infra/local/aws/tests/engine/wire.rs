@@ -2,8 +2,8 @@
 //!
 //! A file of `tests/wire` is a conversation: exchanges between lines of `===`, each a request, a line of `=`, and the
 //! answer. `<name>` stands for some text that is the same wherever the name comes again, `<#name>` for a number. An
-//! answer may have more headers than the sample names, but none that the sample names without a value; a sample without a
-//! body and without `content-length: 0` leaves the body open.
+//! answer may have more headers than the sample names, but none that the sample names without a value; a sample without
+//! a body and without `content-length: 0` leaves the body open.
 
 use std::collections::BTreeMap;
 use std::time::SystemTime;

@@ -16,7 +16,8 @@ use crate::world::{World, fresh_folder, settings, wait_for};
 #[path = "../../../../../tests/tls/stand_in.rs"]
 mod stand_in;
 
-/// One where sandboxes have networks of their own, with this port led across; nothing where the machine does not allow it.
+/// One where sandboxes have networks of their own, with this port led across; nothing where the machine does not allow
+/// it.
 async fn world(name: &str, reachable: Option<u16>) -> Option<World> {
     let mut settings = settings(&fresh_folder(name));
     settings.run.reachable = reachable.into_iter().collect();

@@ -16,7 +16,8 @@ impl Description {
         Self { document }
     }
 
-    /// Panics where an answer is not as the description has it. What is ours beyond it is held to the form of errors alone.
+    /// Panics where an answer is not as the description has it. What is ours beyond it is held to the form of errors
+    /// alone.
     pub fn check(&self, method: &Method, path: &str, status: u16, kind: &str, body: &Value) {
         if status >= 400 {
             assert_eq!(kind, "application/problem+json", "{method} {path}: {body}");

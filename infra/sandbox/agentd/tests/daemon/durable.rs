@@ -199,7 +199,8 @@ async fn full_disk_fails_the_turn() {
     assert_eq!(daemon.turn("s", "small").await["state"], "done");
 }
 
-/// A turn that fills the daemon's disk and says nothing more. Its id is long, so that nothing of it fits where a prompt does not.
+/// A turn that fills the daemon's disk and says nothing more. Its id is long, so that nothing of it fits where a prompt
+/// does not.
 async fn filled(daemon: &Daemon, how: &str) -> String {
     let turn = "quiet".repeat(38);
     daemon.create("s").await;

@@ -34,7 +34,8 @@ pub async fn installed(agent: &str) -> Option<PathBuf> {
     None
 }
 
-/// The same by the command that an image is made with, where `BOBBIN_AGENTS` names the agent: it is hundreds of megabytes.
+/// The same by the command that an image is made with, where `BOBBIN_AGENTS` names the agent: it is hundreds of
+/// megabytes.
 pub async fn named(agent: &str) -> Option<PathBuf> {
     let names = std::env::var("BOBBIN_AGENTS").unwrap_or_default();
     if !names.split([',', ' ']).any(|name| name == agent) {

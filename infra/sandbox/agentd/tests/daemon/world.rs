@@ -11,8 +11,8 @@ use tempfile::TempDir;
 
 use crate::description::Description;
 
-/// A larger body is refused before all of it has come, and the refusal can be lost with the connection that is closed with it:
-/// then it is asked for again.
+/// A larger body is refused before all of it has come, and the refusal can be lost with the connection that is closed
+/// with it: then it is asked for again.
 const BODY_BYTES_MAX: usize = 8 * 1024 * 1024;
 const REFUSED_TRIES_MAX: u32 = 5;
 
@@ -178,7 +178,7 @@ impl Daemon {
         answer.body
     }
 
-    /// Sends a turn; answers what came of it.
+    /// Sends a turn; answers the result of it.
     pub async fn send(&self, session: &str, turn: &str, text: &str) -> String {
         let answer = self
             .post(

@@ -1,8 +1,10 @@
-//! An agent for the tests of the daemon: it speaks the Agent Client Protocol, holds what the daemon says against the protocol's
-//! own description where `BOBBIN_SPECS` has it, and does what a prompt's lines say:
+//! An agent for the tests of the daemon: it speaks the Agent Client Protocol, holds what the daemon says against the
+//! protocol's own description where `BOBBIN_SPECS` has it, and does what a prompt's lines say:
 //!
-//! `say TEXT` · `latin TEXT`, `noise TEXT` (in bytes that are no UTF-8; the latter is no JSON) · `long BYTES` · `many CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word) · `die` · `fail` · `leave FILE` (a process in a session of its
-//! own, whose id goes into FILE) · `shed FILE` (the same, without any environment).
+//! `say TEXT` · `latin TEXT`, `noise TEXT` (in bytes that are no UTF-8; the latter is no JSON) · `long BYTES` · `many
+//! CHUNKS BYTES` · `ask COMMAND` · `question` · `run COMMAND` · `images` · `hang` · `silent` (it hangs without a word)
+//! · `die` · `fail` · `leave FILE` (a process in a session of its own, whose id goes into FILE) · `shed FILE` (the
+//! same, without any environment).
 //!
 //! Each prompt is noted in `prompts` in the session's directory before anything else happens.
 

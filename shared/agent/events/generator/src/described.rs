@@ -37,7 +37,7 @@ impl<'a> Described<'a> {
         self.definitions.iter().find_map(|all| all.get(name))
     }
 
-    /// The shapes at a place; none where there is no such place.
+    /// The shapes at a place; `None` where there is no such place.
     #[must_use]
     pub fn at(&self, place: &Place) -> Vec<Shape<'a>> {
         let Some(schema) = self.named(&place.name) else {

@@ -1,7 +1,8 @@
 //! What makes the Rust types of what agents say, out of the schemas that stand in `bobbin-agent-events`.
 //!
-//! A crate of its own, so that no program that speaks universal events has typify among its dependencies, and so that types
-//! can be made while the converters do not compile. Deliberately absent: a build script, which would bring typify back.
+//! A crate of its own, so that no program that speaks universal events has typify among its dependencies, and so that
+//! types can be made while the converters do not compile. Deliberately absent: a build script, which would bring typify
+//! back.
 
 pub mod described;
 pub mod drift;

@@ -1,5 +1,5 @@
-//! Where a definition of ours stands in an agent's own description: `Event[type=session.idle].properties`. A name, values
-//! that fields of it must have, and fields to go into; lists are gone through.
+//! Where a definition of ours stands in an agent's own description: `Event[type=session.idle].properties`. A name,
+//! values that fields of it must have, and fields to go into; lists are gone through.
 
 /// A place.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -27,7 +27,7 @@ pub(super) fn failed(
     if let Some(aside) = aside::kind(session, of) {
         return aside::refused(session, aside, &failure, context);
     }
-    if let Effect::EndTools { .. } = of {
+    if let Effect::EndTools = of {
         return Some(outside::not_ended(&failure, context));
     }
     if let Effect::Chat(ChatEffect::Tell { thread, .. }) = of {

@@ -44,7 +44,7 @@ pub(super) fn own(session: &mut Session, context: &Context<'_>) {
 /// A refused stop is no longer on its way, so nobody who needs the sandbox has to wait for it. The sandbox stays due at
 /// the time when the lease would have ended.
 pub(super) fn release(session: &mut Session, of: &Effect, context: &Context<'_>) {
-    let is_stop = matches!(of, Effect::Sandbox(SandboxEffect::Stop { .. }));
+    let is_stop = matches!(of, Effect::Sandbox(SandboxEffect::Stop));
     if is_stop && record::foreign_lease_ms(session, context).is_none() {
         session.sandbox.lease = None;
     }

@@ -130,9 +130,7 @@ pub(super) fn could_not_be_read(session: &mut Session, of: &Effect) -> bool {
         Effect::Agent(AgentEffect::ReadChanges { .. }) => {
             session.observed.agent.changes = Some(Changes::unread());
         }
-        Effect::Agent(AgentEffect::ListArtifacts { .. }) => {
-            session.observed.chat.nothing_to_show = true
-        }
+        Effect::Agent(AgentEffect::ListArtifacts) => session.observed.chat.nothing_to_show = true,
         _ => return false,
     }
     true

@@ -69,8 +69,8 @@ fn answer(effect: &Effect) -> Event {
         Effect::Agent(AgentEffect::SendPrompt { .. }) => Event::Prompted,
         Effect::Agent(AgentEffect::Follow(_)) => finished(RunEnd::Completed),
         Effect::Agent(AgentEffect::ReadChanges { .. }) => Event::Changed(Changes::default()),
-        Effect::Agent(AgentEffect::ListArtifacts { .. }) => Event::Listed(Vec::new()),
-        Effect::EndTools { .. } => Event::ToolsEnded,
+        Effect::Agent(AgentEffect::ListArtifacts) => Event::Listed(Vec::new()),
+        Effect::EndTools => Event::ToolsEnded,
         Effect::FindAgent { .. } => Event::AgentFound(AgentSeen::default()),
         Effect::Wake { .. } => Event::Woken,
         Effect::Chat(ChatEffect::Post { turn, kind, .. }) => {

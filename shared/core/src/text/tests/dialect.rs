@@ -142,8 +142,9 @@ fn written(markdown: &str) -> Vec<String> {
     all
 }
 
-/// The code that a reader of [`Dialect::Backticks`] sees: a block by `^```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][^]*?)\n*```
-/// `, a span by ``^(`+)([\s\S]*?[^`])\1(?!`)``, wherever no mark of emphasis has its other end first.
+/// The code that a reader of [`Dialect::Backticks`] sees: a block by
+/// `^```(?:([a-z0-9_+\-.#]+?)\n)?\n*([^\n][^]*?)\n*``` `, a span by ``^(`+)([\s\S]*?[^`])\1(?!`)``, wherever no mark of
+/// emphasis has its other end first.
 fn seen(text: &str, quoted: bool, all: &mut Vec<String>) {
     let mut at = 0;
     while at < text.len() {

@@ -1,4 +1,5 @@
-//! Histories of many threads that work in few sandboxes: named by a thread, made without one, or by the first task for it.
+//! Histories of many threads that work in few sandboxes: named by a thread, made without one, or by the first task for
+//! it.
 
 use bobbin_core::base::ids::{SandboxKey, Tenant};
 use bobbin_core::records::message::{Message, NewSandbox, Operation, Work};

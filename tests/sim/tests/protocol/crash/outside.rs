@@ -1,5 +1,5 @@
-//! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one, that of
-//! place 1.
+//! What a thread does whose agent works outside: in its own sandbox, that of place 0, and by tools in a second one,
+//! that of place 1.
 
 use bobbin_core::base::limits::Limits;
 use bobbin_core::records::message::{Operation, Work};

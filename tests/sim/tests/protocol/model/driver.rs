@@ -135,7 +135,7 @@ pub struct Asked {
     pub mints: u8,
 }
 
-/// What came of a step, in numbers; of control flags bit n says that message n carries a cancel flag.
+/// The result of a step, in numbers; of control flags bit n says that message n carries a cancel flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Came {
     Read {

@@ -1,8 +1,9 @@
 //! The model of sandboxes in which several threads work: two threads, their sandboxes' own groups, two workers, sweeps,
 //! crashes and a person who wants the sandbox stopped or deleted in the middle of it all.
 //!
-//! What one thread meets alone (Stop, steering, cut paths, dead letters, the orphan hunt) is the other model's. Versions say
-//! only whether what a worker knows is still what is stored, so that a state does not tell how often something was written.
+//! What one thread meets alone (Stop, steering, cut paths, dead letters, the orphan hunt) is the other model's.
+//! Versions say only whether what a worker knows is still what is stored, so that a state does not tell how often
+//! something was written.
 
 mod effects;
 mod rows;

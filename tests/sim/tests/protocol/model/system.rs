@@ -95,7 +95,7 @@ pub enum Half {
     Todo,
     /// The provider has been asked, and has not answered.
     Asked,
-    /// What came of it.
+    /// The result of it.
     Over(EventNo),
 }
 
@@ -323,7 +323,7 @@ impl Action {
 /// What an effect is answered by a provider that does not find the sandbox.
 const fn not_found(effect: &Effect) -> Option<Event> {
     match effect {
-        Effect::Sandbox(SandboxEffect::Observe { .. } | SandboxEffect::Start { .. }) => {
+        Effect::Sandbox(SandboxEffect::Observe { .. } | SandboxEffect::Start) => {
             Some(Event::Observed(SandboxState::Gone))
         }
         Effect::Agent(

@@ -162,8 +162,8 @@ impl Shared {
         perform(&mut Here { shared: self, s, worker, home, common }, effect)
     }
 
-    /// Whether a stop or delete that nobody asked for arrives under a turn: one that the sandbox's record has at work, or
-    /// whose run goes on.
+    /// Whether a stop or delete that nobody asked for arrives under a turn: one that the sandbox's record has at work,
+    /// or whose run goes on.
     fn hit(&self, s: &mut State, worker: &Worker, (home, generation): (usize, u32)) {
         let by_person = match worker.item {
             Item::Message(at) | Item::Aged(at) => {

@@ -1,4 +1,4 @@
-//! One worker: what the product's machine asks for meets the world, and the machine is told what came of it.
+//! One worker: what the product's machine asks for meets the world, and the machine is told the result of it.
 
 use bobbin_core::protocol::delivery::Verdict;
 use bobbin_core::protocol::machine::{Machine, Step};
@@ -77,7 +77,7 @@ impl Shared {
         }
     }
 
-    /// Tells the machine what came of its step: it stands before the next one then, or the delivery is over.
+    /// Tells the machine the result of its step: it stands before the next one then, or the delivery is over.
     fn then(&self, s: &mut State, slot: usize, came: Came) {
         let Some(worker) = s.workers[slot] else {
             return;

@@ -1,4 +1,4 @@
-//! One worker: what the product's machine asks for meets the world, and the machine is told what came of it.
+//! One worker: what the product's machine asks for meets the world, and the machine is told the result of it.
 
 use super::*;
 use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect};
@@ -52,7 +52,7 @@ impl System {
         }
     }
 
-    /// Tells the machine what came of its step: it stands before the next one then, or the delivery is over.
+    /// Tells the machine the result of its step: it stands before the next one then, or the delivery is over.
     fn then(&self, s: &mut State, slot: usize, came: Came) {
         let Some(worker) = s.workers[slot] else {
             return;
@@ -147,7 +147,8 @@ impl System {
             Step::PerformBoth { work, card } => match worker.work {
                 Half::Todo => {
                     self.work(s, slot, &work, late);
-                    // Neither sees the other: which goes first, and what comes between, matters only where one may be cut off.
+                    // Neither sees the other: which goes first, and what comes between, matters only where one may be
+                    // cut off.
                     let over = s.workers[slot].is_some_and(|worker| worker.work != Half::Asked);
                     if over && s.left.crashes == 0 {
                         self.card(s, slot, &card);
