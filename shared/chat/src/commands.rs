@@ -34,6 +34,7 @@ pub(crate) struct Typist<'a> {
 
 /// Intent of a command.
 #[derive(Debug)]
+#[expect(clippy::large_enum_variant, reason = "one lives at a time, and only until it is queued")]
 pub(crate) enum Intent {
     /// A control message, ahead of what runs in the thread.
     Control(Want),
