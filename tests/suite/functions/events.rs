@@ -163,7 +163,9 @@ fn sent(calls: &[Called]) -> String {
     let kinds = sends.map(|call| {
         let body: Value = serde_json::from_str(call.body["MessageBody"].as_str().unwrap()).unwrap();
         assert_eq!(body["schema"], 1, "{body}");
-        let what = [&body["work"]["work"], &body["want"]["want"], &body["place"]["place"]];
+        let want = &body["want"];
+        let what =
+            [&body["work"]["work"], &want["command"], &want["want"], &body["place"]["place"]];
         let what = what.into_iter().find_map(Value::as_str).unwrap_or_default();
         format!("{} {what}", body["kind"].as_str().unwrap()).trim().to_owned()
     });
