@@ -34,7 +34,7 @@ impl Performing<'_> {
         let found = match (effect, code) {
             (AgentEffect::ListArtifacts, Some(code)) => {
                 let there = code.target(target);
-                code.sandboxes.list_artifacts(there, code.generation).await
+                code.sandboxes.list_artifacts(there).await
             }
             (AgentEffect::ListArtifacts, None) => Ok(Event::Listed(Vec::new())),
             (AgentEffect::ReadChanges { message, .. }, Some(code)) => {
@@ -55,7 +55,7 @@ impl Performing<'_> {
         let code = self.code(target).await.ok().flatten();
         let code = code.ok_or_else(|| "lies in a sandbox that does not run".to_owned())?;
         let there = code.target(target);
-        code.sandboxes.fetch_artifact(there, code.generation, file).await
+        code.sandboxes.fetch_artifact(there, file).await
     }
 
     /// Asks the sandbox with the code, in its own group, to end with its agent's. The message id makes a repeat

@@ -182,7 +182,7 @@ impl<'a> Performing<'a> {
         const NOT_REACHED: &str = "the sandbox cannot be reached";
         let sandboxes = self.sandboxes().await;
         let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes.fetch_artifact(target, target.generation, file).await
+        sandboxes.fetch_artifact(target, file).await
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.

@@ -250,20 +250,17 @@ impl Sandboxes {
         target: Target<'_>,
         effect: &AgentEffect,
     ) -> Event {
-        let generation = target.generation;
         let done = match effect {
             AgentEffect::CheckServer { within_ms } => {
-                self.check_server(target.sandbox, generation, *within_ms).await
+                self.check_server(target.sandbox, target.generation, *within_ms).await
             }
             AgentEffect::FindAgentSession { known, since_ms, agent } => {
                 let known = (known.as_ref(), *since_ms);
-                self.find_session(target, generation, known, agent.as_deref()).await
+                self.find_session(target, known, agent.as_deref()).await
             }
-            AgentEffect::Attach { turn, files } => {
-                Ok(self.attach(target, generation, turn, files).await)
-            }
+            AgentEffect::Attach { turn, files } => Ok(self.attach(target, turn, files).await),
             AgentEffect::FindPrompt { agent_session, message } => {
-                self.find_prompt(target, generation, agent_session, message).await
+                self.find_prompt(target, agent_session, message).await
             }
             AgentEffect::SendPrompt {
                 turn,
@@ -276,7 +273,7 @@ impl Sandboxes {
                 images,
                 sending,
             } => {
-                let images = self.inline(target, generation, images).await;
+                let images = self.inline(target, images).await;
                 let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
                 let nudge = Nudge::of(url, key, target.thread, run_of);
                 let prompt = Submission {
@@ -290,22 +287,20 @@ impl Sandboxes {
                     images: &images,
                     sending: *sending,
                 };
-                self.send_prompt(target, generation, agent_session, prompt).await
+                self.send_prompt(target, agent_session, prompt).await
             }
             AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
             AgentEffect::Look(follow) => follow::look(self, context, target, follow).await,
             AgentEffect::Abort { agent_session, message, messages } => {
                 let run = (agent_session, message.as_str(), messages.as_slice());
-                self.abort(target, generation, run).await
+                self.abort(target, run).await
             }
             AgentEffect::EndRun(run) => self.end_run(target, run).await.map(|()| Event::RunEnded),
-            AgentEffect::Decline { ask, about } => {
-                self.expire(context, target, generation, (ask, about)).await
-            }
+            AgentEffect::Decline { ask, about } => self.expire(context, target, (ask, about)).await,
             AgentEffect::ReadChanges { agent_session, message } => {
-                self.read_changes(target, generation, agent_session, message).await
+                self.read_changes(target, agent_session, message).await
             }
-            AgentEffect::ListArtifacts => self.list_artifacts(target, generation).await,
+            AgentEffect::ListArtifacts => self.list_artifacts(target).await,
         };
         done.unwrap_or_else(Event::Failed)
     }
@@ -313,10 +308,9 @@ impl Sandboxes {
     async fn abort(
         &self,
         target: Target<'_>,
-        generation: u32,
         (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(target, generation).await?;
+        let agent = self.agent_in(target).await?;
         let stopped = agent.stop(session, RunStop::Prompt { message, turn }).await;
         stopped.map(|_| Event::Aborted).map_err(|e| e.failure)
     }
@@ -329,11 +323,10 @@ impl Sandboxes {
     pub async fn abort_answering(
         &self,
         target: Target<'_>,
-        generation: u32,
         agent_session: &AgentSessionId,
         turn: &[String],
     ) -> Result<(), Failure> {
-        let agent = self.agent_in(target, generation).await?;
+        let agent = self.agent_in(target).await?;
         let stopped = agent.stop(agent_session, RunStop::Answering { turn }).await;
         stopped.map(drop).map_err(|e| e.failure)
     }
@@ -341,7 +334,7 @@ impl Sandboxes {
     /// Ends a run that no turn follows any more, and waits until the agent is idle. A server that goes on regardless is
     /// ended, together with everything in the sandbox's other workspaces.
     async fn end_run(&self, target: Target<'_>, run: &StrayRun) -> Result<(), Failure> {
-        let agent = self.agent_in(target, run.generation).await?;
+        let agent = self.agent_in(Target { generation: run.generation, ..target }).await?;
         let stray = RunStop::Stray { messages: &run.messages };
         let stopped = agent.stop(&run.agent_session, stray).await;
         if stopped.map_err(|e| e.failure)? {
@@ -358,11 +351,10 @@ impl Sandboxes {
     pub async fn settle(
         &self,
         target: Target<'_>,
-        generation: u32,
         (ask, about): (&AskId, &About),
         choice: &Choice,
     ) -> Result<(), Failure> {
-        let agent = self.agent_in(target, generation).await?;
+        let agent = self.agent_in(target).await?;
         let told = agent.answer(ask, about, choice).await;
         told.map_err(|e| e.failure)
     }
@@ -372,18 +364,17 @@ impl Sandboxes {
         &self,
         context: &B,
         target: Target<'_>,
-        generation: u32,
         asked @ (ask, _): (&AskId, &About),
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
         match context.flags(target.thread).await.settled.remove(ask) {
             Some(settlement) => {
-                self.settle(target, generation, asked, &settlement.choice).await?;
+                self.settle(target, asked, &settlement.choice).await?;
                 let settlement = Some(settlement);
                 Ok(Event::AskClosed { id, settlement })
             }
             None => {
-                self.settle(target, generation, asked, &Choice::Reject).await?;
+                self.settle(target, asked, &Choice::Reject).await?;
                 Ok(Event::Declined { id })
             }
         }
@@ -410,12 +401,8 @@ impl Sandboxes {
     }
 
     /// The client of this generation's server, for a workspace.
-    async fn agent_in(
-        &self,
-        target: Target<'_>,
-        generation: u32,
-    ) -> Result<Arc<dyn Agent>, Failure> {
-        let agent = self.agent(target.sandbox, generation).await?;
+    async fn agent_in(&self, target: Target<'_>) -> Result<Arc<dyn Agent>, Failure> {
+        let agent = self.agent(target.sandbox, target.generation).await?;
         Ok(agent.in_workspace(target.workspace))
     }
 

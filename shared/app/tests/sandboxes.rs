@@ -1061,7 +1061,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     let answer = scene.finished(scene.follow(&ids)).await;
     let plan: Vec<&str> = answer.plan.iter().map(|item| item.text.as_str()).collect();
     assert_eq!(plan, ["one", "two"]);
-    let (generation, agent_session) = (GENERATION, scene.session.clone());
+    let agent_session = scene.session.clone();
     let changed = scene
         .perform(Effect::Agent(AgentEffect::ReadChanges {
             agent_session: agent_session.into(),
@@ -1082,7 +1082,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     );
     let fetch = async |path: &str| {
         let file = files.iter().find(|file| file.path == path).unwrap();
-        let fetched = scene.sandboxes.fetch_artifact(scene.target(), generation, file);
+        let fetched = scene.sandboxes.fetch_artifact(scene.target(), file);
         fetched.await
     };
     assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
@@ -1185,7 +1185,7 @@ async fn a_slow_run_gives_back_control_is_cancelled_and_aborted(scene: &mut Scen
     assert_eq!(scene.perform(abort).await, Event::Aborted);
     let mine = [ids.message.clone()];
     let agent_session = scene.session.as_str().into();
-    let late = scene.sandboxes.abort_answering(scene.target(), GENERATION, &agent_session, &mine);
+    let late = scene.sandboxes.abort_answering(scene.target(), &agent_session, &mine);
     assert_eq!(late.await, Ok(()));
     let run = |ids: &PromptIds| {
         Effect::Agent(AgentEffect::EndRun(StrayRun {
@@ -1240,22 +1240,16 @@ async fn a_permission_is_asked_and_given(scene: &mut Scene) {
     assert!(
         scene
             .sandboxes
-            .settle(scene.target(), GENERATION, (&open.id, &open.about), &Choice::Answers(vec![]))
+            .settle(scene.target(), (&open.id, &open.about), &Choice::Answers(vec![]))
             .await
             .is_err()
     );
     assert_eq!(
-        scene
-            .sandboxes
-            .settle(scene.target(), GENERATION, (&open.id, &open.about), &Choice::Once)
-            .await,
+        scene.sandboxes.settle(scene.target(), (&open.id, &open.about), &Choice::Once).await,
         Ok(())
     );
     assert_eq!(
-        scene
-            .sandboxes
-            .settle(scene.target(), GENERATION, (&open.id, &open.about), &Choice::Once)
-            .await,
+        scene.sandboxes.settle(scene.target(), (&open.id, &open.about), &Choice::Once).await,
         Ok(())
     );
     let settlement = Settlement { by: Person::default(), choice: Choice::Once };
@@ -1304,7 +1298,7 @@ async fn a_question_is_asked_and_answered(scene: &mut Scene) {
     assert_eq!(open.about, About::Question { questions });
     let answers = Choice::Answers(vec![vec!["dark blue".to_owned()]]);
     assert_eq!(
-        scene.sandboxes.settle(scene.target(), GENERATION, (&open.id, &open.about), &answers).await,
+        scene.sandboxes.settle(scene.target(), (&open.id, &open.about), &answers).await,
         Ok(())
     );
     open.settled = true;

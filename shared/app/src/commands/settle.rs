@@ -61,7 +61,7 @@ impl Lane<'_> {
             generation,
             workspace: &workspace,
         };
-        sandboxes.settle(target, generation, (&ask.id, &ask.about), decision).await?;
+        sandboxes.settle(target, (&ask.id, &ask.about), decision).await?;
         if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
             self.look_now(control, turn).await;
         }

@@ -133,7 +133,7 @@ impl Lane<'_> {
                 workspace: &workspace,
             };
             let messages = turn.messages();
-            sandboxes.abort_answering(target, prompted.generation, agent_session, &messages).await
+            sandboxes.abort_answering(target, agent_session, &messages).await
         };
         let silent =
             |_| Err(Failure::SandboxDown { seen: "the agent did not answer in time".to_owned() });

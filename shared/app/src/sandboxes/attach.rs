@@ -121,13 +121,12 @@ impl Sandboxes {
     pub(super) async fn attach(
         &self,
         target: Target<'_>,
-        generation: u32,
         turn: &TurnId,
         files: &[Attachment],
     ) -> Event {
         let limits = &self.settings.limits.files;
         let folder = format!("{ATTACHMENTS_FOLDER}/{}", &digest(&["attachments", turn])[..12]);
-        let there = self.there(target, generation, &folder).await;
+        let there = self.there(target, &folder).await;
         let mut taken = BTreeSet::new();
         let mut load = Load::default();
         let mut lines: Vec<(String, String, usize)> = Vec::new();
@@ -162,11 +161,16 @@ impl Sandboxes {
                 Err(why) => lines.push((String::new(), format!("{shown} {why}"), 0)),
             }
             if load.bytes >= LOAD_BYTES {
-                self.unload(target.sandbox, generation, std::mem::take(&mut load), &mut lines)
-                    .await;
+                self.unload(
+                    target.sandbox,
+                    target.generation,
+                    std::mem::take(&mut load),
+                    &mut lines,
+                )
+                .await;
             }
         }
-        self.unload(target.sandbox, generation, load, &mut lines).await;
+        self.unload(target.sandbox, target.generation, load, &mut lines).await;
         let has_come = |image: &Image| lines.iter().any(|(path, _, _)| *path == image.path);
         images.taken.retain(has_come);
         Event::Attached { note: note(&lines), missed: missed(&lines), images: images.taken }
@@ -187,13 +191,8 @@ impl Sandboxes {
     }
 
     /// Files already in an attachment folder, with their sizes in bytes. Empty if it cannot be read.
-    async fn there(
-        &self,
-        target: Target<'_>,
-        generation: u32,
-        folder: &str,
-    ) -> BTreeMap<String, u64> {
-        let Ok(sandbox) = self.find(target.sandbox, generation).await else {
+    async fn there(&self, target: Target<'_>, folder: &str) -> BTreeMap<String, u64> {
+        let Ok(sandbox) = self.find(target.sandbox, target.generation).await else {
             return BTreeMap::new();
         };
         let path = format!("{}/{folder}", target.workspace.path());
@@ -203,16 +202,11 @@ impl Sandboxes {
 
     /// Images of a prompt, read from the sandbox: the same bytes on every send. An image that is not what its name
     /// says, or is gone, is treated as a normal file.
-    pub(super) async fn inline(
-        &self,
-        target: Target<'_>,
-        generation: u32,
-        images: &[Image],
-    ) -> Vec<InlineImage> {
+    pub(super) async fn inline(&self, target: Target<'_>, images: &[Image]) -> Vec<InlineImage> {
         if images.is_empty() {
             return Vec::new();
         }
-        let Ok(sandbox) = self.find(target.sandbox, generation).await else {
+        let Ok(sandbox) = self.find(target.sandbox, target.generation).await else {
             return Vec::new();
         };
         let mut inline = Vec::new();

@@ -52,8 +52,8 @@ impl Sandboxes {
 
 impl Sandboxes {
     /// Whether a file of the workspace has a name that is not UTF-8. False if that cannot be determined.
-    pub(super) async fn has_odd_name(&self, target: Target<'_>, generation: u32) -> bool {
-        let Ok(sandbox) = self.find(target.sandbox, generation).await else {
+    pub(super) async fn has_odd_name(&self, target: Target<'_>) -> bool {
+        let Ok(sandbox) = self.find(target.sandbox, target.generation).await else {
             return false;
         };
         let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();

@@ -58,7 +58,7 @@ pub(super) async fn follow<B: RunContext>(
     target: Target<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
-    let agent = sandboxes.agent_in(target, target.generation).await?;
+    let agent = sandboxes.agent_in(target).await?;
     let mut watch = Watch::new(sandboxes, context, target, what);
     let mut cursor = RunCursor::default();
     let mut cuts = 0;
@@ -86,7 +86,7 @@ pub(super) async fn look<B: RunContext>(
     target: Target<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
-    let agent = sandboxes.agent_in(target, target.generation).await?;
+    let agent = sandboxes.agent_in(target).await?;
     let mut cuts = 0;
     loop {
         let mut watch = Watch::new(sandboxes, context, target, what);

@@ -25,26 +25,21 @@ impl Sandboxes {
     pub(super) async fn read_changes(
         &self,
         target: Target<'_>,
-        generation: u32,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(target, generation).await?;
+        let agent = self.agent_in(target).await?;
         let reported = agent.changes(session, message).await;
         let Reported { changes, may_lack } = reported.map_err(|e| e.failure)?;
-        Ok(Event::Changed(if may_lack && self.has_odd_name(target, generation).await {
+        Ok(Event::Changed(if may_lack && self.has_odd_name(target).await {
             Changes::unread()
         } else {
             changes
         }))
     }
 
-    pub(crate) async fn list_artifacts(
-        &self,
-        target: Target<'_>,
-        generation: u32,
-    ) -> Result<Event, Failure> {
-        let sandbox = self.find(target.sandbox, generation).await?;
+    pub(crate) async fn list_artifacts(&self, target: Target<'_>) -> Result<Event, Failure> {
+        let sandbox = self.find(target.sandbox, target.generation).await?;
         let script = format!("bytes={}\n{LIST_SCRIPT}", self.settings.limits.files.artifact_bytes);
         let timeout = Duration::from_millis(LIST_MS_MAX);
         let environment = [(WORKSPACE.to_owned(), target.workspace.path().to_owned())].into();
@@ -63,7 +58,6 @@ impl Sandboxes {
     pub async fn fetch_artifact(
         &self,
         target: Target<'_>,
-        generation: u32,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let unread = |error: ProviderError| match error.kind {
@@ -73,7 +67,7 @@ impl Sandboxes {
                 "could not be read from the sandbox".to_owned()
             }
         };
-        let name = self.name(target.sandbox, generation);
+        let name = self.name(target.sandbox, target.generation);
         let sandbox = self.provider.observe(&name).await.map_err(unread)?;
         let (at, folder) = (target.workspace.path(), bobbin_core::records::artifacts::FOLDER);
         let path = format!("{at}/{folder}/{}", file.path);

@@ -12,11 +12,10 @@ impl Sandboxes {
     pub(super) async fn find_session(
         &self,
         target: Target<'_>,
-        generation: u32,
         (known, since_ms): (Option<&AgentSessionId>, Ms),
         chosen: Option<&str>,
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(target, generation).await?;
+        let agent = self.agent_in(target).await?;
         let conversation = Conversation { thread: target.thread, since_ms };
         let found = agent.ensure_session(conversation, known, chosen).await;
         let id = found.map_err(|e| e.failure)?;
@@ -26,12 +25,11 @@ impl Sandboxes {
     pub(super) async fn send_prompt(
         &self,
         target: Target<'_>,
-        generation: u32,
         session: &AgentSessionId,
         prompt: Submission<'_>,
     ) -> Result<Event, Failure> {
         let is_first = matches!(prompt.sending, Sending::First { .. });
-        let agent = match self.agent_in(target, generation).await {
+        let agent = match self.agent_in(target).await {
             Ok(agent) => agent,
             Err(failure) if is_first => return Ok(Event::NotSent(failure)),
             Err(failure) => return Err(failure),
@@ -47,11 +45,10 @@ impl Sandboxes {
     pub(super) async fn find_prompt(
         &self,
         target: Target<'_>,
-        generation: u32,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
-        let agent = self.agent_in(target, generation).await?;
+        let agent = self.agent_in(target).await?;
         let found = agent.prompt_state(session, message).await;
         found.map(Event::PromptFound).map_err(|e| e.failure)
     }

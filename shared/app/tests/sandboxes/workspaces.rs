@@ -302,8 +302,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
                 ask: echo x >asked.txt";
     let ids = scene.send("w2", text, FIRST).await;
     let mut open = asked(scene, &ids).await;
-    let settled =
-        scene.sandboxes.settle(scene.target(), GENERATION, (&open.id, &open.about), &Choice::Once);
+    let settled = scene.sandboxes.settle(scene.target(), (&open.id, &open.about), &Choice::Once);
     assert_eq!(settled.await, Ok(()));
     open.settled = true;
     let rest = Follow { asks: vec![open], ..scene.follow(&ids) };
@@ -321,7 +320,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     let listed = scene.perform(Effect::Agent(AgentEffect::ListArtifacts)).await;
     let Event::Listed(shown) = listed else { panic!("{listed:?}") };
     assert_eq!(shown.len(), 1, "{shown:?}");
-    let bytes = scene.sandboxes.fetch_artifact(scene.target(), GENERATION, &shown[0]);
+    let bytes = scene.sandboxes.fetch_artifact(scene.target(), &shown[0]);
     assert_eq!(bytes.await.unwrap(), b"shown");
     assert_eq!(files(&own), ["README.md", "asked.txt", "output", "own.txt"]);
     assert_eq!(files(&scene.home().join("project")), ["README.md"]);
@@ -348,7 +347,7 @@ pub(super) async fn what_is_performed_for_a_thread_happens_in_its_workspace(scen
     assert_eq!(aborted(&ids).await, RunEnd::Aborted);
     let ids = slow(scene, "w5").await;
     let (session, turn) = (scene.session.clone().into(), [ids.message.clone()]);
-    let ended = scene.sandboxes.abort_answering(scene.target(), GENERATION, &session, &turn);
+    let ended = scene.sandboxes.abort_answering(scene.target(), &session, &turn);
     assert_eq!(ended.await, Ok(()));
     assert_eq!(aborted(&ids).await, RunEnd::Aborted);
     let ids = slow(scene, "w6").await;
