@@ -44,6 +44,9 @@ pub struct Reading {
     family: BTreeSet<String>,
     /// Asking sessions that are known to be unrelated.
     others: BTreeSet<String>,
+    /// Text parts that were being written when the messages were read. The list has them without the text so far, so
+    /// what follows of them has no beginning.
+    torn: BTreeSet<String>,
     /// Asks from sessions that may be subagents of ours.
     strange: Vec<(String, UniversalEventData)>,
 }
@@ -65,6 +68,7 @@ impl Reading {
             current: None,
             family: BTreeSet::from([session.to_owned()]),
             others: BTreeSet::new(),
+            torn: BTreeSet::new(),
             strange: Vec::new(),
         }
     }
@@ -111,6 +115,7 @@ impl Reading {
         self.fold.of(&self.prompts);
         self.converter = Converter::default();
         (self.prompt_of, self.current, self.strange) = (BTreeMap::new(), None, Vec::new());
+        self.torn = messages.iter().flat_map(unfinished_texts).collect();
         for message in in_order(messages).iter() {
             let info = &message.info;
             self.meet_message(&info.id, info.role == Role::User);
@@ -125,6 +130,15 @@ impl Reading {
     pub fn hear(&mut self, mut event: Value) {
         if let Some(part) = event.pointer_mut("/properties/part") {
             shorten(part);
+            // It has the whole text so far.
+            if let Some(id) = text(part, "/id") {
+                self.torn.remove(id);
+            }
+        }
+        if text(&event, "/type") == Some("message.part.delta")
+            && text(&event, "/properties/partID").is_some_and(|id| self.torn.contains(id))
+        {
+            return;
         }
         match text(&event, "/type") {
             Some("server.instance.disposed") => self.fold.suggests_end = true,
@@ -249,6 +263,13 @@ impl Reading {
         }
         self.fold.hear(self.prompts.last().map(String::as_str), Some(session), &data);
     }
+}
+
+fn unfinished_texts(message: &Message) -> impl Iterator<Item = String> {
+    let parts = message.raw.pointer("/parts").and_then(Value::as_array).into_iter().flatten();
+    let open = parts.filter(|part| text(part, "/type") == Some("text"));
+    let open = open.filter(|part| part.pointer("/time/end").is_none());
+    open.filter_map(|part| text(part, "/id").map(str::to_owned))
 }
 
 fn told(status: &Status) -> UniversalEventData {

@@ -68,7 +68,13 @@ fn heard(name: &str) -> Reading {
 /// State of a recorded run, by the list that its events leave.
 fn concluded(name: &str) -> RunState {
     let events = events(name);
-    let (session, prompt) = subject(&events);
+    let (_, prompt) = subject(&events);
+    conclude(&read(&left_by(&events)), &prompt, &[], None)
+}
+
+/// The message list that these events leave.
+fn left_by(events: &[Value]) -> Value {
+    let (session, _) = subject(events);
     let mut list: Vec<Value> = Vec::new();
     for properties in events.iter().map(|event| &event["properties"]) {
         let (info, part) = (&properties["info"], &properties["part"]);
@@ -85,7 +91,7 @@ fn concluded(name: &str) -> RunState {
             parts.sort_by_key(|part| part["id"].as_str().unwrap().to_owned());
         }
     }
-    conclude(&read(&json!(list)), &prompt, &[], None)
+    json!(list)
 }
 
 fn event(kind: &str, properties: Value) -> Value {
@@ -102,6 +108,31 @@ fn done(state: RunState) -> Answer {
 fn steps(reading: &Reading) -> Vec<String> {
     let steps = reading.fold().steps(false).0.into_iter();
     steps.map(|step| format!("{:?} {}", step.state, step.text)).collect()
+}
+
+#[test]
+fn text_joined_midway_is_shown_from_its_beginning() {
+    for name in ["simple", "two-tools", "abort-text"] {
+        let events = events(name);
+        let (session, prompt) = subject(&events);
+        let whole = heard(name).fold().words();
+        let first = events.iter().position(|one| one["properties"]["info"]["role"] == "user");
+        let mut shown_midway = 0;
+        for joined in first.unwrap()..events.len() {
+            let mut reading = Reading::new(&session, &prompt, &[]);
+            reading.read_messages(&read(&left_by(&events[..joined])));
+            for event in &events[joined..] {
+                reading.hear(event.clone());
+                let words = reading.fold().words();
+                for (shown, whole) in words.iter().zip(&whole) {
+                    assert!(whole.starts_with(shown), "{name} from {joined}: {shown:?} in {whole:?}");
+                }
+                shown_midway += usize::from(words.last() != whole.get(words.len().wrapping_sub(1)));
+            }
+            assert_eq!(reading.fold().words(), whole, "{name} from {joined}");
+        }
+        assert!(shown_midway > 0, "{name}: a text whose beginning was heard is shown while it grows");
+    }
 }
 
 #[test]
