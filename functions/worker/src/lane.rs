@@ -6,6 +6,7 @@ use aws_lambda_events::sqs::SqsMessage;
 use bobbin_app::accounts::Accounts;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
+use bobbin_app::forge::StackForge;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::tenants::Tenants;
 use bobbin_app::visibility::Visibility;
@@ -33,6 +34,7 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::protocol::signals::Alarm;
 use bobbin_core::records::message::{Body, Message};
 use bobbin_core::schema::Unreadable;
+use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use tracing::{Instrument as _, Span};
 
@@ -175,6 +177,7 @@ impl Worker {
             chat: Arc::new(clients::chat(config, keys)?),
             sandboxes: tenants.of_stack(),
             tenants,
+            forge: StackForge::new(config, keys)?.map(Arc::new),
             metrics: self.metrics.clone(),
             spans: self.spans.clone(),
             ledger_ms: config.limits.record.ledger_ms,
@@ -412,7 +415,12 @@ impl Worker {
                 if let Some(Ok(found)) = &found {
                     parts.learn(&message.thread, found);
                 }
-                self.drive(&world, &sandboxes, (message, found), receipt, deadline_ms).await
+                {
+                    let forge = parts.forge.as_deref();
+                    let forge = forge.and_then(|forge| forge.bound(&message.thread.tenant()));
+                    let with = (&*sandboxes, forge.as_ref());
+                    self.drive(&world, with, (message, found), receipt, deadline_ms).await
+                }
             }
             Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
             Body::Control(control) => self.lane(parts).run(control, receipt.arrival()).await,
@@ -462,7 +470,7 @@ impl Worker {
     async fn drive(
         &self,
         world: &Live,
-        sandboxes: &Sandboxes,
+        (sandboxes, forge): (&Sandboxes, Option<&BoundForge>),
         (message, found): (&Message, Option<Result<Loaded, Failure>>),
         receipt: &Receipt<'_>,
         deadline_ms: Ms,
@@ -476,6 +484,7 @@ impl Worker {
             model: &self.config.model,
             providers: sandboxes.providers(),
             runtime: self.runtime,
+            forge,
             limits,
             split: Chats::split(&message.thread),
         };

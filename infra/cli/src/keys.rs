@@ -31,7 +31,7 @@ impl Key {
 
 /// Every key that a person provides, in the order of the prompts. The stack's own key is not listed; the stack
 /// generates it.
-pub const KEYS: [Key; 9] = [
+pub const KEYS: [Key; 10] = [
     Key {
         key: Stored::DiscordBotToken,
         variable: "DISCORD_BOT_TOKEN",
@@ -67,6 +67,12 @@ pub const KEYS: [Key; 9] = [
         variable: "SSH_KEY",
         title: "Private key for SSH hosts",
         found: "ssh-keygen -q -t ed25519 -N '' -f bobbin, then base64 -w0 bobbin",
+    },
+    Key {
+        key: Stored::GitHubPrivateKey,
+        variable: "GITHUB_PRIVATE_KEY",
+        title: "Private key of the GitHub App",
+        found: "the app's settings at GitHub, General, Private keys, then base64 -w0 on the file",
     },
     Key {
         key: Stored::AnthropicApiKey,

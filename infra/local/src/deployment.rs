@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use bobbin_core::base::ids::Tenant;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::overrides::Overrides;
 use serde_json::{Map, Value, json};
@@ -45,12 +46,21 @@ impl Deployment {
         ]
         .map(|(name, value)| (name.to_owned(), value.clone()))
         .into();
+        let tenants = [
+            Tenant::discord(&ready.discord_guild_id),
+            Tenant::slack(&ready.slack_team_id),
+        ];
+        let owners = tenants.map(|tenant| format!("{tenant}={}", ready.github_owner));
+        parameters.insert("GitHubAppId".to_owned(), ready.github_app_id.clone());
+        parameters.insert("GitHubOwners".to_owned(), owners.join(","));
         parameters.insert("Concurrency".to_owned(), CONCURRENCY.to_owned());
         let mut overrides: Map<String, Value> = [
             ("daytona_api", &ready.daytona_api),
             ("vercel_api", &ready.vercel_api),
             ("vercel_team_id", &ready.vercel_team_id),
             ("vercel_project_id", &ready.vercel_project_id),
+            ("github_api", &ready.github_api),
+            ("github_git", &ready.github_git),
             ("discord_api", &ready.discord_api),
             ("slack_api", &ready.slack_api),
         ]
@@ -110,6 +120,7 @@ fn secrets(
         (Key::SlackBotToken, &ready.slack_bot_token),
         (Key::DaytonaApiKey, &ready.daytona_api_key),
         (Key::VercelToken, &ready.vercel_token),
+        (Key::GitHubPrivateKey, &ready.github_private_key),
     ]
     .map(|(key, value)| (key.name().to_owned(), value.clone()))
     .into();

@@ -46,6 +46,20 @@ pub struct Ready {
     pub discord_api: String,
     /// Base of the Slack-compatible API.
     pub slack_api: String,
+    /// Base of the forge's GitHub-compatible REST API.
+    pub github_api: String,
+    /// Base of its clone addresses.
+    pub github_git: String,
+    /// Id of the app that is installed there.
+    pub github_app_id: String,
+    /// The app's private key, PEM.
+    pub github_private_key: String,
+    /// Signs the forge's webhooks.
+    pub github_webhook_secret: String,
+    /// An organisation with the app, bound to both tenants.
+    pub github_owner: String,
+    /// Token of a person who administrates it.
+    pub github_user_token: String,
     /// The model's OpenAI-compatible base.
     pub model_api: String,
     /// Ed25519 public key that verifies interactions, 64 hex digits.

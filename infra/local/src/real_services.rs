@@ -92,6 +92,20 @@ impl RealServices {
             services.keys.insert(name, key);
             services.notes.push("VERCEL_TOKEN is set: real sandboxes run at Vercel".to_owned());
         }
+        if let Some(id) = var("GITHUB_APP_ID") {
+            let needed = |name: &str| {
+                var(name).ok_or_else(|| format!("GITHUB_APP_ID is set, and {name} is not."))
+            };
+            let key = needed("GITHUB_PRIVATE_KEY")?;
+            services.keys.insert(Key::GitHubPrivateKey.name().to_owned(), key);
+            services.parameters.insert("GitHubAppId".to_owned(), id);
+            services.parameters.insert("GitHubOwners".to_owned(), needed("GITHUB_OWNERS")?);
+            let api =
+                var("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+            services.overrides.insert("github_api".to_owned(), json!(api));
+            services.overrides.insert("github_git".to_owned(), json!(""));
+            services.notes.push("GITHUB_APP_ID is set: repositories come from the real GitHub".to_owned());
+        }
         let discord = [
             ("DISCORD_APPLICATION_ID", To::Parameter("DiscordApplicationId")),
             ("DISCORD_PUBLIC_KEY", To::Parameter("DiscordPublicKey")),

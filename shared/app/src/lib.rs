@@ -10,6 +10,7 @@ pub mod clients;
 mod commands;
 pub mod control;
 pub mod dead;
+pub mod forge;
 pub mod keyed;
 pub mod model_keys;
 pub mod opening;

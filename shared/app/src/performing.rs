@@ -7,7 +7,9 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::breaker::Admission;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
+use bobbin_core::protocol::effect::{
+    AgentEffect, ChatEffect, Effect, ForgeEffect, SandboxEffect,
+};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
 use bobbin_core::protocol::target::Addressed;
@@ -22,7 +24,7 @@ use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
-use crate::sandboxes::{RunContext, Sandboxes, Target};
+use crate::sandboxes::{RunContext, Sandboxes, Target, unless_cancelled};
 use crate::visibility::Visibility;
 use crate::world::{Parts, count_failure, counted};
 use crate::{catalogue, providers};
@@ -124,6 +126,9 @@ impl<'a> Performing<'a> {
                 }
                 Event::Woken
             }
+            Effect::Forge(effect) => {
+                self.at_forge(target, effect).await.unwrap_or_else(Event::Failed)
+            }
             Effect::Sandbox(effect) => self.guarded(target, effect).await,
             Effect::Agent(
                 effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
@@ -132,6 +137,21 @@ impl<'a> Performing<'a> {
                 Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
             },
+        }
+    }
+
+    /// Performs an effect of the forge.
+    async fn at_forge(&self, target: Target<'_>, effect: &ForgeEffect) -> Result<Event, Failure> {
+        let forge = self.parts.forge.as_ref().ok_or_else(|| Failure::TurnFailed {
+            reason: "No forge is set up here any more.".to_owned(),
+        })?;
+        match effect {
+            ForgeEffect::Find { name } => Ok(Event::RepositoryFound(forge.find(name).await?)),
+            ForgeEffect::Carry { repository, within_ms, watch } => {
+                let sandboxes = self.sandboxes().await?;
+                let carry = sandboxes.carry(forge.client(), target, repository, *within_ms);
+                unless_cancelled(self, target.thread, watch.as_ref(), carry).await
+            }
         }
     }
 

@@ -5,6 +5,7 @@
 //! them), the record and its control flags (see [`RunContext`]), and any decision.
 
 mod attach;
+mod carry;
 mod changes;
 mod clone;
 mod follow;
@@ -45,6 +46,7 @@ use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
+pub(crate) use carry::told;
 use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};
 
@@ -441,7 +443,7 @@ impl Sandboxes {
 
 /// Waits, unless the turn is cancelled meanwhile: what was begun at the provider goes on, and the next observation
 /// finds it.
-async fn unless_cancelled<B: RunContext>(
+pub(crate) async fn unless_cancelled<B: RunContext>(
     context: &B,
     thread: &ThreadKey,
     watched: Option<&Watched>,

@@ -25,6 +25,7 @@ use bobbin_core::shown::sandboxes::Listed;
 
 use crate::accounts::Accounts;
 use crate::catalogue;
+use crate::forge::StackForge;
 use crate::performing::Performing;
 use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
@@ -53,6 +54,8 @@ pub struct Parts {
     pub sandboxes: Arc<Sandboxes>,
     /// Sandboxes of every tenant, with its own keys if it has stored some.
     pub tenants: Arc<Tenants>,
+    /// The forge, if one is set up.
+    pub forge: Option<Arc<StackForge>>,
     /// Wake-ups: a thread asks for a later poll.
     pub wakes: Wakes,
     /// Breakers of the providers.

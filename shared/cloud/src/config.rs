@@ -2,9 +2,10 @@
 
 use std::env;
 
+use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::limits::Limits;
 use bobbin_core::tenant::access::Policy;
-use bobbin_core::tenant::overrides::Overrides;
+use bobbin_core::tenant::overrides::{ForgeOverrides, Overrides};
 use bobbin_core::tokens::nudge;
 use reqwest::Url;
 
@@ -102,6 +103,12 @@ pub struct Config {
     pub vercel_image: String,
     /// The SSH hosts that run sandboxes, as their provider parses them.
     pub ssh_hosts: Vec<serde_json::Value>,
+    /// Id of the GitHub app; empty switches the forge off.
+    pub github_app_id: String,
+    /// Owners whose repositories a tenant may be given: entries `tenant=owner`.
+    pub github_owners: Vec<(Tenant, String)>,
+    /// Where GitHub is, and the app's name there.
+    pub forge: ForgeOverrides,
     /// Default model, as provider/model.
     pub model: String,
     /// Name of the default runtime mode; empty means the first one.
@@ -134,6 +141,8 @@ impl Config {
             ("daytona_api", &overrides.providers.daytona_api),
             ("vercel_api", &overrides.providers.vercel_api),
             ("model_base_url", &overrides.agents.model_base_url),
+            ("github_api", &overrides.forge.github_api),
+            ("github_git", &overrides.forge.github_git),
             ("page_url", &overrides.chats.page_url),
             ("nudge_url", &overrides.providers.nudge_url),
         ] {
@@ -170,6 +179,9 @@ impl Config {
             vercel_project_id: overrides.providers.vercel_project_id,
             vercel_image: overrides.providers.vercel_image,
             ssh_hosts: overrides.providers.ssh_hosts,
+            github_app_id: optional("GITHUB_APP_ID"),
+            github_owners: owners(&optional("GITHUB_OWNERS"))?,
+            forge: overrides.forge,
             model: required("MODEL")?,
             runtime_mode: optional("SANDBOX_RUNTIME_MODE"),
             tools_url: optional("TOOLS_URL"),
@@ -203,6 +215,24 @@ pub fn required(name: &str) -> Result<String, String> {
         address(name, &value).map_err(|why| format!("{why}; {SET_BY}"))?;
     }
     Ok(value)
+}
+
+/// The parameter `GitHubOwners`: entries `tenant=owner`, separated by commas or white space.
+fn owners(list: &str) -> Result<Vec<(Tenant, String)>, String> {
+    let entries = list.split([',', ' ', '\n']).map(str::trim).filter(|entry| !entry.is_empty());
+    let read = |entry: &str| {
+        let (tenant, owner) = entry.split_once('=')?;
+        let owner = owner.trim().to_ascii_lowercase();
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-_".contains(&b);
+        let is_owner = !owner.is_empty() && owner.bytes().all(plain);
+        is_owner.then_some((tenant.trim().parse().ok()?, owner))
+    };
+    let read = entries.map(|entry| {
+        read(entry).ok_or_else(|| {
+            format!("GitHubOwners has {entry:?}; expected discord:GUILD=owner or slack:TEAM=owner")
+        })
+    });
+    read.collect()
 }
 
 /// An address needs a supported scheme and a host.
@@ -262,6 +292,22 @@ mod tests {
         assert_eq!(nudge_url("", "https://x/"), "https://x/nudge");
         assert_eq!(nudge_url("https://y/z", "https://x/"), "https://y/z");
         assert_eq!(nudge_url("", ""), "");
+    }
+
+    #[test]
+    fn owners_are_bound_to_tenants() {
+        let read = owners("slack:T1=Acme, discord:12=acme\nslack:T1=other");
+        let read: Vec<String> = read
+            .expect("all readable")
+            .into_iter()
+            .map(|(tenant, owner)| format!("{tenant} {owner}"))
+            .collect();
+        assert_eq!(read, ["slack:T1 acme", "discord:12 acme", "slack:T1 other"]);
+        assert_eq!(
+            owners("T1=acme"),
+            Err(r#"GitHubOwners has "T1=acme"; expected discord:GUILD=owner or slack:TEAM=owner"#
+                .to_owned())
+        );
     }
 
     #[test]

@@ -47,6 +47,8 @@ pub struct WorkerSecret {
     pub openai_api_key: Secret,
     /// Key for `OpenRouter`'s models.
     pub openrouter_api_key: Secret,
+    /// The private key of the forge's app: PEM, or that in base64.
+    pub github_private_key: Secret,
 }
 
 /// The secret of the worker and the sweeper.

@@ -248,6 +248,7 @@ impl World {
                     model: "m",
                     providers: &[],
                     runtime,
+                    forge: None,
                     limits: &limits,
                     split: |text| text.split(' ').map(str::to_owned).collect(),
                 };

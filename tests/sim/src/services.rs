@@ -10,12 +10,13 @@ use bobbin_core::base::ids::{
 };
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{
-    AgentEffect, ChatEffect, Effect, Follow, SandboxEffect, Sending, Watched,
+    AgentEffect, ChatEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
 };
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
+use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::Entry;
@@ -127,6 +128,20 @@ pub trait Services {
 
     /// The repository comes into a sandbox that runs.
     fn clone_into(&mut self, generation: u32, repo: &str) -> Result<LeftOut, NotCloned>;
+
+    /// What the forge says about the repository with this name.
+    fn find_repository(&mut self, _name: &str) -> FoundRepository {
+        FoundRepository::NotInstalled
+    }
+
+    /// The repository comes from the forge into a sandbox that runs.
+    fn carry(
+        &mut self,
+        _generation: u32,
+        repository: &ForgeRepository,
+    ) -> Result<Carried, NotCloned> {
+        Ok(Carried { repository: repository.clone(), base: None })
+    }
 
     /// A server is wanted in a sandbox that runs.
     fn serve(&mut self, generation: u32, is_new: bool) -> Serving;
@@ -256,6 +271,7 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
         Effect::Sandbox(effect) => of_sandbox(on, generation, effect),
         Effect::Agent(effect) => of_agent(on, generation, effect).unwrap_or_else(Event::Failed),
         Effect::Chat(effect) => of_chat(on, generation, effect).unwrap_or_else(Event::Failed),
+        Effect::Forge(effect) => of_forge(on, generation, effect),
         Effect::Recall { turns } => Event::Recalled(on.recalled(turns)),
         Effect::FindName { name } => Event::NameFound(on.named(name)),
         Effect::EndTools => {
@@ -268,6 +284,25 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
             Event::Woken
         }
         Effect::ListOptions { used, .. } => Event::OptionsListed(on.options(used)),
+    }
+}
+
+fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Event {
+    match effect {
+        ForgeEffect::Find { name } => Event::RepositoryFound(on.find_repository(name)),
+        ForgeEffect::Carry { repository, watch, .. } => {
+            if let Some(by) = watch.as_ref().and_then(|watched| on.cancelled_by(watched)) {
+                return Event::CancelSeen { by };
+            }
+            match on.stands(generation) {
+                SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+                SandboxState::Running => match on.carry(generation, repository) {
+                    Ok(carried) => Event::Carried { carried, left_out: LeftOut::default() },
+                    Err(why) => Event::NotCloned { why },
+                },
+                _ => Event::Failed(silent()),
+            }
+        }
     }
 }
 

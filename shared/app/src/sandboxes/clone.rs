@@ -18,7 +18,7 @@ use bobbin_sandbox::ErrorKind;
 
 use super::Sandboxes;
 
-const CLONE_SCRIPT: &str = include_str!("clone.sh");
+const CLONE_SCRIPT: &str = concat!(include_str!("left_out.sh"), include_str!("clone.sh"));
 /// The variable that passes the address to the script.
 const REPO: &str = "BOBBIN_REPO";
 /// Maximum number of left-out paths per kind; the script lists no more.
@@ -53,7 +53,7 @@ impl Sandboxes {
 }
 
 /// Parses the script's list of left-out paths.
-fn left_out(text: &str) -> LeftOut {
+pub(super) fn left_out(text: &str) -> LeftOut {
     let listed = |kind: &str| {
         let lines = text.lines();
         let paths = lines.filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t'));
@@ -64,7 +64,7 @@ fn left_out(text: &str) -> LeftOut {
 
 /// Classifies git's output (git 2.39; for a repository that does not exist, a host that wants a login asks for a user
 /// name).
-fn why(words: &str) -> NotCloned {
+pub(super) fn why(words: &str) -> NotCloned {
     let says = |any: &[&str]| any.iter().any(|one| words.contains(one));
     if says(&["No space left on device", "Disk quota exceeded"]) {
         NotCloned::NoRoom

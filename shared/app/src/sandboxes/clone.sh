@@ -1,18 +1,8 @@
-# Clones a repository to where the agent works, and lists what of it is not there: `submodule` or `large`, a tab, a path. Set in the environment: BOBBIN_REPO, an https address without
-# credentials. Runs in the sandbox's working directory, by any POSIX shell. What stands in `project` is whole: it comes
-# there by one rename.
+# Clones a repository to where the agent works, and lists what of it is not there (left_out.sh, which comes first). Set
+# in the environment: BOBBIN_REPO, an https address without credentials. Runs in the sandbox's working directory, by
+# any POSIX shell. What stands in `project` is whole: it comes there by one rename.
 umask 077
 root=$(pwd)
-left_out() {
-  git -C "$1" ls-files --stage </dev/null 2>/dev/null | grep '^160000 ' | head -n 10 | cut -f 2 |
-    while IFS= read -r path; do printf 'submodule\t%s\n' "$path"; done
-  # A pointer stands where the file is not: the first line of the format's description.
-  git -C "$1" ls-files -z -- ':(attr:filter=lfs)' </dev/null 2>/dev/null | tr '\000' '\n' | head -n 10 |
-    while IFS= read -r file; do
-      [ "$(head -c 42 "$1/$file" 2>/dev/null | tr -d '\000')" = 'version https://git-lfs.github.com/spec/v1' ] &&
-        printf 'large\t%s\n' "$file"
-    done
-}
 command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
 if [ -e "$root/project/.git" ]; then
   in_project() { git -C "$root/project" "$@" </dev/null 2>/dev/null; }

@@ -2,7 +2,8 @@
 //! written.
 
 use bobbin_core::tenant::commands::argument::{
-    ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
+    ALLOW, CHANNEL, CLOSE, DEFAULT, DISALLOW, NONE, OPEN, PERSON, REPOSITORY, ROLE, SANDBOXES, SHOW,
+    VALUE, WHAT,
 };
 use bobbin_core::tenant::settings::{Change, Kind, List};
 
@@ -25,8 +26,18 @@ pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
         }
         Some(ALLOW) => listed(command).map(|(list, id)| Change::Allow { list, id }),
         Some(DISALLOW) => listed(command).map(|(list, id)| Change::Disallow { list, id }),
+        Some(OPEN) => repository(command)
+            .map(|(channel, repository)| Change::Open { channel, repository }),
+        Some(CLOSE) => repository(command)
+            .map(|(channel, repository)| Change::Close { channel, repository }),
         _ => Err("This setting is not known any more. `/help` shows what there is."),
     }
+}
+
+/// A repository, and the channel for which it is opened or closed.
+fn repository(command: &Command) -> Result<(Option<String>, String), &'static str> {
+    let name = command.text(REPOSITORY).ok_or("Name the repository, as owner/name, or say all.")?;
+    Ok((command.text(CHANNEL).map(str::to_owned), name.to_owned()))
 }
 
 /// The kind of a default.
@@ -100,6 +111,19 @@ mod tests {
                 Ok(Change::Disallow { list, id })
             );
         }
+    }
+
+    #[test]
+    fn repositories_are_opened_and_closed() {
+        let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
+        let options = json!([text("repository", "acme/api"), text("channel", "20")]);
+        let (channel, repository) = (Some("20".to_owned()), "acme/api".to_owned());
+        assert_eq!(
+            asked("open", options.clone()),
+            Ok(Change::Open { channel: channel.clone(), repository: repository.clone() })
+        );
+        assert_eq!(asked("close", options), Ok(Change::Close { channel, repository }));
+        assert!(asked("open", json!([])).is_err());
     }
 
     #[test]

@@ -8,7 +8,8 @@ use bobbin_core::tenant::commands::{
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
 `/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime native`; with `here` at the end for this channel alone; `none` \
 in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
-opposite. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
+opposite. `/bobbin config open owner/name` (or `all`; with `here` for this channel alone) lets tasks work on a private repository, `close` takes \
+that back. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
 again. The first channel or user that is allowed closes Bobbin to all others.";
 
 /// Help of `/bobbin setup`.

@@ -57,12 +57,24 @@ pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
             let (list, id) = listed(what, words[2], channel)?;
             Some(Change::Allow { list, id })
         }
+        ["open", _] => Some(Change::Open { channel: None, repository: plain(words[1]) }),
+        ["open", _, "here"] => {
+            Some(Change::Open { channel: Some(channel.to_owned()), repository: plain(words[1]) })
+        }
+        ["close", _] => Some(Change::Close { channel: None, repository: plain(words[1]) }),
+        ["close", _, "here"] => {
+            Some(Change::Close { channel: Some(channel.to_owned()), repository: plain(words[1]) })
+        }
         ["disallow", what, _] => {
             let (list, id) = listed(what, words[2], channel)?;
             Some(Change::Disallow { list, id })
         }
         _ => None,
     }
+}
+
+fn plain(word: &str) -> String {
+    typed(word, None)
 }
 
 fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
@@ -245,6 +257,19 @@ mod tests {
 
     fn mentioned(words: &str) -> Option<(Command, Remainder)> {
         command(words, MENTIONED)
+    }
+
+    #[test]
+    fn repositories_are_opened_and_closed() {
+        let open = |channel: Option<&str>| {
+            let (channel, repository) = (channel.map(str::to_owned), "acme/api".to_owned());
+            Some(Change::Open { channel, repository })
+        };
+        assert_eq!(config("open acme/api", "C1"), open(None));
+        assert_eq!(config("open acme/api here", "C1"), open(Some("C1")));
+        let repository = "all".to_owned();
+        assert_eq!(config("close all", "C1"), Some(Change::Close { channel: None, repository }));
+        assert_eq!(config("open", "C1"), None);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use crate::base::ids::Ms;
 use crate::base::limits::{Limits, RetryLimits};
 use crate::records::message::Message;
 use crate::schema::wait_ms;
+use crate::tenant::repositories::BoundForge;
 use crate::tenant::runtime_mode::RuntimeMode;
 
 /// Acknowledge or retry.
@@ -78,6 +79,8 @@ pub struct Delivery<'a> {
     pub providers: &'a [String],
     /// The stack's default runtime mode.
     pub runtime: RuntimeMode,
+    /// The forge, if one is set up for the thread's tenant.
+    pub forge: Option<&'a BoundForge>,
     /// Bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// Splits an answer into parts that fit this platform's messages.

@@ -9,6 +9,7 @@ use crate::base::person::Person;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
+use crate::records::carried::ForgeRepository;
 use crate::records::flags::ControlFlags;
 use crate::records::images::Image;
 use crate::records::message::Attachment;
@@ -25,6 +26,8 @@ pub enum Effect {
     Agent(AgentEffect),
     /// In the thread's chat.
     Chat(ChatEffect),
+    /// At the forge, with the sandbox's files.
+    Forge(ForgeEffect),
     /// Ask the agent what it offers; note the offer, and what is used, in the tenant's catalogue. Always answers
     /// `OptionsListed`.
     ListOptions {
@@ -122,6 +125,26 @@ pub enum SandboxEffect {
         is_new: bool,
         /// First end a server that runs but does not answer.
         restart: bool,
+        /// Time limit in milliseconds.
+        within_ms: u64,
+        /// A cancel flag of this turn ends the wait.
+        watch: Option<Watched>,
+    },
+}
+
+/// Calls to the forge. Its credentials stay in the worker.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum ForgeEffect {
+    /// Look up a repository. Answers `RepositoryFound`.
+    Find {
+        /// `owner/name`.
+        name: String,
+    },
+    /// Fetch the repository and put it where the agent works, unless it is there. Answers `Carried`, `NotCloned` or
+    /// `CancelSeen`.
+    Carry {
+        /// The repository.
+        repository: ForgeRepository,
         /// Time limit in milliseconds.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
@@ -393,7 +416,7 @@ impl Effect {
                     | AgentEffect::FindPrompt { .. }
                     | AgentEffect::SendPrompt { .. }
             ),
-            Self::Recall { .. } | Self::ListOptions { .. } => true,
+            Self::Recall { .. } | Self::ListOptions { .. } | Self::Forge(_) => true,
             Self::FindName { .. }
             | Self::EndTools
             | Self::FindAgent { .. }
@@ -408,6 +431,8 @@ impl Effect {
         match self {
             Self::Sandbox(effect) => effect.name(),
             Self::Agent(effect) => effect.name(),
+            Self::Forge(ForgeEffect::Find { .. }) => "find_repository",
+            Self::Forge(ForgeEffect::Carry { .. }) => "carry",
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Chat(ChatEffect::Tell { .. }) => "tell",

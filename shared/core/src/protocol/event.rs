@@ -6,6 +6,7 @@ use crate::base::person::Person;
 use crate::protocol::effect::Effect;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Settlement};
+use crate::records::carried::{Carried, FoundRepository};
 use crate::records::changes::Changes;
 use crate::records::flags::Queued;
 use crate::records::images::Image;
@@ -87,6 +88,15 @@ pub enum Event {
     /// The repository has been cloned to where the agent works.
     Cloned {
         /// What the clone left out.
+        left_out: LeftOut,
+    },
+    /// The forge's answer about a repository.
+    RepositoryFound(FoundRepository),
+    /// The repository has been carried to where the agent works.
+    Carried {
+        /// The repository.
+        carried: Carried,
+        /// What is not there.
         left_out: LeftOut,
     },
     /// The repository was not cloned, and a retry cannot help.
@@ -198,6 +208,15 @@ pub enum NotCloned {
     TooLong,
     /// The sandbox's disk is too small for it.
     NoRoom,
+    /// Its forge does not give it, for this reason.
+    Forge {
+        /// The reason and what to do, for people.
+        why: String,
+    },
+    /// It is private, and managers have not opened it here.
+    NotOpen,
+    /// It is private, and the sandbox can be shared.
+    PrivateShared,
     /// Another reason: git's last output.
     Other {
         /// On one line, shortened.

@@ -4,6 +4,7 @@ pub mod account;
 pub mod artifacts;
 pub mod ask;
 pub mod card;
+pub mod carried;
 pub mod changes;
 pub mod flags;
 pub mod images;

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::base::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::records::ask::Settlement;
 use crate::records::card::CardState;
+use crate::records::carried::FoundRepository;
 use crate::records::changes::Changes;
 use crate::records::images::Image;
 use crate::records::ledger::Entry;
@@ -50,7 +51,9 @@ pub struct SandboxObserved {
     pub stop_asked_ms: Option<Ms>,
     /// Number of the tenant's sandboxes.
     pub of_tenant: Option<u32>,
-    /// The repository has been cloned into it.
+    /// The forge's answer about the repository to bring into it.
+    pub found_repository: Option<FoundRepository>,
+    /// The repository is in it.
     pub cloned: bool,
     /// State of the requested snapshot.
     pub snapshot: Option<SnapshotSeen>,

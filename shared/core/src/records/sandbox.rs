@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, SandboxKey, SandboxName, ThreadKey, TurnId};
 use crate::base::person::Person;
+use crate::records::carried::Carried;
 use crate::records::message::Operation;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::runtime_mode::RuntimeMode;
@@ -133,6 +134,9 @@ pub struct SandboxRecord {
     /// start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repo: Option<String>,
+    /// The repository that a forge's app carried into this generation; `None` for one cloned from inside.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub carried: Option<Carried>,
     /// What this generation's clone left out of the repository, as text; `None` if nothing is known to be left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub left_out: Option<String>,
@@ -214,6 +218,12 @@ impl SandboxRecord {
     pub fn common_in_use_by(&self, other_than: &ThreadKey) -> Option<&InUse> {
         let mut in_use = self.in_use.iter();
         in_use.find(|one| one.common && one.thread != *other_than)
+    }
+
+    /// Whether a private repository is in it: then it is its thread's alone.
+    #[must_use]
+    pub fn is_private(&self) -> bool {
+        self.carried.as_ref().is_some_and(|carried| carried.repository.is_private)
     }
 
     /// Whether it has to be written over `stored`.

@@ -58,6 +58,10 @@ pub mod argument {
     pub const DEFAULT: &str = "default";
     pub const ALLOW: &str = "allow";
     pub const DISALLOW: &str = "disallow";
+    pub const OPEN: &str = "open";
+    pub const CLOSE: &str = "close";
+    /// A repository of the forge.
+    pub const REPOSITORY: &str = "repository";
     pub const WHAT: &str = "what";
     pub const VALUE: &str = "value";
     pub const CHANNEL: &str = "channel";
@@ -66,8 +70,8 @@ pub mod argument {
 }
 
 use argument::{
-    ALL, ALLOW, CHANNEL, DEFAULT, DISALLOW, FILE, IN, IN_SHARED, KEEP_FILES, NAME, NOW, PERSON,
-    PROMPT, PROVIDER, REMOVE, ROLE, RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, VALUE, WHAT,
+    ALL, ALLOW, CHANNEL, CLOSE, DEFAULT, DISALLOW, FILE, IN, IN_SHARED, KEEP_FILES, NAME, NOW, OPEN,
+    PERSON, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, VALUE, WHAT,
 };
 
 const MODEL: Argument = optional(
@@ -317,6 +321,22 @@ back to one of its own)",
                     optional(CHANNEL, "The channel to take off the list", Takes::Channel),
                     optional(ROLE, "The role to take off the list", Takes::Role),
                     optional(PERSON, "The person to take off the list", Takes::Person),
+                ],
+            ),
+            subcommand(
+                OPEN,
+                "Let tasks work on a private repository, for everybody in the server or one channel",
+                &[
+                    required(REPOSITORY, "The repository, as owner/name, or all", Takes::Text),
+                    optional(CHANNEL, "For tasks in this channel only", Takes::Channel),
+                ],
+            ),
+            subcommand(
+                CLOSE,
+                "Take that back",
+                &[
+                    required(REPOSITORY, "The repository, as it was opened", Takes::Text),
+                    optional(CHANNEL, "The channel for which it was opened", Takes::Channel),
                 ],
             ),
         ],

@@ -18,6 +18,8 @@ pub enum Key {
     OpenAiApiKey,
     /// Lets the agent call models through `OpenRouter`.
     OpenRouterApiKey,
+    /// A private key: the app of the forge signs with it.
+    GitHubPrivateKey,
     /// Creates and deletes sandboxes.
     DaytonaApiKey,
     /// Creates and deletes sandboxes that Vercel runs.
@@ -30,13 +32,14 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order in which set-up asks for them.
-    pub const ALL: [Self; 10] = [
+    pub const ALL: [Self; 11] = [
         Self::SlackSigningSecret,
         Self::DiscordBotToken,
         Self::SlackBotToken,
         Self::AnthropicApiKey,
         Self::OpenAiApiKey,
         Self::OpenRouterApiKey,
+        Self::GitHubPrivateKey,
         Self::DaytonaApiKey,
         Self::VercelToken,
         Self::SshKey,
@@ -53,6 +56,7 @@ impl Key {
             Self::AnthropicApiKey => "anthropic_api_key",
             Self::OpenAiApiKey => "openai_api_key",
             Self::OpenRouterApiKey => "openrouter_api_key",
+            Self::GitHubPrivateKey => "github_private_key",
             Self::DaytonaApiKey => "daytona_api_key",
             Self::VercelToken => "vercel_token",
             Self::SshKey => "ssh_key",
@@ -69,7 +73,8 @@ impl Key {
             | Self::SlackBotToken
             | Self::AnthropicApiKey
             | Self::OpenAiApiKey
-            | Self::OpenRouterApiKey => "WorkerSecret",
+            | Self::OpenRouterApiKey
+            | Self::GitHubPrivateKey => "WorkerSecret",
             Self::DaytonaApiKey | Self::VercelToken | Self::SshKey => "ProviderSecret",
             Self::StackKey => "StackKey",
         }
@@ -90,6 +95,7 @@ impl Key {
             Self::SlackSigningSecret
             | Self::DiscordBotToken
             | Self::SlackBotToken
+            | Self::GitHubPrivateKey
             | Self::VercelToken
             | Self::SshKey
             | Self::StackKey => None,

@@ -6,6 +6,7 @@ pub mod glance;
 pub mod keys;
 pub mod overrides;
 pub mod own_keys;
+pub mod repositories;
 pub mod runtime_mode;
 pub mod selection;
 pub mod settings;

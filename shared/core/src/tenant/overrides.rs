@@ -26,6 +26,9 @@ pub struct Overrides {
     /// Providers of sandboxes.
     #[serde(flatten)]
     pub providers: ProviderOverrides,
+    /// The forge.
+    #[serde(flatten)]
+    pub forge: ForgeOverrides,
 }
 
 /// Overrides for agents and their models.
@@ -81,6 +84,27 @@ pub struct ProviderOverrides {
     pub nudge_url: String,
 }
 
+/// Overrides for the forge.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ForgeOverrides {
+    /// Base of GitHub's REST API.
+    pub github_api: String,
+    /// Base of its clone addresses; empty means the one that belongs to the API.
+    pub github_git: String,
+    /// Name of the app in GitHub's addresses, for links to its installations.
+    pub github_app: String,
+}
+
+impl Default for ForgeOverrides {
+    fn default() -> Self {
+        Self {
+            github_api: "https://api.github.com".to_owned(),
+            github_git: String::new(),
+            github_app: "bobbin".to_owned(),
+        }
+    }
+}
+
 impl Default for ChatOverrides {
     fn default() -> Self {
         Self {
@@ -115,7 +139,8 @@ impl Flat for Overrides {
         Ok(entry.into_field("limits", &mut self.limits)?
             || entry.into_group(&mut self.agents)?
             || entry.into_group(&mut self.chats)?
-            || entry.into_group(&mut self.providers)?)
+            || entry.into_group(&mut self.providers)?
+            || entry.into_group(&mut self.forge)?)
     }
 }
 

@@ -22,6 +22,7 @@ use crate::tenant::access::Refusal;
 use crate::tenant::glance::Glance;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
+use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::runtime_mode::RuntimeMode;
 use crate::tenant::selection::Selection;
 
@@ -61,6 +62,9 @@ pub struct Settings {
     /// The tenant's own keys, by their providers' words ([`crate::tenant::keys::Key::provider`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_keys: BTreeMap<String, OwnKey>,
+    /// The repositories of a forge that may be used.
+    #[serde(skip_serializing_if = "Repositories::is_empty")]
+    pub repositories: Repositories,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -108,6 +112,20 @@ pub enum Change {
         list: List,
         /// The platform's id of the channel, person or role.
         id: String,
+    },
+    /// Open a repository of a forge, or all of them.
+    Open {
+        /// The channel; `None` means the tenant.
+        channel: Option<String>,
+        /// `owner/name`, or `all`.
+        repository: String,
+    },
+    /// Close it again.
+    Close {
+        /// The channel; `None` means the tenant.
+        channel: Option<String>,
+        /// As it was opened.
+        repository: String,
     },
     /// Make all direct messages of a person one thread, or each one a thread of its own. Only Slack has such messages.
     Direct {
@@ -293,6 +311,20 @@ impl Settings {
             }
             Change::Disallow { list, id } => {
                 next.list(*list).remove(id.trim());
+            }
+            Change::Open { channel, repository } => {
+                let name = repositories::usable(repository)
+                    .ok_or_else(|| unusable(repository, "a repository: name it as owner/name, or say all"))?;
+                let channel = channel.as_deref().map(usable_id).transpose()?;
+                let there = next.repositories.of(channel.as_deref());
+                let is_full = there.is_some_and(|list| list.len() >= REPOSITORIES_MAX);
+                if is_full || next.repositories.channels.len() >= CHANNELS_MAX {
+                    return Err(NotChanged::Full(REPOSITORIES_MAX));
+                }
+                next.repositories.open(channel.as_deref(), name);
+            }
+            Change::Close { channel, repository } => {
+                next.repositories.close(channel.as_deref().map(str::trim), repository);
             }
         }
         next.audit.push(Changed {

@@ -92,6 +92,7 @@ fn delivered(met: Met, receive: u32) -> (Verdict, u32, u32) {
         model: "anthropic/m",
         providers: &["anthropic".to_owned()],
         runtime: RuntimeMode::OpenCode,
+        forge: None,
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     };

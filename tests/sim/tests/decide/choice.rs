@@ -41,14 +41,14 @@ fn default_of(world: &Fake, of: Kind, channel: Option<&str>, value: &str) {
     );
 }
 
-fn reason(world: &Fake) -> String {
+pub(super) fn reason(world: &Fake) -> String {
     match outcomes(world).pop().unwrap() {
         Outcome::Failed { reason } => reason,
         other => panic!("{other:?}"),
     }
 }
 
-fn nothing_ran(world: &Fake) {
+pub(super) fn nothing_ran(world: &Fake) {
     world.with(|s| {
         assert!(s.prompted.is_empty() && s.sandboxes.is_empty());
         assert!(s.posts.values().any(

@@ -111,6 +111,11 @@ pub(super) struct State {
     pub(super) settings: Settings,
     /// Repositories by generation.
     pub(super) clones: BTreeMap<u32, String>,
+    /// The forge, and what it says about every repository.
+    pub(super) forge: Option<BoundForge>,
+    pub(super) at_forge: Option<FoundRepository>,
+    /// Repositories that were carried, by generation.
+    pub(super) carried: BTreeMap<u32, String>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
     /// What clones do not bring along.
@@ -376,6 +381,22 @@ impl Services for Here<'_> {
         }
         self.s.clones.insert(generation, repo.to_owned());
         Ok(self.s.left_out.clone())
+    }
+
+    fn find_repository(&mut self, _: &str) -> FoundRepository {
+        self.s.at_forge.clone().unwrap_or(FoundRepository::NotInstalled)
+    }
+
+    fn carry(
+        &mut self,
+        generation: u32,
+        repository: &ForgeRepository,
+    ) -> Result<Carried, NotCloned> {
+        if let Some(why) = self.s.not_cloned.take() {
+            return Err(why);
+        }
+        self.s.carried.insert(generation, repository.name.clone());
+        Ok(Carried { repository: repository.clone(), base: None })
     }
 
     fn serve(&mut self, _: u32, is_new: bool) -> Serving {
@@ -861,7 +882,7 @@ pub(super) fn dies(world: &Fake, message: &Message, call: u32, after: bool) {
 }
 
 pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict {
-    let limits = world.with(|s| s.limits.clone());
+    let (limits, forge) = world.with(|s| (s.limits.clone(), s.forge.clone()));
     let delivery = Delivery {
         message,
         id: format!("{}#{receive}", message.id),
@@ -870,6 +891,7 @@ pub(super) fn deliver(world: &Fake, message: &Message, receive: u32) -> Verdict 
         model: "m",
         providers: &["anthropic".to_owned()],
         runtime: world.with(|s| s.runtime),
+        forge: forge.as_ref(),
         limits: &limits,
         split: |text| vec![text.to_owned()],
     };

@@ -45,6 +45,13 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.observed.sandbox.cloned = true;
             session.sandbox.left_out = words::left_out(&left_out);
         }
+        Event::RepositoryFound(found) => session.observed.sandbox.found_repository = Some(found),
+        Event::Carried { carried, left_out } => {
+            outage::provider_answered(session);
+            session.observed.sandbox.cloned = true;
+            session.sandbox.carried = Some(carried);
+            session.sandbox.left_out = words::left_out(&left_out);
+        }
         Event::NotCloned { why } => {
             outage::provider_answered(session);
             provision::not_cloned(session, &why, context);

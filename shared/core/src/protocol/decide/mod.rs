@@ -14,6 +14,7 @@ mod choose;
 mod dead_letter;
 mod down;
 mod failed;
+mod forge;
 mod lease;
 mod notice;
 pub mod operate;

@@ -156,6 +156,9 @@ pub(super) fn snapshot_seen(
 fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) -> Next {
     let want = Operation::Snapshot;
     let limits = context.delivery.limits;
+    if session.sandbox.is_private() {
+        return end(session, want, Some(words::PRIVATE_NOT_KEPT), context);
+    }
     match session.sandbox.phase {
         Phase::Active | Phase::Paused => {}
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),

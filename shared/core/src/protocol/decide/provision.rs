@@ -1,6 +1,6 @@
 //! The steps until the sandbox runs, its server is healthy and the agent session is known.
 
-use super::{Context, Next, outside, record, words};
+use super::{Context, Next, forge, outside, record, words};
 use crate::protocol::effect::{AgentEffect, Effect, SandboxEffect, Watched};
 use crate::protocol::event::NotCloned;
 use crate::records::message::Work;
@@ -82,7 +82,12 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
                 start(session, late(limits.sandbox.start_ms), context)
             }
             (Phase::Creating | Phase::Resuming, Some(SandboxState::Running)) => {
-                match repository(session, context).or_else(|| server(session, context)) {
+                let brought = repository(session, context);
+                // It was given up.
+                if !matches!(session.sandbox.phase, Phase::Creating | Phase::Resuming) {
+                    return None;
+                }
+                match brought.or_else(|| server(session, context)) {
                     Some(next) => Some(next),
                     None if session.sandbox.phase == Phase::Creating
                         && limits.tenant.sandboxes > 0 =>
@@ -139,7 +144,7 @@ fn runtime(session: &Session, context: &Context<'_>) -> Option<String> {
 /// Begins the next generation; nothing of the sandbox before it carries over.
 fn begin_generation(session: &mut Session, context: &Context<'_>) {
     session.sandbox.generation += 1;
-    session.sandbox.left_out = None;
+    (session.sandbox.left_out, session.sandbox.carried) = (None, None);
     if session.sandbox.without_secrets > REMADE_MAX {
         session.sandbox.without_secrets = 0;
     }
@@ -220,8 +225,8 @@ fn start(session: &mut Session, late: bool, context: &Context<'_>) -> Option<Nex
 }
 
 /// A new sandbox gets its repository before its server starts in it. A sandbox that was active before has it.
-fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
-    let repo = session.sandbox.repo.as_ref()?;
+fn repository(session: &mut Session, context: &Context<'_>) -> Option<Next> {
+    let repo = session.sandbox.repo.clone()?;
     if session.sandbox.works_elsewhere()
         || session.sandbox.phase != Phase::Creating
         || session.observed.sandbox.cloned
@@ -229,11 +234,7 @@ fn repository(session: &Session, context: &Context<'_>) -> Option<Next> {
     {
         return None;
     }
-    act(Effect::Sandbox(SandboxEffect::Clone {
-        repo: repo.clone(),
-        within_ms: context.delivery.limits.turn.clone_ms,
-        watch: watch(session),
-    }))
+    forge::bring(session, &repo, context)
 }
 
 /// The new sandbox is useless without its repository: the turn says so, and the next turn creates a new one.
@@ -283,7 +284,7 @@ fn server(session: &mut Session, context: &Context<'_>) -> Option<Next> {
 
 /// The turn whose Stop ends a wait for its sandbox; `None` once the Stop is known, so that the current effect runs to
 /// its end.
-fn watch(session: &Session) -> Option<Watched> {
+pub(super) fn watch(session: &Session) -> Option<Watched> {
     let turn = session.turn.as_ref()?;
     let stoppable = turn.stage.is_received() && turn.cancelled_by.is_none();
     stoppable.then(|| Watched { turn: turn.id.clone(), accepted_at_ms: turn.accepted_at_ms })

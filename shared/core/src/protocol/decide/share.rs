@@ -188,6 +188,9 @@ pub(super) fn name(
     if !session.sandbox.is_alive() {
         return end(session, words::NOTHING_TO_NAME, context);
     }
+    if session.sandbox.is_private() {
+        return end(session, words::PRIVATE_NOT_SHARED, context);
+    }
     if session.sandbox.name.as_ref() == Some(name) {
         let word = words::named(name, &session.thread);
         return end(session, &word, context);

@@ -248,6 +248,12 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
     (!parts.is_empty()).then(|| parts.join(" and "))
 }
 
+/// A sandbox with a private repository belongs to its thread alone.
+pub const PRIVATE_NOT_SHARED: &str = "A private repository is in this sandbox, so it gets no name: whoever knew the name could use it.";
+
+/// The same of its snapshots.
+pub const PRIVATE_NOT_KEPT: &str = "a private repository is in it, and a snapshot could be used elsewhere";
+
 /// What a clone left out, for people.
 #[must_use]
 pub fn not_there(left_out: &str) -> String {
@@ -406,6 +412,17 @@ pub fn not_cloned(repo: &str, why: &NotCloned, clone_ms: u64) -> String {
         NotCloned::NoRoom => {
             ("the sandbox's disk is too small for it".to_owned(), "Name a smaller one.")
         }
+        NotCloned::Forge { why } => {
+            return format!("The repository {repo} was not fetched: {why} Nothing was run.");
+        }
+        NotCloned::NotOpen => (
+            "it is private, and no manager has opened it here".to_owned(),
+            "A manager can open it in Bobbin's settings.",
+        ),
+        NotCloned::PrivateShared => (
+            "it is private, and a sandbox with a name can be shared".to_owned(),
+            "Begin a thread of its own for it.",
+        ),
         NotCloned::Other { seen } => (
             format!("git says: {}", seen.trim_end_matches('.')),
             "Check its name, or try again later.",

@@ -38,6 +38,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
         model: "anthropic/m",
         providers: &[],
         runtime: RuntimeMode::OpenCode,
+        forge: None,
         limits: &Limits::DEFAULT,
         split: |text| vec![text.to_owned()],
     })

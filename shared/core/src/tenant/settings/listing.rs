@@ -50,6 +50,19 @@ pub fn listing(
     if others > 0 {
         lines.push(format!("Other channels with defaults of their own: {others}"));
     }
+    let open = [
+        ("Repositories of the forge", settings.repositories.of(None)),
+        ("Repositories of this channel", settings.repositories.of(Some(here))),
+    ];
+    for (what, names) in open {
+        let Some(names) = names.filter(|names| !names.is_empty()) else { continue };
+        let shown: Vec<&str> = names.iter().take(IDS_SHOWN).map(String::as_str).collect();
+        let more = match names.len().saturating_sub(IDS_SHOWN) {
+            0 => String::new(),
+            more => format!(" and {more} more"),
+        };
+        lines.push(format!("{what}: {}{more}", shown.join(", ")));
+    }
     lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
@@ -89,8 +102,18 @@ pub fn change(change: &Change, name: impl Fn(List, &str) -> String) -> String {
         Change::Disallow { list, id } => {
             format!("took {} off the list", name(*list, id.trim()))
         }
+        Change::Open { channel, repository } => {
+            format!("opened {}{}", repository.trim(), place(channel.as_deref(), name))
+        }
+        Change::Close { channel, repository } => {
+            format!("closed {}{}", repository.trim(), place(channel.as_deref(), name))
+        }
         Change::Direct { one_thread } => direct(*one_thread).to_owned(),
     }
+}
+
+fn place(channel: Option<&str>, name: impl Fn(List, &str) -> String) -> String {
+    channel.map_or_else(String::new, |channel| format!(" in {}", name(List::Channels, channel)))
 }
 
 const fn direct(one_thread: bool) -> &'static str {

@@ -348,6 +348,7 @@ impl Driver {
             model: "",
             providers: &[],
             runtime: self.runtime,
+            forge: None,
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
         }

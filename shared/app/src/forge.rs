@@ -1,0 +1,101 @@
+//! The stack's forge: built from configuration and keys, and asked about repositories.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use bobbin_cloud::config::Config;
+use bobbin_cloud::secrets::Keys;
+use bobbin_core::base::failure::Failure;
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
+use bobbin_core::tenant::repositories::BoundForge;
+use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
+use bobbin_forge::{ErrorKind, Forge, Repository, RepositoryName};
+
+use crate::sandboxes::told;
+
+/// The forge, with the owners that the operator has bound to tenants.
+pub struct StackForge {
+    forge: Arc<dyn Forge>,
+    owners: Vec<(Tenant, String)>,
+}
+
+impl StackForge {
+    /// `None` if no forge is set up.
+    ///
+    /// # Errors
+    /// A sentence that names the unusable setting.
+    pub fn new(config: &Config, keys: &Keys) -> Result<Option<Self>, String> {
+        if config.github_app_id.is_empty() {
+            return Ok(None);
+        }
+        let mut addresses = Addresses::of(&config.forge.github_api);
+        if !config.forge.github_git.is_empty() {
+            addresses.git = config.forge.github_git.trim_end_matches('/').to_owned();
+        }
+        let settings = GitHubSettings {
+            addresses,
+            issuer: config.github_app_id.clone(),
+            private_key: pem(&keys.worker.github_private_key),
+            slug: config.forge.github_app.clone(),
+            client_id: String::new(),
+            client_secret: Secret::default(),
+        };
+        let forge = GitHub::new(settings).map_err(|error| error.to_string())?;
+        Ok(Some(Self { forge: Arc::new(forge), owners: config.github_owners.clone() }))
+    }
+
+    /// The forge's client.
+    pub(crate) fn client(&self) -> &dyn Forge {
+        &*self.forge
+    }
+
+    /// The forge as this tenant may use it; `None` if no owner is bound to it.
+    #[must_use]
+    pub fn bound(&self, tenant: &Tenant) -> Option<BoundForge> {
+        let own = self.owners.iter().filter(|(of, _)| of == tenant);
+        let owners: BTreeSet<String> = own.map(|(_, owner)| owner.clone()).collect();
+        let base = self.forge.facts().git.to_owned();
+        (!owners.is_empty()).then_some(BoundForge { base, owners })
+    }
+
+    /// Looks up the repository with this name (`owner/name`).
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn find(&self, name: &str) -> Result<FoundRepository, Failure> {
+        let parsed = name.split_once('/');
+        let Some(parsed) = parsed.and_then(|(owner, name)| RepositoryName::new(owner, name)) else {
+            return Ok(FoundRepository::NotInstalled);
+        };
+        match self.forge.repository(&parsed).await {
+            Ok(found) => Ok(FoundRepository::Here(self.described(&found))),
+            Err(error) => match error.kind {
+                ErrorKind::NotInstalled | ErrorKind::NotFound => Ok(FoundRepository::NotInstalled),
+                ErrorKind::Other | ErrorKind::RateLimited => Err(error.failure),
+                _ => Ok(FoundRepository::Refused { why: told(&error) }),
+            },
+        }
+    }
+
+    fn described(&self, found: &Repository) -> ForgeRepository {
+        ForgeRepository {
+            installation: found.installation,
+            id: found.id.0,
+            name: found.name.to_string(),
+            address: format!("{}/{}", self.forge.facts().git, found.name),
+            is_private: found.is_private,
+            branch: found.default_branch.clone(),
+        }
+    }
+}
+
+/// The key as PEM: it may be stored in base64, which has no line ends.
+fn pem(stored: &Secret) -> Secret {
+    let text = stored.expose().trim();
+    let decoded = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
+    Secret::from(decoded.unwrap_or_else(|| text.to_owned()))
+}

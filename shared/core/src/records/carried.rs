@@ -1,0 +1,44 @@
+//! Repositories that the worker carries between a forge and a sandbox. No credential of the forge enters the sandbox.
+
+use serde::{Deserialize, Serialize};
+
+/// A repository, as its forge describes it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ForgeRepository {
+    /// Id of the installation of our app that has it.
+    pub installation: u64,
+    /// The forge's id, which a rename does not change.
+    pub id: u64,
+    /// `owner/name`, as the forge writes it.
+    pub name: String,
+    /// Address for people and for `git remote`.
+    pub address: String,
+    /// Only people whom its owner lets in can read it.
+    pub is_private: bool,
+    /// Its default branch.
+    pub branch: String,
+}
+
+/// The answer of a forge about a repository that was asked for.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum FoundRepository {
+    /// Our app is not installed for it, or it does not exist; from outside, the two look alike.
+    NotInstalled,
+    /// It can be carried.
+    Here(ForgeRepository),
+    /// It cannot, and a retry does not help.
+    Refused {
+        /// The reason and what to do, for people.
+        why: String,
+    },
+}
+
+/// The repository that this generation's sandbox was given.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Carried {
+    /// The repository.
+    pub repository: ForgeRepository,
+    /// The newest commit of the branch when it was carried; `None` if it had none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub base: Option<String>,
+}

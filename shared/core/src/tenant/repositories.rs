@@ -1,0 +1,162 @@
+//! The repositories of a forge that managers have opened, for the whole tenant or for a channel.
+//!
+//! That the operator has bound an owner to the tenant opens nothing by itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde::{Deserialize, Serialize};
+
+/// Stands for every repository of the owners that are bound to the tenant.
+pub const ALL: &str = "all";
+/// Names in one list.
+pub const REPOSITORIES_MAX: usize = 200;
+
+/// Names as `owner/name` in lower case, or [`ALL`].
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Repositories {
+    /// Open in every channel.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub everywhere: BTreeSet<String>,
+    /// Open in one channel, by its platform's id.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub channels: BTreeMap<String, BTreeSet<String>>,
+}
+
+impl Repositories {
+    /// Whether nothing is open.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.everywhere.is_empty() && self.channels.is_empty()
+    }
+
+    /// Whether this repository may be used in this channel.
+    #[must_use]
+    pub fn are_open(&self, name: &str, channel: &str) -> bool {
+        let name = name.to_ascii_lowercase();
+        let has = |list: &BTreeSet<String>| list.contains(ALL) || list.contains(&name);
+        has(&self.everywhere) || self.channels.get(channel).is_some_and(has)
+    }
+
+    /// The list of a channel, or the tenant's.
+    #[must_use]
+    pub fn of(&self, channel: Option<&str>) -> Option<&BTreeSet<String>> {
+        match channel {
+            None => Some(&self.everywhere),
+            Some(channel) => self.channels.get(channel),
+        }
+    }
+
+    /// Opens it. `name` is valid ([`usable`]).
+    pub fn open(&mut self, channel: Option<&str>, name: String) {
+        match channel {
+            None => self.everywhere.insert(name),
+            Some(channel) => self.channels.entry(channel.to_owned()).or_default().insert(name),
+        };
+    }
+
+    /// Closes it again.
+    pub fn close(&mut self, channel: Option<&str>, name: &str) {
+        let name = name.trim().to_ascii_lowercase();
+        match channel {
+            None => {
+                self.everywhere.remove(&name);
+            }
+            Some(channel) => {
+                if let Some(list) = self.channels.get_mut(channel) {
+                    list.remove(&name);
+                }
+                self.channels.retain(|_, list| !list.is_empty());
+            }
+        }
+    }
+}
+
+/// The stored form of a name: `owner/name` in lower case, or [`ALL`].
+#[must_use]
+pub fn usable(name: &str) -> Option<String> {
+    let name = name.trim().to_ascii_lowercase();
+    let name = name.strip_suffix(".git").unwrap_or(&name);
+    let part = |part: &str| {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
+        !part.is_empty() && part.len() <= 100 && part != "." && part != ".." && part.chars().all(plain)
+    };
+    let is_name = name.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name));
+    (name == ALL || is_name).then(|| name.to_owned())
+}
+
+/// A forge that is set up, with the owners whose repositories the tenant may be given.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct BoundForge {
+    /// Where its repositories are cloned from, without a trailing slash: `https://github.com`.
+    pub base: String,
+    /// Logins in lower case.
+    pub owners: BTreeSet<String>,
+}
+
+impl BoundForge {
+    /// Name (`owner/name`) of the repository with this name or address, if one of the owners has it here.
+    #[must_use]
+    pub fn name_of(&self, repo: &str) -> Option<String> {
+        let repo = repo.trim().trim_end_matches('/');
+        let repo = repo.strip_suffix(".git").unwrap_or(repo);
+        let name = match repo.split_once("://") {
+            None => repo,
+            Some(_) => {
+                let (there, path) = repo.split_at_checked(self.base.len())?;
+                there.eq_ignore_ascii_case(&self.base).then_some(path)?.strip_prefix('/')?
+            }
+        };
+        let (owner, rest) = name.split_once('/')?;
+        let is_ours = self.owners.contains(&owner.to_ascii_lowercase()) && !rest.contains('/');
+        is_ours.then(|| name.to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn repository_is_open_where_it_was_opened() {
+        let mut lists = Repositories::default();
+        assert!(!lists.are_open("acme/api", "C1"));
+        lists.open(Some("C1"), "acme/api".to_owned());
+        assert!(lists.are_open("Acme/API", "C1") && !lists.are_open("acme/api", "C2"));
+        assert!(!lists.are_open("acme/web", "C1"));
+        lists.open(None, ALL.to_owned());
+        assert!(lists.are_open("acme/web", "C2"));
+        lists.close(None, " ALL ");
+        lists.close(Some("C1"), "acme/api");
+        assert!(lists.is_empty());
+    }
+
+    #[test]
+    fn odd_repository_names_are_refused() {
+        for name in ["acme", "acme/", "/api", "acme/api/x", "acme/..", "a b/c", "https://x/a", ""] {
+            assert_eq!(usable(name), None, "{name}");
+        }
+        assert_eq!(usable(" Acme/API.git ").as_deref(), Some("acme/api"));
+        assert_eq!(usable("All").as_deref(), Some("all"));
+    }
+
+    #[test]
+    fn only_bound_owners_repositories_are_carried() {
+        let forge = BoundForge {
+            base: "https://git.example.com".to_owned(),
+            owners: BTreeSet::from(["acme".to_owned()]),
+        };
+        for repo in ["Acme/api", "https://git.example.com/Acme/api.git", "HTTPS://GIT.example.com/Acme/api/"] {
+            assert_eq!(forge.name_of(repo).as_deref(), Some("Acme/api"), "{repo}");
+        }
+        for repo in [
+            "other/api",
+            "https://github.com/acme/api",
+            "https://git.example.com.evil.org/acme/api",
+            "https://git.example.com/acme/api/tree/main",
+            "acme",
+        ] {
+            assert_eq!(forge.name_of(repo), None, "{repo}");
+        }
+    }
+}

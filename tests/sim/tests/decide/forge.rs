@@ -1,0 +1,151 @@
+//! Repositories of a forge: who may have which.
+
+use super::choice::{nothing_ran, reason};
+use super::*;
+use bobbin_core::records::message::Operation;
+
+fn asked(id: &str, repo: &str) -> Message {
+    let prompt = Prompt {
+        text: "do it".into(),
+        by: person("ann"),
+        wants: Selection { repo: Some(repo.to_owned()), ..Selection::default() },
+        membership: Membership { channel: "10".to_owned(), ..Membership::default() },
+        ..Prompt::default()
+    };
+    work(id, Work::Prompt(prompt))
+}
+
+fn repository(name: &str, is_private: bool) -> ForgeRepository {
+    ForgeRepository {
+        installation: 7,
+        id: 42,
+        name: name.to_owned(),
+        address: format!("https://git.example.com/{name}"),
+        is_private,
+        branch: "main".to_owned(),
+    }
+}
+
+/// A forge in which the operator has bound acme to the tenant, and which has this repository.
+fn world(found: FoundRepository) -> Fake {
+    let world = Fake::new();
+    world.with(|s| {
+        s.forge = Some(BoundForge {
+            base: "https://git.example.com".to_owned(),
+            owners: BTreeSet::from(["acme".to_owned()]),
+        });
+        s.at_forge = Some(found);
+    });
+    world
+}
+
+fn private() -> Fake {
+    world(FoundRepository::Here(repository("acme/api", true)))
+}
+
+fn open(world: &Fake, channel: Option<&str>, name: &str) {
+    world.with(|s| s.settings.repositories.open(channel, name.to_owned()));
+}
+
+fn brought(world: &Fake) -> (Vec<String>, Vec<String>) {
+    world.with(|s| (s.clones.values().cloned().collect(), s.carried.values().cloned().collect()))
+}
+
+#[test]
+fn opened_private_repository_is_carried() {
+    for channel in [None, Some("10")] {
+        let world = private();
+        open(&world, channel, "acme/api");
+        deliver_until_done(&world, &asked("m1", "Acme/api"), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered]);
+        assert_eq!(brought(&world), (vec![], vec!["acme/api".to_owned()]));
+        let carried = record(&world).sandbox.carried.unwrap();
+        assert_eq!(carried.repository, repository("acme/api", true));
+        // The next turn works on what is there, and nobody is asked again.
+        deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+        assert_eq!(world.with(|s| s.carried.len()), 1);
+    }
+}
+
+#[test]
+fn private_repository_stays_closed_elsewhere() {
+    for (channel, name) in [(Some("11"), "acme/api"), (None, "acme/web"), (Some("10"), "other/api")] {
+        let world = private();
+        open(&world, channel, name);
+        deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+        assert_eq!(
+            reason(&world),
+            "The repository acme/api could not be cloned: it is private, and no manager has opened it here. A manager can open it in Bobbin's settings. Nothing was run."
+        );
+        assert_eq!(brought(&world), (vec![], vec![]));
+        nothing_ran(&world);
+        assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
+    }
+}
+
+#[test]
+fn renamed_repository_counts_by_its_new_name() {
+    let world = world(FoundRepository::Here(repository("other/api", true)));
+    open(&world, None, "all");
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert!(reason(&world).contains("no manager has opened it here"), "{}", reason(&world));
+    assert_eq!(brought(&world), (vec![], vec![]));
+}
+
+#[test]
+fn others_repositories_are_cloned_inside() {
+    let public = FoundRepository::Here(repository("acme/api", false));
+    for (found, repo) in [
+        (FoundRepository::NotInstalled, "acme/api"),
+        (public, "acme/api"),
+        (FoundRepository::Here(repository("acme/api", true)), "else/api"),
+        (FoundRepository::Here(repository("acme/api", true)), "https://elsewhere.example/acme/api"),
+    ] {
+        let world = world(found);
+        deliver_until_done(&world, &asked("m1", repo), 1);
+        assert_eq!(outcomes(&world), [Outcome::Answered]);
+        assert_eq!(brought(&world), (vec![repo.to_owned()], vec![]));
+        assert_eq!(record(&world).sandbox.carried, None);
+    }
+}
+
+#[test]
+fn forges_refusal_is_told_in_its_words() {
+    let why = "the installation is suspended: https://git.example.com/i/7.".to_owned();
+    let world = world(FoundRepository::Refused { why });
+    open(&world, None, "all");
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    assert_eq!(
+        reason(&world),
+        "The repository acme/api was not fetched: the installation is suspended: https://git.example.com/i/7. Nothing was run."
+    );
+    nothing_ran(&world);
+}
+
+#[test]
+fn private_repository_is_never_shared() {
+    let world = private();
+    open(&world, None, "all");
+    deliver_until_done(&world, &asked("m1", "acme/api"), 1);
+    let by = person("ann");
+    let name = Work::Name { name: "web".parse().unwrap(), by, membership: Membership::default() };
+    deliver_until_done(&world, &work("n1", name), 1);
+    assert_eq!(record(&world).sandbox.name, None);
+    let want = Operation::Snapshot;
+    deliver_until_done(&world, &work("o1", Work::Operate { want, by: None }), 1);
+    let operated = record(&world).sandbox.operated.pop().unwrap();
+    assert_eq!(operated.trouble.as_deref(), Some(words::PRIVATE_NOT_KEPT));
+}
+
+#[test]
+fn crash_while_carrying_carries_once_more() {
+    let begun = || {
+        let world = private();
+        open(&world, None, "all");
+        world
+    };
+    each_crash(begun, &asked("m1", "acme/api"), |world, crash| {
+        assert_eq!(outcomes(world), [Outcome::Answered], "{crash}");
+        assert!(record(world).sandbox.is_private(), "{crash}");
+    });
+}
