@@ -5,7 +5,7 @@
 //! is the second line of defence: such values should not be there at all, and one that looks like a word stays.
 
 /// Prefixes of credentials of known services.
-const BEGINNINGS: [&str; 15] = [
+const BEGINNINGS: [&str; 16] = [
     "sk-",
     "dtn_",
     "xoxb-",
@@ -16,12 +16,15 @@ const BEGINNINGS: [&str; 15] = [
     "gho_",
     "ghs_",
     "ghu_",
+    "ghr_",
     "github_pat_",
     "glpat-",
     "npm_",
     "AKIA",
     "ASIA",
 ];
+/// Beginning of a JSON object in base64, with which a JSON Web Token begins (RFC 7519).
+const JWT: &str = "eyJ";
 /// Shorter words with such a prefix are ordinary words.
 const CHARS_MIN: usize = 12;
 /// Shown instead of a credential.
@@ -126,8 +129,15 @@ fn credential(token: &str) -> Option<usize> {
     BEGINNINGS
         .iter()
         .filter_map(|beginning| token.find(beginning))
+        .chain(token.find(JWT).filter(|at| is_jwt(&token[*at..])))
         .filter(|at| is_begin(*at) && token.len() - at >= CHARS_MIN)
         .min()
+}
+
+/// Whether it has a JSON Web Token's three parts: much else begins like one.
+fn is_jwt(token: &str) -> bool {
+    let parts: Vec<&str> = token.trim_end_matches('.').split('.').collect();
+    parts.len() == 3 && parts.iter().all(|part| part.len() > 1)
 }
 
 fn names_secret(name: &str) -> bool {
@@ -148,6 +158,13 @@ mod tests {
             ),
             ("clone https://user:hunter2@example.org/a.git", "clone https://***@example.org/a.git"),
             ("xoxb-1234567890-abcdef and dtn_0123456789abcdef", "*** and ***"),
+            (
+                "ghs_12345_eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl, ghr_0123456789",
+                "***, ***",
+            ),
+            ("ghu_0123456789ab gho_0123456789ab github_pat_11AAAAA_0.b", "*** *** ***"),
+            ("jwt=eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiIxIn0.c2lnbmF0dXJl.", "jwt=***"),
+            ("cursor eyJpZCI6MTIzNDU2Nzg5fQ v1.eyJ.0", "cursor eyJpZCI6MTIzNDU2Nzg5fQ v1.eyJ.0"),
             ("task-list of the risk-based desk-", "task-list of the risk-based desk-"),
             (
                 "GET http://127.0.0.1:4096/session 200 sk-1",

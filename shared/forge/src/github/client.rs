@@ -1,0 +1,364 @@
+//! GitHub as a [`Forge`]: each operation mints its token, makes its calls, and revokes the token.
+
+use std::fmt;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bobbin_core::base::secret::Secret;
+use bobbin_http::{HttpError, Method};
+
+use super::app::{App, AppKey};
+use super::carry::{USER, explained, failed};
+use super::pulls;
+use super::repositories::{InstallationBody, RepositoriesPage, TokenBody};
+use super::rest::{By, Call, CallError, Rest, now_s};
+use super::settings::GitHubSettings;
+use super::token::{Right, Scope, Token, request};
+use super::trees::{ComparisonBody, TreeBody};
+use crate::error::{ErrorKind, ForgeError, ForgeResult};
+use crate::forge::{
+    At, Facts, Forge, Installation, Listed, NewPullRequest, OwnerKind, PullRequest,
+    PullRequestChange, Repository, RepositoryId, RepositoryName,
+};
+use crate::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, Remote, TreeEntry};
+
+/// Repositories of one page, GitHub's maximum.
+const PAGE_ITEMS: &str = "100";
+/// Most pages of a listing.
+const PAGES_MAX: u32 = 10;
+
+/// GitHub, as one app of it.
+pub struct GitHub {
+    pub(super) settings: GitHubSettings,
+    pub(super) rest: Arc<Rest>,
+    key: AppKey,
+    install: String,
+}
+
+impl fmt::Debug for GitHub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { settings, .. } = self;
+        f.debug_struct("GitHub").field("addresses", &settings.addresses).finish_non_exhaustive()
+    }
+}
+
+impl GitHub {
+    /// A client of these settings. A key that cannot be read is told by each call that needs it.
+    ///
+    /// # Errors
+    /// [`HttpError::Refused`] when an address is not allowed.
+    pub fn new(settings: GitHubSettings) -> Result<Self, HttpError> {
+        Ok(Self {
+            rest: Arc::new(Rest::new(&settings.addresses)?),
+            key: AppKey::of(&settings.private_key),
+            install: settings.install_page(),
+            settings,
+        })
+    }
+
+    /// The app itself: proves that its key is right.
+    ///
+    /// # Errors
+    /// [`ForgeError`].
+    pub async fn app(&self) -> ForgeResult<App> {
+        let signature = self.signature()?;
+        Ok(self.rest.read(Call::get(By::App(&signature), &["app"])).await?)
+    }
+
+    fn signature(&self) -> ForgeResult<Secret> {
+        self.key.sign(&self.settings.issuer, now_s())
+    }
+
+    /// A token for one operation on one repository.
+    pub(super) async fn token(&self, at: &At, right: Right) -> ForgeResult<Token> {
+        self.minted(at.installation, Scope::Id(at.repository), right).await
+    }
+
+    async fn minted(
+        &self,
+        installation: u64,
+        scope: Scope<'_>,
+        right: Right,
+    ) -> ForgeResult<Token> {
+        let signature = self.signature()?;
+        let id = installation.to_string();
+        let path = ["app", "installations", &id, "access_tokens"];
+        let call = Call::sending(By::App(&signature), Method::POST, &path, &request(scope, right));
+        let body: TokenBody = match self.rest.read(call).await {
+            Ok(body) => body,
+            Err(error) => return Err(self.not_minted(&id, right, error).await),
+        };
+        let name = match (scope, body.repositories.as_slice()) {
+            (Scope::Id(_) | Scope::Name(_), [repository]) => repository.named(),
+            _ => None,
+        };
+        Ok(Token::new(&self.rest, body.token, name))
+    }
+
+    /// Looks why there is no token: GitHub's refusals of it have the same few words for all reasons.
+    async fn not_minted(&self, installation: &str, right: Right, error: CallError) -> ForgeError {
+        if !matches!(error.status(), Some(403 | 404 | 422)) {
+            return error.into();
+        }
+        let found = match self.installed(&["app", "installations", installation]).await {
+            Ok(found) => found,
+            Err(error) => return error,
+        };
+        let login = found.login();
+        let missing = found.lacks(&[right.permission()]);
+        let (kind, seen) = if found.is_suspended() {
+            (ErrorKind::Suspended, format!("{login} has suspended Bobbin's installation."))
+        } else if !missing.is_empty() {
+            let seen = format!(
+                "{login} has not granted what Bobbin needs for this: {}.",
+                missing.join(", ")
+            );
+            (ErrorKind::PermissionsMissing(missing), seen)
+        } else {
+            let seen = format!("Bobbin's installation at {login} does not include the repository.");
+            (ErrorKind::NotInstalled, seen)
+        };
+        ForgeError::lasting(kind, seen).mended_at(found.html_url)
+    }
+
+    /// The installation at an address, whether it may be used or not.
+    async fn installed(&self, path: &[&str]) -> ForgeResult<InstallationBody> {
+        let signature = self.signature()?;
+        match self.rest.read(Call::get(By::App(&signature), path)).await {
+            Ok(found) => Ok(found),
+            Err(error) if error.status() == Some(404) => Err(self.not_installed()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    fn not_installed(&self) -> ForgeError {
+        let seen = "Bobbin's GitHub app is not installed there, or there is no such repository.";
+        ForgeError::lasting(ErrorKind::NotInstalled, seen).mended_at(&self.install)
+    }
+
+    /// The one repository of this scope.
+    async fn one(
+        &self,
+        installation: InstallationBody,
+        scope: Scope<'_>,
+    ) -> ForgeResult<Repository> {
+        if installation.is_suspended() {
+            let seen = format!("{} has suspended Bobbin's installation.", installation.login());
+            return Err(
+                ForgeError::lasting(ErrorKind::Suspended, seen).mended_at(installation.html_url)
+            );
+        }
+        let token = self.minted(installation.id, scope, Right::Metadata).await?;
+        let read = self.page(&token, 1).await;
+        token.end().await;
+        let page = read?;
+        let mut found = page.repositories.into_iter();
+        match (found.next().and_then(|found| found.of(&installation)), found.next()) {
+            (Some(found), None) => Ok(found),
+            _ => Err(ForgeError::outage("GitHub did not answer with one repository")),
+        }
+    }
+
+    async fn page(&self, token: &Token, page: u32) -> Result<RepositoriesPage, CallError> {
+        let page = page.to_string();
+        let query = [("per_page", PAGE_ITEMS), ("page", page.as_str())];
+        let path = ["installation", "repositories"];
+        self.rest.read(Call::get(token.by(), &path).with(&query)).await
+    }
+
+    async fn listed(&self, installation: &InstallationBody, token: &Token) -> ForgeResult<Listed> {
+        let mut listed = Listed { repositories: Vec::new(), total: 0 };
+        for number in 1..=PAGES_MAX {
+            let page = self.page(token, number).await?;
+            listed.total = page.total_count;
+            let is_last = page.repositories.is_empty();
+            let found = page.repositories.into_iter().filter_map(|one| one.of(installation));
+            listed.repositories.extend(found);
+            if is_last || listed.repositories.len() as u64 >= listed.total {
+                break;
+            }
+        }
+        Ok(listed)
+    }
+
+    /// The repository over git, for one operation.
+    fn remote<'a>(&'a self, at: &At, token: &'a Token) -> Remote<'a> {
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        Remote {
+            http: &self.rest.http,
+            address: format!("{}/{name}.git", self.settings.addresses.git),
+            user: USER,
+            secret: token.secret(),
+        }
+    }
+
+    async fn opened(
+        &self,
+        at: &At,
+        new: &NewPullRequest,
+        token: &Token,
+    ) -> Result<PullRequest, CallError> {
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let newest = || pulls::newest(&self.rest, token.by(), (at.repository, name), &new.head);
+        if let Some(found) = newest().await? {
+            return Ok(found);
+        }
+        let by = new.person.as_ref().map_or(token.by(), By::Person);
+        match pulls::open(&self.rest, by, name, new).await {
+            // The answer to an earlier attempt was lost, or the list lags.
+            Err(error) if error.says("pull request already exists") => newest().await?.ok_or(error),
+            opened => opened,
+        }
+    }
+}
+
+#[async_trait]
+impl Forge for GitHub {
+    fn facts(&self) -> Facts<'_> {
+        let addresses = &self.settings.addresses;
+        Facts {
+            name: "github",
+            brand: "GitHub",
+            web: &addresses.web,
+            git: &addresses.git,
+            install: &self.install,
+        }
+    }
+
+    async fn installation(&self, login: &str, kind: OwnerKind) -> ForgeResult<Installation> {
+        let accounts = match kind {
+            OwnerKind::Organization => "orgs",
+            OwnerKind::User => "users",
+        };
+        Ok(self.installed(&[accounts, login, "installation"]).await?.into())
+    }
+
+    async fn repositories(&self, installation: u64) -> ForgeResult<Listed> {
+        let id = installation.to_string();
+        let found = self.installed(&["app", "installations", &id]).await?;
+        let token = self.minted(installation, Scope::All, Right::Metadata).await?;
+        let listed = self.listed(&found, &token).await;
+        token.end().await;
+        listed
+    }
+
+    async fn repository(&self, name: &RepositoryName) -> ForgeResult<Repository> {
+        let signature = self.signature()?;
+        let path = ["repos", name.owner(), name.name(), "installation"];
+        let error = match self.rest.read(Call::get(By::App(&signature), &path)).await {
+            Ok(found) => return self.one(found, Scope::Name(name)).await,
+            Err(error) => error,
+        };
+        if error.status() == Some(404) {
+            return Err(self.not_installed());
+        }
+        // It was renamed: GitHub names its id.
+        let Some(id) = moved_to(&error) else {
+            return Err(error.into());
+        };
+        let id_text = id.0.to_string();
+        let found = self.installed(&["repositories", &id_text, "installation"]).await?;
+        self.one(found, Scope::Id(id)).await
+    }
+
+    async fn repository_by_id(
+        &self,
+        installation: u64,
+        id: RepositoryId,
+    ) -> ForgeResult<Repository> {
+        let installation = installation.to_string();
+        let found = self.installed(&["app", "installations", &installation]).await?;
+        self.one(found, Scope::Id(id)).await
+    }
+
+    async fn refs(&self, at: &At, prefixes: &[String]) -> ForgeResult<Refs> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let refs = self.remote(at, &token).refs(prefixes).await;
+        token.end().await;
+        refs.map_err(failed)
+    }
+
+    async fn fetch(&self, at: &At, what: &Fetch, sink: &mut dyn PackSink) -> ForgeResult<Fetched> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let fetched = self.remote(at, &token).fetch(what, sink).await;
+        token.end().await;
+        fetched.map_err(failed)
+    }
+
+    async fn push(&self, at: &At, push: Push) -> ForgeResult<Pushed> {
+        let token = self.token(at, Right::WriteContents).await?;
+        let pushed = self.remote(at, &token).push(push).await;
+        token.end().await;
+        explained(pushed.map_err(failed)?)
+    }
+
+    async fn tree(&self, at: &At, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let id = tree.to_string();
+        let path = ["repos", name.owner(), name.name(), "git", "trees", &id];
+        let read = self.rest.read(Call::get(token.by(), &path)).await;
+        token.end().await;
+        let body: TreeBody = read?;
+        if body.truncated {
+            let seen = "A folder has more entries than GitHub lists.";
+            return Err(ForgeError::lasting(ErrorKind::Refused { why: seen.to_owned() }, seen));
+        }
+        let unknown = || ForgeError::outage("GitHub lists an entry of an unknown kind");
+        body.entries().ok_or_else(unknown)
+    }
+
+    async fn merge_base(&self, at: &At, one: &ObjectId, other: &ObjectId) -> ForgeResult<ObjectId> {
+        let token = self.token(at, Right::ReadContents).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let both = format!("{one}...{other}");
+        let path = ["repos", name.owner(), name.name(), "compare", &both];
+        // The first page lists changed files with their differences; no other does.
+        let query = [("per_page", "1"), ("page", "2")];
+        let read = self.rest.read(Call::get(token.by(), &path).with(&query)).await;
+        token.end().await;
+        let body: ComparisonBody = read?;
+        Ok(body.merge_base_commit.sha)
+    }
+
+    async fn pull_request(&self, at: &At, head: &str) -> ForgeResult<Option<PullRequest>> {
+        let token = self.token(at, Right::ReadPullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let found = pulls::newest(&self.rest, token.by(), (at.repository, name), head).await;
+        token.end().await;
+        Ok(found?)
+    }
+
+    async fn open_pull_request(&self, at: &At, new: &NewPullRequest) -> ForgeResult<PullRequest> {
+        let right = match new.person {
+            Some(_) => Right::ReadPullRequests,
+            None => Right::WritePullRequests,
+        };
+        let token = self.token(at, right).await?;
+        let opened = self.opened(at, new, &token).await;
+        token.end().await;
+        Ok(opened?)
+    }
+
+    async fn update_pull_request(
+        &self,
+        at: &At,
+        change: &PullRequestChange,
+    ) -> ForgeResult<PullRequest> {
+        let token = self.token(at, Right::WritePullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let changed = pulls::change(&self.rest, token.by(), name, change).await;
+        token.end().await;
+        Ok(changed?)
+    }
+}
+
+/// The repository's id, if the refusal is the way to its present address: `…/repositories/ID/…`.
+fn moved_to(error: &CallError) -> Option<RepositoryId> {
+    let CallError::Refused(refusal) = error else {
+        return None;
+    };
+    let location = refusal.location.as_ref().filter(|_| refusal.status == 301)?;
+    let (_, rest) = location.split_once("/repositories/")?;
+    rest.split(['/', '?']).next()?.parse().ok().map(RepositoryId)
+}

@@ -1,0 +1,171 @@
+//! GitHub as a person who signed in on its pages.
+
+use async_trait::async_trait;
+use bobbin_core::base::secret::Secret;
+use bobbin_http::Method;
+use serde::Deserialize;
+use serde_json::json;
+
+use super::client::GitHub;
+use super::repositories::AccountBody;
+use super::rest::{By, Call};
+use super::token::Right;
+use crate::error::{ErrorKind, ForgeError, ForgeResult};
+use crate::forge::At;
+use crate::people::{Membership, People, Permission, Person, SignIn};
+
+/// An answer of the sign-in: tokens, or an error.
+#[derive(Deserialize)]
+struct SignInBody {
+    #[serde(default)]
+    access_token: Secret,
+    expires_in: Option<u64>,
+    refresh_token: Option<Secret>,
+    refresh_token_expires_in: Option<u64>,
+    #[serde(default)]
+    error: String,
+    #[serde(default)]
+    error_description: String,
+}
+
+#[derive(Deserialize)]
+struct MembershipBody {
+    #[serde(default)]
+    state: String,
+    #[serde(default)]
+    role: String,
+}
+
+#[derive(Deserialize)]
+struct PermissionBody {
+    #[serde(default)]
+    permission: String,
+    user: Option<AccountBody>,
+}
+
+impl SignInBody {
+    fn tokens(self) -> ForgeResult<SignIn> {
+        if self.error.is_empty() && !self.access_token.is_empty() {
+            return Ok(SignIn {
+                access: self.access_token,
+                access_s: self.expires_in,
+                refresh: self.refresh_token,
+                refresh_s: self.refresh_token_expires_in,
+            });
+        }
+        Err(match self.error.as_str() {
+            "bad_verification_code" | "bad_refresh_token" | "unverified_user_email" => {
+                let seen =
+                    format!("GitHub did not accept the sign-in ({}). Sign in again.", self.error);
+                ForgeError::lasting(ErrorKind::SignInEnded, seen)
+            }
+            error => {
+                let seen = format!(
+                    "GitHub refused the sign-in ({error}): {}. The operator has to check the app's client id, secret and callback address.",
+                    self.error_description
+                );
+                ForgeError::lasting(ErrorKind::Refused { why: error.to_owned() }, seen)
+            }
+        })
+    }
+}
+
+impl GitHub {
+    async fn end_of_client(&self, what: &str, access: &Secret) -> ForgeResult<()> {
+        let settings = &self.settings;
+        let by = By::Client(&settings.client_id, &settings.client_secret);
+        let path = ["applications", &settings.client_id, what];
+        let body = json!({"access_token": access.expose()});
+        match self.rest.send(Call::sending(by, Method::DELETE, &path, &body)).await {
+            Ok(_) => Ok(()),
+            // It is not one of the app's any more.
+            Err(error) if matches!(error.status(), Some(404 | 422)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+#[async_trait]
+impl People for GitHub {
+    fn sign_in_page(&self, state: &str, redirect: &str) -> String {
+        let query = [
+            ("client_id", self.settings.client_id.as_str()),
+            ("redirect_uri", redirect),
+            ("state", state),
+            ("allow_signup", "false"),
+        ];
+        self.rest.page(&["login", "oauth", "authorize"], &query)
+    }
+
+    async fn sign_in(&self, code: &str, redirect: &str) -> ForgeResult<SignIn> {
+        let form = [
+            ("client_id", self.settings.client_id.as_str()),
+            ("client_secret", self.settings.client_secret.expose()),
+            ("code", code),
+            ("redirect_uri", redirect),
+        ];
+        self.rest.sign_in::<SignInBody>(&form).await?.tokens()
+    }
+
+    async fn renew(&self, refresh: &Secret) -> ForgeResult<SignIn> {
+        let form = [
+            ("client_id", self.settings.client_id.as_str()),
+            ("client_secret", self.settings.client_secret.expose()),
+            ("grant_type", "refresh_token"),
+            ("refresh_token", refresh.expose()),
+        ];
+        self.rest.sign_in::<SignInBody>(&form).await?.tokens()
+    }
+
+    async fn person(&self, access: &Secret) -> ForgeResult<Person> {
+        let body: AccountBody = self.rest.read(Call::get(By::Person(access), &["user"])).await?;
+        Ok(Person { id: body.id, login: body.login })
+    }
+
+    async fn membership(&self, access: &Secret, organization: &str) -> ForgeResult<Membership> {
+        let path = ["user", "memberships", "orgs", organization];
+        let body: MembershipBody = match self.rest.read(Call::get(By::Person(access), &path)).await
+        {
+            Ok(body) => body,
+            Err(error) if error.status() == Some(404) => return Ok(Membership::None),
+            Err(error) => return Err(error.into()),
+        };
+        Ok(match (body.state.as_str(), body.role.as_str()) {
+            ("active", "admin") => Membership::Admin,
+            ("active", _) => Membership::Member,
+            _ => Membership::None,
+        })
+    }
+
+    async fn permission(&self, at: &At, person: &Person) -> ForgeResult<Permission> {
+        let token = self.token(at, Right::Metadata).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let path =
+            ["repos", name.owner(), name.name(), "collaborators", &person.login, "permission"];
+        let read = self.rest.read(Call::get(token.by(), &path)).await;
+        token.end().await;
+        let body: PermissionBody = match read {
+            Ok(body) => body,
+            Err(error) if error.status() == Some(404) => return Ok(Permission::None),
+            Err(error) => return Err(error.into()),
+        };
+        // The name may be another person's by now.
+        if body.user.is_none_or(|user| user.id != person.id) {
+            return Ok(Permission::None);
+        }
+        Ok(match body.permission.as_str() {
+            "admin" => Permission::Admin,
+            "write" => Permission::Write,
+            "read" => Permission::Read,
+            _ => Permission::None,
+        })
+    }
+
+    async fn revoke(&self, access: &Secret) -> ForgeResult<()> {
+        self.end_of_client("token", access).await
+    }
+
+    async fn disconnect(&self, access: &Secret) -> ForgeResult<()> {
+        self.end_of_client("grant", access).await
+    }
+}

@@ -1,0 +1,108 @@
+//! Tokens of an installation: each for one operation, on one repository, with the right of that operation.
+
+use std::sync::Arc;
+
+use bobbin_core::base::secret::Secret;
+use serde_json::{Map, Value, json};
+use tokio::runtime::Handle;
+
+use super::rest::{By, Call, Rest};
+use crate::forge::{RepositoryId, RepositoryName};
+
+/// The right of an operation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Right {
+    Metadata,
+    ReadContents,
+    WriteContents,
+    ReadPullRequests,
+    WritePullRequests,
+}
+
+impl Right {
+    /// The permission and its level.
+    pub(super) const fn permission(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Metadata => ("metadata", "read"),
+            Self::ReadContents => ("contents", "read"),
+            Self::WriteContents => ("contents", "write"),
+            Self::ReadPullRequests => ("pull_requests", "read"),
+            Self::WritePullRequests => ("pull_requests", "write"),
+        }
+    }
+}
+
+/// The repositories that a token is for.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Scope<'a> {
+    Id(RepositoryId),
+    Name(&'a RepositoryName),
+    /// All that the installation includes, to list them.
+    All,
+}
+
+/// The body of the request for a token.
+pub(super) fn request(scope: Scope<'_>, right: Right) -> Value {
+    let (permission, level) = right.permission();
+    let permissions = Map::from_iter([(permission.to_owned(), json!(level))]);
+    match scope {
+        Scope::Id(id) => json!({"repository_ids": [id.0], "permissions": permissions}),
+        Scope::Name(name) => json!({"repositories": [name.name()], "permissions": permissions}),
+        Scope::All => json!({ "permissions": permissions }),
+    }
+}
+
+/// A token that is alive. [`Token::end`] revokes it; so does a drop, for an operation that was given up.
+pub(super) struct Token {
+    rest: Arc<Rest>,
+    secret: Secret,
+    /// The repository's present name, if the token is for one.
+    pub(super) name: Option<RepositoryName>,
+}
+
+impl Token {
+    pub(super) fn new(rest: &Arc<Rest>, secret: Secret, name: Option<RepositoryName>) -> Self {
+        Self { rest: Arc::clone(rest), secret, name }
+    }
+
+    pub(super) fn secret(&self) -> &Secret {
+        &self.secret
+    }
+
+    /// As the installation, with this token.
+    pub(super) fn by(&self) -> By<'_> {
+        By::Installation(&self.secret)
+    }
+
+    /// Revokes it. If that fails, it ends by itself within the hour.
+    pub(super) async fn end(mut self) {
+        revoke(&self.rest, &self.secret).await;
+        self.secret = Secret::default();
+    }
+}
+
+impl Drop for Token {
+    fn drop(&mut self) {
+        if self.secret.is_empty() {
+            return;
+        }
+        if let Ok(runtime) = Handle::try_current() {
+            let (rest, secret) = (Arc::clone(&self.rest), std::mem::take(&mut self.secret));
+            runtime.spawn(async move { revoke(&rest, &secret).await });
+        }
+    }
+}
+
+async fn revoke(rest: &Rest, secret: &Secret) {
+    let call = Call::delete(By::Installation(secret), &["installation", "token"]);
+    match rest.send(call).await {
+        Ok(_) => {}
+        // It has ended already.
+        Err(error) if error.status() == Some(401) => {}
+        Err(error) => tracing::warn!(
+            event = "github.token.kept",
+            ?error,
+            "a token could not be revoked, and ends by itself within the hour"
+        ),
+    }
+}

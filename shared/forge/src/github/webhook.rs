@@ -1,0 +1,164 @@
+//! GitHub's webhooks: whether one is GitHub's, and the little of it that is read.
+//!
+//! A webhook is a hint to look, never a fact: it is neither repeated nor ordered, a captured one can be sent again, and
+//! the event's name and id are outside of the signature.
+
+use ring::hmac;
+use serde::Deserialize;
+
+use super::repositories::AccountBody;
+use crate::forge::{Owner, RepositoryId};
+use crate::people::Person;
+
+/// Header with the signature of the body.
+pub const SIGNATURE: &str = "x-hub-signature-256";
+/// Header with the event's name.
+pub const EVENT: &str = "x-github-event";
+/// Header with the id of the delivery.
+pub const DELIVERY: &str = "x-github-delivery";
+/// Most repositories of one event that are read.
+const REPOSITORIES_MAX: usize = 1_000;
+
+/// Why a webhook is rejected. For the log; the sender learns only that it was refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unverified {
+    /// Without a secret anybody could sign.
+    #[error("no webhook secret is configured")]
+    NoSecret,
+    /// Not `sha256=` and 32 bytes of hex, or made with none of the secrets.
+    #[error("the signature does not belong to this body")]
+    Signature,
+}
+
+/// Verifies a webhook's signature over its raw body: made with one of these secrets, the present one and the last.
+/// Empty ones are none.
+///
+/// # Errors
+/// [`Unverified`], which names what was wrong and never the expected value.
+pub fn verify(secrets: &[&str], signature: &str, raw: &[u8]) -> Result<(), Unverified> {
+    let digits = signature.strip_prefix("sha256=").ok_or(Unverified::Signature)?;
+    let claimed = hex::decode(digits).map_err(|_| Unverified::Signature)?;
+    let mut secrets = secrets.iter().filter(|secret| !secret.is_empty()).peekable();
+    secrets.peek().ok_or(Unverified::NoSecret)?;
+    let fits = |secret: &&str| {
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        hmac::verify(&key, raw, &claimed).is_ok()
+    };
+    if secrets.any(fits) { Ok(()) } else { Err(Unverified::Signature) }
+}
+
+/// What happened to an installation.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum InstallationAction {
+    /// The app was installed.
+    Created,
+    /// The app was removed.
+    Deleted,
+    /// The owner suspended it.
+    Suspended,
+    /// The owner let it work again.
+    Unsuspended,
+    /// The owner accepted what the app asks for.
+    PermissionsAccepted,
+    /// Something else.
+    Other,
+}
+
+/// An event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Event {
+    /// The first one of a new app: it proves that the address is right.
+    Ping,
+    /// Something happened to an installation.
+    Installation {
+        /// What.
+        action: InstallationAction,
+        /// The installation.
+        installation: u64,
+        /// Where it is, or was.
+        owner: Owner,
+    },
+    /// An installation includes other repositories now.
+    Repositories {
+        /// The installation.
+        installation: u64,
+        /// Repositories that it includes from now on.
+        added: Vec<RepositoryId>,
+        /// Repositories that it does not include any more.
+        removed: Vec<RepositoryId>,
+    },
+    /// A person took back what they had allowed the app.
+    AuthorizationRevoked {
+        /// The person.
+        person: Person,
+    },
+    /// One that is not read.
+    Other,
+}
+
+/// The body is not what the event's name says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the body does not belong to the event")]
+pub struct Unreadable;
+
+#[derive(Deserialize)]
+struct EventBody {
+    #[serde(default)]
+    action: String,
+    installation: Option<InstallationIdBody>,
+    sender: Option<AccountBody>,
+    #[serde(default)]
+    repositories_added: Vec<IdBody>,
+    #[serde(default)]
+    repositories_removed: Vec<IdBody>,
+}
+
+#[derive(Deserialize)]
+struct InstallationIdBody {
+    id: u64,
+    account: Option<AccountBody>,
+}
+
+#[derive(Deserialize)]
+struct IdBody {
+    id: u64,
+}
+
+/// Reads a verified webhook. What Bobbin does not act on is [`Event::Other`].
+///
+/// # Errors
+/// [`Unreadable`].
+pub fn parse(event: &str, raw: &[u8]) -> Result<Event, Unreadable> {
+    if !matches!(event, "installation" | "installation_repositories" | "github_app_authorization") {
+        return Ok(if event == "ping" { Event::Ping } else { Event::Other });
+    }
+    let body: EventBody = serde_json::from_slice(raw).map_err(|_| Unreadable)?;
+    if event == "github_app_authorization" {
+        if body.action != "revoked" {
+            return Ok(Event::Other);
+        }
+        let AccountBody { id, login, .. } = body.sender.ok_or(Unreadable)?;
+        return Ok(Event::AuthorizationRevoked { person: Person { id, login } });
+    }
+    let installation = body.installation.ok_or(Unreadable)?;
+    if event == "installation_repositories" {
+        let ids = |bodies: Vec<IdBody>| {
+            bodies.into_iter().take(REPOSITORIES_MAX).map(|body| RepositoryId(body.id)).collect()
+        };
+        return Ok(Event::Repositories {
+            installation: installation.id,
+            added: ids(body.repositories_added),
+            removed: ids(body.repositories_removed),
+        });
+    }
+    let action = match body.action.as_str() {
+        "created" => InstallationAction::Created,
+        "deleted" => InstallationAction::Deleted,
+        "suspend" => InstallationAction::Suspended,
+        "unsuspend" => InstallationAction::Unsuspended,
+        "new_permissions_accepted" => InstallationAction::PermissionsAccepted,
+        _ => InstallationAction::Other,
+    };
+    let owner = installation.account.ok_or(Unreadable)?.into();
+    Ok(Event::Installation { action, installation: installation.id, owner })
+}

@@ -1,0 +1,18 @@
+//! Where repositories live.
+//!
+//! `git` carries objects over smart HTTP, the same for every forge; each forge has a folder with its types and client
+//! behind [`Forge`] and [`People`]. A token lives for one operation, on one repository, with the rights of that
+//! operation, and is revoked afterwards. No credential leaves this crate but in a request to its forge.
+
+mod error;
+mod forge;
+pub mod git;
+pub mod github;
+mod people;
+
+pub use error::{ErrorKind, ForgeError, ForgeResult};
+pub use forge::{
+    At, Facts, Forge, Installation, Listed, NewPullRequest, Owner, OwnerKind, PullRequest,
+    PullRequestChange, PullRequestState, Repository, RepositoryId, RepositoryName,
+};
+pub use people::{Membership, People, Permission, Person, SignIn};

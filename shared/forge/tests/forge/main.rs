@@ -1,0 +1,13 @@
+//! The crate's public surface, against real git behind HTTP and against GitHub's own description of its API.
+#![allow(clippy::unwrap_used)]
+
+mod carriage;
+mod description;
+mod git;
+mod github;
+mod hostile;
+mod packs;
+mod people;
+mod streams;
+mod webhooks;
+mod world;

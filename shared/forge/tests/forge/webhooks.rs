@@ -1,0 +1,122 @@
+//! Webhooks: whose they are, and what is read in them.
+
+use bobbin_forge::github::webhook::{
+    Event, InstallationAction, Unreadable, Unverified, parse, verify,
+};
+use bobbin_forge::{OwnerKind, RepositoryId};
+use serde_json::{Value, json};
+
+/// The example of GitHub's documentation ("Validating webhook deliveries").
+const SECRET: &str = "It's a Secret to Everybody";
+const BODY: &[u8] = b"Hello, World!";
+const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17";
+
+#[test]
+fn signature_is_githubs() {
+    assert_eq!(verify(&[SECRET], SIGNATURE, BODY), Ok(()));
+    assert_eq!(verify(&["next", SECRET], SIGNATURE, BODY), Ok(()), "one of two secrets");
+    assert_eq!(verify(&[SECRET, ""], SIGNATURE, BODY), Ok(()));
+    let upper = SIGNATURE.to_uppercase().replace("SHA", "sha");
+    assert_eq!(verify(&[SECRET], &upper, BODY), Ok(()), "hex in either case");
+    assert_eq!(verify(&[], SIGNATURE, BODY), Err(Unverified::NoSecret));
+    assert_eq!(verify(&["", ""], SIGNATURE, BODY), Err(Unverified::NoSecret));
+    for (secret, signature, body) in [
+        ("other", SIGNATURE, BODY),
+        (SECRET, SIGNATURE, b"Hello, World?"),
+        (SECRET, &SIGNATURE[..SIGNATURE.len() - 2], BODY),
+        (SECRET, &SIGNATURE.replace("sha256=", "sha1="), BODY),
+        (SECRET, &SIGNATURE.replace("757", "75g"), BODY),
+        (SECRET, "sha256=", BODY),
+        (SECRET, "", BODY),
+    ] {
+        assert_eq!(verify(&[secret], signature, body), Err(Unverified::Signature), "{signature}");
+    }
+}
+
+fn read(event: &str, body: &Value) -> Result<Event, Unreadable> {
+    parse(event, body.to_string().as_bytes())
+}
+
+#[test]
+fn events_are_read_openly() {
+    let account = json!({"id": 9, "login": "acme", "type": "Organization", "new": {}});
+    for (action, read_as) in [
+        ("created", InstallationAction::Created),
+        ("deleted", InstallationAction::Deleted),
+        ("suspend", InstallationAction::Suspended),
+        ("unsuspend", InstallationAction::Unsuspended),
+        ("new_permissions_accepted", InstallationAction::PermissionsAccepted),
+        ("whatever", InstallationAction::Other),
+    ] {
+        let body = json!({"action": action, "installation": {"id": 7, "account": account}});
+        let Ok(Event::Installation { action, installation: 7, owner }) =
+            read("installation", &body)
+        else {
+            panic!("{body}");
+        };
+        assert_eq!(action, read_as);
+        assert_eq!(
+            (owner.id, owner.login.as_str(), owner.kind),
+            (9, "acme", OwnerKind::Organization)
+        );
+    }
+    let body = json!({
+        "action": "added", "installation": {"id": 7}, "repositories_added": [{"id": 42}, {"id": 43}],
+        "repositories_removed": [],
+    });
+    let added = Event::Repositories {
+        installation: 7,
+        added: vec![RepositoryId(42), RepositoryId(43)],
+        removed: Vec::new(),
+    };
+    assert_eq!(read("installation_repositories", &body), Ok(added));
+    assert_eq!(read("github_app_authorization", &json!({"action": "granted"})), Ok(Event::Other));
+    assert_eq!(parse("push", b"not even JSON"), Ok(Event::Other));
+    assert_eq!(parse("ping", b"{}"), Ok(Event::Ping));
+    for (event, body) in [
+        ("installation", json!({"action": "created"})),
+        ("installation", json!({"action": "created", "installation": {"id": 7}})),
+        ("installation_repositories", json!({"action": "added"})),
+        ("github_app_authorization", json!({"action": "revoked"})),
+        ("installation", json!([])),
+    ] {
+        assert_eq!(read(event, &body), Err(Unreadable), "{event} {body}");
+    }
+}
+
+/// GitHub's own examples, from the folder beside the one that `BOBBIN_SPECS` names.
+#[test]
+fn published_examples_are_read() {
+    let Some(folder) = bobbin_rules::outside("payloads/github") else { return };
+    let mut read = 0;
+    for file in std::fs::read_dir(folder).unwrap() {
+        let path = file.unwrap().path();
+        let name = path.file_name().unwrap().to_string_lossy().into_owned();
+        let Some((_, rest)) = name.split_once('-') else { continue };
+        let event = rest.split(['-', '.']).next().unwrap();
+        let text = std::fs::read_to_string(&path).unwrap();
+        let whole: Value = serde_json::from_str(&text).unwrap();
+        let payload = if whole["payload"].is_object() { &whole["payload"] } else { &whole };
+        let found = parse(event, payload.to_string().as_bytes());
+        let found = found.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let id = payload["installation"]["id"].as_u64().unwrap_or_default();
+        match (event, found) {
+            ("ping", Event::Ping) => {}
+            ("installation", Event::Installation { action, installation, owner }) => {
+                assert_ne!(action, InstallationAction::Other, "{name}");
+                assert_eq!(installation, id);
+                assert_eq!(payload["installation"]["account"]["login"], owner.login);
+            }
+            ("installation_repositories", Event::Repositories { installation, added, removed }) => {
+                assert_eq!(installation, id);
+                assert!(!added.is_empty() || !removed.is_empty(), "{name}");
+            }
+            ("github_app_authorization", Event::AuthorizationRevoked { person }) => {
+                assert_eq!(payload["sender"]["id"], person.id);
+            }
+            (_, found) => assert_eq!(found, Event::Other, "{name}"),
+        }
+        read += 1;
+    }
+    assert_eq!(read, 24);
+}
