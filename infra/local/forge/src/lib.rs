@@ -1,0 +1,42 @@
+//! A forge compatible with GitHub whose repositories are folders.
+//!
+//! Promised: GitHub's REST API, its git over HTTP and its pages as an app uses them: apps with their keys, installations,
+//! tokens for single repositories and rights, people who sign in, repositories that are renamed, transferred and
+//! archived, branches with rules, pull requests, signed webhooks, and refusals with GitHub's own texts. Git itself is
+//! `git http-backend` over bare repositories. State is one folder and survives a restart, except of sign-ins and the list of sent webhooks. Only loopback is bound.
+//!
+//! Deliberately absent: issues, comments, reviews, checks and statuses; forks; GraphQL; large file storage, so a pushed
+//! pointer is always refused; files and commits made over REST. A signature counts without being verified. A push of
+//! several branches is taken or refused as a whole.
+//!
+//! Beside the API, with the stack's key: `POST /_control/clock {"advance_ms":N}`, `POST /_control/faults
+//! {"faults":[…]}` (the scope `sandbox` is a repository, `owner/name`; the operation is GitHub's own name of a call,
+//! such as `pulls/create`, or `git/upload-pack`, `git/receive-pack`), `POST /_control/installation {"id":N,
+//! "permissions":{…}}`, `POST /_control/addresses {"organization":"…","refused":true}`, `POST /_control/repository {"repository":"owner/name",
+//! "drafts":false}`.
+
+mod access;
+mod api_error;
+mod forge;
+mod git;
+mod json_web_token;
+mod limits;
+mod permission;
+mod planting;
+mod pulls;
+mod record;
+mod rest;
+mod rsa;
+mod seeds;
+mod settings;
+mod state;
+mod view;
+mod web;
+mod webhooks;
+
+pub use forge::Forge;
+pub use limits::{FILE_BYTES_MAX, PUSH_BYTES_MAX};
+pub use record::{Rule, StatusCheck};
+pub use seeds::{Identity, Seeds};
+pub use settings::{Settings, StartError};
+pub use view::{BranchView, FileView, PullRequestView, RepositoryView};

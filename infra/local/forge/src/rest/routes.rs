@@ -1,0 +1,166 @@
+//! The calls, by GitHub's own names of them.
+
+use std::collections::BTreeMap;
+
+use futures::future::BoxFuture;
+
+use super::{Call, apps, data, installations, people, pulls, refs, repositories, rules};
+use crate::api_error::Answer;
+
+/// A call.
+pub(crate) struct Route {
+    method: &'static str,
+    /// As in GitHub's description; `...` takes the rest of a path.
+    path: &'static str,
+    /// GitHub's name of the call.
+    pub(crate) operation: &'static str,
+    pub(crate) handler: for<'a> fn(&'a Call) -> BoxFuture<'a, Answer>,
+}
+
+macro_rules! routes {
+    ($($method:literal $path:literal $operation:literal $handler:path;)*) => {
+        &[$(Route {
+            method: $method,
+            path: $path,
+            operation: $operation,
+            handler: |call| Box::pin($handler(call)),
+        }),*]
+    };
+}
+
+/// Of two that fit, the first one is meant.
+const ROUTES: &[Route] = routes! {
+    "GET" "app" "apps/get-authenticated" apps::get;
+    "GET" "app/hook/config" "apps/get-webhook-config-for-app" apps::hook_config;
+    "PATCH" "app/hook/config" "apps/update-webhook-config-for-app" apps::set_hook_config;
+    "GET" "app/hook/deliveries" "apps/list-webhook-deliveries" apps::deliveries;
+    "GET" "app/hook/deliveries/{delivery_id}" "apps/get-webhook-delivery" apps::delivery;
+    "POST" "app/hook/deliveries/{delivery_id}/attempts" "apps/redeliver-webhook-delivery" apps::redeliver;
+    "POST" "app-manifests/{code}/conversions" "apps/create-from-manifest" apps::from_manifest;
+    "GET" "app/installations" "apps/list-installations" installations::list;
+    "GET" "app/installations/{installation_id}" "apps/get-installation" installations::get;
+    "DELETE" "app/installations/{installation_id}" "apps/delete-installation" installations::delete;
+    "POST" "app/installations/{installation_id}/access_tokens" "apps/create-installation-access-token" installations::mint;
+    "PUT" "app/installations/{installation_id}/suspended" "apps/suspend-installation" installations::suspend;
+    "DELETE" "app/installations/{installation_id}/suspended" "apps/unsuspend-installation" installations::unsuspend;
+    "GET" "repos/{owner}/{repo}/installation" "apps/get-repo-installation" installations::of_repository;
+    "GET" "orgs/{org}/installation" "apps/get-org-installation" installations::of_organization;
+    "GET" "users/{username}/installation" "apps/get-user-installation" installations::of_user;
+    "GET" "installation/repositories" "apps/list-repos-accessible-to-installation" installations::repositories;
+    "DELETE" "installation/token" "apps/revoke-installation-access-token" installations::revoke;
+    "GET" "user" "users/get-authenticated" people::own;
+    "GET" "user/installations" "apps/list-installations-for-authenticated-user" people::installations;
+    "GET" "user/installations/{installation_id}/repositories" "apps/list-installation-repos-for-authenticated-user" people::installation_repositories;
+    "PUT" "user/installations/{installation_id}/repositories/{repository_id}" "apps/add-repo-to-installation-for-authenticated-user" people::add_repository;
+    "DELETE" "user/installations/{installation_id}/repositories/{repository_id}" "apps/remove-repo-from-installation-for-authenticated-user" people::remove_repository;
+    "GET" "user/memberships/orgs/{org}" "orgs/get-membership-for-authenticated-user" people::membership;
+    "GET" "users/{username}" "users/get-by-username" people::get;
+    "POST" "applications/{client_id}/token" "apps/check-token" people::check_token;
+    "DELETE" "applications/{client_id}/token" "apps/delete-token" people::delete_token;
+    "DELETE" "applications/{client_id}/grant" "apps/delete-authorization" people::delete_grant;
+    "POST" "orgs/{org}/repos" "repos/create-in-org" repositories::create_in_organization;
+    "GET" "orgs/{org}/repos" "repos/list-for-org" repositories::list_of_organization;
+    "POST" "user/repos" "repos/create-for-authenticated-user" repositories::create_own;
+    "GET" "repos/{owner}/{repo}" "repos/get" repositories::get;
+    "PATCH" "repos/{owner}/{repo}" "repos/update" repositories::update;
+    "DELETE" "repos/{owner}/{repo}" "repos/delete" repositories::delete;
+    "POST" "repos/{owner}/{repo}/transfer" "repos/transfer" repositories::transfer;
+    "PUT" "repos/{owner}/{repo}/collaborators/{username}" "repos/add-collaborator" repositories::add_collaborator;
+    "DELETE" "repos/{owner}/{repo}/collaborators/{username}" "repos/remove-collaborator" repositories::remove_collaborator;
+    "GET" "repos/{owner}/{repo}/collaborators/{username}/permission" "repos/get-collaborator-permission-level" repositories::permission;
+    "GET" "repos/{owner}/{repo}/branches" "repos/list-branches" refs::branches;
+    "GET" "repos/{owner}/{repo}/branches/{branch}/protection" "repos/get-branch-protection" rules::protection;
+    "PUT" "repos/{owner}/{repo}/branches/{branch}/protection" "repos/update-branch-protection" rules::protect;
+    "DELETE" "repos/{owner}/{repo}/branches/{branch}/protection" "repos/delete-branch-protection" rules::unprotect;
+    "POST" "repos/{owner}/{repo}/branches/{branch}/protection/required_signatures" "repos/create-commit-signature-protection" rules::require_signatures;
+    "GET" "repos/{owner}/{repo}/branches/{branch...}" "repos/get-branch" refs::branch;
+    "GET" "repos/{owner}/{repo}/rules/branches/{branch...}" "repos/get-branch-rules" rules::of_branch;
+    "GET" "repos/{owner}/{repo}/rulesets" "repos/get-repo-rulesets" rules::rulesets;
+    "POST" "repos/{owner}/{repo}/rulesets" "repos/create-repo-ruleset" rules::create_ruleset;
+    "GET" "repos/{owner}/{repo}/rulesets/{ruleset_id}" "repos/get-repo-ruleset" rules::ruleset;
+    "DELETE" "repos/{owner}/{repo}/rulesets/{ruleset_id}" "repos/delete-repo-ruleset" rules::delete_ruleset;
+    "GET" "repos/{owner}/{repo}/git/ref/{ref...}" "git/get-ref" refs::get;
+    "GET" "repos/{owner}/{repo}/git/matching-refs/{ref...}" "git/list-matching-refs" refs::matching;
+    "POST" "repos/{owner}/{repo}/git/refs" "git/create-ref" refs::create;
+    "PATCH" "repos/{owner}/{repo}/git/refs/{ref...}" "git/update-ref" refs::update;
+    "DELETE" "repos/{owner}/{repo}/git/refs/{ref...}" "git/delete-ref" refs::delete;
+    "GET" "repos/{owner}/{repo}/git/commits/{commit_sha}" "git/get-commit" data::git_commit;
+    "GET" "repos/{owner}/{repo}/git/trees/{tree_sha...}" "git/get-tree" data::tree;
+    "GET" "repos/{owner}/{repo}/git/blobs/{file_sha}" "git/get-blob" data::blob;
+    "GET" "repos/{owner}/{repo}/commits/{ref...}" "repos/get-commit" data::commit;
+    "GET" "repos/{owner}/{repo}/compare/{basehead...}" "repos/compare-commits-with-basehead" data::compare;
+    "GET" "repos/{owner}/{repo}/pulls" "pulls/list" pulls::list;
+    "POST" "repos/{owner}/{repo}/pulls" "pulls/create" pulls::create;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}" "pulls/get" pulls::get;
+    "PATCH" "repos/{owner}/{repo}/pulls/{pull_number}" "pulls/update" pulls::update;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/files" "pulls/list-files" pulls::files;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/commits" "pulls/list-commits" pulls::commits;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/check-if-merged" pulls::is_merged;
+    "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/merge" pulls::merge;
+    "GET" "rate_limit" "rate-limit/get" people::rate_limit;
+};
+
+/// The call of a method and a path, and the path's parts by their names.
+pub(crate) fn find(
+    method: &str,
+    segments: &[String],
+) -> Option<(&'static Route, BTreeMap<&'static str, String>)> {
+    let of_method = ROUTES.iter().filter(|route| route.method == method);
+    of_method.filter_map(|route| Some((route, parts(route.path, segments)?))).next()
+}
+
+fn parts(path: &'static str, segments: &[String]) -> Option<BTreeMap<&'static str, String>> {
+    let mut found = BTreeMap::new();
+    let mut rest = segments;
+    for word in path.split('/') {
+        let (first, others) = rest.split_first()?;
+        let name = word.strip_prefix('{').and_then(|word| word.strip_suffix('}'));
+        match name.map(|name| (name.strip_suffix("..."), name)) {
+            None if word == first => rest = others,
+            None => return None,
+            Some((Some(name), _)) => {
+                found.insert(name, rest.join("/"));
+                rest = &[];
+            }
+            Some((None, _)) if first.is_empty() => return None,
+            Some((None, name)) => {
+                found.insert(name, first.clone());
+                rest = others;
+            }
+        }
+    }
+    rest.is_empty().then_some(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(method: &str, path: &str) -> Option<(&'static str, Vec<String>)> {
+        let segments: Vec<String> = path.split('/').map(str::to_owned).collect();
+        let (route, parts) = find(method, &segments)?;
+        Some((route.operation, parts.into_values().collect()))
+    }
+
+    #[test]
+    fn paths_find_their_calls() {
+        let parts = |parts: &[&str]| parts.iter().map(|part| (*part).to_owned()).collect();
+        let branch = Some(("repos/get-branch", parts(&["a/b", "o", "r"])));
+        assert_eq!(found("GET", "repos/o/r/branches/a/b"), branch);
+        let protection = Some(("repos/get-branch-protection", parts(&["main", "o", "r"])));
+        assert_eq!(found("GET", "repos/o/r/branches/main/protection"), protection);
+        assert_eq!(found("PUT", "repos/o/r"), None);
+        assert_eq!(found("GET", "repos/o"), None);
+        assert_eq!(found("GET", "repos/o/"), None);
+        assert_eq!(found("GET", "app").map(|(name, _)| name), Some("apps/get-authenticated"));
+    }
+
+    #[test]
+    fn every_call_has_its_own_name() {
+        let mut names: Vec<_> = ROUTES.iter().map(|route| route.operation).collect();
+        names.sort_unstable();
+        let all = names.len();
+        names.dedup();
+        assert_eq!(names.len(), all);
+    }
+}
