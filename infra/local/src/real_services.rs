@@ -100,11 +100,12 @@ impl RealServices {
             services.keys.insert(Key::GitHubPrivateKey.name().to_owned(), key);
             services.parameters.insert("GitHubAppId".to_owned(), id);
             services.parameters.insert("GitHubOwners".to_owned(), needed("GITHUB_OWNERS")?);
-            let api =
-                var("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
+            let api = var("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());
             services.overrides.insert("github_api".to_owned(), json!(api));
             services.overrides.insert("github_git".to_owned(), json!(""));
-            services.notes.push("GITHUB_APP_ID is set: repositories come from the real GitHub".to_owned());
+            services
+                .notes
+                .push("GITHUB_APP_ID is set: repositories come from the real GitHub".to_owned());
         }
         let discord = [
             ("DISCORD_APPLICATION_ID", To::Parameter("DiscordApplicationId")),

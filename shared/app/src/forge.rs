@@ -6,7 +6,7 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::secrets::Keys;
+use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
@@ -28,7 +28,7 @@ impl StackForge {
     ///
     /// # Errors
     /// A sentence that names the unusable setting.
-    pub fn new(config: &Config, keys: &Keys) -> Result<Option<Self>, String> {
+    pub fn new(config: &Config, keys: &WorkerKeys) -> Result<Option<Self>, String> {
         if config.github_app_id.is_empty() {
             return Ok(None);
         }

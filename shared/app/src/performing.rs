@@ -4,12 +4,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::breaker::Admission;
+use bobbin_core::base::breaker::CallAdmission;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
-use bobbin_core::protocol::effect::{
-    AgentEffect, ChatEffect, Effect, ForgeEffect, SandboxEffect,
-};
+use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, ForgeEffect, SandboxEffect};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::signals::{ACCOUNT_OTHER, Alarm};
 use bobbin_core::protocol::target::Addressed;
@@ -24,9 +22,9 @@ use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
-use crate::sandboxes::{RunContext, Sandboxes, Target, unless_cancelled};
+use crate::sandboxes::{RunContext, Sandboxes, WorkTarget, unless_cancelled};
 use crate::visibility::Visibility;
-use crate::world::{Parts, count_failure, counted};
+use crate::world::{WorldParts, count_failure, counted};
 use crate::{catalogue, providers};
 
 /// Longest wait for the agent to say what it offers. The first answer takes as long as its boot for the project (4 s,
@@ -35,7 +33,7 @@ const OFFER_MS_MAX: u64 = 20_000;
 
 /// An effect that is being performed.
 pub(crate) struct Performing<'a> {
-    pub(crate) parts: &'a Parts,
+    pub(crate) parts: &'a WorldParts,
     pub(crate) asked: &'a Addressed<'a>,
     visibility: &'a Visibility,
     /// The control flags, once this effect has read them.
@@ -44,7 +42,7 @@ pub(crate) struct Performing<'a> {
 
 impl<'a> Performing<'a> {
     pub(crate) fn new(
-        parts: &'a Parts,
+        parts: &'a WorldParts,
         asked: &'a Addressed<'a>,
         visibility: &'a Visibility,
     ) -> Self {
@@ -62,7 +60,7 @@ impl<'a> Performing<'a> {
 
     pub(crate) async fn perform(&self) -> Event {
         let at = &self.asked.at;
-        let (thread, target) = (&at.thread, Target::from(at));
+        let (thread, target) = (&at.thread, WorkTarget::from(at));
         match self.asked.effect {
             Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
                 self.post(thread, turn, kind, at.as_ref(), post).await
@@ -141,7 +139,11 @@ impl<'a> Performing<'a> {
     }
 
     /// Performs an effect of the forge.
-    async fn at_forge(&self, target: Target<'_>, effect: &ForgeEffect) -> Result<Event, Failure> {
+    async fn at_forge(
+        &self,
+        target: WorkTarget<'_>,
+        effect: &ForgeEffect,
+    ) -> Result<Event, Failure> {
         let forge = self.parts.forge.as_ref().ok_or_else(|| Failure::TurnFailed {
             reason: "No forge is set up here any more.".to_owned(),
         })?;
@@ -195,7 +197,7 @@ impl<'a> Performing<'a> {
         self.parts.tenants.of(&tenant, self.asked.settings, to.own_credentials, at).await
     }
 
-    async fn artifact(&self, target: Target<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
+    async fn artifact(&self, target: WorkTarget<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
         if self.asked.at.works_elsewhere() {
             return self.artifact_outside(target, file).await;
         }
@@ -206,11 +208,13 @@ impl<'a> Performing<'a> {
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
-    async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
+    async fn guarded(&self, target: WorkTarget<'_>, effect: &SandboxEffect) -> Event {
         let named = &self.asked.at.provider;
         let tenants = &self.parts.tenants;
         let provider = named.as_deref().unwrap_or(tenants.configured());
-        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(provider, now_ms()).await {
+        if let CallAdmission::No { retry_in_ms } =
+            self.parts.breakers.admit(provider, now_ms()).await
+        {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
@@ -255,7 +259,7 @@ impl<'a> Performing<'a> {
         }
         let name = named.unwrap_or(self.parts.tenants.configured());
         let provider = self.parts.tenants.set_up().named(Some(name))?;
-        let Parts { accounts, store, account_ms, .. } = &self.parts;
+        let WorldParts { accounts, store, account_ms, .. } = &self.parts;
         let within = (now_ms(), *account_ms);
         let compared = accounts.is_same(store, (name, &*provider), within).await;
         compared.map_err(|error| {
@@ -267,7 +271,7 @@ impl<'a> Performing<'a> {
     }
 
     /// The agent's options, recorded in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn list_options(&self, target: Target<'_>, used: &Selection) -> AgentOptions {
+    async fn list_options(&self, target: WorkTarget<'_>, used: &Selection) -> AgentOptions {
         let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes().await?;

@@ -13,12 +13,14 @@ use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, RefName};
-use bobbin_forge::{At, ErrorKind as ForgeErrorKind, Forge, ForgeError, RepositoryId, RepositoryName};
+use bobbin_forge::{
+    At, ErrorKind as ForgeErrorKind, Forge, ForgeError, RepositoryId, RepositoryName,
+};
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use tokio::time::timeout;
 
 use super::clone::{left_out, why};
-use super::{Sandboxes, Target};
+use super::{Sandboxes, WorkTarget};
 
 const CARRY_SCRIPT: &str = concat!(include_str!("left_out.sh"), include_str!("carry.sh"));
 /// Bytes of the files in which a pack comes. Each is held once here, and once more while it is sent.
@@ -51,7 +53,8 @@ impl From<ForgeError> for NotCarried {
             ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Self::Failed(error.failure),
             ForgeErrorKind::TooLarge { bytes_max } => {
                 let most = bytes_max / (1024 * 1024);
-                let why = format!("its history is larger than {most} MB, the most that is carried.");
+                let why =
+                    format!("its history is larger than {most} MB, the most that is carried.");
                 Self::Told(NotCloned::Forge { why })
             }
             _ => Self::Told(NotCloned::Forge { why: told(&error) }),
@@ -76,7 +79,7 @@ impl Sandboxes {
     pub(crate) async fn carry(
         &self,
         forge: &dyn Forge,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         repository: &ForgeRepository,
         within_ms: u64,
     ) -> Result<Event, Failure> {
@@ -105,7 +108,8 @@ impl Sandboxes {
             .map_err(|_| unusable("the name of its default branch"))?;
         let refs = forge.refs(&at, &[branch.as_str().to_owned()]).await?;
         let base = refs.id_of(&branch);
-        let mut script = Script { sandbox, provider: &*self.provider, repository, base: base.as_ref() };
+        let mut script =
+            Script { sandbox, provider: &*self.provider, repository, base: base.as_ref() };
         let there = script.run("look", LOOK).await?;
         let made = if there.exit_code == NOTHING_THERE {
             let pieces = match &base {
@@ -132,11 +136,8 @@ impl Sandboxes {
         commit: &ObjectId,
         sandbox: &Sandbox,
     ) -> Result<usize, NotCarried> {
-        let what = Fetch {
-            wants: vec![commit.clone()],
-            bytes_max: PACK_BYTES_MAX,
-            ..Fetch::default()
-        };
+        let what =
+            Fetch { wants: vec![commit.clone()], bytes_max: PACK_BYTES_MAX, ..Fetch::default() };
         let provider = &*self.provider;
         let mut pieces = Pieces { provider, sandbox, held: Vec::new(), put: 0 };
         let Fetched { .. } = forge.fetch(at, &what, &mut pieces).await?;
@@ -173,7 +174,7 @@ impl Script<'_> {
         &mut self,
         pieces: &str,
         within: Duration,
-    ) -> Result<bobbin_sandbox::Output, NotCarried> {
+    ) -> Result<bobbin_sandbox::ScriptOutput, NotCarried> {
         let base = self.base.map(ToString::to_string).unwrap_or_default();
         let environment = BTreeMap::from([
             ("BOBBIN_ORIGIN".to_owned(), self.repository.address.clone()),

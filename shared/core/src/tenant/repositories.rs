@@ -79,7 +79,11 @@ pub fn usable(name: &str) -> Option<String> {
     let name = name.strip_suffix(".git").unwrap_or(&name);
     let part = |part: &str| {
         let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
-        !part.is_empty() && part.len() <= 100 && part != "." && part != ".." && part.chars().all(plain)
+        !part.is_empty()
+            && part.len() <= 100
+            && part != "."
+            && part != ".."
+            && part.chars().all(plain)
     };
     let is_name = name.split_once('/').is_some_and(|(owner, name)| part(owner) && part(name));
     (name == ALL || is_name).then(|| name.to_owned())
@@ -146,7 +150,11 @@ mod tests {
             base: "https://git.example.com".to_owned(),
             owners: BTreeSet::from(["acme".to_owned()]),
         };
-        for repo in ["Acme/api", "https://git.example.com/Acme/api.git", "HTTPS://GIT.example.com/Acme/api/"] {
+        for repo in [
+            "Acme/api",
+            "https://git.example.com/Acme/api.git",
+            "HTTPS://GIT.example.com/Acme/api/",
+        ] {
             assert_eq!(forge.name_of(repo).as_deref(), Some("Acme/api"), "{repo}");
         }
         for repo in [

@@ -4,7 +4,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::secret::Secret;
-use bobbin_http::{Answer, Hosts, Http, HttpError, Method, host_of, sentence};
+use bobbin_http::{AllowedHosts, Http, HttpError, Method, ReceivedAnswer, host_of, sentence};
 use reqwest::header::{ACCEPT, LOCATION};
 use reqwest::{RequestBuilder, Url};
 use serde::Serialize;
@@ -223,7 +223,7 @@ impl Rest {
     pub(super) fn new(addresses: &Addresses) -> Result<Self, HttpError> {
         let others = [&addresses.web, &addresses.git];
         let hosts = others.iter().filter_map(|address| host_of(address)).collect();
-        let http = Http::new(&addresses.api, Hosts::Named(hosts))?;
+        let http = Http::new(&addresses.api, AllowedHosts::Named(hosts))?;
         let url = |address: &str| {
             Url::parse(address).map_err(|_| HttpError::Refused {
                 host: "(unreadable)".to_owned(),
@@ -243,7 +243,7 @@ impl Rest {
     }
 
     /// The answer unparsed, unless GitHub refuses.
-    pub(super) async fn send(&self, call: Call<'_>) -> Result<Answer, CallError> {
+    pub(super) async fn send(&self, call: Call<'_>) -> Result<ReceivedAnswer, CallError> {
         let Call { by, method, path, query, body } = call;
         let mut url = below(&self.api, path);
         if !query.is_empty() {
@@ -297,7 +297,7 @@ fn signed(request: RequestBuilder, by: By<'_>) -> (RequestBuilder, Whose) {
     }
 }
 
-fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T, CallError> {
+fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, CallError> {
     answer.json().ok_or_else(|| CallError::NoAnswer {
         status: answer.status,
         seen: match answer.media_type().as_str() {
@@ -308,7 +308,7 @@ fn parsed<T: DeserializeOwned>(answer: &Answer) -> Result<T, CallError> {
     })
 }
 
-fn answered(answer: Answer, by: Whose) -> Result<Answer, CallError> {
+fn answered(answer: ReceivedAnswer, by: Whose) -> Result<ReceivedAnswer, CallError> {
     let status = answer.status;
     if answer.ok() {
         return Ok(answer);
@@ -331,7 +331,7 @@ fn answered(answer: Answer, by: Whose) -> Result<Answer, CallError> {
 }
 
 /// GitHub's words: the details of its message, if it gives some, else the message.
-fn said(answer: &Answer) -> String {
+fn said(answer: &ReceivedAnswer) -> String {
     let body: Value = answer.json().unwrap_or_default();
     let errors = body["errors"].as_array().into_iter().flatten();
     let details: Vec<String> = errors
@@ -349,7 +349,7 @@ fn said(answer: &Answer) -> String {
 }
 
 /// The delay that a refusal for too many requests asks for; `None` if it has another reason.
-fn limited_ms(answer: &Answer) -> Option<u64> {
+fn limited_ms(answer: &ReceivedAnswer) -> Option<u64> {
     if !matches!(answer.status, 403 | 429) {
         return None;
     }

@@ -7,7 +7,7 @@ use bobbin_forge::git::{
     Fetch, Fetched, Filter, GitError, ObjectId, PackSink, Push, Pushed, RefName, Remote,
     bundle_header,
 };
-use bobbin_http::{Hosts, Http};
+use bobbin_http::{AllowedHosts, Http};
 
 use crate::git::{MAIN, Place, git, raw};
 use crate::world::{TOKEN, World};
@@ -38,7 +38,7 @@ struct Served {
 impl Served {
     async fn of(place: Place) -> Self {
         let world = World::serving(&place).await;
-        let http = Http::new(world.base(), Hosts::Named(Vec::new())).unwrap();
+        let http = Http::new(world.base(), AllowedHosts::Named(Vec::new())).unwrap();
         Self { place, world, http, secret: TOKEN.to_owned().into() }
     }
 

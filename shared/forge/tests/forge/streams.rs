@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::secret::Secret;
 use bobbin_forge::git::{Fetch, GitError, ObjectId, PackSink, Push, RefName, Remote};
-use bobbin_http::{Hosts, Http};
+use bobbin_http::{AllowedHosts, Http};
 use proptest::prelude::*;
 use tokio::net::TcpListener;
 
@@ -56,7 +56,7 @@ async fn serving(
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let http = Http::new(&base, Hosts::Named(Vec::new())).unwrap();
+    let http = Http::new(&base, AllowedHosts::Named(Vec::new())).unwrap();
     (base, http)
 }
 

@@ -69,7 +69,8 @@ fn opened_private_repository_is_carried() {
 
 #[test]
 fn private_repository_stays_closed_elsewhere() {
-    for (channel, name) in [(Some("11"), "acme/api"), (None, "acme/web"), (Some("10"), "other/api")] {
+    for (channel, name) in [(Some("11"), "acme/api"), (None, "acme/web"), (Some("10"), "other/api")]
+    {
         let world = private();
         open(&world, channel, name);
         deliver_until_done(&world, &asked("m1", "acme/api"), 1);

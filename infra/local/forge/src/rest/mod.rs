@@ -24,7 +24,7 @@ use axum::response::{Html, IntoResponse, Response};
 use base64::Engine as _;
 use bobbin_local_sandbox::faults::Instead;
 use bobbin_local_sandbox::random::uuid;
-use bobbin_local_sandbox::serve::Cut;
+use bobbin_local_sandbox::serve::ConnectionCut;
 use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -75,7 +75,7 @@ pub(crate) struct Call {
 
 async fn answer(
     State(engine): State<SharedEngine>,
-    cut: Option<Extension<ConnectInfo<Cut>>>,
+    cut: Option<Extension<ConnectInfo<ConnectionCut>>>,
     request: Request,
 ) -> Response {
     if let Some(path) = request.uri().path().strip_prefix("/_control/") {
@@ -118,7 +118,7 @@ async fn counted(
     engine: &SharedEngine,
     request: Request,
     version: &str,
-    cut: Option<Cut>,
+    cut: Option<ConnectionCut>,
 ) -> (Response, Option<Rate>) {
     if !VERSIONS.contains(&version) {
         let told = format!("\"{version}\" is not a supported version of the GitHub REST API.");
@@ -202,7 +202,7 @@ fn segments(engine: &Engine, path: &str) -> Vec<String> {
 }
 
 /// The call, with the faults that a test armed.
-async fn faulty(route: &Route, call: &Call, cut: Option<Cut>) -> Response {
+async fn faulty(route: &Route, call: &Call, cut: Option<ConnectionCut>) -> Response {
     let faults = &call.engine.faults;
     let about = match (call.parts.get("owner"), call.parts.get("repo")) {
         (Some(owner), Some(name)) => vec![format!("{owner}/{name}")],

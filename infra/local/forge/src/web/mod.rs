@@ -19,7 +19,7 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_breakpoint::has_own_host;
 use bobbin_local_sandbox::faults::Instead;
-use bobbin_local_sandbox::serve::Cut;
+use bobbin_local_sandbox::serve::ConnectionCut;
 use percent_encoding::percent_decode_str;
 
 use crate::api_error::ApiError;
@@ -48,7 +48,7 @@ type Page = Result<Response, ApiError>;
 
 async fn answer(
     State(engine): State<SharedEngine>,
-    cut: Option<Extension<ConnectInfo<Cut>>>,
+    cut: Option<Extension<ConnectInfo<ConnectionCut>>>,
     request: Request,
 ) -> Response {
     if !has_own_host(request.headers(), engine.settings.also_named.as_deref()) {
@@ -64,7 +64,7 @@ async fn git(
     engine: &SharedEngine,
     call: backend::Call,
     request: Request,
-    cut: Option<Cut>,
+    cut: Option<ConnectionCut>,
 ) -> Response {
     let about = vec![format!("{}/{}", call.owner, call.name)];
     let operation = call.service.map_or("git", backend::Service::operation);

@@ -26,9 +26,12 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
     match session.observed.sandbox.found_repository.clone() {
         None => Some(Next::Do(Effect::Forge(ForgeEffect::Find { name }))),
         Some(FoundRepository::NotInstalled) => inside(repo, watch),
-        Some(FoundRepository::Refused { why }) => refuse(session, NotCloned::Forge { why }, context),
+        Some(FoundRepository::Refused { why }) => {
+            refuse(session, NotCloned::Forge { why }, context)
+        }
         Some(FoundRepository::Here(found)) => {
-            let is_bound = |name| context.delivery.forge.is_some_and(|forge| forge.name_of(name).is_some());
+            let is_bound =
+                |name| context.delivery.forge.is_some_and(|forge| forge.name_of(name).is_some());
             let is_open = context.settings.repositories.are_open(&found.name, channel(context));
             if is_bound(&found.name) && is_open {
                 if found.is_private && session.sandbox.is_shared() {

@@ -252,7 +252,8 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
 pub const PRIVATE_NOT_SHARED: &str = "A private repository is in this sandbox, so it gets no name: whoever knew the name could use it.";
 
 /// The same of its snapshots.
-pub const PRIVATE_NOT_KEPT: &str = "a private repository is in it, and a snapshot could be used elsewhere";
+pub const PRIVATE_NOT_KEPT: &str =
+    "a private repository is in it, and a snapshot could be used elsewhere";
 
 /// What a clone left out, for people.
 #[must_use]
