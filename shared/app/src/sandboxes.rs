@@ -59,7 +59,7 @@ const CLIENTS_MAX: usize = 1_000;
 
 /// Target of an effect: a thread's work, in its own or a shared sandbox, in a workspace of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct WorkTarget<'a> {
     /// The thread of the turn: its agent session, control flags and card.
     pub thread: &'a ThreadKey,
     /// The sandbox: its name, labels, password and tenant follow from this.
@@ -70,8 +70,8 @@ pub struct Target<'a> {
     pub workspace: &'a Workspace,
 }
 
-impl<'a> From<&'a target::Target> for Target<'a> {
-    fn from(at: &'a target::Target) -> Self {
+impl<'a> From<&'a target::EffectTarget> for WorkTarget<'a> {
+    fn from(at: &'a target::EffectTarget) -> Self {
         Self {
             thread: &at.thread,
             sandbox: &at.sandbox,
@@ -203,10 +203,10 @@ impl Sandboxes {
     pub async fn perform_sandbox<B: RunContext>(
         &self,
         context: &B,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         effect: &SandboxEffect,
     ) -> Event {
-        let Target { thread, sandbox, generation, .. } = target;
+        let WorkTarget { thread, sandbox, generation, .. } = target;
         let done = match effect {
             SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
             SandboxEffect::Create { snapshot } => {
@@ -247,7 +247,7 @@ impl Sandboxes {
     pub async fn perform_agent<B: RunContext>(
         &self,
         context: &B,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         effect: &AgentEffect,
     ) -> Event {
         let done = match effect {
@@ -307,7 +307,7 @@ impl Sandboxes {
 
     async fn abort(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target).await?;
@@ -322,7 +322,7 @@ impl Sandboxes {
     /// The class of the failure.
     pub async fn abort_answering(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         agent_session: &AgentSessionId,
         turn: &[String],
     ) -> Result<(), Failure> {
@@ -333,8 +333,8 @@ impl Sandboxes {
 
     /// Ends a run that no turn follows any more, and waits until the agent is idle. A server that goes on regardless is
     /// ended, together with everything in the sandbox's other workspaces.
-    async fn end_run(&self, target: Target<'_>, run: &StrayRun) -> Result<(), Failure> {
-        let agent = self.agent_in(Target { generation: run.generation, ..target }).await?;
+    async fn end_run(&self, target: WorkTarget<'_>, run: &StrayRun) -> Result<(), Failure> {
+        let agent = self.agent_in(WorkTarget { generation: run.generation, ..target }).await?;
         let stray = RunStop::Stray { messages: &run.messages };
         let stopped = agent.stop(&run.agent_session, stray).await;
         if stopped.map_err(|e| e.failure)? {
@@ -350,7 +350,7 @@ impl Sandboxes {
     /// The class of the failure; `TurnFailed` if the choice does not fit the ask.
     pub async fn settle(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         (ask, about): (&AskId, &About),
         choice: &Choice,
     ) -> Result<(), Failure> {
@@ -363,7 +363,7 @@ impl Sandboxes {
     async fn expire<B: RunContext>(
         &self,
         context: &B,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         asked @ (ask, _): (&AskId, &About),
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();
@@ -401,7 +401,7 @@ impl Sandboxes {
     }
 
     /// The client of this generation's server, for a workspace.
-    async fn agent_in(&self, target: Target<'_>) -> Result<Arc<dyn Agent>, Failure> {
+    async fn agent_in(&self, target: WorkTarget<'_>) -> Result<Arc<dyn Agent>, Failure> {
         let agent = self.agent(target.sandbox, target.generation).await?;
         Ok(agent.in_workspace(target.workspace))
     }

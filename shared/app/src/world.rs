@@ -14,7 +14,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{Loaded, Performed, Saved, World, Write};
+use bobbin_core::protocol::ports::{Loaded, Performed, RecordsWrite, Saved, World};
 use bobbin_core::protocol::signals::{Alarm, TABLE_FAILED, USED, signals};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
@@ -32,7 +32,7 @@ use crate::visibility::Visibility;
 
 /// The world of one delivery. It keeps nothing that it read or did.
 pub struct Live {
-    parts: Parts,
+    parts: WorldParts,
     visibility: Visibility,
     /// Receipt handle of the message in hand; empty: it cannot be brought forward.
     receipt: String,
@@ -42,7 +42,7 @@ pub struct Live {
 
 /// The clients of one process, shared by all deliveries.
 #[derive(Clone)]
-pub struct Parts {
+pub struct WorldParts {
     /// Records, flags and ledger.
     pub store: Store,
     /// For messages to other groups.
@@ -69,7 +69,7 @@ pub struct Parts {
     pub account_ms: u64,
 }
 
-impl Parts {
+impl WorldParts {
     /// Tells the chat what was read, before the first post of a delivery.
     pub fn learn(&self, thread: &ThreadKey, found: &Loaded) {
         if let (Ok(chat), Some(session)) = (self.chat.of(thread), &found.session) {
@@ -81,7 +81,7 @@ impl Parts {
 impl Live {
     /// The world of one delivery.
     #[must_use]
-    pub fn new(parts: Parts, visibility: Visibility) -> Self {
+    pub fn new(parts: WorldParts, visibility: Visibility) -> Self {
         Self { trace: parts.spans.present(), parts, visibility, receipt: String::new() }
     }
 
@@ -96,7 +96,7 @@ impl Live {
     }
 
     /// Logs for the operator what this write says has happened.
-    fn tell(&self, Write { session, before, entries, .. }: Write<'_>) {
+    fn tell(&self, RecordsWrite { session, before, entries, .. }: RecordsWrite<'_>) {
         let signals = signals(before, session, now_ms());
         for signal in &signals {
             let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
@@ -146,8 +146,8 @@ impl World for Live {
         Ok(found)
     }
 
-    async fn save(&self, write: Write<'_>) -> Result<Saved, Failure> {
-        let Write { session, expected, entries, flags, .. } = write;
+    async fn save(&self, write: RecordsWrite<'_>) -> Result<Saved, Failure> {
+        let RecordsWrite { session, expected, entries, flags, .. } = write;
         let stale = flags.spent(session);
         let expires_at_ms = now_ms() + self.parts.ledger_ms;
         let saved = self.parts.store.save(session, expected, &stale, entries, expires_at_ms).await;

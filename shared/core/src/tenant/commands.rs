@@ -10,7 +10,7 @@ pub use self::row::{
     Argument, CommandRow, HelpText, Reach, Spoken, Takes, Topic, WhoMay, Writing, help,
 };
 use self::row::{flag, optional, required, subcommand};
-use crate::tenant::settings::Kind;
+use crate::tenant::settings::DefaultKind;
 
 /// A command. The order is that of [`TABLE`]; queued messages use the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,14 +71,14 @@ use argument::{
 };
 
 const MODEL: Argument = optional(
-    Kind::Model.word(),
+    DefaultKind::Model.word(),
     "Model for this task, as provider/model",
-    Takes::Kind(Kind::Model),
+    Takes::Kind(DefaultKind::Model),
 );
 const AGENT: Argument = optional(
-    Kind::Agent.word(),
+    DefaultKind::Agent.word(),
     "Agent: plan only plans; claude is Claude Code, codex Codex",
-    Takes::Kind(Kind::Agent),
+    Takes::Kind(DefaultKind::Agent),
 );
 const ATTACHED: Argument = optional(FILE, "A file that the agent can read", Takes::File);
 
@@ -95,9 +95,9 @@ pub const TABLE: &[CommandRow] = &[
             required(PROMPT, "What shall be done", Takes::Task),
             ATTACHED,
             optional(
-                Kind::Repo.word(),
+                DefaultKind::Repo.word(),
                 "Repository to clone, as owner/name or an https address",
-                Takes::Kind(Kind::Repo),
+                Takes::Kind(DefaultKind::Repo),
             ),
             MODEL,
             AGENT,
@@ -109,12 +109,12 @@ pub const TABLE: &[CommandRow] = &[
             optional(
                 PROVIDER,
                 "Provider of a new sandbox; with a new name beside it one of that name is made",
-                Takes::Kind(Kind::Provider),
+                Takes::Kind(DefaultKind::Provider),
             ),
             optional(
                 RUNTIME,
                 "How agents are run in a new sandbox: opencode, compat, native or outside",
-                Takes::Kind(Kind::Runtime),
+                Takes::Kind(DefaultKind::Runtime),
             ),
             optional(SNAPSHOT, "Snapshot that a new sandbox begins with", Takes::Text),
             optional(
@@ -282,11 +282,11 @@ back to one of its own)",
                         WHAT,
                         "What the default is of",
                         Takes::OneOf(&[
-                            ("Repository", Kind::Repo.word()),
-                            ("Model", Kind::Model.word()),
-                            ("Agent", Kind::Agent.word()),
-                            ("Sandbox provider", Kind::Provider.word()),
-                            ("Runtime", Kind::Runtime.word()),
+                            ("Repository", DefaultKind::Repo.word()),
+                            ("Model", DefaultKind::Model.word()),
+                            ("Agent", DefaultKind::Agent.word()),
+                            ("Sandbox provider", DefaultKind::Provider.word()),
+                            ("Runtime", DefaultKind::Runtime.word()),
                         ]),
                     ),
                     optional(
@@ -339,7 +339,7 @@ back to one of its own)",
             optional(
                 SANDBOXES,
                 "Provider at which new sandboxes are made; none leaves it to the operator",
-                Takes::Kind(Kind::Provider),
+                Takes::Kind(DefaultKind::Provider),
             ),
             optional(CHANNEL, "With sandboxes: for this channel only", Takes::Channel),
         ],

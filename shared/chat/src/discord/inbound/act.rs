@@ -7,16 +7,14 @@ use bobbin_core::tenant::commands::argument::NOW;
 use bobbin_core::tenant::commands::{Command, Reach};
 
 use super::prompt::resolved;
-use super::request::{Outcome, Request, refuse};
+use super::request::{AdmittedInteraction, RequestOutcome, refuse};
 use crate::commands::{FilledIn, Intent, Typist};
 use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use crate::discord::commands::{SEND, help};
 use crate::discord::custom_id::CustomId;
-use crate::discord::interaction::{
-    Command as FilledInCommand, Component, Message as WiredMessage, Modal,
-};
+use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
 use crate::discord::{completion, configure, form};
-use crate::press::Input;
+use crate::press::FormInput;
 use crate::{Inbound, Lookup};
 
 /// Discord permissions that a task needs, with their names on its settings page.
@@ -34,8 +32,8 @@ pub(super) const UNKNOWN_COMMAND: &str =
     "This command is not known any more. `/help` shows what there is.";
 const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
 
-impl Request<'_> {
-    pub(super) fn command(&self, filled_in: &FilledInCommand) -> Outcome {
+impl AdmittedInteraction<'_> {
+    pub(super) fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {
         let command = match (filled_in.kind, Command::named(&filled_in.name)) {
             (1 | 0, Some(command)) => command,
             (3, _) if filled_in.name == SEND => return self.start(self.sent(filled_in)?),
@@ -65,7 +63,7 @@ impl Request<'_> {
     }
 
     /// Commands that every chat reads alike.
-    fn intended(&self, command: Command, filled_in: &FilledInCommand) -> Outcome {
+    fn intended(&self, command: Command, filled_in: &InvokedCommand) -> RequestOutcome {
         if command.row().reach == Reach::Thread {
             self.thread()?;
         }
@@ -90,7 +88,7 @@ impl Request<'_> {
     }
 
     /// Somebody types into an option: the caller reads the suggestions, in little time.
-    pub(super) fn typing(&self, command: &FilledInCommand) -> Outcome {
+    pub(super) fn typing(&self, command: &InvokedCommand) -> RequestOutcome {
         let key = ThreadKey::discord(self.guild, self.channel).ok();
         let typed = key.zip(completion::typed(command));
         let lookup = typed.map(|(key, (sought, typed))| Lookup {
@@ -103,10 +101,10 @@ impl Request<'_> {
         Ok(Inbound { lookup, ..Inbound::only(answer::no_choices(), "discord: completion") })
     }
 
-    pub(super) fn click(&self, component: &Component) -> Outcome {
+    pub(super) fn click(&self, component: &Component) -> RequestOutcome {
         match CustomId::parse(&component.custom_id) {
             Some(CustomId::Stop { turn }) => {
-                let nothing = WiredMessage::default();
+                let nothing = DiscordMessage::default();
                 let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
                 let card = answer::stopping(
                     &clicked.components,
@@ -137,12 +135,17 @@ impl Request<'_> {
                 "discord: form opened",
             )),
             Some(CustomId::Ask { ask, press }) => self.settle(ask, press.choice()),
-            Some(CustomId::Pick { ask }) => match Input::Select(0).filled(&component.values, "") {
-                Some(field) if !component.values.is_empty() => {
-                    self.settle(ask, Choice::Form(vec![field]))
+            Some(CustomId::Pick { ask }) => {
+                match FormInput::Select(0).filled(&component.values, "") {
+                    Some(field) if !component.values.is_empty() => {
+                        self.settle(ask, Choice::Form(vec![field]))
+                    }
+                    _ => refuse(
+                        "Nothing was chosen. Please choose again.",
+                        "discord: nothing chosen",
+                    ),
                 }
-                _ => refuse("Nothing was chosen. Please choose again.", "discord: nothing chosen"),
-            },
+            }
             Some(CustomId::Sandboxes { page }) => self.listed(page, answer::deferred_update()),
             Some(CustomId::Sandbox { action, key }) => self.sandbox_pressed(action, key),
             Some(CustomId::Destroy { key }) => self.destroy(key),
@@ -151,7 +154,7 @@ impl Request<'_> {
                 "discord: nothing destroyed",
             )),
             Some(CustomId::Form { ask, parts }) => {
-                let nothing = WiredMessage::default();
+                let nothing = DiscordMessage::default();
                 let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
                 Ok(Inbound::only(
                     form::open(&ask, &parts, &clicked.components),
@@ -164,7 +167,7 @@ impl Request<'_> {
         }
     }
 
-    pub(super) fn form(&self, modal: &Modal) -> Outcome {
+    pub(super) fn form(&self, modal: &Modal) -> RequestOutcome {
         match CustomId::parse(&modal.custom_id) {
             Some(CustomId::Say) => self.reply_form(modal),
             Some(CustomId::Answer { ask }) => match form::filled(modal) {
@@ -176,7 +179,7 @@ impl Request<'_> {
         }
     }
 
-    fn reply_form(&self, modal: &Modal) -> Outcome {
+    fn reply_form(&self, modal: &Modal) -> RequestOutcome {
         let text =
             modal.field(FORM_PROMPT).and_then(|field| field.value.as_str()).unwrap_or_default();
         let files = modal.field(FORM_FILES).map_or(&[][..], |field| &field.values);
@@ -190,18 +193,18 @@ impl Request<'_> {
         Ok(self.prompted(self.here()?, Prompt { now, ..prompt }))
     }
 
-    fn settle(&self, ask: AskId, choice: Choice) -> Outcome {
+    fn settle(&self, ask: AskId, choice: Choice) -> RequestOutcome {
         self.pressed(Want::Settle { ask, choice }, "discord: settle")
     }
 
     /// A request by click, whose message is edited once it is done.
-    fn pressed(&self, want: Want, note: &'static str) -> Outcome {
+    fn pressed(&self, want: Want, note: &'static str) -> RequestOutcome {
         let answer = answer::deferred_update();
         Ok(self.control(self.here()?, want, answer, note))
     }
 
     /// A prompt in a thread goes to that thread; in a channel it opens one.
-    fn start(&self, prompt: Prompt) -> Outcome {
+    fn start(&self, prompt: Prompt) -> RequestOutcome {
         if self.in_thread() {
             self.permitted(IN_A_THREAD)?;
             return Ok(self.prompted(self.here()?, prompt));

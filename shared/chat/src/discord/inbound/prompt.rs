@@ -3,21 +3,21 @@
 use bobbin_core::records::message::{Attachment, Prompt};
 use bobbin_core::tenant::commands::argument::{FILE, PROMPT};
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 
-use super::request::{Refused, Request, refuse};
+use super::request::{AdmittedInteraction, Refused, refuse};
 use super::sandboxes;
 use crate::commands::FilledIn;
 use crate::discord::content::inline;
-use crate::discord::interaction::{Attachment as Wired, Command, Resolved};
+use crate::discord::interaction::{DiscordAttachment, InvokedCommand, Resolved};
 use crate::discord::quoting;
 
 const NOTHING_TO_SEND: &str =
     "This message has neither text nor files to send. Use it on another one, or type `/say`.";
 const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
 
-impl Request<'_> {
-    pub(super) fn prompt_of(&self, command: &Command, how: &str) -> Result<Prompt, Refused> {
+impl AdmittedInteraction<'_> {
+    pub(super) fn prompt_of(&self, command: &InvokedCommand, how: &str) -> Result<Prompt, Refused> {
         let file = command.text(FILE);
         let prompt = self.checked(
             command.required(PROMPT),
@@ -25,16 +25,16 @@ impl Request<'_> {
             how,
         )?;
         let wants = Selection {
-            repo: chosen(command, Kind::Repo)?,
-            model: chosen(command, Kind::Model)?,
-            agent: chosen(command, Kind::Agent)?,
+            repo: chosen(command, DefaultKind::Repo)?,
+            model: chosen(command, DefaultKind::Model)?,
+            agent: chosen(command, DefaultKind::Agent)?,
             ..sandboxes::chosen(command)?
         };
         Ok(Prompt { wants, ..prompt })
     }
 
     /// The target of the menu command; its author need not be the person who sends it.
-    pub(super) fn sent(&self, command: &Command) -> Result<Prompt, Refused> {
+    pub(super) fn sent(&self, command: &InvokedCommand) -> Result<Prompt, Refused> {
         let message = command.target_id.as_ref().and_then(|id| command.resolved.messages.get(id));
         let Some((message, sent)) =
             message.and_then(|message| Some((message, quoting::read(message, &self.by.id)?)))
@@ -96,7 +96,7 @@ impl Request<'_> {
 }
 
 /// A choice for a task, in usable form.
-fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
+fn chosen(command: &InvokedCommand, kind: DefaultKind) -> Result<Option<String>, Refused> {
     let typed = command.text(kind.word()).unwrap_or_default();
     if typed.trim().is_empty() {
         return Ok(None);
@@ -118,7 +118,7 @@ pub(super) fn resolved<'i>(
     .collect()
 }
 
-fn attachment(file: &Wired) -> Attachment {
+fn attachment(file: &DiscordAttachment) -> Attachment {
     Attachment {
         name: file.filename.clone(),
         url: file.url.clone(),
