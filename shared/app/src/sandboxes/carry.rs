@@ -107,14 +107,14 @@ impl Sandboxes {
         let branch = RefName::branch(&repository.branch)
             .map_err(|_| unusable("the name of its default branch"))?;
         let refs = forge.refs(&at, &[branch.as_str().to_owned()]).await?;
-        let base = refs.id_of(&branch);
+        let base = refs.refs.get(branch.as_str()).map(|found| found.commit());
         let mut script =
             Script { sandbox, provider: &*self.provider, repository, base: base.as_ref() };
         let there = script.run("look", LOOK).await?;
         let made = if there.exit_code == NOTHING_THERE {
             let pieces = match &base {
                 None => 0,
-                Some(commit) => self.pieces(forge, &at, commit, sandbox).await?,
+                Some(commit) => self.pieces(forge, &at, *commit, sandbox).await?,
             };
             script.run(&pieces.to_string(), within).await?
         } else {
@@ -133,11 +133,11 @@ impl Sandboxes {
         &self,
         forge: &dyn Forge,
         at: &At,
-        commit: &ObjectId,
+        commit: ObjectId,
         sandbox: &Sandbox,
     ) -> Result<usize, NotCarried> {
         let what =
-            Fetch { wants: vec![commit.clone()], bytes_max: PACK_BYTES_MAX, ..Fetch::default() };
+            Fetch { wants: vec![commit], bytes_max: PACK_BYTES_MAX, ..Fetch::default() };
         let provider = &*self.provider;
         let mut pieces = Pieces { provider, sandbox, held: Vec::new(), put: 0 };
         let Fetched { .. } = forge.fetch(at, &what, &mut pieces).await?;
