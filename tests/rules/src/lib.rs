@@ -5,6 +5,7 @@
 //! `BOBBIN_SPECS_REQUIRED` is set, as CI does that has the folder, a test that misses a file of it fails.
 
 pub mod discord;
+pub mod github;
 pub mod slack;
 
 use std::path::PathBuf;
@@ -67,6 +68,31 @@ pub fn conforms(description: &Value, pointer: &str, value: &Value) {
     let errors: Vec<String> =
         validator.iter_errors(value).map(|e| format!("{}: {e}", e.instance_path())).collect();
     assert!(errors.is_empty(), "{pointer} refuses {value}: {errors:?}");
+}
+
+/// Whether a path with ids is one of a description's.
+fn fits(route: &str, path: &str) -> bool {
+    let same = |(known, given): (&str, &str)| {
+        known == given || (known.starts_with('{') && !given.is_empty())
+    };
+    route.split('/').count() == path.split('/').count()
+        && route.split('/').zip(path.split('/')).all(same)
+}
+
+/// OpenAPI's `nullable`, in the words of JSON Schema.
+pub fn allow_null(node: &mut Value) {
+    match node {
+        Value::Array(items) => items.iter_mut().for_each(allow_null),
+        Value::Object(fields) => {
+            fields.values_mut().for_each(allow_null);
+            if fields.get("nullable") == Some(&Value::Bool(true)) {
+                fields.remove("nullable");
+                let inner = Value::Object(std::mem::take(fields));
+                fields.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
+            }
+        }
+        _ => {}
+    }
 }
 
 #[cfg(test)]

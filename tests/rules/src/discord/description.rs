@@ -7,6 +7,8 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use jsonschema::Validator;
 use serde_json::{Value, json};
 
+use crate::fits;
+
 /// What the description has for a path and a method.
 pub(super) enum Route {
     /// As the description writes it.
@@ -29,14 +31,6 @@ pub(super) fn route(method: &str, path: &str) -> Route {
         Some((route, _)) => Route::Known(route.clone()),
         None => Route::Unknown,
     }
-}
-
-fn fits(route: &str, path: &str) -> bool {
-    let same = |(known, given): (&str, &str)| {
-        known == given || (known.starts_with('{') && !given.is_empty())
-    };
-    route.split('/').count() == path.split('/').count()
-        && route.split('/').zip(path.split('/')).all(same)
 }
 
 /// What the description finds in a body; nothing where it is not there.

@@ -180,7 +180,7 @@ impl Specification {
         };
         let place =
             if document["swagger"].is_string() { "definitions" } else { "components/schemas" };
-        allow_null(&mut document);
+        bobbin_rules::allow_null(&mut document);
         Specification { document: Some((document, place)) }
     }
 
@@ -197,21 +197,5 @@ impl Specification {
             .map(|error| format!("{}: {error}", error.instance_path()))
             .collect();
         assert!(errors.is_empty(), "{schema}: {errors:#?}\n{value:#}");
-    }
-}
-
-/// OpenAPI's `nullable`, in the words of JSON Schema.
-fn allow_null(node: &mut Value) {
-    match node {
-        Value::Array(items) => items.iter_mut().for_each(allow_null),
-        Value::Object(fields) => {
-            fields.values_mut().for_each(allow_null);
-            if fields.get("nullable") == Some(&Value::Bool(true)) {
-                fields.remove("nullable");
-                let inner = Value::Object(std::mem::take(fields));
-                fields.insert("anyOf".to_owned(), json!([inner, { "type": "null" }]));
-            }
-        }
-        _ => {}
     }
 }

@@ -1,0 +1,11 @@
+//! The forge through its public surface: GitHub's own client, git, and a browser's requests.
+#![allow(clippy::unwrap_used, missing_docs)]
+// One value holds all that the walk is to find.
+#![recursion_limit = "512"]
+
+mod git;
+mod octokit;
+mod pages;
+mod restart;
+mod rules;
+mod world;
