@@ -6,6 +6,7 @@
 //! the forge's own check of a push does, and what is pushed is the pack that was read.
 
 use std::collections::BTreeMap;
+use std::fmt;
 
 use flate2::{Decompress, FlushDecompress, Status};
 use ring::digest::{SHA1_FOR_LEGACY_USE_ONLY, digest};
@@ -35,7 +36,7 @@ pub struct PackBounds {
 }
 
 impl PackBounds {
-    /// Of what Bobbin pushes. GitHub refuses files of more than 100 MiB.
+    /// Of what Bobbin pushes. No forge that is known takes larger files.
     pub const PUSH: Self = Self {
         bytes: 25 * 1024 * 1024,
         objects: 50_000,
@@ -100,10 +101,15 @@ struct Place {
 }
 
 /// A pack that was read: its bytes, and where each object is among them.
-#[derive(Debug)]
 pub struct Pack {
     bytes: Vec<u8>,
     places: BTreeMap<ObjectId, Place>,
+}
+
+impl fmt::Debug for Pack {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pack").field("bytes", &self.bytes.len()).finish_non_exhaustive()
+    }
 }
 
 impl Pack {

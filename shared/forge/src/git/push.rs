@@ -1,5 +1,7 @@
 //! Pushing one ref, as a compare-and-set.
 
+use std::fmt;
+
 use futures::stream;
 use reqwest::Body;
 
@@ -19,7 +21,7 @@ const SAID_BYTES_MAX: usize = 64 * 1024;
 const REPORT_BYTES_MAX: usize = 64 * 1024;
 
 /// One ref to move.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Push {
     /// The ref.
     pub name: RefName,
@@ -29,6 +31,13 @@ pub struct Push {
     pub new: ObjectId,
     /// The objects that the remote lacks, as a pack.
     pub pack: Vec<u8>,
+}
+
+impl fmt::Debug for Push {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, old, new, pack } = self;
+        write!(f, "Push({name} from {old:?} to {new}, {} bytes)", pack.len())
+    }
 }
 
 /// The end of a push that was answered.

@@ -192,6 +192,19 @@ impl GitHub {
         }
     }
 
+    /// An error of an operation, with the page on which the owner can mend it.
+    pub(super) fn told(&self, at: &At, error: impl Into<ForgeError>) -> ForgeError {
+        let error = error.into();
+        match error.kind {
+            ErrorKind::NotAllowedAddress => {
+                let (web, owner) = (&self.settings.addresses.web, at.name.owner());
+                error.mended_at(format!("{web}/organizations/{owner}/settings/security"))
+            }
+            ErrorKind::Suspended if error.link.is_none() => error.mended_at(&self.install),
+            _ => error,
+        }
+    }
+
     async fn opened(
         &self,
         at: &At,
@@ -275,21 +288,21 @@ impl Forge for GitHub {
         let token = self.token(at, Right::ReadContents).await?;
         let refs = self.remote(at, &token).refs(prefixes).await;
         token.end().await;
-        refs.map_err(failed)
+        refs.map_err(|error| self.told(at, failed(error)))
     }
 
     async fn fetch(&self, at: &At, what: &Fetch, sink: &mut dyn PackSink) -> ForgeResult<Fetched> {
         let token = self.token(at, Right::ReadContents).await?;
         let fetched = self.remote(at, &token).fetch(what, sink).await;
         token.end().await;
-        fetched.map_err(failed)
+        fetched.map_err(|error| self.told(at, failed(error)))
     }
 
     async fn push(&self, at: &At, push: Push) -> ForgeResult<Pushed> {
         let token = self.token(at, Right::WriteContents).await?;
         let pushed = self.remote(at, &token).push(push).await;
         token.end().await;
-        explained(pushed.map_err(failed)?)
+        pushed.map_err(failed).and_then(explained).map_err(|error| self.told(at, error))
     }
 
     async fn tree(&self, at: &At, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>> {
@@ -299,7 +312,7 @@ impl Forge for GitHub {
         let path = ["repos", name.owner(), name.name(), "git", "trees", &id];
         let read = self.rest.read(Call::get(token.by(), &path)).await;
         token.end().await;
-        let body: TreeBody = read?;
+        let body: TreeBody = read.map_err(|error| self.told(at, error))?;
         if body.truncated {
             let seen = "A folder has more entries than GitHub lists.";
             return Err(ForgeError::lasting(ErrorKind::Refused { why: seen.to_owned() }, seen));
@@ -317,7 +330,7 @@ impl Forge for GitHub {
         let query = [("per_page", "1"), ("page", "2")];
         let read = self.rest.read(Call::get(token.by(), &path).with(&query)).await;
         token.end().await;
-        let body: ComparisonBody = read?;
+        let body: ComparisonBody = read.map_err(|error| self.told(at, error))?;
         Ok(body.merge_base_commit.sha)
     }
 
@@ -326,7 +339,7 @@ impl Forge for GitHub {
         let name = token.name.as_ref().unwrap_or(&at.name);
         let found = pulls::newest(&self.rest, token.by(), (at.repository, name), head).await;
         token.end().await;
-        Ok(found?)
+        found.map_err(|error| self.told(at, error))
     }
 
     async fn open_pull_request(&self, at: &At, new: &NewPullRequest) -> ForgeResult<PullRequest> {
@@ -337,7 +350,7 @@ impl Forge for GitHub {
         let token = self.token(at, right).await?;
         let opened = self.opened(at, new, &token).await;
         token.end().await;
-        Ok(opened?)
+        opened.map_err(|error| self.told(at, error))
     }
 
     async fn update_pull_request(
@@ -349,7 +362,7 @@ impl Forge for GitHub {
         let name = token.name.as_ref().unwrap_or(&at.name);
         let changed = pulls::change(&self.rest, token.by(), name, change).await;
         token.end().await;
-        Ok(changed?)
+        changed.map_err(|error| self.told(at, error))
     }
 }
 

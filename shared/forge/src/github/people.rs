@@ -147,7 +147,7 @@ impl People for GitHub {
         let body: PermissionBody = match read {
             Ok(body) => body,
             Err(error) if error.status() == Some(404) => return Ok(Permission::None),
-            Err(error) => return Err(error.into()),
+            Err(error) => return Err(self.told(at, error)),
         };
         // The name may be another person's by now.
         if body.user.is_none_or(|user| user.id != person.id) {

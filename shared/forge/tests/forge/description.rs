@@ -111,22 +111,29 @@ fn filled(description: &Value, schema: &Value, with: Option<&Value>) -> Value {
     let schema = followed(description, schema);
     for word in ["anyOf", "oneOf"] {
         if let Some(choices) = schema[word].as_array() {
-            let fitting = |choice: &&Value| {
-                let is_object = followed(description, choice)["properties"].is_object();
-                with.is_none_or(|with| with.is_null() != is_object || !with.is_object())
+            let fits = |choice: &&Value| {
+                let kind = followed(description, choice)["type"].as_str().unwrap_or("object");
+                match with {
+                    None => true,
+                    Some(Value::Null) => kind == "null",
+                    Some(Value::Object(_)) => kind == "object",
+                    Some(_) => kind != "null" && kind != "object",
+                }
             };
-            let is_value = with.is_some_and(|with| !with.is_null());
-            let is_null = |choice: &&Value| choice["type"] == "null";
-            let mut choices = choices.iter().filter(|choice| !(is_value && is_null(choice)));
-            let choice = choices.find(fitting).expect("a choice");
+            let choice = choices.iter().find(fits).expect("a choice");
             return filled(description, choice, with);
         }
     }
     if let Some(parts) = schema["allOf"].as_array() {
         let mut whole = Map::new();
         for part in parts {
-            if let Value::Object(fields) = filled(description, part, with) {
-                whole.extend(fields);
+            let known = &followed(description, part)["properties"];
+            let Value::Object(fields) = filled(description, part, with) else { continue };
+            for (name, value) in fields {
+                // What one part does not know, another may.
+                if known[&name].is_object() || !whole.contains_key(&name) {
+                    whole.insert(name, value);
+                }
             }
         }
         return Value::Object(whole);

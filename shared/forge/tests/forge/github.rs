@@ -112,6 +112,21 @@ async fn signature_is_one_that_openssl_verifies() {
 }
 
 #[tokio::test]
+async fn enterprise_server_is_another_base() {
+    let place = Place::filled();
+    let world = World::serving(&place).await;
+    let git = format!("{}/git", world.base());
+    let addresses = Addresses { git, ..Addresses::of(&format!("{}/api/v3/", world.base())) };
+    let github = GitHub::new(GitHubSettings { addresses, ..world.settings() }).unwrap();
+    github.refs(&at(), &[]).await.unwrap();
+    let lines = world.lines();
+    assert_eq!(lines[0], MINT.replacen('/', "/api/v3/", 1));
+    assert_eq!(lines.last().unwrap(), &REVOKE.replacen('/', "/api/v3/", 1));
+    let install = format!("{}/github-apps/bobbin/installations/new", world.base());
+    assert_eq!(github.facts().install, install);
+}
+
+#[tokio::test]
 async fn missing_key_is_told_and_nothing_sent() {
     let world = World::start().await;
     let pem = "-----BEGIN RSA PRIVATE KEY-----\naGVsbG8=\n-----END RSA PRIVATE KEY-----\n";
@@ -308,6 +323,14 @@ async fn refusals_are_told_apart() {
         assert_eq!(failure["class"], class, "{error:?}");
         assert_eq!(failure["after_ms"].as_u64().unwrap_or(0), after_ms, "{error:?}");
         assert!(!format!("{error} {error:?}").contains("ghs_"));
+        let page = match error.kind {
+            ErrorKind::NotAllowedAddress => {
+                Some(format!("{}/organizations/acme/settings/security", world.base()))
+            }
+            ErrorKind::Suspended => Some(format!("{}/apps/bobbin/installations/new", world.base())),
+            _ => None,
+        };
+        assert_eq!(error.link, page);
         assert_eq!(world.one(REVOKE).bearer(), TOKEN, "revoked also after a failure");
     }
     let world = World::start().await;
@@ -469,7 +492,8 @@ async fn pull_request_is_found_by_its_branch() {
         pull(5, "closed", merged),
         pull(4, "closed", json!({})),
     ]);
-    world.on(PULLS, reply(200, all));
+    // A fork that was deleted leaves `null`.
+    world.on(PULLS, reply(200, all).undescribed());
     world.on(PULLS, reply(200, json!([pull(4, "closed", json!({}))])));
     world.on(PULLS, reply(200, json!([])));
     let github = world.github();

@@ -1,6 +1,7 @@
 //! Objects and packs that somebody made on purpose.
 
 use std::io::Write as _;
+use std::slice::from_ref;
 
 use bobbin_forge::git::{
     EntryMode, ObjectId, ObjectKind, Pack, PackBounds, PackError, read_commit, read_tree,
@@ -185,14 +186,14 @@ fn odd_commits_are_refused() {
 #[test]
 fn hostile_packs_are_refused() {
     let blob = whole(BLOB, b"hello");
-    assert!(Pack::read(pack(1, &[blob.clone()]), &PackBounds::PUSH).is_ok());
+    assert!(Pack::read(pack(1, from_ref(&blob)), &PackBounds::PUSH).is_ok());
     assert!(Pack::read(pack(0, &[]), &PackBounds::PUSH).is_ok());
     assert_eq!(refused(Vec::new()), PackError::NotAPack);
     assert_eq!(refused(b"PACK\0\0\0\x03\0\0\0\0".to_vec()), PackError::NotAPack);
     assert_eq!(refused(b"PACK\0\0\0\x02\0\0\0\0".to_vec()), PackError::Damaged);
-    assert_eq!(refused(pack(2, &[blob.clone()])), PackError::Damaged);
+    assert_eq!(refused(pack(2, from_ref(&blob))), PackError::Damaged);
     assert_eq!(refused(pack(1, &[blob.clone(), blob.clone()])), PackError::Damaged);
-    assert_eq!(refused(pack(0, &[blob.clone()])), PackError::Damaged);
+    assert_eq!(refused(pack(0, from_ref(&blob))), PackError::Damaged);
     let id = ObjectId::of(ObjectKind::Blob, b"hello");
     assert_eq!(refused(pack(2, &[blob.clone(), blob.clone()])), PackError::Twice(id));
     let most = PackError::TooMany { objects_max: PackBounds::PUSH.objects };
@@ -212,22 +213,28 @@ fn hostile_packs_are_refused() {
 
 #[test]
 fn bombs_are_refused() {
-    // 64 MiB of nothing in 64 KiB.
-    let nothing = vec![0; 64 * 1024 * 1024];
-    let small = object(BLOB, 10, &nothing);
-    assert_eq!(refused(pack(1, &[small])), PackError::Damaged);
-    let PackBounds { read, blob, inflated, .. } = PackBounds::PUSH;
-    let honest = whole(TREE, &nothing);
-    assert_eq!(refused(pack(1, &[honest.clone()])), PackError::Inflates { bytes_max: read });
-    let huge = object(BLOB, blob + 1, b"");
-    assert_eq!(refused(pack(1, &[huge])), PackError::Inflates { bytes_max: blob });
-    let each = |size: usize| whole(BLOB, &nothing[..size]);
-    let many: Vec<Vec<u8>> = (0..9).map(|less| each(nothing.len() - less)).collect();
-    let bytes = pack(9, &many);
-    assert!(bytes.len() < 1024 * 1024, "{} bytes", bytes.len());
-    assert_eq!(refused(bytes), PackError::Inflates { bytes_max: inflated });
-    // It has less than it claims.
-    assert_eq!(refused(pack(1, &[object(BLOB, 10, b"hello")])), PackError::Damaged);
+    const MIB: usize = 1024 * 1024;
+    let nothing = vec![0; 4 * MIB];
+    let bounds = PackBounds {
+        read: MIB as u64,
+        blob: 4 * MIB as u64,
+        inflated: 10 * MIB as u64,
+        ..PackBounds::PUSH
+    };
+    let refused = |objects: &[Vec<u8>]| {
+        let bytes = pack(objects.len() as u32, objects);
+        assert!(bytes.len() < MIB / 10, "{} bytes", bytes.len());
+        Pack::read(bytes, &bounds).unwrap_err()
+    };
+    // It has more than it claims, or less.
+    assert_eq!(refused(&[object(BLOB, 10, &nothing)]), PackError::Damaged);
+    assert_eq!(refused(&[object(BLOB, 10, b"hello")]), PackError::Damaged);
+    // It claims what it has.
+    assert_eq!(refused(&[whole(TREE, &nothing)]), PackError::Inflates { bytes_max: bounds.read });
+    let huge = object(BLOB, bounds.blob + 1, b"");
+    assert_eq!(refused(&[huge]), PackError::Inflates { bytes_max: bounds.blob });
+    let many: Vec<Vec<u8>> = (0..3).map(|less| whole(BLOB, &nothing[less..])).collect();
+    assert_eq!(refused(&many), PackError::Inflates { bytes_max: bounds.inflated });
 }
 
 /// An honest small pack: a commit, its folder, and two files.

@@ -35,17 +35,23 @@ pub struct Reply {
     body: Value,
     headers: Vec<(&'static str, String)>,
     page: bool,
+    undescribed: bool,
 }
 
 /// Answers with this status, and the least that GitHub says with it, these values in it.
 pub fn reply(status: u16, body: Value) -> Reply {
-    Reply { status, body, headers: Vec::new(), page: false }
+    Reply { status, body, headers: Vec::new(), page: false, undescribed: false }
 }
 
 impl Reply {
     pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Self {
         self.headers.push((name, value.into()));
         self
+    }
+
+    /// One that GitHub gives though its description does not have it.
+    pub fn undescribed(self) -> Self {
+        Self { undescribed: true, ..self }
     }
 
     /// An HTML page from something in between.
@@ -249,7 +255,9 @@ async fn rest(script: &Shared, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let body = axum::body::to_bytes(body, 1 << 20).await.unwrap();
     let method = head.method.as_str();
+    // A GitHub Enterprise Server has the same API below a path.
     let path = head.uri.path();
+    let path = path.strip_prefix("/api/v3").unwrap_or(path);
     let json: Value = serde_json::from_slice(&body).unwrap_or_default();
     description::check_request(method, path, head.uri.query().unwrap_or_default(), &json);
     let route = format!("{method} {path}");
@@ -265,14 +273,15 @@ async fn rest(script: &Shared, request: Request) -> Response {
         _ => replies.remove(0),
     });
     let nothing = || reply(404, json!({"message": "Not Found", "documentation_url": "x"}));
-    let Reply { status, body, headers, page } = found.unwrap_or_else(nothing);
+    let Reply { status, body, headers, page, undescribed } = found.unwrap_or_else(nothing);
     let code = StatusCode::from_u16(status).unwrap();
     let mut response = if page {
         (code, [("content-type", "text/html")], "<h1>Oh</h1>").into_response()
     } else if status == 204 {
         code.into_response()
     } else {
-        let body = description::answer(method, path, status, &body);
+        let body =
+            if undescribed { body } else { description::answer(method, path, status, &body) };
         let kind = [("content-type", "application/json; charset=utf-8")];
         (code, kind, body.to_string()).into_response()
     };
