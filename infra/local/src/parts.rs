@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bobbin_local_aws::Engine;
 use bobbin_local_chat::LocalChat;
 use bobbin_local_daytona::LocalDaytona;
+use bobbin_local_forge::Forge;
 use bobbin_local_model::Model;
 
 use crate::containers::Relay;
@@ -20,6 +21,8 @@ pub struct StartedParts {
     pub provider: Option<Arc<LocalDaytona>>,
     /// The second provider.
     pub vercel: Option<Arc<bobbin_local_vercel::LocalVercel>>,
+    /// The forge with its repositories.
+    pub forge: Option<Forge>,
     /// The local Discord and Slack, with the page.
     pub chat: Option<Arc<LocalChat>>,
     /// The embedded AWS with the functions.
@@ -55,6 +58,9 @@ impl StartedParts {
             && let Some(vercel) = Arc::into_inner(vercel)
         {
             vercel.stop().await;
+        }
+        if let Some(forge) = self.forge {
+            forge.stop().await;
         }
         if let Some(nudge_gate) = self.nudge_gate {
             nudge_gate.stop();

@@ -11,6 +11,7 @@ use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::{ChatStartError, LocalChat};
 use bobbin_local_daytona::{Confinement, LocalDaytona, opencode};
+use bobbin_local_forge::{Forge, Settings as ForgeSettings};
 use bobbin_local_model::Model;
 use bobbin_local_sandbox::disk::make_private;
 use bobbin_local_sandbox::outbound::ReachablePorts;
@@ -124,6 +125,7 @@ pub async fn start(
     parts.provider = Some(Arc::clone(&provider));
     let vercel = Arc::new(start.vercel(tools).await?);
     parts.vercel = Some(Arc::clone(&vercel));
+    let forge = start.forge().await?;
     let table = StartedTable::default();
     let inspector = Arc::new(StackInspector {
         table: Arc::clone(&table),
@@ -138,6 +140,8 @@ pub async fn start(
 
     let mut ready = start.ready(&chat, &provider, &model_api)?;
     ready.vercel_api = vercel.api_url();
+    known(&mut ready, &forge);
+    parts.forge = Some(forge);
     let mut unhonoured = Vec::new();
     if !options.without_aws {
         let deployment =
@@ -279,6 +283,15 @@ impl StackStart<'_> {
         bobbin_local_vercel::LocalVercel::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
+    }
+
+    /// The forge, with an organisation that both chats' tenants are bound to.
+    async fn forge(&self) -> Result<Forge, String> {
+        let mut settings = ForgeSettings::new(self.state_dir.join("forge"), self.control_key());
+        settings.breakpoints = self.breakpoints.clone();
+        Forge::start(settings)
+            .await
+            .map_err(|e| failed("The forge could not be started", &e, START_AGAIN))
     }
 
     /// The chat page, on the requested port or the first free one, so that its address survives a restart.
@@ -466,4 +479,15 @@ fn ingress_answer_ms() -> Result<u64, String> {
         Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is no number: {ms}")),
         Err(_) => Ok(bobbin_local_chat::INGRESS_ANSWER_MS_MAX),
     }
+}
+
+/// Notes the forge's addresses and keys.
+fn known(ready: &mut Ready, forge: &Forge) {
+    let identity = forge.identity();
+    (ready.github_api, ready.github_git) = (forge.api(), forge.git());
+    ready.github_app_id = identity.app_id.to_string();
+    ready.github_private_key = identity.private_key;
+    ready.github_webhook_secret = identity.webhook_secret;
+    ready.github_owner = identity.organization;
+    ready.github_user_token = identity.user_token;
 }
