@@ -14,12 +14,10 @@ async fn a_token_opens_what_it_was_made_for() {
     let id = world.repository("web", json!({})).await;
     world.repository("other", json!({})).await;
     let ids = json!([id]);
-    let read = world
-        .mint(json!({ "repository_ids": ids, "permissions": { "contents": "read" } }))
-        .await;
-    let write = world
-        .mint(json!({ "repository_ids": ids, "permissions": { "contents": "write" } }))
-        .await;
+    let read =
+        world.mint(json!({ "repository_ids": ids, "permissions": { "contents": "read" } })).await;
+    let write =
+        world.mint(json!({ "repository_ids": ids, "permissions": { "contents": "write" } })).await;
     let seeing = world.mint(json!({ "permissions": { "metadata": "read" } })).await;
 
     world.clone_of("laptop/web", &read, "clone").await;
@@ -207,11 +205,15 @@ async fn faults_come_between() {
     world.control("faults", twice).await;
     let lost = world.push("clone", "laptop/web", &ada, "a").await;
     assert!(!lost.is_ok());
-    world.control("faults", json!({ "faults": [
+    world
+        .control(
+            "faults",
+            json!({ "faults": [
         { "fault": "answer", "operation": "pulls/create", "status": 502 },
         { "fault": "drop", "operation": "pulls/create" },
-    ] }))
-    .await;
+    ] }),
+        )
+        .await;
     world.push("clone", "laptop/web", &ada, "a").await.well();
     let new = json!({ "title": "A", "head": "a", "base": "main" });
     let create = || world.api(Method::POST, "/repos/laptop/web/pulls", &ada).json(&new);

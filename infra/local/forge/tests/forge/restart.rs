@@ -44,7 +44,8 @@ async fn every_request_is_checked() {
     let nameless = plain.get(format!("{root}/rate_limit")).send().await.unwrap();
     assert_eq!(nameless.status(), 403);
     assert!(nameless.text().await.unwrap().contains("User-Agent"));
-    let old = world.api(Method::GET, "/rate_limit", "").header("x-github-api-version", "2021-01-01");
+    let old =
+        world.api(Method::GET, "/rate_limit", "").header("x-github-api-version", "2021-01-01");
     assert_eq!(world.send(old).await.0, 400);
     let foreign = world.api(Method::GET, "/rate_limit", "").header("host", "evil.example");
     assert_eq!(world.send(foreign).await.0, 403);
