@@ -164,7 +164,7 @@ async fn pushed_content_configures_nothing() {
     let blob = world.git("clone", &["hash-object", "-w", "hooks/pre-receive"]).await.well();
     let cache = format!("100644,{blob},.git/config");
     let said = world.git("clone", &["update-index", "--add", "--cacheinfo", &cache]).await;
-    assert!(!said.is_ok(), "git would not take it either");
+    assert!(!said.is_ok, "git would not take it either");
     let line = format!("100644 blob {blob}\t.GIT\n");
     std::fs::write(world.folder.join("work/tree"), line).unwrap();
     let made = ["-c", "core.protectHFS=false", "mktree"];
@@ -204,7 +204,7 @@ async fn faults_come_between() {
     let twice = json!({ "faults": [{ "fault": "delay", "operation": "git/receive-pack", "ms": 1 }, dropped] });
     world.control("faults", twice).await;
     let lost = world.push("clone", "laptop/web", &ada, "a").await;
-    assert!(!lost.is_ok());
+    assert!(!lost.is_ok);
     world
         .control(
             "faults",
