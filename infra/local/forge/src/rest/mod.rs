@@ -312,7 +312,6 @@ impl Call {
     fn app(&self) -> Result<App, ApiError> {
         match &self.caller {
             Caller::App(id) => self.engine.lock().app(*id).cloned(),
-            Caller::Nobody => Err(ApiError::unauthorized("A JSON web token could not be decoded")),
             _ => Err(ApiError::unauthorized("A JSON web token could not be decoded")),
         }
     }
