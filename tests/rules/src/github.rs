@@ -104,7 +104,10 @@ fn refused(name: &str, schema: &Value, value: &Value) -> Vec<String> {
     });
     let validator = Arc::clone(validator);
     drop(compiled);
-    validator.iter_errors(value).map(|error| format!("{}: {error}", error.instance_path())).collect()
+    validator
+        .iter_errors(value)
+        .map(|error| format!("{}: {error}", error.instance_path()))
+        .collect()
 }
 
 fn description() -> Option<&'static Value> {
@@ -124,7 +127,8 @@ fn either_account(node: &mut Value) {
         Value::Array(items) => items.iter_mut().for_each(either_account),
         Value::Object(fields) => {
             fields.values_mut().for_each(either_account);
-            let is_both = |all: &Value| all[0]["title"] == "Simple User" && all[1]["title"] == "Enterprise";
+            let is_both =
+                |all: &Value| all[0]["title"] == "Simple User" && all[1]["title"] == "Enterprise";
             if fields.get("allOf").is_some_and(is_both) {
                 let both = fields.remove("allOf").unwrap_or_default();
                 fields.insert("anyOf".to_owned(), both);
@@ -168,6 +172,9 @@ mod tests {
         let refusal = json!({ "message": "Not Found", "documentation_url": "https://docs" });
         let refused = Exchange { status: 418, answer: Some(&refusal), ..right };
         assert_eq!(wrong(&refused), Some(Vec::new()));
-        assert_eq!(wrong(&Exchange { path: "/no/such", ..right }), Some(vec!["unknown".to_owned()]));
+        assert_eq!(
+            wrong(&Exchange { path: "/no/such", ..right }),
+            Some(vec!["unknown".to_owned()])
+        );
     }
 }

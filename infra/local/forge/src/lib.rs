@@ -1,19 +1,25 @@
 //! A forge compatible with GitHub whose repositories are folders.
 //!
-//! Promised: GitHub's REST API, its git over HTTP and its pages as an app uses them: apps with their keys, installations,
-//! tokens for single repositories and rights, people who sign in, repositories that are renamed, transferred and
-//! archived, branches with rules, pull requests, signed webhooks, and refusals with GitHub's own texts. Git itself is
-//! `git http-backend` over bare repositories. State is one folder and survives a restart, except of sign-ins and the list of sent webhooks. Only loopback is bound.
+//! Promised: GitHub's REST API, its git over HTTP and its pages as an app uses them: apps with their keys,
+//! installations, tokens for single repositories and rights, people who sign in, repositories that are renamed,
+//! transferred and archived, branches with rules, pull requests, signed webhooks, and refusals with GitHub's own texts.
+//! Git itself is `git http-backend` over bare repositories. State is one folder and survives a restart, except for
+//! sign-ins, counted requests and the list of sent webhooks. Only loopback is bound.
 //!
 //! Deliberately absent: issues, comments, reviews, checks and statuses; forks; GraphQL; large file storage, so a pushed
 //! pointer is always refused; files and commits made over REST. A signature counts without being verified. A push of
-//! several branches is taken or refused as a whole.
+//! several branches is taken or refused as a whole. Webhooks of pushes
+//! list no commits. The sentences about restricted paths and sizes are this forge's.
 //!
-//! Beside the API, with the stack's key: `POST /_control/clock {"advance_ms":N}`, `POST /_control/faults
-//! {"faults":[…]}` (the scope `sandbox` is a repository, `owner/name`; the operation is GitHub's own name of a call,
-//! such as `pulls/create`, or `git/upload-pack`, `git/receive-pack`), `POST /_control/installation {"id":N,
-//! "permissions":{…}}`, `POST /_control/addresses {"organization":"…","refused":true}`, `POST /_control/repository {"repository":"owner/name",
-//! "drafts":false}`.
+//! Beside the API, with the stack's key:
+//!
+//! | call | does |
+//! |---|---|
+//! | `POST /_control/clock {"advance_ms":N}` | moves the clock of tokens, codes and limits |
+//! | `POST /_control/faults {"faults":[…]}` | arms faults; the operation is GitHub's own name of a call (`pulls/create`), `git/upload-pack` or `git/receive-pack`, the scope `sandbox` a repository (`owner/name`) |
+//! | `POST /_control/installation {"id":N,"permissions":{…}}` | grants other rights |
+//! | `POST /_control/addresses {"organization":"…","refused":true}` | an address list that refuses everybody |
+//! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests |
 
 mod access;
 mod api_error;

@@ -16,10 +16,12 @@ pub const SCANNED_BYTES_MAX: u64 = 1024 * 1024;
 pub const PUSHED_OBJECTS_MAX: usize = 200_000;
 /// Output of one `git`.
 pub const GIT_BYTES_MAX: usize = 64 * 1024 * 1024;
-/// Time of one `git`.
-pub const GIT_MS_MAX: u64 = 120_000;
+/// Time of one `git`. A held call takes up to two minutes more than its work.
+pub const GIT_MS_MAX: u64 = 300_000;
 /// Repositories at once.
 pub const REPOSITORIES_MAX: usize = 1_000;
+/// Former names of a repository that are remembered.
+pub const FORMER_NAMES_MAX: usize = 100;
 /// Accounts, apps and installations at once, of each.
 pub const ACCOUNTS_MAX: usize = 1_000;
 /// Pull requests at once.

@@ -132,28 +132,11 @@ pub(crate) async fn plant(engine: &SharedEngine) -> Result<Identity, StartError>
     };
     let pem = pem.map_err(StartError::Seeds)?;
     let refused = |error: ApiError| StartError::Seeds(error.message);
-    let (identity, app, account, person) = engine
-        .change(|inner| Ok(planted(inner, seeds, pem, engine.clock.now_ms())))
-        .map_err(refused)?
-        .map_err(refused)?;
-    let installation = installing::make(engine, &app, account, person, None).map_err(refused)?;
-    let identity = Identity { installation, ..identity };
-    let kept = identity.clone();
-    engine
-        .change(|inner| {
-            inner.identity = Some(kept);
-            Ok(())
-        })
-        .map_err(refused)?;
-    Ok(identity)
+    engine.change(|inner| planted(inner, seeds, pem, engine.clock.now_ms())).map_err(refused)
 }
 
-fn planted(
-    inner: &mut Inner,
-    seeds: Seeds,
-    pem: String,
-    now: i64,
-) -> Result<(Identity, App, u64, u64), ApiError> {
+/// All in one change: a start that fails in the middle leaves nothing.
+fn planted(inner: &mut Inner, seeds: Seeds, pem: String, now: i64) -> Result<Identity, ApiError> {
     let secret = |given: Option<String>| given.unwrap_or_else(|| token(40));
     let password = secret(seeds.password);
     let user_token = seeds.user_token.unwrap_or_else(|| format!("ghp_{}", token(36)));
@@ -184,7 +167,7 @@ fn planted(
     let app = make_app(inner, new, now)?;
     let identity = Identity {
         organization: seeds.organization,
-        installation: 0,
+        installation: installing::add(inner, &app, organization, None, now)?,
         app_id: app.id,
         app_slug: app.slug.clone(),
         client_id: app.client_id.clone(),
@@ -195,7 +178,8 @@ fn planted(
         user_token,
         password,
     };
-    Ok((identity, app, organization, administrator))
+    inner.identity = Some(identity.clone());
+    Ok(identity)
 }
 
 #[cfg(test)]

@@ -169,7 +169,7 @@ pub(crate) async fn open(
         Ok(pull)
     })?;
     git.set(&format!("refs/pull/{}/head", pull.number), &pull.head_sha).await?;
-    tell(engine, &pull, author, "opened", &[]);
+    tell(engine, &pull, author, "opened", &[]).await;
     Ok(pull)
 }
 
@@ -254,7 +254,7 @@ pub(crate) async fn update(
         _ if !before.is_draft && pull.is_draft => "converted_to_draft",
         _ => "edited",
     };
-    tell(engine, &pull, actor, action, &[]);
+    tell(engine, &pull, actor, action, &[]).await;
     Ok(pull)
 }
 
@@ -356,20 +356,23 @@ pub(crate) async fn merge(
         Ok(pull)
     })?;
     drop(held);
-    tell(engine, &merged, actor, "closed", &[]);
-    told_push(engine, repository, actor, &Move { old: base, new: made.clone(), name: branch });
+    tell(engine, &merged, actor, "closed", &[]).await;
+    told_push(engine, repository, actor, &Move { old: base, new: made.clone(), name: branch })
+        .await;
     Ok(made)
 }
 
-fn tell(
+/// Tells apps. Whether it can be merged is never known at that moment.
+async fn tell(
     engine: &SharedEngine,
     pull: &Pull,
     actor: u64,
     action: &str,
     more: &[(&'static str, Value)],
 ) {
+    let numbers = numbers(engine, pull).await.unwrap_or_default();
+    let numbers = Numbers { mergeable: None, ..numbers };
     webhooks::tell_all(engine, pull.repository, Some(actor), "pull_request", |show, _| {
-        let numbers = Numbers::default();
         let mut payload = json!({
             "action": action, "number": pull.number, "pull_request": show.pull(pull, Some(&numbers)),
         });
@@ -380,7 +383,10 @@ fn tell(
     });
 }
 
-fn told_push(engine: &SharedEngine, repository: u64, actor: u64, one: &Move) {
+async fn told_push(engine: &SharedEngine, repository: u64, actor: u64, one: &Move) {
+    let is_kept = one.old == ZEROS || one.new == ZEROS;
+    let git = Git::new(engine, repository);
+    let is_forced = !is_kept && !git.is_ancestor(&one.old, &one.new).await.unwrap_or(true);
     webhooks::tell_all(engine, repository, Some(actor), "push", |show, record| {
         let login = show.user_of(actor)["login"].clone();
         let compare = format!(
@@ -392,7 +398,7 @@ fn told_push(engine: &SharedEngine, repository: u64, actor: u64, one: &Move) {
         );
         json!({
             "ref": one.name, "before": one.old, "after": one.new, "created": one.old == ZEROS,
-            "deleted": one.new == ZEROS, "forced": false, "base_ref": null, "compare": compare, "commits": [],
+            "deleted": one.new == ZEROS, "forced": is_forced, "base_ref": null, "compare": compare, "commits": [],
             "head_commit": null, "pusher": { "name": login },
         })
     });
@@ -436,7 +442,7 @@ pub(crate) async fn after_push(
         if let Some(branch) = one.name.strip_prefix("refs/heads/") {
             follow(engine, &git, repository, actor, branch, one).await?;
         }
-        told_push(engine, repository, actor, one);
+        told_push(engine, repository, actor, one).await;
     }
     Ok(())
 }
@@ -466,7 +472,7 @@ async fn follow(
             })?;
             git.set(&format!("refs/pull/{}/head", pull.number), &one.new).await?;
             let more = [("before", one.old.as_str().into()), ("after", one.new.as_str().into())];
-            tell(engine, &moved, actor, "synchronize", &more);
+            tell(engine, &moved, actor, "synchronize", &more).await;
         } else if pull.base == branch && git.is_ancestor(&pull.head_sha, &one.new).await? {
             let merged = engine.change(|inner| {
                 let pull = inner.pull_mut(repository, pull.number)?;
@@ -477,7 +483,7 @@ async fn follow(
                 }
                 Ok(pull.clone())
             })?;
-            tell(engine, &merged, actor, "closed", &[]);
+            tell(engine, &merged, actor, "closed", &[]).await;
         }
     }
     Ok(())

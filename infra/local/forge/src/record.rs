@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::limits::FORMER_NAMES_MAX;
+
 /// Rights by name, such as `contents`, each `read`, `write` or `admin`.
 pub(crate) type Permissions = BTreeMap<String, String>;
 
@@ -89,6 +91,16 @@ pub(crate) struct Repository {
     pub(crate) protections: BTreeMap<String, Protection>,
     /// Number of the next pull request.
     pub(crate) next_number: u64,
+}
+
+impl Repository {
+    /// Remembers a name that it had.
+    pub(crate) fn remember(&mut self, full_name: &str) {
+        if self.former.len() >= FORMER_NAMES_MAX {
+            self.former.remove(0);
+        }
+        self.former.push(full_name.to_lowercase());
+    }
 }
 
 /// Rules of one branch, of the older kind.

@@ -195,10 +195,10 @@ fn send(engine: &SharedEngine, app: &App, mut delivery: Delivery) {
             match answered.await {
                 Ok((status, headers, text)) => {
                     delivery.status_code = status.as_u16();
-                    let word = if status.is_success() { "OK" } else { "Invalid HTTP Response: " };
-                    delivery.status = match status.is_success() {
-                        true => word.to_owned(),
-                        false => format!("{word}{}", status.as_u16()),
+                    delivery.status = if status.is_success() {
+                        "OK".to_owned()
+                    } else {
+                        format!("Invalid HTTP Response: {}", status.as_u16())
                     };
                     let kept = &text[..text.len().min(DELIVERY_ANSWER_BYTES_MAX)];
                     delivery.response = String::from_utf8_lossy(kept).into_owned();

@@ -264,13 +264,10 @@ async fn push(
     let writer = engine.writer(repository);
     let held = writer.lock().await;
     let asked = Request::read(&spooled).await?;
-    let mut before = Vec::new();
-    if let Some(asked) = &asked {
-        match asked.check(engine, repository, caller, &spooled).await? {
-            Ok(warning) => before = warning,
-            Err(refused) => return Ok(report(refused)),
-        }
-    }
+    let before = match asked.check(engine, repository, caller, &spooled).await? {
+        Ok(warning) => warning,
+        Err(refused) => return Ok(report(refused)),
+    };
     let input = Input {
         method: head.method.to_string(),
         query: String::new(),
@@ -292,10 +289,7 @@ async fn push(
     };
     let bound = Duration::from_millis(GIT_MS_MAX);
     let mut response = tokio::time::timeout(bound, all).await.map_err(ApiError::internal)??;
-    let moved = match &asked {
-        Some(asked) => asked.moved(&Git::new(engine, repository)).await?,
-        None => Vec::new(),
-    };
+    let moved = asked.moved(&Git::new(engine, repository)).await?;
     drop(held);
     crate::pulls::after_push(engine, repository, caller, &moved).await?;
     *response.body_mut() = Body::from([before, answered].concat());

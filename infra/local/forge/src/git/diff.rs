@@ -122,7 +122,7 @@ mod tests {
         let raw = ":100644 100644 aa bb M\0a.txt\0:100644 100644 cc dd R090\0old\0new\0:000000 100644 00 ee A\0c.bin\0";
         let counted = "1\t2\ta.txt\x003\t0\t\0old\0new\0-\t-\tc.bin\0";
         let read = changes(raw);
-        let told: Vec<_> =
+        let told =
             read.iter().map(|one| (one.path.as_str(), one.status, one.former_path.as_deref()));
         let told: Vec<_> = told.collect();
         assert_eq!(

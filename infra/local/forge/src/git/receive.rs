@@ -82,14 +82,18 @@ pub(crate) struct Request {
 }
 
 impl Request {
-    /// Reads what a client sent; `None` if it is not understood, which is left to git.
-    pub(crate) async fn read(spooled: &Spooled) -> Result<Option<Self>, ApiError> {
+    /// Reads what a client sent.
+    ///
+    /// # Errors
+    /// It is not understood: what is not checked is not handed on.
+    pub(crate) async fn read(spooled: &Spooled) -> Result<Self, ApiError> {
+        let unknown = || ApiError::bad("This push is not understood\n");
         let mut input = BufReader::new(spooled.open().await?);
         let mut moves = Vec::new();
         let mut capabilities = String::new();
         let mut pack_at = 0;
         loop {
-            let Ok(line) = packet::read(&mut input).await else { return Ok(None) };
+            let line = packet::read(&mut input).await.map_err(|_| unknown())?;
             pack_at += 4 + line.as_ref().map_or(0, |line| u64::try_from(line.len()).unwrap_or(0));
             let Some(line) = line else { break };
             let text = String::from_utf8_lossy(&line).into_owned();
@@ -104,19 +108,19 @@ impl Request {
                     moves.push(Move { old, new, name });
                 }
                 ["shallow", _] => {}
-                _ => return Ok(None),
+                _ => return Err(unknown()),
             }
         }
         let has = |word: &str| capabilities.split(' ').any(|one| one == word);
         if has("push-options") {
-            return Ok(None);
+            return Err(unknown());
         }
-        Ok(Some(Self {
+        Ok(Self {
             has_side_band: has("side-band-64k") || has("side-band"),
             reports: has("report-status") || has("report-status-v2"),
             moves,
             pack_at,
-        }))
+        })
     }
 
     /// The refusal by the repository's rules, as an answer; else a warning in front of git's answer.

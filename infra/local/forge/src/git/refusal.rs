@@ -160,7 +160,7 @@ mod tests {
         let text = String::from_utf8(plain).expect("text");
         assert_eq!(
             text,
-            "000eunpack ok\n002cng refs/heads/x pre-receive hook declined\n002cng refs/heads/y pre-receive hook declined\n0000"
+            "000eunpack ok\n002eng refs/heads/x pre-receive hook declined\n002eng refs/heads/y pre-receive hook declined\n0000"
         );
     }
 }

@@ -15,7 +15,7 @@ use crate::state::Engine;
 const VERSION_MIN: (u32, u32) = (2, 38);
 
 /// Settings of every call. GitHub serves filters and any commit; nobody writes below `refs/pull`.
-const CONFIGURATION: [(&str, &str); 12] = [
+const CONFIGURATION: [(&str, &str); 13] = [
     ("core.hooksPath", "/dev/null"),
     ("core.attributesFile", "/dev/null"),
     ("core.excludesFile", "/dev/null"),
@@ -25,6 +25,7 @@ const CONFIGURATION: [(&str, &str); 12] = [
     ("receive.autogc", "false"),
     ("receive.fsckObjects", "true"),
     ("receive.hideRefs", "refs/pull"),
+    ("receive.denyDeleteCurrent", "refuse"),
     ("uploadpack.allowFilter", "true"),
     ("uploadpack.allowAnySHA1InWant", "true"),
     ("commit.gpgSign", "false"),

@@ -34,7 +34,6 @@ mod tests {
     #[derive(Debug, Deserialize)]
     #[serde(deny_unknown_fields)]
     struct Asked {
-        #[allow(dead_code)]
         name: String,
     }
 
@@ -44,6 +43,7 @@ mod tests {
             let error = read::<Asked>(text.as_bytes()).expect_err("refused");
             (error.status.as_u16(), error.message)
         };
+        assert_eq!(read::<Asked>(br#"{"name":"a"}"#).expect("read").name, "a");
         let sentence = |text: &str| (422, format!("Invalid request.\n\n{text}"));
         assert_eq!(refused("{"), (400, "Problems parsing JSON".to_owned()));
         assert_eq!(refused(""), sentence("\"name\" wasn't supplied."));

@@ -217,10 +217,10 @@ pub(super) async fn update(call: &Call) -> Answer {
                 return Err(taken());
             }
         }
-        let full_name = inner.full_name(&found).to_lowercase();
+        let full_name = inner.full_name(&found);
         let record = inner.repository_mut(found.id)?;
         if let Some(name) = changed.name.filter(|_| is_renamed) {
-            record.former.push(full_name);
+            record.remember(&full_name);
             record.name = name;
         }
         if let Some(description) = changed.description {
@@ -298,9 +298,9 @@ pub(super) async fn transfer(call: &Call) -> Answer {
         if inner.named(&login, &name).is_some() {
             return Err(taken());
         }
-        let full_name = inner.full_name(&found).to_lowercase();
+        let full_name = inner.full_name(&found);
         let record = inner.repository_mut(found.id)?;
-        record.former.push(full_name);
+        record.remember(&full_name);
         (record.owner, record.name, record.updated_at) = (id, name, now);
         Ok(record.clone())
     })?;

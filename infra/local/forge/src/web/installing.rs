@@ -142,8 +142,39 @@ pub(super) fn install(visit: &Visit, slug: &str) -> Page {
     Ok(see(&at))
 }
 
+/// Installs an app.
+pub(crate) fn add(
+    inner: &mut Inner,
+    app: &App,
+    account: u64,
+    selected: Option<Vec<u64>>,
+    now: i64,
+) -> Result<u64, ApiError> {
+    if inner.installed(app.id, account).is_some() {
+        return Err(ApiError::unprocessable("The app is installed on this account"));
+    }
+    if inner.installations.len() >= ACCOUNTS_MAX {
+        return Err(ApiError::full("installations"));
+    }
+    let id = inner.new_id();
+    let installation = Installation {
+        id,
+        app: app.id,
+        account,
+        selected,
+        permissions: app.permissions.clone(),
+        events: app.events.clone(),
+        suspended_at: None,
+        suspended_by: None,
+        created_at: now,
+        updated_at: now,
+    };
+    inner.installations.insert(id, installation);
+    Ok(id)
+}
+
 /// Installs an app, and tells it.
-pub(crate) fn make(
+fn make(
     engine: &SharedEngine,
     app: &App,
     account: u64,
@@ -151,29 +182,7 @@ pub(crate) fn make(
     selected: Option<Vec<u64>>,
 ) -> Result<u64, ApiError> {
     let now = engine.clock.now_ms();
-    let id = engine.change(|inner| {
-        if inner.installed(app.id, account).is_some() {
-            return Err(ApiError::unprocessable("The app is installed on this account"));
-        }
-        if inner.installations.len() >= ACCOUNTS_MAX {
-            return Err(ApiError::full("installations"));
-        }
-        let id = inner.new_id();
-        let installation = Installation {
-            id,
-            app: app.id,
-            account,
-            selected,
-            permissions: app.permissions.clone(),
-            events: app.events.clone(),
-            suspended_at: None,
-            suspended_by: None,
-            created_at: now,
-            updated_at: now,
-        };
-        inner.installations.insert(id, installation);
-        Ok(id)
-    })?;
+    let id = engine.change(|inner| add(inner, app, account, selected, now))?;
     tell_of_installation(engine, id, sender, "installation", "created", |show, inner| {
         let Ok(installation) = inner.installation(id) else { return Vec::new() };
         let held = inner.repositories.values().filter(|one| installation.holds(one));

@@ -54,10 +54,15 @@ async fn answer(
     if !has_own_host(request.headers(), engine.settings.also_named.as_deref()) {
         return StatusCode::FORBIDDEN.into_response();
     }
-    if let Some(call) = backend::Call::of(request.uri().path(), request.uri().query()) {
-        return git(&engine, call, request, cut.map(|Extension(cut)| cut.0)).await;
-    }
-    page(&engine, request).await
+    let call = backend::Call::of(request.uri().path(), request.uri().query());
+    // What was begun is ended, though its caller is gone.
+    let done = tokio::spawn(async move {
+        match call {
+            Some(call) => git(&engine, call, request, cut.map(|Extension(cut)| cut.0)).await,
+            None => page(&engine, request).await,
+        }
+    });
+    done.await.unwrap_or_else(|error| html::refused(&ApiError::internal(error)))
 }
 
 async fn git(

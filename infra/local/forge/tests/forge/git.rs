@@ -14,12 +14,10 @@ async fn a_token_opens_what_it_was_made_for() {
     let id = world.repository("web", json!({})).await;
     world.repository("other", json!({})).await;
     let ids = json!([id]);
-    let read = world
-        .mint(json!({ "repository_ids": ids, "permissions": { "contents": "read" } }))
-        .await;
-    let write = world
-        .mint(json!({ "repository_ids": ids, "permissions": { "contents": "write" } }))
-        .await;
+    let read =
+        world.mint(json!({ "repository_ids": ids, "permissions": { "contents": "read" } })).await;
+    let write =
+        world.mint(json!({ "repository_ids": ids, "permissions": { "contents": "write" } })).await;
     let seeing = world.mint(json!({ "permissions": { "metadata": "read" } })).await;
 
     world.clone_of("laptop/web", &read, "clone").await;
@@ -166,7 +164,7 @@ async fn pushed_content_configures_nothing() {
     let blob = world.git("clone", &["hash-object", "-w", "hooks/pre-receive"]).await.well();
     let cache = format!("100644,{blob},.git/config");
     let said = world.git("clone", &["update-index", "--add", "--cacheinfo", &cache]).await;
-    assert!(!said.is_ok(), "git would not take it either");
+    assert!(!said.is_ok, "git would not take it either");
     let line = format!("100644 blob {blob}\t.GIT\n");
     std::fs::write(world.folder.join("work/tree"), line).unwrap();
     let made = ["-c", "core.protectHFS=false", "mktree"];
@@ -206,12 +204,16 @@ async fn faults_come_between() {
     let twice = json!({ "faults": [{ "fault": "delay", "operation": "git/receive-pack", "ms": 1 }, dropped] });
     world.control("faults", twice).await;
     let lost = world.push("clone", "laptop/web", &ada, "a").await;
-    assert!(!lost.is_ok());
-    world.control("faults", json!({ "faults": [
+    assert!(!lost.is_ok);
+    world
+        .control(
+            "faults",
+            json!({ "faults": [
         { "fault": "answer", "operation": "pulls/create", "status": 502 },
         { "fault": "drop", "operation": "pulls/create" },
-    ] }))
-    .await;
+    ] }),
+        )
+        .await;
     world.push("clone", "laptop/web", &ada, "a").await.well();
     let new = json!({ "title": "A", "head": "a", "base": "main" });
     let create = || world.api(Method::POST, "/repos/laptop/web/pulls", &ada).json(&new);

@@ -114,7 +114,8 @@ async fn octokit_works_against_forge() {
 
 /// Fails with everything that the description finds wrong.
 fn judged(exchanges: &[Sent]) {
-    let present = |value: &Value, is_there: bool| (is_there && !value.is_null()).then(|| value.clone());
+    let present =
+        |value: &Value, is_there: bool| (is_there && !value.is_null()).then(|| value.clone());
     let (mut wrong, mut unknown, mut known) = (Vec::new(), BTreeSet::new(), BTreeSet::new());
     for sent in exchanges {
         assert!(sent.limits || sent.status == 401, "{} {}", sent.method, sent.path);
@@ -153,8 +154,7 @@ fn expected() -> Value {
     let integration = json!([403, "Resource not accessible by integration"]);
     let undecoded = json!([401, "A JSON web token could not be decoded"]);
     let suspended = json!([403, "This installation has been suspended"]);
-    let ungranted =
-        json!([422, "The permissions requested are not granted to this installation."]);
+    let ungranted = json!([422, "The permissions requested are not granted to this installation."]);
     let mut expected = json!({
         "app": ["bobbin-laptop", "write", true],
         "by_client_id": true,

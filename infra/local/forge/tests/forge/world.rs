@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 use bobbin_local_forge::{Forge, Identity, Settings};
+use bobbin_rules::github::{Exchange, Judged, judge};
 use bobbin_test_server::{Received, Reply, Server};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
@@ -115,11 +116,26 @@ impl World {
         if token.is_empty() { request } else { request.bearer_auth(token) }
     }
 
-    /// Sends and reads the answer as JSON; `Null` when there is none.
+    /// Sends and reads the answer as JSON; `Null` when there is none. GitHub's description finds nothing wrong.
     pub async fn send(&self, request: RequestBuilder) -> (StatusCode, Value) {
-        let response = request.send().await.unwrap();
+        let request = request.build().unwrap();
+        let (method, path) = (request.method().to_string(), request.url().path().to_owned());
+        let sent = request.body().and_then(|body| body.as_bytes()).map(<[u8]>::to_vec);
+        let sent = sent.and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let response = self.http.execute(request).await.unwrap();
         let status = response.status();
-        (status, serde_json::from_slice(&response.bytes().await.unwrap()).unwrap_or(Value::Null))
+        let answer = serde_json::from_slice(&response.bytes().await.unwrap()).ok();
+        let exchange = Exchange {
+            method: &method,
+            path: &path,
+            request: sent.as_ref(),
+            status: status.as_u16(),
+            answer: answer.as_ref(),
+        };
+        if let Judged::Known { call, wrong } = judge(&exchange) {
+            assert_eq!(wrong, Vec::<String>::new(), "{call} {status}");
+        }
+        (status, answer.unwrap_or_default())
     }
 
     pub async fn get(&self, path: &str, token: &str) -> (StatusCode, Value) {
