@@ -125,13 +125,19 @@ fn text_joined_midway_is_shown_from_its_beginning() {
                 reading.hear(event.clone());
                 let words = reading.fold().words();
                 for (shown, whole) in words.iter().zip(&whole) {
-                    assert!(whole.starts_with(shown), "{name} from {joined}: {shown:?} in {whole:?}");
+                    assert!(
+                        whole.starts_with(shown),
+                        "{name} from {joined}: {shown:?} in {whole:?}"
+                    );
                 }
                 shown_midway += usize::from(words.last() != whole.get(words.len().wrapping_sub(1)));
             }
             assert_eq!(reading.fold().words(), whole, "{name} from {joined}");
         }
-        assert!(shown_midway > 0, "{name}: a text whose beginning was heard is shown while it grows");
+        assert!(
+            shown_midway > 0,
+            "{name}: a text whose beginning was heard is shown while it grows"
+        );
     }
 }
 
