@@ -59,10 +59,7 @@ fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
 
 fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
     let known = catalogue.suggest(kind, typed, CHOICES_MAX);
-    let own = match kind {
-        Kind::Repo => kind.usable(typed).ok(),
-        Kind::Model | Kind::Agent | Kind::Provider | Kind::Runtime => None,
-    };
+    let own = (kind == Kind::Repo).then(|| kind.usable(typed).ok()).flatten();
     let own = own.as_deref().filter(|own| !known.contains(own));
     own.into_iter()
         .chain(known.iter().copied())

@@ -123,13 +123,7 @@ pub(super) fn where_it_is(thread: &ThreadKey) -> String {
 }
 
 fn defaults(picture: &Picture) -> Vec<Value> {
-    let kinds = [
-        (Kind::Repo, "Repository", &picture.defaults.repo),
-        (Kind::Model, "Model", &picture.defaults.model),
-        (Kind::Agent, "Agent", &picture.defaults.agent),
-        (Kind::Provider, "Sandbox provider", &picture.defaults.provider),
-        (Kind::Runtime, "Runtime", &picture.defaults.runtime),
-    ];
+    let kinds = Kind::ALL.map(|kind| (kind, kind.label(), kind.of(&picture.defaults)));
     let said = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
         None => format!("*{name}:* none, as its operator has set it up"),

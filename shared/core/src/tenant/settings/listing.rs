@@ -111,14 +111,8 @@ fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
     format!("Direct messages: {words} ({ago} ago, {by}{soon})")
 }
 
-const fn noun(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Repo => "repository",
-        Kind::Model => "model",
-        Kind::Agent => "agent",
-        Kind::Provider => "sandbox provider",
-        Kind::Runtime => "runtime",
-    }
+fn noun(kind: Kind) -> String {
+    kind.label().to_lowercase()
 }
 
 /// Where new sandboxes are created, seen from one channel, as lines; `lacks` returns what a provider is missing, as
