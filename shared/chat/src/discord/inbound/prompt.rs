@@ -46,8 +46,12 @@ impl Request<'_> {
         self.start(Prompt { wants, now: command.flag(NOW), ..prompt })
     }
 
-    /// The target of the menu command; its author need not be the person who sends it.
     pub(super) fn send(&self, command: &Command) -> Outcome {
+        self.start(self.sent(command)?)
+    }
+
+    /// The target of the menu command; its author need not be the person who sends it.
+    pub(super) fn sent(&self, command: &Command) -> Result<Prompt, Refused> {
         let message = command.target_id.as_ref().and_then(|id| command.resolved.messages.get(id));
         let Some((message, sent)) =
             message.and_then(|message| Some((message, quoting::read(message, &self.by.id)?)))
@@ -56,7 +60,7 @@ impl Request<'_> {
         };
         let files = quoting::files(message).map(attachment).collect();
         let prompt = self.checked(&sent.text, files, "`/say`")?;
-        self.start(Prompt { quotes: sent.quotes, ..prompt })
+        Ok(Prompt { quotes: sent.quotes, ..prompt })
     }
 
     /// The prompt of the form that a thread's card opens.
