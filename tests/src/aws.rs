@@ -9,7 +9,7 @@ use aws_sigv4::sign::v4;
 use aws_smithy_types::DateTime;
 use aws_smithy_types::date_time::Format;
 use bobbin_core::base::ids::{ThreadKey, wake_name};
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape};
@@ -200,7 +200,7 @@ impl Aws {
         table: &str,
         thread: &ThreadKey,
         turn: &str,
-    ) -> Result<Entry, String> {
+    ) -> Result<LedgerEntry, String> {
         let item = format!("turn#{turn}");
         let key = json!({"thread": {"S": thread.to_string()}, "item": {"S": item}});
         let body = json!({"TableName": table, "ConsistentRead": true, "Key": key});

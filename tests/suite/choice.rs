@@ -7,7 +7,9 @@ use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Control, Reply, Want};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::tenant::settings::{Catalogue, Change, Kind, List, Settings};
+use bobbin_core::tenant::settings::{
+    Catalogue, DefaultKind, Settings, SettingsChange, SettingsList,
+};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -107,7 +109,13 @@ async fn settings(world: &World, platform: Platform) -> Settings {
 
 /// Says a word of the settings, as somebody: on Discord the request says whether they manage the server, in Slack the
 /// platform is asked.
-async fn configure(world: &World, platform: Platform, by: Person, manages: bool, change: Change) {
+async fn configure(
+    world: &World,
+    platform: Platform,
+    by: Person,
+    manages: bool,
+    change: SettingsChange,
+) {
     let thread = tenant_of(world, platform);
     let ready = &world.ready;
     let reply = match platform {
@@ -159,7 +167,7 @@ fn manager(world: &World, platform: Platform) -> Person {
     Person { id: id.clone(), name: "Ada".to_owned() }
 }
 
-pub async fn set(world: &World, platform: Platform, change: Change) {
+pub async fn set(world: &World, platform: Platform, change: SettingsChange) {
     let by = manager(world, platform);
     let before = settings(world, platform).await.version;
     configure(world, platform, by, true, change.clone()).await;
@@ -171,8 +179,8 @@ pub async fn set(world: &World, platform: Platform, change: Change) {
     .await;
 }
 
-fn default_of(of: Kind, value: Option<&str>) -> Change {
-    Change::Default { channel: None, of, value: value.map(str::to_owned) }
+fn default_of(of: DefaultKind, value: Option<&str>) -> SettingsChange {
+    SettingsChange::Default { channel: None, of, value: value.map(str::to_owned) }
 }
 
 async fn reason(talk: &Talk<'_>, turn: &str) -> String {
@@ -185,9 +193,9 @@ async fn reason(talk: &Talk<'_>, turn: &str) -> String {
 async fn chosen(platform: Platform) {
     let place = Mirrored::new();
     let world = &place.world;
-    set(world, platform, default_of(Kind::Repo, Some("acme/api"))).await;
-    set(world, platform, default_of(Kind::Model, Some(OTHER_MODEL))).await;
-    set(world, platform, default_of(Kind::Agent, Some("build"))).await;
+    set(world, platform, default_of(DefaultKind::Repo, Some("acme/api"))).await;
+    set(world, platform, default_of(DefaultKind::Model, Some(OTHER_MODEL))).await;
+    set(world, platform, default_of(DefaultKind::Agent, Some("build"))).await;
 
     let (mut talk, first) = world.begin(platform, "run: cat README.md").await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
@@ -203,7 +211,7 @@ async fn chosen(platform: Platform) {
     assert!(asked.contains(&"scripted-2"), "{asked:?}");
 
     // The next turn is in the same sandbox, and runs with the default of now.
-    set(world, platform, default_of(Kind::Model, None)).await;
+    set(world, platform, default_of(DefaultKind::Model, None)).await;
     let second = talk.say("run: git log --oneline").await;
     assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
     let answer = talk.answer(&second).await;
@@ -226,11 +234,11 @@ async fn refused(platform: Platform) {
     let world = &place.world;
     // Who does not manage the place changes nothing.
     let member = world.colleague(platform).await;
-    let model = default_of(Kind::Model, Some(OTHER_MODEL));
+    let model = default_of(DefaultKind::Model, Some(OTHER_MODEL));
     configure(world, platform, member, false, model).await;
     assert_eq!(settings(world, platform).await, Settings::default());
 
-    set(world, platform, default_of(Kind::Repo, Some("acme/nothing"))).await;
+    set(world, platform, default_of(DefaultKind::Repo, Some("acme/nothing"))).await;
     let (mut talk, first) = world.begin(platform, "run: ls").await;
     let told = reason(&talk, &first).await;
     assert!(
@@ -239,35 +247,35 @@ async fn refused(platform: Platform) {
     );
     assert!(talk.card(&first).await.text.contains("acme/nothing"));
 
-    set(world, platform, default_of(Kind::Repo, Some("acme/api"))).await;
-    set(world, platform, default_of(Kind::Model, Some("scripted/nobody"))).await;
+    set(world, platform, default_of(DefaultKind::Repo, Some("acme/api"))).await;
+    set(world, platform, default_of(DefaultKind::Model, Some("scripted/nobody"))).await;
     let second = talk.say("run: ls").await;
     let told = reason(&talk, &second).await;
     let first = format!(
         "scripted/nobody is not a model that can be used here. There are scripted/scripted-1, {OTHER_MODEL}. It is the default here, set by "
     );
     assert!(told.starts_with(&first), "{told}");
-    set(world, platform, default_of(Kind::Model, Some("openai/gpt"))).await;
+    set(world, platform, default_of(DefaultKind::Model, Some("openai/gpt"))).await;
     let third = talk.say("run: ls").await;
     let told = reason(&talk, &third).await;
     assert!(told.contains("there is no key for openai here"), "{told}");
 
-    set(world, platform, default_of(Kind::Model, None)).await;
+    set(world, platform, default_of(DefaultKind::Model, None)).await;
     // What no sandbox has is refused when it is set: they have said by now what they have.
     let before = settings(world, platform).await;
-    let (by, agent) = (manager(world, platform), default_of(Kind::Agent, Some("nobody")));
+    let (by, agent) = (manager(world, platform), default_of(DefaultKind::Agent, Some("nobody")));
     configure(world, platform, by, true, agent).await;
     assert_eq!(settings(world, platform).await, before);
 
     let other = "12345".to_owned();
-    let (list, id) = (List::People, other.clone());
-    set(world, platform, Change::Allow { list, id }).await;
+    let (list, id) = (SettingsList::People, other.clone());
+    set(world, platform, SettingsChange::Allow { list, id }).await;
     let fifth = talk.say("run: ls").await;
     let told = reason(&talk, &fifth).await;
     assert!(told.starts_with("You may not use Bobbin here"), "{told}");
 
-    let (list, id) = (List::People, other);
-    set(world, platform, Change::Disallow { list, id }).await;
+    let (list, id) = (SettingsList::People, other);
+    set(world, platform, SettingsChange::Disallow { list, id }).await;
     let sixth = talk.say("run: cat README.md").await;
     assert_eq!(talk.ended(&sixth).await.outcome, Outcome::Answered);
     let answer = talk.answer(&sixth).await;

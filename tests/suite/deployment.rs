@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_core::base::limits::{CONTROL_DELIVERIES_MAX, DELIVERIES_MAX, IN_FLIGHT_MAX};
-use bobbin_core::protocol::signals::{Alarm, DIMENSION, Kind, NAMESPACE, USED};
+use bobbin_core::protocol::signals::{Alarm, DIMENSION, NAMESPACE, SignalKind, USED};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::overrides::Overrides;
 use bobbin_tests::binaries::workspace;
@@ -66,7 +66,7 @@ pub fn trials() -> Vec<Trial> {
         }),
         Trial::test("deployment::every_alarm_event_has_a_test", || {
             let runbook = std::fs::read_to_string(workspace().join("docs/RUNBOOK.md")).unwrap();
-            for kind in Kind::ALL {
+            for kind in SignalKind::ALL {
                 let listed = COUNTED.iter().find(|(event, ..)| *event == kind.name());
                 assert_eq!(listed.map(|it| it.1), kind.alarm(), "{}", kind.name());
             }
@@ -113,7 +113,7 @@ pub fn trials() -> Vec<Trial> {
             Ok(())
         }),
         Trial::test("deployment::dashboard_queries_only_known_events", || {
-            let known: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
+            let known: BTreeSet<&str> = SignalKind::ALL.iter().map(|kind| kind.name()).collect();
             let others = [
                 USED,
                 "message.buried",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::tenant::settings::{Change, Kind};
+use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::shared::Shared;
@@ -126,8 +126,11 @@ async fn chosen() {
     let (mut plain, first) = world.begin(Platform::Slack, daemons).await;
     assert_eq!(plain.ended(&first).await.outcome, Outcome::Answered);
     assert_eq!(plain.session().await.sandbox.runtime, None);
-    let of_tenant =
-        Change::Default { channel: None, of: Kind::Runtime, value: Some("compat".to_owned()) };
+    let of_tenant = SettingsChange::Default {
+        channel: None,
+        of: DefaultKind::Runtime,
+        value: Some("compat".to_owned()),
+    };
     choice::set(&world, Platform::Slack, of_tenant).await;
     let (guarded, first) = world.begin(Platform::Slack, daemons).await;
     assert_eq!(guarded.ended(&first).await.outcome, Outcome::Answered);

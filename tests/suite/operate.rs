@@ -7,7 +7,7 @@ use bobbin_core::protocol::decide::words::destroyed_by;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
 
-use bobbin_sandbox::labels::{Stack, labels};
+use bobbin_sandbox::labels::{StackIdentity, labels};
 use bobbin_tests::chat::Platform;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::operator::{masked, operate, plainly};
@@ -416,7 +416,7 @@ async fn orphan(world: World) {
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let guild = &world.ready.discord_guild_id;
     let id = std::fs::read_to_string(world.state_dir.join("aws/stack-id")).unwrap();
-    let stack = |id| Stack { name: STACK, id };
+    let stack = |id| StackIdentity { name: STACK, id };
     // What another stack of this name has made is neither shown nor deleted.
     let thread = ThreadKey::discord(guild, "980").unwrap();
     let namesakes = "made-by-a-namesake";

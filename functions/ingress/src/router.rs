@@ -18,7 +18,7 @@ use tracing::{Instrument as _, Span};
 
 use crate::nudges::Nudges;
 use crate::settings::TenantSettings;
-use crate::setup::{self, Setup};
+use crate::setup::{self, KeySetup};
 use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
 use crate::suggestions::Suggestions;
 
@@ -33,7 +33,7 @@ pub struct Router {
     settings: TenantSettings,
     discord: Option<discord::App>,
     slack: Signing,
-    setup: Setup,
+    setup: KeySetup,
     nudges: Nudges,
     metrics: Metrics,
 }
@@ -69,7 +69,7 @@ impl Router {
             settings: TenantSettings::new(aws, &config.table),
             discord,
             slack,
-            setup: Setup::new(aws, config),
+            setup: KeySetup::new(aws, config),
             nudges: Nudges::new(config, aws),
             metrics: Metrics::new(&config.stack),
         })

@@ -34,7 +34,7 @@ const FORM_MS_MAX: u64 = 1_500;
 
 /// Stores a tenant's own key: KMS seals it, then it goes into the table.
 #[derive(Debug)]
-pub struct Setup {
+pub struct KeySetup {
     stack: String,
     store: Store,
     /// `None` if tenants have no keys of their own.
@@ -42,9 +42,9 @@ pub struct Setup {
 }
 
 /// Result of a request for the page: the answer, and a few fixed words for the log.
-pub type Told = (HttpAnswer, &'static str);
+pub type SetupAnswer = (HttpAnswer, &'static str);
 
-impl Setup {
+impl KeySetup {
     #[must_use]
     pub fn new(aws: &Aws, config: &Config) -> Self {
         let key = config.credentials_key.as_str();
@@ -56,7 +56,7 @@ impl Setup {
     }
 
     /// Shows the page of a link.
-    pub async fn show(&self, token: &str) -> Told {
+    pub async fn show(&self, token: &str) -> SetupAnswer {
         let now_ms = now_ms();
         match self.open_link(token, now_ms).await {
             Ok((_, key, link, _)) => (page::form(key, &link, now_ms, None), "setup: page shown"),
@@ -65,7 +65,7 @@ impl Setup {
     }
 
     /// Takes a form submitted from the page of a link.
-    pub async fn take(&self, token: &str, body: &[u8], queues: &Queues) -> Told {
+    pub async fn take(&self, token: &str, body: &[u8], queues: &Queues) -> SetupAnswer {
         let now_ms = now_ms();
         let (id, key, link, seal) = match self.open_link(token, now_ms).await {
             Ok(open) => open,
@@ -123,7 +123,7 @@ impl Setup {
         &self,
         token: &str,
         now_ms: Ms,
-    ) -> Result<(String, Key, SetupLink, &Seal), Told> {
+    ) -> Result<(String, Key, SetupLink, &Seal), SetupAnswer> {
         let plain = token.len() == TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_hexdigit());
         let Some(seal) = self.seal.as_ref().filter(|_| plain) else {
             return Err(spent());
@@ -145,7 +145,7 @@ impl Setup {
         tenant: &Tenant,
         key: Key,
         value: &Secret,
-    ) -> Result<String, Told> {
+    ) -> Result<String, SetupAnswer> {
         let context = sealed_for(&self.stack, tenant, key);
         let sealed = seal.close(value, &context).await;
         sealed.map_err(|error| later(&error.to_string()))
@@ -175,11 +175,11 @@ fn check(id: &str, link: &SetupLink) -> Control {
 }
 
 /// A link that never existed, is used, or has expired: the answer does not say which.
-fn spent() -> Told {
+fn spent() -> SetupAnswer {
     (page::spent(), "setup: link not open")
 }
 
-fn later(why: &str) -> Told {
+fn later(why: &str) -> SetupAnswer {
     tracing::error!(event = "setup.failed", "a key could not be taken: {why}");
     (page::later(), "setup: not now")
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{Chats, HttpAnswer, Known, Lookup, Sought};
+use bobbin_chat::{Chats, HttpAnswer, KnownValues, Lookup, Sought};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::store::{Store, StoreError};
@@ -42,7 +42,7 @@ impl Suggestions {
     }
 
     /// Settings, catalogue, and sandbox names if they are asked for: all items of the tenant, none of a thread.
-    async fn known(&self, lookup: &Lookup) -> Result<(Settings, Known), StoreError> {
+    async fn known(&self, lookup: &Lookup) -> Result<(Settings, KnownValues), StoreError> {
         let tenant = &lookup.tenant;
         let names = async {
             match lookup.sought {
@@ -52,7 +52,7 @@ impl Suggestions {
         };
         let (settings, catalogue, names) =
             tokio::try_join!(self.0.settings(tenant), self.0.catalogue(tenant), names)?;
-        let known = Known {
+        let known = KnownValues {
             catalogue,
             names: names
                 .into_iter()

@@ -8,12 +8,12 @@ use bobbin_core::records::message::{Body, DeadLetters};
 use serde_json::{Value, json};
 
 /// The queues that a tick checks.
-pub struct Dead {
+pub struct DeadQueues {
     letters: [String; 2],
     wakes: String,
 }
 
-impl Dead {
+impl DeadQueues {
     /// From the function's environment.
     ///
     /// # Errors

@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use bobbin_app::accounts;
-use bobbin_app::keyed::{KeyedProviders, Named};
+use bobbin_app::keyed::{KeyedProviders, NamedProviders};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
@@ -25,7 +25,7 @@ use bobbin_sandbox::{Provider, Sandbox};
 use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use serde_json::{Value, json};
 
-use crate::dead::Dead;
+use crate::dead::DeadQueues;
 use crate::orphans::Reaped;
 
 /// Maximum age of our copy of a secret, as a multiple of the worker's: nobody waits for a sweep, and a refused key is
@@ -59,7 +59,7 @@ struct Sweeper {
     store: Store,
     queues: Queues,
     providers: KeyedProviders,
-    dead: Dead,
+    dead: DeadQueues,
 }
 
 /// The providers' lists.
@@ -85,7 +85,7 @@ impl Sweeper {
             )?,
             store: Store::new(&aws, &config.table),
             queues: Queues::new(&aws, &config),
-            dead: Dead::new(&config)?,
+            dead: DeadQueues::new(&config)?,
             config,
         })
     }
@@ -153,7 +153,7 @@ impl Sweeper {
         Ok(json!({"orphans": reaped.told(), "vanished": vanished}))
     }
 
-    async fn list(&self, providers: Named) -> Listings {
+    async fn list(&self, providers: NamedProviders) -> Listings {
         let (mut lists, mut trouble, mut is_whole) = (Vec::new(), None, true);
         for (name, provider) in providers {
             let listed = match provider.list(None).await {

@@ -13,8 +13,8 @@ use bobbin_core::records::message::{Body, Message, Operation};
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState};
 use bobbin_core::records::workspace::{ATTACHMENTS_FOLDER, COMMON_FOLDER};
-use bobbin_core::shown::tools::{Site, Standing, WISH_MS};
-use bobbin_mcp::{Opened, Place};
+use bobbin_core::shown::tools::{SandboxStanding, Site, WISH_MS};
+use bobbin_mcp::{OpenedSandbox, ToolPlace};
 use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
 const AGAIN: &str = "Wait 20 s and call this again";
@@ -22,7 +22,7 @@ const AGAIN: &str = "Wait 20 s and call this again";
 const FOREIGN: &str = "A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.";
 
 /// A sandbox and its record when the request arrived.
-pub struct Recorded<'a> {
+pub struct RecordedSandbox<'a> {
     pub config: &'a Config,
     pub queues: &'a Queues,
     pub providers: &'a KeyedProviders,
@@ -33,22 +33,24 @@ pub struct Recorded<'a> {
 }
 
 #[async_trait]
-impl Place for Recorded<'_> {
-    async fn open(&self) -> Result<Opened, String> {
+impl ToolPlace for RecordedSandbox<'_> {
+    async fn open(&self) -> Result<OpenedSandbox, String> {
         match self.site().standing() {
-            Standing::Up => {}
-            Standing::Stopped => return Err(self.brought_back("The sandbox was stopped").await),
-            Standing::BeingMade => {
+            SandboxStanding::Up => {}
+            SandboxStanding::Stopped => {
+                return Err(self.brought_back("The sandbox was stopped").await);
+            }
+            SandboxStanding::BeingMade => {
                 return Err(format!("The sandbox is still being made. {AGAIN}."));
             }
-            Standing::Gone(how) => return Err(self.gone(how).await),
+            SandboxStanding::Gone(how) => return Err(self.gone(how).await),
         }
         let (provider, name) = self.provider_of(&self.key, &self.record).await?;
         match provider.observe(&name).await {
             Ok(sandbox) if sandbox.is_foreign(&self.config.stack_id) => Err(FOREIGN.to_owned()),
             Ok(sandbox) if sandbox.state == SandboxState::Running => {
                 self.used(&name, &*provider).await;
-                Ok(Opened { provider, sandbox, left_out: self.record.left_out.clone() })
+                Ok(OpenedSandbox { provider, sandbox, left_out: self.record.left_out.clone() })
             }
             // The provider has stopped or lost it: the resume finds out.
             Ok(_) => Err(self.brought_back("The sandbox does not run").await),
@@ -98,7 +100,7 @@ impl Place for Recorded<'_> {
     }
 }
 
-impl Recorded<'_> {
+impl RecordedSandbox<'_> {
     fn site(&self) -> Site<'_> {
         let agent = self.agent.as_ref();
         Site {

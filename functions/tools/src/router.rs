@@ -12,11 +12,11 @@ use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::shown::tools::CALLS_MAX;
 use bobbin_core::tokens::bearer::Bearer;
-use bobbin_mcp::Answer;
+use bobbin_mcp::RpcAnswer;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use serde_json::json;
 
-use crate::place::Recorded;
+use crate::place::RecordedSandbox;
 
 /// Longest time for reading the stack's key.
 const READ_MS_MAX: u64 = 5_000;
@@ -33,7 +33,7 @@ pub struct Router {
 }
 
 /// A request refused before it reaches the protocol.
-struct Refused {
+struct RefusedRequest {
     status: u16,
     why: String,
 }
@@ -57,7 +57,7 @@ impl Router {
     pub async fn answer(&self, request: &Request) -> Response<Body> {
         // A browser page has no business here (Model Context Protocol, "Streamable HTTP", security warning).
         if request.headers().contains_key("origin") {
-            return self.refuse(&Refused {
+            return self.refuse(&RefusedRequest {
                 status: 403,
                 why: "Requests of web pages are not taken.".to_owned(),
             });
@@ -72,21 +72,22 @@ impl Router {
                 Err(refused) => self.refuse(&refused),
             },
             // No stream is opened from here, and there is no session to end.
-            (_, PATH) => {
-                self.refuse(&Refused { status: 405, why: "Only POST is answered here.".to_owned() })
-            }
-            _ => self.refuse(&Refused {
+            (_, PATH) => self.refuse(&RefusedRequest {
+                status: 405,
+                why: "Only POST is answered here.".to_owned(),
+            }),
+            _ => self.refuse(&RefusedRequest {
                 status: 404,
                 why: format!("Nothing is here. The tools are at {PATH}."),
             }),
         }
     }
 
-    async fn spoken(&self, request: &Request) -> Result<Answer, Refused> {
+    async fn spoken(&self, request: &Request) -> Result<RpcAnswer, RefusedRequest> {
         let (bearer, record) = self.admitted(request).await?;
         let begun = self.store.begin_call(&bearer.sandbox, now_ms()).await;
         let Some(held) = begun.map_err(|error| later(error.to_string()))? else {
-            return Err(Refused {
+            return Err(RefusedRequest {
                 status: 429,
                 why: format!(
                     "{CALLS_MAX} calls with this bearer go on already: call again when one of them has ended."
@@ -105,10 +106,10 @@ impl Router {
         request: &Request,
         sandbox: SandboxKey,
         record: SandboxRecord,
-    ) -> Result<Answer, Refused> {
+    ) -> Result<RpcAnswer, RefusedRequest> {
         let context = request.lambda_context_ref();
         let place = self.place(sandbox, record).await?;
-        let asked = bobbin_mcp::Request {
+        let asked = bobbin_mcp::RpcRequest {
             body: request.body().as_ref(),
             session: header(request, "mcp-session-id"),
             version: header(request, "mcp-protocol-version"),
@@ -118,7 +119,11 @@ impl Router {
     }
 
     /// The sandbox in which the tools work: the bearer's, or the one made for its agent.
-    async fn place(&self, key: SandboxKey, record: SandboxRecord) -> Result<Recorded<'_>, Refused> {
+    async fn place(
+        &self,
+        key: SandboxKey,
+        record: SandboxRecord,
+    ) -> Result<RecordedSandbox<'_>, RefusedRequest> {
         let (key, record, agent) = if record.works_elsewhere() {
             let tools = outside::tools_of(&key);
             let there = self.record(&tools).await?.unwrap_or_default();
@@ -126,7 +131,7 @@ impl Router {
         } else {
             (key, record, None)
         };
-        Ok(Recorded {
+        Ok(RecordedSandbox {
             config: &self.config,
             queues: &self.queues,
             providers: &self.providers,
@@ -136,14 +141,14 @@ impl Router {
         })
     }
 
-    async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Refused> {
+    async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, RefusedRequest> {
         let read = self.store.sandbox_record(key).await;
         read.map_err(|error| later(error.to_string()))
     }
 
     /// The bearer whose tools may be used, and that sandbox's record.
-    async fn admitted(&self, request: &Request) -> Result<(Bearer, SandboxRecord), Refused> {
-        let refused = |why: &str| Refused { status: 401, why: why.to_owned() };
+    async fn admitted(&self, request: &Request) -> Result<(Bearer, SandboxRecord), RefusedRequest> {
+        let refused = |why: &str| RefusedRequest { status: 401, why: why.to_owned() };
         let said = header(request, "authorization").unwrap_or_default();
         let text = said
             .split_once(' ')
@@ -165,15 +170,15 @@ impl Router {
         Ok((bearer, record))
     }
 
-    fn refuse(&self, refused: &Refused) -> Response<Body> {
-        let Refused { status, why } = refused;
+    fn refuse(&self, refused: &RefusedRequest) -> Response<Body> {
+        let RefusedRequest { status, why } = refused;
         tracing::info!(event = "tools.refused", status, "{why}");
         responded(*status, Some(json!({"error": why}).to_string()), None)
     }
 }
 
-const fn later(why: String) -> Refused {
-    Refused { status: 503, why }
+const fn later(why: String) -> RefusedRequest {
+    RefusedRequest { status: 503, why }
 }
 
 fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {

@@ -3,7 +3,7 @@
 
 use bobbin_app::arrival::Arrival;
 use bobbin_app::dead;
-use bobbin_app::world::Parts;
+use bobbin_app::world::WorldParts;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::DeadLetter;
 use bobbin_core::base::ids::Ms;
@@ -25,7 +25,7 @@ const BATCH_MS_MAX: u64 = 15_000;
 
 impl Worker {
     /// Tells about the dead letters of both queues.
-    pub(crate) async fn bury(&self, parts: &Parts, deadline_ms: Ms) -> Verdict {
+    pub(crate) async fn bury(&self, parts: &WorldParts, deadline_ms: Ms) -> Verdict {
         let deadline_ms = deadline_ms.min(now_ms() + LOOK_MS_MAX);
         for pair in self.dead_letters.pairs() {
             for _ in 0..BATCHES_MAX {
@@ -53,7 +53,7 @@ impl Worker {
     }
 
     /// Tells about one letter, then deletes it or leaves it for later.
-    async fn conclude(&self, parts: &Parts, letter: &DeadLetter) {
+    async fn conclude(&self, parts: &WorldParts, letter: &DeadLetter) {
         if letter.receive == 1 {
             tracing::error!(
                 event = BURIED,
@@ -83,7 +83,7 @@ impl Worker {
         }
     }
 
-    async fn tell(&self, parts: &Parts, letter: &DeadLetter) -> Verdict {
+    async fn tell(&self, parts: &WorldParts, letter: &DeadLetter) -> Verdict {
         let (lane, limits) = (self.lane(parts), &self.config.limits);
         let arrival =
             Arrival { receive: letter.receive, sent_ms: letter.dead_since_ms, now_ms: now_ms() };

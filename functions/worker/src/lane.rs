@@ -7,17 +7,17 @@ use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::visibility::Visibility;
-use bobbin_app::world::{self, Keyless, Live, Parts};
+use bobbin_app::world::{self, Keyless, Live, WorldParts};
 use bobbin_app::{opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::dead_letters::DeadLetters;
+use bobbin_cloud::dead_letters::DeadLetterQueues;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
-use bobbin_cloud::secrets::{CachedSecret, Keys, WorkerSecrets};
+use bobbin_cloud::secrets::{CachedSecret, WorkerKeys, WorkerSecrets};
 use bobbin_cloud::spans::Spans;
 use bobbin_cloud::startup;
 use bobbin_cloud::store::Store;
@@ -52,13 +52,13 @@ pub struct Worker {
     wakes: Wakes,
     breakers: Breakers,
     spans: Spans,
-    pub(crate) dead_letters: DeadLetters,
+    pub(crate) dead_letters: DeadLetterQueues,
     secrets: WorkerSecrets,
     /// Runtime mode when nobody chose one.
     runtime: RuntimeMode,
     pub(crate) metrics: Metrics,
     /// The keys in use and the clients that hold them; `None` until keys have been read.
-    present: Mutex<Option<(Keys, Parts)>>,
+    present: Mutex<Option<(WorkerKeys, WorldParts)>>,
 }
 
 /// Fields on every log line about a message: the turn's id and the group.
@@ -94,7 +94,7 @@ impl Worker {
             wakes: Wakes::new(&aws, &config),
             breakers: Breakers::new(&aws, &config.table, &config.limits),
             spans: Spans::from_environment(),
-            dead_letters: DeadLetters::of(&aws, &config),
+            dead_letters: DeadLetterQueues::of(&aws, &config),
             runtime: runtimes::configured(&config.runtime_mode)?,
             metrics: Metrics::new(&config.stack),
             aws,
@@ -122,7 +122,7 @@ impl Worker {
     ///
     /// # Errors
     /// What to check, when no keys have been read yet.
-    async fn parts(&self, receipt: &Receipt<'_>) -> Result<Parts, String> {
+    async fn parts(&self, receipt: &Receipt<'_>) -> Result<WorldParts, String> {
         let ages = if receipt.receive == 1 { 1 } else { SECRETS_AGES };
         let keys = self.secrets.aged(now_ms(), ages).await;
         let (parts, is_new) = self.with(keys)?;
@@ -133,7 +133,7 @@ impl Worker {
     }
 
     /// The clients, and whether they have just replaced clients with other keys.
-    fn with(&self, keys: Result<Keys, String>) -> Result<(Parts, bool), String> {
+    fn with(&self, keys: Result<WorkerKeys, String>) -> Result<(WorldParts, bool), String> {
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         let Some((known, parts)) = &*present else {
             let keys = keys?;
@@ -160,7 +160,7 @@ impl Worker {
     }
 
     /// Builds the clients with these keys.
-    fn made_of(&self, keys: &Keys) -> Result<Parts, String> {
+    fn made_of(&self, keys: &WorkerKeys) -> Result<WorldParts, String> {
         let keyless = Keyless {
             store: self.store.clone(),
             queues: self.queues.clone(),
@@ -169,11 +169,11 @@ impl Worker {
             metrics: self.metrics.clone(),
             spans: self.spans.clone(),
         };
-        Parts::new(keyless, &self.aws, &self.config, keys)
+        WorldParts::new(keyless, &self.aws, &self.config, keys)
     }
 
     /// The current clients; `None` until keys have been read.
-    fn present(&self) -> Option<Parts> {
+    fn present(&self) -> Option<WorldParts> {
         let present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
         present.as_ref().map(|(_, parts)| parts.clone())
     }
@@ -353,7 +353,7 @@ impl Worker {
         };
         let without =
             || Failure::Outage { after_ms: 0, seen: "there are no keys to ask with".to_owned() };
-        let Parts { chat, .. } = self.present().ok_or_else(without)?;
+        let WorldParts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.outside(&by.id).await };
         match asked.await {
             // Slack is not set up: the work on the message runs into that and reports it.
@@ -384,7 +384,7 @@ impl Worker {
 
     async fn work(
         &self,
-        parts: &Parts,
+        parts: &WorldParts,
         body: &Body,
         receipt: &Receipt<'_>,
         found: Option<Result<Loaded, Failure>>,
@@ -414,7 +414,7 @@ impl Worker {
         }
     }
 
-    pub(crate) fn lane<'a>(&'a self, parts: &'a Parts) -> Lane<'a> {
+    pub(crate) fn lane<'a>(&'a self, parts: &'a WorldParts) -> Lane<'a> {
         Lane {
             store: &parts.store,
             queues: &self.queues,
@@ -430,7 +430,7 @@ impl Worker {
     /// the effect that needs it.
     async fn sandboxes_of(
         &self,
-        parts: &Parts,
+        parts: &WorldParts,
         message: &Message,
         found: Option<&Result<Loaded, Failure>>,
     ) -> Arc<Sandboxes> {

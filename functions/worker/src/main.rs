@@ -17,7 +17,7 @@ use lambda_runtime::{Diagnostic, LambdaEvent, service_fn};
 use tokio::sync::OnceCell;
 
 use crate::lane::Worker;
-use crate::unfit::Unfit;
+use crate::unfit::UnfitMessages;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
@@ -25,7 +25,7 @@ async fn main() -> ExitCode {
     let worker = Rc::new(OnceCell::new());
     let mut unfit = None;
     if let Err(why) = worker.get_or_try_init(Worker::from_environment).await {
-        let Ok(able) = Unfit::from_environment() else {
+        let Ok(able) = UnfitMessages::from_environment() else {
             return startup::refuse(&why).await;
         };
         startup::tell_refused(&why);

@@ -14,12 +14,12 @@ use bobbin_core::base::limits::Limits;
 use crate::receipt::Receipt;
 
 /// Everything a retry needs.
-pub(crate) struct Unfit {
+pub(crate) struct UnfitMessages {
     queues: Queues,
     limits: Limits,
 }
 
-impl Unfit {
+impl UnfitMessages {
     /// From the few environment variables that a retry needs.
     ///
     /// # Errors

@@ -8,16 +8,16 @@ use std::io::IsTerminal as _;
 use std::time::Duration;
 
 use bobbin_agent_client::{
-    AgentClient, Ask, Auto, ClientError, CreateSession, EmbeddedOptions, EventStream, Message,
-    TurnState, TurnStatus,
+    AgentClient, Auto, ClientError, CreateSession, DaemonAsk, EmbeddedOptions, EventStream,
+    NewMessage, TurnState, TurnStatus,
 };
-use bobbin_agent_events::{Outcome, UniversalEventData};
+use bobbin_agent_events::{TurnOutcome, UniversalEventData};
 use clap::Subcommand;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::time::Instant;
 
-use crate::output::{CommandError, Status};
-use shown::Shown;
+use crate::output::{CommandError, ExitStatus};
+use shown::AlreadyShown;
 
 /// Turn id; a run has one turn.
 const TURN: &str = "run";
@@ -26,14 +26,14 @@ const STOP_MS_MAX: u64 = 4_000;
 
 /// Agents on this machine.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum AgentCommand {
     /// Have an agent do a task in the present directory, and watch it
-    Run(Run),
+    Run(AgentRun),
 }
 
 /// What `agent run` takes.
 #[derive(Debug, clap::Args)]
-pub struct Run {
+pub struct AgentRun {
     /// What is to be done
     task: String,
     /// opencode, claude, codex, amp, or a name that --acp gives
@@ -61,8 +61,8 @@ fn told(error: ClientError) -> CommandError {
 ///
 /// # Errors
 /// The daemon cannot be reached, or the agent does not start; with advice.
-pub async fn run(command: &Command) -> Result<Status, CommandError> {
-    let Command::Run(run) = command;
+pub async fn run(command: &AgentCommand) -> Result<ExitStatus, CommandError> {
+    let AgentCommand::Run(run) = command;
     let directory = std::env::current_dir()
         .map_err(|error| format!("The present directory cannot be used: {error}"))?;
     let state = tempfile::Builder::new()
@@ -95,7 +95,7 @@ async fn follow(
     daemon: &Auto,
     session: &CreateSession,
     task: &str,
-) -> Result<Status, CommandError> {
+) -> Result<ExitStatus, CommandError> {
     let now = std::time::UNIX_EPOCH.elapsed().unwrap_or_default();
     let id = format!("terminal-{}-{}", std::process::id(), now.as_millis());
     // One stream for the whole run, so that no interrupt between two waits is missed.
@@ -104,16 +104,16 @@ async fn follow(
     tell!("Starting {}. Ctrl-C stops it.", session.agent);
     let begun = tokio::select! {
         begun = begin(daemon.client(), &id, session, task) => begun,
-        _ = interrupts.recv() => return Ok(Status::Interrupted),
+        _ = interrupts.recv() => return Ok(ExitStatus::Interrupted),
     };
-    let mut watch = Watch {
+    let mut watch = WatchedTurn {
         daemon,
         id: &id,
         stream: begun?,
         last: 0,
         looks: false,
         has_ended: false,
-        shown: Shown::default(),
+        shown: AlreadyShown::default(),
     };
     tell!("{} works on it.", session.agent);
     let mut stops_by: Option<Instant> = None;
@@ -132,7 +132,7 @@ async fn follow(
             }
             _ = interrupts.recv() => {
                 if stops_by.is_some() {
-                    return Ok(Status::Interrupted);
+                    return Ok(ExitStatus::Interrupted);
                 }
                 tell!("\nStopping. Ctrl-C once more leaves at once.");
                 let within = Duration::from_millis(STOP_MS_MAX);
@@ -144,7 +144,7 @@ async fn follow(
             }
             () = late => {
                 tell!("It has not stopped within {} s, and is left.", STOP_MS_MAX / 1_000);
-                return Ok(Status::Interrupted);
+                return Ok(ExitStatus::Interrupted);
             }
         }
     }
@@ -161,14 +161,17 @@ async fn begin(
     if let Some(error) = created.error {
         return Err(format!("{} does not start: {}", session.agent, error.message).into());
     }
-    let message =
-        Message { message: task.to_owned(), turn: Some(TURN.to_owned()), ..Message::default() };
+    let message = NewMessage {
+        message: task.to_owned(),
+        turn: Some(TURN.to_owned()),
+        ..NewMessage::default()
+    };
     client.send(id, &message).await.map_err(told)?;
     client.follow(id, 0).await.map_err(told)
 }
 
 /// A turn that is watched.
-struct Watch<'a> {
+struct WatchedTurn<'a> {
     daemon: &'a Auto,
     id: &'a str,
     stream: EventStream,
@@ -178,12 +181,12 @@ struct Watch<'a> {
     looks: bool,
     /// The turn's end was among the events.
     has_ended: bool,
-    shown: Shown,
+    shown: AlreadyShown,
 }
 
-impl Watch<'_> {
+impl WatchedTurn<'_> {
     /// Handles one event or one status poll. Cancel-safe at every await.
-    async fn step(&mut self) -> Result<Option<Status>, CommandError> {
+    async fn step(&mut self) -> Result<Option<ExitStatus>, CommandError> {
         let client = self.daemon.client();
         if !self.looks {
             match self.stream.next().await {
@@ -217,18 +220,18 @@ impl Watch<'_> {
 async fn answer(
     daemon: &Auto,
     session: &str,
-    ask: &Ask,
-    shown: &mut Shown,
+    ask: &DaemonAsk,
+    shown: &mut AlreadyShown,
 ) -> Result<(), CommandError> {
     shown.end_line();
     let sits = std::io::stdin().is_terminal();
     let client = daemon.client();
     let done = match ask {
-        Ask::Permission(ask) => {
+        DaemonAsk::Permission(ask) => {
             let reply = asks::permission(ask, sits).await;
             client.reply_permission(session, &ask.id, reply).await
         }
-        Ask::Question(ask) => match asks::questions(ask, sits).await {
+        DaemonAsk::Question(ask) => match asks::questions(ask, sits).await {
             Some(answers) => client.reply_question(session, &ask.id, &answers).await,
             None => client.reject_question(session, &ask.id).await,
         },
@@ -240,21 +243,21 @@ async fn answer(
     }
 }
 
-fn ended(status: &TurnStatus) -> Status {
+fn ended(status: &TurnStatus) -> ExitStatus {
     let said = status.message.as_deref().unwrap_or("no reason was told");
     match (status.state, status.outcome) {
         (TurnState::Failed, _) => {
             tell!("The turn failed: {said}");
-            Status::TurnFailed
+            ExitStatus::TurnFailed
         }
         (TurnState::Lost, _) => {
             tell!("The turn was lost: {said}");
-            Status::Lost
+            ExitStatus::Lost
         }
-        (_, Some(Outcome::Cancelled)) => {
+        (_, Some(TurnOutcome::Cancelled)) => {
             tell!("The turn was stopped.");
-            Status::Cancelled
+            ExitStatus::Cancelled
         }
-        _ => Status::Done,
+        _ => ExitStatus::Done,
     }
 }

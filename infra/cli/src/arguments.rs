@@ -30,29 +30,29 @@ pub struct Arguments {
     #[command(flatten)]
     pub stack: StackOptions,
     #[command(subcommand)]
-    pub command: Option<Command>,
+    pub command: Option<CliCommand>,
 }
 
 /// What is to be done.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum CliCommand {
     /// What prepares a stack and takes that back; their words stand in the list of commands itself.
     #[command(flatten)]
-    Setup(setup::Command),
+    Setup(setup::SetupCommand),
     /// What shows and changes what runs in a stack; likewise.
     #[command(flatten)]
-    Operate(operate::Command),
+    Operate(operate::OperateCommand),
     /// What is about this machine and this program itself; likewise.
     #[command(flatten)]
-    Own(Own),
+    Own(OwnCommand),
 }
 
 /// The commands that are about this machine and this program itself.
 #[derive(Debug, Subcommand)]
-pub enum Own {
+pub enum OwnCommand {
     /// Run a coding agent on this machine, without any chat
     #[command(subcommand)]
-    Agent(agent::Command),
+    Agent(agent::AgentCommand),
     /// Print what a shell completes this command line with: source <(bobbin completions bash)
     Completions {
         /// The shell that is to be told
@@ -80,9 +80,9 @@ pub fn command() -> clap::Command {
         .mut_subcommand("completions", without_stack)
         .help_template(format!(
         "{{about-with-newline}}\n{{usage-heading}} {{usage}}\n\nOperation:\n{}\nSet-up:\n{}\nThis machine:\n{}\nOptions:\n{{options}}{{after-help}}",
-        listed::<operate::Command>(),
-        listed::<setup::Command>(),
-        listed::<Own>(),
+        listed::<operate::OperateCommand>(),
+        listed::<setup::SetupCommand>(),
+        listed::<OwnCommand>(),
     ))
 }
 
@@ -120,10 +120,10 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap:
         }
     }
     let prints_a_document = match &arguments.command {
-        Some(Command::Setup(command)) => command.prints_a_document(),
+        Some(CliCommand::Setup(command)) => command.prints_a_document(),
         // Output that is followed live has no JSON object either.
-        Some(Command::Own(_)) => true,
-        Some(Command::Operate(_)) | None => false,
+        Some(CliCommand::Own(_)) => true,
+        Some(CliCommand::Operate(_)) | None => false,
     };
     if arguments.json && prints_a_document {
         let why = "this command prints a document of its own: leave --json out";
@@ -268,7 +268,7 @@ mod tests {
             "bobbin setup --dry-run --stack mine",
         ] {
             let read = parse(line).expect(line);
-            let Some(Command::Setup(setup::Command::Setup(options))) = read.command else {
+            let Some(CliCommand::Setup(setup::SetupCommand::Setup(options))) = read.command else {
                 panic!("{line}: {:?}", read.command);
             };
             assert!(options.dry_run, "{line}");

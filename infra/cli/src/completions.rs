@@ -3,13 +3,13 @@
 use clap_complete::{Shell as Generator, generate};
 
 use crate::arguments::{self, Shell};
-use crate::output::{CommandError, Status};
+use crate::output::{CommandError, ExitStatus};
 
 /// Prints the script for a shell.
 ///
 /// # Errors
 /// clap's generator returned no text.
-pub fn print(shell: Shell) -> Result<Status, CommandError> {
+pub fn print(shell: Shell) -> Result<ExitStatus, CommandError> {
     let mut script = Vec::new();
     let generator = match shell {
         Shell::Bash => Generator::Bash,
@@ -20,5 +20,5 @@ pub fn print(shell: Shell) -> Result<Status, CommandError> {
     let script = String::from_utf8(script).map_err(|e| format!("The script is no text: {e}"))?;
     // A closed pipe is not an error.
     let _ = crate::output::print(&script);
-    Ok(Status::Done)
+    Ok(ExitStatus::Done)
 }

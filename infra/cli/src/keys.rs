@@ -4,7 +4,7 @@ use bobbin_core::tenant::keys::Key as Stored;
 
 /// A key that a person provides.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Key {
+pub struct ProvidedKey {
     /// The stored key.
     pub key: Stored,
     /// Environment variable, such as `DAYTONA_API_KEY`.
@@ -15,7 +15,7 @@ pub struct Key {
     pub found: &'static str,
 }
 
-impl Key {
+impl ProvidedKey {
     /// Name in the secret.
     #[must_use]
     pub const fn name(&self) -> &'static str {
@@ -31,56 +31,56 @@ impl Key {
 
 /// Every key that a person provides, in the order of the prompts. The stack's own key is not listed; the stack
 /// generates it.
-pub const KEYS: [Key; 9] = [
-    Key {
+pub const KEYS: [ProvidedKey; 9] = [
+    ProvidedKey {
         key: Stored::DiscordBotToken,
         variable: "DISCORD_BOT_TOKEN",
         title: "Discord bot token",
         found: "https://discord.com/developers/applications, the application, Bot, Reset Token",
     },
-    Key {
+    ProvidedKey {
         key: Stored::SlackSigningSecret,
         variable: "SLACK_SIGNING_SECRET",
         title: "Slack signing secret",
         found: "https://api.slack.com/apps, the app, Basic Information, App Credentials",
     },
-    Key {
+    ProvidedKey {
         key: Stored::SlackBotToken,
         variable: "SLACK_BOT_TOKEN",
         title: "Slack bot token",
         found: "https://api.slack.com/apps, the app, OAuth & Permissions, after Install to Workspace",
     },
-    Key {
+    ProvidedKey {
         key: Stored::DaytonaApiKey,
         variable: "DAYTONA_API_KEY",
         title: "Daytona API key",
         found: "https://app.daytona.io/dashboard/keys",
     },
-    Key {
+    ProvidedKey {
         key: Stored::VercelToken,
         variable: "VERCEL_TOKEN",
         title: "Vercel access token",
         found: "https://vercel.com/account/settings/tokens, with the team as its scope",
     },
-    Key {
+    ProvidedKey {
         key: Stored::SshKey,
         variable: "SSH_KEY",
         title: "Private key for SSH hosts",
         found: "ssh-keygen -q -t ed25519 -N '' -f bobbin, then base64 -w0 bobbin",
     },
-    Key {
+    ProvidedKey {
         key: Stored::AnthropicApiKey,
         variable: "ANTHROPIC_API_KEY",
         title: "Anthropic API key",
         found: "https://platform.claude.com/settings/keys",
     },
-    Key {
+    ProvidedKey {
         key: Stored::OpenAiApiKey,
         variable: "OPENAI_API_KEY",
         title: "OpenAI API key",
         found: "https://platform.openai.com/api-keys",
     },
-    Key {
+    ProvidedKey {
         key: Stored::OpenRouterApiKey,
         variable: "OPENROUTER_API_KEY",
         title: "OpenRouter API key",
@@ -95,8 +95,8 @@ pub const OUTPUTS: [&str; 3] = ["WorkerSecretArn", "IngressSecretArn", "Provider
 ///
 /// # Errors
 /// The known names.
-pub fn named(name: &str) -> Result<&'static Key, String> {
-    let known = |key: &&Key| key.name() == name || key.variable == name;
+pub fn named(name: &str) -> Result<&'static ProvidedKey, String> {
+    let known = |key: &&ProvidedKey| key.name() == name || key.variable == name;
     KEYS.iter().find(known).ok_or_else(|| {
         let all: Vec<&str> = KEYS.iter().map(|key| key.variable).collect();
         format!("the keys are {}", all.join(", "))

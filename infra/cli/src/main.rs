@@ -26,24 +26,24 @@ mod time;
 
 use std::process::ExitCode;
 
-use crate::arguments::{Arguments, Command, Own};
-use crate::output::{CommandError, Status};
+use crate::arguments::{Arguments, CliCommand, OwnCommand};
+use crate::output::{CommandError, ExitStatus};
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() -> ExitCode {
     let Arguments { stack, json, command } =
         arguments::read(std::env::args_os()).unwrap_or_else(|refused| refused.exit());
     let done = match command {
-        Some(Command::Setup(command)) => setup::run(stack, &command, json).await,
-        Some(Command::Operate(command)) => {
+        Some(CliCommand::Setup(command)) => setup::run(stack, &command, json).await,
+        Some(CliCommand::Operate(command)) => {
             let output = operate::run(stack, &command, json).await;
             Ok(output.map_or_else(|error| error.tell(json), |output| output.print(json)))
         }
-        Some(Command::Own(Own::Agent(command))) => agent::run(&command).await,
-        Some(Command::Own(Own::Completions { shell })) => completions::print(shell),
+        Some(CliCommand::Own(OwnCommand::Agent(command))) => agent::run(&command).await,
+        Some(CliCommand::Own(OwnCommand::Completions { shell })) => completions::print(shell),
         None => {
             tell_part!("{}", arguments::command().render_help());
-            Ok(Status::Usage)
+            Ok(ExitStatus::Usage)
         }
     };
     let status = done.unwrap_or_else(|error: CommandError| {

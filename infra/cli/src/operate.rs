@@ -23,11 +23,11 @@ mod threads;
 
 use bobbin_core::records::message::Operation;
 
-pub use self::arguments::Command;
-use self::arguments::{Dead, Sandbox, Thread};
+pub use self::arguments::OperateCommand;
+use self::arguments::{DeadCommand, SandboxCommand, Thread};
 use self::stack::Stack;
 use crate::output::{CommandError, Output};
-use crate::target::{StackOptions, Target};
+use crate::target::{StackOptions, StackTarget};
 
 /// Runs a command.
 ///
@@ -35,39 +35,39 @@ use crate::target::{StackOptions, Target};
 /// What failed or was not found, with advice.
 pub async fn run(
     stack: StackOptions,
-    command: &Command,
+    command: &OperateCommand,
     json: bool,
 ) -> Result<Output, CommandError> {
-    if let Command::Sandbox(Sandbox::Host(what)) = command {
+    if let OperateCommand::Sandbox(SandboxCommand::Host(what)) = command {
         return host::run(what);
     }
     // A stack must be named: many of these commands cannot be undone.
-    let target = Target::new(stack, None)?;
+    let target = StackTarget::new(stack, None)?;
     let stack = Stack::open(target).await?;
     match command {
-        Command::Send(what) => send::run(&stack, what, json).await,
-        Command::Thread(command) => match command {
+        OperateCommand::Send(what) => send::run(&stack, what, json).await,
+        OperateCommand::Thread(command) => match command {
             Thread::List(what) => threads::run(&stack, what).await,
             Thread::Show(what) => show::run(&stack, what).await,
             Thread::Follow(what) => follow::run(&stack, what, json).await,
             Thread::Export(what) => export::export(&stack, what).await,
             Thread::Forget(what) => export::forget(&stack, what).await,
         },
-        Command::Sandbox(command) => match command {
-            Sandbox::List(what) => sandbox::list::run(&stack, what).await,
-            Sandbox::Create(what) => sandbox::create::run(&stack, what, json).await,
-            Sandbox::Stop(what) => act::run(&stack, Operation::Pause, what).await,
-            Sandbox::Start(what) => act::run(&stack, Operation::Resume, what).await,
-            Sandbox::Destroy(what) => act::destroy(&stack, what, json).await,
-            Sandbox::Snapshot(what) => sandbox::snapshots::run(&stack, what).await,
-            Sandbox::Connect(what) => sandbox::connect::run(&stack, what).await,
-            Sandbox::Setup(what) => sandbox::setup::run(&stack, what).await,
-            Sandbox::Tools(what) => sandbox::tools::run(&stack, what).await,
-            Sandbox::Log(what) => log::run(&stack, what).await,
-            Sandbox::Orphans(what) => orphans::run(&stack, what).await,
-            Sandbox::Host(what) => host::run(what),
+        OperateCommand::Sandbox(command) => match command {
+            SandboxCommand::List(what) => sandbox::list::run(&stack, what).await,
+            SandboxCommand::Create(what) => sandbox::create::run(&stack, what, json).await,
+            SandboxCommand::Stop(what) => act::run(&stack, Operation::Pause, what).await,
+            SandboxCommand::Start(what) => act::run(&stack, Operation::Resume, what).await,
+            SandboxCommand::Destroy(what) => act::destroy(&stack, what, json).await,
+            SandboxCommand::Snapshot(what) => sandbox::snapshots::run(&stack, what).await,
+            SandboxCommand::Connect(what) => sandbox::connect::run(&stack, what).await,
+            SandboxCommand::Setup(what) => sandbox::setup::run(&stack, what).await,
+            SandboxCommand::Tools(what) => sandbox::tools::run(&stack, what).await,
+            SandboxCommand::Log(what) => log::run(&stack, what).await,
+            SandboxCommand::Orphans(what) => orphans::run(&stack, what).await,
+            SandboxCommand::Host(what) => host::run(what),
         },
-        Command::Dead(Dead::List) => dead::list(&stack).await,
-        Command::Dead(Dead::Replay(what)) => dead::replay(&stack, what).await,
+        OperateCommand::Dead(DeadCommand::List) => dead::list(&stack).await,
+        OperateCommand::Dead(DeadCommand::Replay(what)) => dead::replay(&stack, what).await,
     }
 }

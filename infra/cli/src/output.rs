@@ -36,7 +36,7 @@ pub fn write(stream: &mut impl Write, words: Arguments<'_>, end: &str) {
 
 /// Exit code, for scripts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Status {
+pub enum ExitStatus {
     /// Everything requested is done.
     Done = 0,
     /// Something is wrong, was refused, or failed.
@@ -57,8 +57,8 @@ pub enum Status {
     Interrupted = 130,
 }
 
-impl From<Status> for ExitCode {
-    fn from(status: Status) -> Self {
+impl From<ExitStatus> for ExitCode {
+    fn from(status: ExitStatus) -> Self {
         Self::from(status as u8)
     }
 }
@@ -69,7 +69,7 @@ pub struct Output {
     pub text: String,
     /// Replaces the text with `--json`.
     pub json: serde_json::Value,
-    pub status: Status,
+    pub status: ExitStatus,
 }
 
 impl Output {
@@ -77,14 +77,18 @@ impl Output {
     ///
     /// # Errors
     /// It has no JSON form.
-    pub fn new(text: String, json: &impl Serialize, status: Status) -> Result<Self, CommandError> {
+    pub fn new(
+        text: String,
+        json: &impl Serialize,
+        status: ExitStatus,
+    ) -> Result<Self, CommandError> {
         let json = serde_json::to_value(json)
             .map_err(|e| format!("the answer has no JSON form: {e}. Leave --json out."))?;
         Ok(Self { text, json, status })
     }
 
     /// Prints it in the requested form.
-    pub fn print(self, json: bool) -> Status {
+    pub fn print(self, json: bool) -> ExitStatus {
         let text = match json {
             // Output that was followed live has no object.
             true if self.json.is_null() => String::new(),
@@ -103,19 +107,19 @@ pub struct CommandError {
     /// A sentence for standard error.
     pub message: String,
     /// Exit code.
-    pub status: Status,
+    pub status: ExitStatus,
 }
 
 impl CommandError {
     /// Something named was not found.
     pub fn not_found(message: impl Into<String>) -> Self {
-        Self { message: message.into(), status: Status::Notice }
+        Self { message: message.into(), status: ExitStatus::Notice }
     }
 }
 
 impl CommandError {
     /// Prints the sentence to standard error and, for programs, an object in place of the answer.
-    pub fn tell(&self, json: bool) -> Status {
+    pub fn tell(&self, json: bool) -> ExitStatus {
         if json {
             let told = serde_json::json!({"error": self.message, "exit": self.status as u8});
             // A closed pipe is not an error.
@@ -128,7 +132,7 @@ impl CommandError {
 
 impl<T: Into<String>> From<T> for CommandError {
     fn from(message: T) -> Self {
-        Self { message: message.into(), status: Status::Failed }
+        Self { message: message.into(), status: ExitStatus::Failed }
     }
 }
 

@@ -16,45 +16,45 @@ mod snapshot;
 use clap::Subcommand;
 
 use self::report::Report;
-use crate::output::{CommandError, Status};
-use crate::target::{StackOptions, Target};
+use crate::output::{CommandError, ExitStatus};
+use crate::target::{StackOptions, StackTarget};
 
 /// Stack of `samconfig.toml`'s default environment; used if no other is named.
 const DEFAULT_STACK: &str = "bobbin";
 
 /// The commands of set-up.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum SetupCommand {
     /// Do every step of set-up: look first, write only what differs
     #[command(alias = "all")]
     Setup(all::All),
     /// Try each key, and say what is wrong with it
     Check,
     /// Store keys in the stack's secrets, or take them out again
-    Secrets(secrets::Secrets),
+    Secrets(secrets::SecretsOptions),
     /// The Discord application
     #[command(subcommand)]
-    Discord(discord::Command),
+    Discord(discord::DiscordSetup),
     /// The Slack app
     #[command(subcommand)]
-    Slack(slack::Command),
+    Slack(slack::SlackSetup),
     /// Build and activate the snapshot that sandboxes start from, or remove it
-    Snapshot(snapshot::Options),
+    Snapshot(snapshot::SnapshotOptions),
     /// Send a test turn, follow it to its end, and clean up
-    Test(smoke_test::Options),
+    Test(smoke_test::TestOptions),
     /// Undo every step of set-up
     Undo(all::Undo),
     /// Write env.json: what the functions of the stack are given by `sam local invoke --env-vars`
-    Env(environment::Options),
+    Env(environment::EnvironmentOptions),
     /// Make a file of events/ an event of this stack and of now: signed, or with a receipt of its queue
-    Event(event::Options),
+    Event(event::EventOptions),
     /// Print the key of the laptop stack's AWS for `sam local invoke`: eval "$(bobbin --laptop credentials)"
     Credentials,
     /// Print the address of the laptop stack's chat page, with the key that opens it: bobbin --laptop page
     Page,
 }
 
-impl Command {
+impl SetupCommand {
     /// Whether it prints a document of its own, which has no JSON object.
     #[must_use]
     pub fn prints_a_document(&self) -> bool {
@@ -72,10 +72,10 @@ impl Command {
 /// What failed; with advice.
 pub async fn run(
     stack: StackOptions,
-    command: &Command,
+    command: &SetupCommand,
     json: bool,
-) -> Result<Status, CommandError> {
-    let target = Target::new(stack, Some(DEFAULT_STACK))?;
+) -> Result<ExitStatus, CommandError> {
+    let target = StackTarget::new(stack, Some(DEFAULT_STACK))?;
     let mut report = Report::default().kept_for_json(json);
     let done = step(&target, &mut report, command, json).await;
     // On failure the report so far is still printed.
@@ -88,27 +88,27 @@ pub async fn run(
 }
 
 async fn step(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
-    command: &Command,
+    command: &SetupCommand,
     json: bool,
 ) -> Result<(), String> {
     match command {
-        Command::Setup(options) => *report = all::run(target, options, json).await,
-        Command::Undo(options) => *report = all::undo(target, options, json).await,
-        Command::Check => {
+        SetupCommand::Setup(options) => *report = all::run(target, options, json).await,
+        SetupCommand::Undo(options) => *report = all::undo(target, options, json).await,
+        SetupCommand::Check => {
             check::stack(target, report).await;
             check::run(target, report).await;
         }
-        Command::Secrets(options) => secrets::run(target, report, options).await?,
-        Command::Discord(command) => discord::run(target, report, command).await?,
-        Command::Slack(command) => slack::run(target, command).await?,
-        Command::Snapshot(options) => snapshot::run(target, report, options).await?,
-        Command::Test(options) => smoke_test::run(target, report, options).await?,
-        Command::Env(options) => environment::run(target, report, options).await?,
-        Command::Event(options) => event::run(target, options).await?,
-        Command::Credentials => environment::credentials(target)?,
-        Command::Page => environment::page(target)?,
+        SetupCommand::Secrets(options) => secrets::run(target, report, options).await?,
+        SetupCommand::Discord(command) => discord::run(target, report, command).await?,
+        SetupCommand::Slack(command) => slack::run(target, command).await?,
+        SetupCommand::Snapshot(options) => snapshot::run(target, report, options).await?,
+        SetupCommand::Test(options) => smoke_test::run(target, report, options).await?,
+        SetupCommand::Env(options) => environment::run(target, report, options).await?,
+        SetupCommand::Event(options) => event::run(target, options).await?,
+        SetupCommand::Credentials => environment::credentials(target)?,
+        SetupCommand::Page => environment::page(target)?,
     }
     Ok(())
 }

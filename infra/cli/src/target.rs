@@ -9,12 +9,12 @@ use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::laptop::Laptop;
 use bobbin_cloud::secrets::Secret;
 use bobbin_core::tenant::overrides::Overrides;
-use bobbin_http::{Hosts, Http, HttpError};
+use bobbin_http::{AllowedHosts, Http, HttpError};
 use bobbin_sandbox::daytona::Daytona;
 use clap::Args;
 use tokio::sync::OnceCell;
 
-use crate::keys::{self, KEYS, Key, OUTPUTS};
+use crate::keys::{self, KEYS, OUTPUTS, ProvidedKey};
 
 /// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by
 /// others.
@@ -58,7 +58,7 @@ pub struct StackOptions {
 const LAPTOP: &str = "local";
 
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundSecret {
     pub value: Secret,
     /// Where it was found, in words.
     pub source: &'static str,
@@ -66,7 +66,7 @@ pub struct Found {
 
 /// Which stack.
 #[derive(Debug, Clone)]
-enum Which {
+enum WhichStack {
     /// The laptop stack, with its state folder if that is not the checkout's.
     Laptop(Option<PathBuf>),
     /// A deployed stack, by name.
@@ -74,22 +74,22 @@ enum Which {
 }
 
 /// The target of a command.
-pub struct Target {
-    which: Which,
+pub struct StackTarget {
+    which: WhichStack,
     options: StackOptions,
     stack: OnceCell<Result<Deployed, String>>,
-    stored: OnceCell<Result<Vec<(&'static Key, Secret)>, String>>,
+    stored: OnceCell<Result<Vec<(&'static ProvidedKey, Secret)>, String>>,
 }
 
 /// A key from the environment; `None` if unset or blank.
 #[must_use]
-pub fn of_environment(key: &Key) -> Option<Secret> {
+pub fn of_environment(key: &ProvidedKey) -> Option<Secret> {
     let value = std::env::var(key.variable).ok()?;
     let value = value.trim();
     (!value.is_empty()).then(|| Secret::from(value.to_owned()))
 }
 
-impl Target {
+impl StackTarget {
     /// Does no look-up yet. `default` is the stack's name if none is given.
     ///
     /// # Errors
@@ -97,8 +97,8 @@ impl Target {
     pub fn new(options: StackOptions, default: Option<&str>) -> Result<Self, String> {
         let name = options.stack.as_deref().or(default);
         let which = match (options.laptop, name) {
-            (true, _) => Which::Laptop(options.state_dir.clone()),
-            (false, Some(name)) => Which::Deployed(name.to_owned()),
+            (true, _) => WhichStack::Laptop(options.state_dir.clone()),
+            (false, Some(name)) => WhichStack::Deployed(name.to_owned()),
             (false, None) => {
                 return Err("Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".to_owned());
             }
@@ -106,7 +106,7 @@ impl Target {
         Ok(Self::of(which, options))
     }
 
-    fn of(which: Which, options: StackOptions) -> Self {
+    fn of(which: WhichStack, options: StackOptions) -> Self {
         Self { which, options, stack: OnceCell::new(), stored: OnceCell::new() }
     }
 
@@ -123,8 +123,10 @@ impl Target {
     pub async fn stack(&self) -> Result<&Deployed, String> {
         let find = || async {
             match &self.which {
-                Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())?.deployed().await,
-                Which::Deployed(name) => {
+                WhichStack::Laptop(state_dir) => {
+                    Laptop::find(state_dir.as_deref())?.deployed().await
+                }
+                WhichStack::Deployed(name) => {
                     Deployed::find(name, self.options.aws_endpoint.as_deref()).await
                 }
             }
@@ -139,15 +141,15 @@ impl Target {
     /// It does not run; with advice.
     pub fn laptop(&self) -> Result<Option<Laptop>, String> {
         match &self.which {
-            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref()).map(Some),
-            Which::Deployed(_) => Ok(None),
+            WhichStack::Laptop(state_dir) => Laptop::find(state_dir.as_deref()).map(Some),
+            WhichStack::Deployed(_) => Ok(None),
         }
     }
 
     /// The AWS endpoint override, if there is one.
     ///
     /// # Errors
-    /// As [`Target::laptop`].
+    /// As [`StackTarget::laptop`].
     pub fn aws_endpoint(&self) -> Result<Option<String>, String> {
         Ok(match self.laptop()? {
             Some(laptop) => Some(laptop.whereabouts.aws_endpoint),
@@ -159,9 +161,9 @@ impl Target {
     #[must_use]
     pub fn said(&self) -> String {
         match &self.which {
-            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
+            WhichStack::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
                 .map_or_else(|_| "--laptop".to_owned(), |laptop| laptop.said),
-            Which::Deployed(name) => format!("--stack {name}"),
+            WhichStack::Deployed(name) => format!("--stack {name}"),
         }
     }
 
@@ -169,9 +171,9 @@ impl Target {
     #[must_use]
     pub fn stack_name(&self) -> String {
         match &self.which {
-            Which::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
+            WhichStack::Laptop(state_dir) => Laptop::find(state_dir.as_deref())
                 .map_or_else(|_| LAPTOP.to_owned(), |laptop| laptop.whereabouts.stack),
-            Which::Deployed(name) => name.clone(),
+            WhichStack::Deployed(name) => name.clone(),
         }
     }
 
@@ -179,7 +181,7 @@ impl Target {
     ///
     /// # Errors
     /// They cannot be read; with advice.
-    pub async fn stored(&self) -> Result<&[(&'static Key, Secret)], String> {
+    pub async fn stored(&self) -> Result<&[(&'static ProvidedKey, Secret)], String> {
         let read = || async {
             let stack = self.stack().await?;
             let mut stored = Vec::new();
@@ -195,22 +197,22 @@ impl Target {
     }
 
     /// A key from the environment, else from the stack.
-    pub async fn key(&self, name: &str) -> Option<Found> {
+    pub async fn key(&self, name: &str) -> Option<FoundSecret> {
         let key = keys::named(name).ok()?;
         if let Some(value) = of_environment(key) {
             let source = key.variable;
-            return Some(Found { value, source });
+            return Some(FoundSecret { value, source });
         }
         let stored = self.stored().await.ok()?;
         let (_, value) = stored.iter().find(|(one, _)| *one == key)?;
-        Some(Found { value: value.clone(), source: "the stack" })
+        Some(FoundSecret { value: value.clone(), source: "the stack" })
     }
 
     /// A required key.
     ///
     /// # Errors
     /// It is not set; with where to find it.
-    pub async fn needed(&self, name: &str) -> Result<Found, String> {
+    pub async fn needed(&self, name: &str) -> Result<FoundSecret, String> {
         let key = keys::named(name)?;
         if let Some(found) = self.key(name).await {
             return Ok(found);
@@ -260,7 +262,7 @@ impl Target {
     /// [`DiscordError`].
     pub async fn discord_application(&self, token: &Secret) -> Result<Application, DiscordError> {
         let base = self.discord_api();
-        let http = Http::new(&base, Hosts::Named(Vec::new()))?;
+        let http = Http::new(&base, AllowedHosts::Named(Vec::new()))?;
         application(http, &base, token.expose()).await
     }
 
@@ -270,7 +272,7 @@ impl Target {
     /// The address is unusable.
     pub fn discord(&self, application: &str, token: &Secret) -> Result<Discord, String> {
         let base = self.discord_api();
-        let http = Http::new(&base, Hosts::Named(Vec::new()))
+        let http = Http::new(&base, AllowedHosts::Named(Vec::new()))
             .map_err(|e| format!("--discord-api: {e}"))?;
         Ok(Discord::new(http, &base, application, token.expose()))
     }

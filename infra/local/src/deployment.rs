@@ -7,7 +7,7 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::overrides::Overrides;
 use serde_json::{Map, Value, json};
 
-use crate::options::Options;
+use crate::options::LaptopOptions;
 use crate::ready::Ready;
 use crate::real_services::RealServices;
 
@@ -33,7 +33,7 @@ impl Deployment {
     /// The overrides on the command line are invalid; one line.
     pub fn new(
         ready: &Ready,
-        options: &Options,
+        options: &LaptopOptions,
         real_services: &RealServices,
         (model_api, nudge_url): (&str, &str),
     ) -> Result<Self, String> {
@@ -101,7 +101,7 @@ impl Deployment {
 
 fn secrets(
     ready: &Ready,
-    options: &Options,
+    options: &LaptopOptions,
     real_services: &RealServices,
 ) -> BTreeMap<String, String> {
     let mut keys: BTreeMap<String, String> = [
@@ -150,12 +150,12 @@ mod tests {
 
     #[test]
     fn each_key_lands_in_its_secret() {
-        let options = Options {
+        let options = LaptopOptions {
             keys: BTreeMap::from([
                 ("openai_api_key".to_owned(), "sk".to_owned()),
                 ("daytona_api_key".to_owned(), String::new()),
             ]),
-            ..Options::default()
+            ..LaptopOptions::default()
         };
         let made = Deployment::new(&ready(), &options, &RealServices::default(), AT);
         let secrets = made.expect("valid").secrets;
@@ -167,13 +167,13 @@ mod tests {
 
     #[test]
     fn command_line_overrides_merge_with_defaults() {
-        let options = Options {
+        let options = LaptopOptions {
             limits: Some(r#"{"poll_ms": 300}"#.to_owned()),
             parameters: BTreeMap::from([(
                 "Overrides".to_owned(),
                 r#"{"slack_stream_answers": true}"#.to_owned(),
             )]),
-            ..Options::default()
+            ..LaptopOptions::default()
         };
         let made = Deployment::new(&ready(), &options, &RealServices::default(), AT);
         let text = made.expect("valid").parameters["Overrides"].clone();
@@ -184,9 +184,9 @@ mod tests {
         assert_eq!(read.agents.model_base_url, "http://m/v1");
         assert_eq!(read.providers.nudge_url, "http://127.0.0.1:4/nudge");
 
-        let options = Options {
+        let options = LaptopOptions {
             parameters: BTreeMap::from([("Overrides".to_owned(), r#"{"x": 1}"#.to_owned())]),
-            ..Options::default()
+            ..LaptopOptions::default()
         };
         let refused =
             Deployment::new(&ready(), &options, &RealServices::default(), AT).expect_err("unknown");

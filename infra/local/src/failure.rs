@@ -14,15 +14,15 @@ pub fn failed(step: &str, why: &impl std::fmt::Display, advice: &str) -> String 
 }
 
 /// Like `failed`, for the embedded AWS, whose errors need different advice.
-pub fn engine_failed(why: &bobbin_local_aws::Error) -> String {
+pub fn engine_failed(why: &bobbin_local_aws::EngineError) -> String {
     let advice = match why {
-        bobbin_local_aws::Error::Template(TemplateError::Parameter(..)) => {
+        bobbin_local_aws::EngineError::Template(TemplateError::Parameter(..)) => {
             "Correct it where it was given: in --parameters, or in the environment that names a real service."
         }
-        bobbin_local_aws::Error::Template(_) => {
+        bobbin_local_aws::EngineError::Template(_) => {
             "git diff template.yaml shows what was changed since it was right."
         }
-        bobbin_local_aws::Error::Executable { .. } => {
+        bobbin_local_aws::EngineError::Executable { .. } => {
             "Start without --no-build, so that the functions are built."
         }
         _ => START_AGAIN,

@@ -10,7 +10,7 @@ use axum::body::{Body, to_bytes};
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, StatusCode};
 use axum::response::{IntoResponse, Response};
-use bobbin_local_chat::Chat;
+use bobbin_local_chat::LocalChat;
 use serde_json::Value;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
@@ -28,7 +28,7 @@ pub struct IngressProxy {
 struct Proxied {
     function_url: String,
     client: reqwest::Client,
-    chat: Arc<Chat>,
+    chat: Arc<LocalChat>,
 }
 
 impl IngressProxy {
@@ -36,7 +36,7 @@ impl IngressProxy {
     ///
     /// # Errors
     /// The port cannot be bound, or the client cannot be built.
-    pub async fn start(function_url: &str, chat: Arc<Chat>) -> Result<Self, String> {
+    pub async fn start(function_url: &str, chat: Arc<LocalChat>) -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
             .map_err(|e| format!("no loopback port is free for the ingress: {e}"))?;

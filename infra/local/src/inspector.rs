@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
 use bobbin_core::base::ids::{SandboxKey, ThreadKey, sandbox_name};
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
 use bobbin_core::shown::sandboxes::{Listed, sort};
 use bobbin_local_aws::Tables;
 use bobbin_local_chat::Inspector;
-use bobbin_local_daytona::Provider;
+use bobbin_local_daytona::LocalDaytona;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
@@ -26,9 +26,9 @@ pub struct StackInspector {
     /// The tables and the name of the stack's table, once they are up.
     pub table: Arc<OnceLock<(Tables, String)>>,
     /// The provider whose sandboxes are listed.
-    pub provider: Arc<Provider>,
+    pub provider: Arc<LocalDaytona>,
     /// The second provider.
-    pub vercel: Arc<bobbin_local_vercel::Provider>,
+    pub vercel: Arc<bobbin_local_vercel::LocalVercel>,
 }
 
 impl StackInspector {
@@ -104,7 +104,7 @@ fn shown_session(
             one["thread"] == item["thread"] && text(one, "item") == Some(name.as_str())
         });
         let entry = known.and_then(|one| text(one, "entry"));
-        if let Some(entry) = entry.and_then(|text| serde_json::from_str::<Entry>(text).ok()) {
+        if let Some(entry) = entry.and_then(|text| serde_json::from_str::<LedgerEntry>(text).ok()) {
             ended["took_ms"] = entry.took_ms().into();
             ended["tokens"] = entry.usage.tokens.into();
         }

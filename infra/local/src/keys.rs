@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 /// Keys and ids of the local platforms and provider.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Keys {
+pub struct StackKeys {
     /// Seed of the key that signs Discord interactions, 64 hex digits.
     pub discord_seed: String,
     /// Snowflake of the Discord application.
@@ -40,7 +40,7 @@ pub struct Keys {
     pub control_key: String,
 }
 
-impl Keys {
+impl StackKeys {
     /// Reads the keys of this state folder, or generates them.
     ///
     /// # Errors
@@ -85,7 +85,7 @@ impl Keys {
     /// Adds keys that a folder from an earlier version lacks.
     fn completed(mut self) -> Self {
         if self.control_key.is_empty() {
-            let new = bobbin_local_aws::Keys::generate();
+            let new = bobbin_local_aws::EngineKeys::generate();
             self.aws_access_key_id = new.person.id;
             self.aws_secret_access_key = new.person.secret;
             self.control_key = new.control;
@@ -99,8 +99,8 @@ impl Keys {
 
     /// Keys of the embedded AWS. Functions get new ones at each start.
     #[must_use]
-    pub fn aws(&self) -> bobbin_local_aws::Keys {
-        let mut keys = bobbin_local_aws::Keys::generate();
+    pub fn aws(&self) -> bobbin_local_aws::EngineKeys {
+        let mut keys = bobbin_local_aws::EngineKeys::generate();
         keys.person.id.clone_from(&self.aws_access_key_id);
         keys.person.secret.clone_from(&self.aws_secret_access_key);
         keys.control.clone_from(&self.control_key);

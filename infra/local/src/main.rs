@@ -27,9 +27,9 @@ use std::process::ExitCode;
 
 use tracing_subscriber::EnvFilter;
 
-use crate::options::{Options, Parsed};
+use crate::options::{LaptopOptions, Parsed};
 use crate::shutdown::Shutdown;
-use crate::stack::Stack;
+use crate::stack::LaptopStack;
 
 /// Stack name; part of every sandbox's name.
 const STACK: &str = "local";
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
     if let Some(code) = bobbin_local_daytona::sandbox_init_main() {
         return code;
     }
-    let options = match Options::parse(std::env::args().skip(1)) {
+    let options = match LaptopOptions::parse(std::env::args().skip(1)) {
         Ok(Parsed::Run(options)) => options,
         Ok(Parsed::Help) => {
             println!("{}", options::HELP);
@@ -69,7 +69,7 @@ fn main() -> ExitCode {
     runtime.block_on(run(options))
 }
 
-async fn run(options: Options) -> ExitCode {
+async fn run(options: LaptopOptions) -> ExitCode {
     let shutdown = match Shutdown::listen() {
         Ok(shutdown) => shutdown,
         Err(error) => {
@@ -77,7 +77,7 @@ async fn run(options: Options) -> ExitCode {
             return ExitCode::FAILURE;
         }
     };
-    match Stack::start(&options, shutdown.clone()).await {
+    match LaptopStack::start(&options, shutdown.clone()).await {
         Ok(stack) => {
             stack.announce(&options);
             shutdown.wait().await;

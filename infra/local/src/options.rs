@@ -44,7 +44,7 @@ const AGENTS: [&str; 2] = ["claude", "codex"];
 
 /// Options of the stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct LaptopOptions {
     /// Port of the page, 0 for any free one; `None`: the first free one of a fixed range, so that bookmarks stay valid.
     pub port: Option<u16>,
     /// State folder.
@@ -76,12 +76,12 @@ pub struct Options {
 #[expect(clippy::large_enum_variant, reason = "there is one")]
 pub enum Parsed {
     /// Start the stack with these options.
-    Run(Options),
+    Run(LaptopOptions),
     /// Print the help and exit.
     Help,
 }
 
-impl Options {
+impl LaptopOptions {
     /// Parses the arguments.
     ///
     /// # Errors
@@ -174,12 +174,12 @@ mod tests {
     use super::*;
 
     fn parse(line: &str) -> Result<Parsed, String> {
-        Options::parse(line.split_whitespace().map(str::to_owned))
+        LaptopOptions::parse(line.split_whitespace().map(str::to_owned))
     }
 
     #[test]
     fn options_take_both_spellings() {
-        let options = Options {
+        let options = LaptopOptions {
             port: Some(8080),
             state_dir: Some("s".into()),
             memory_left_mb: Some(500),
@@ -200,8 +200,11 @@ mod tests {
             Ok(Parsed::Run(options))
         );
         assert_eq!(parse("--help"), Ok(Parsed::Help));
-        let options =
-            Options { containers: Some(Containers::usual()), fresh: true, ..Options::default() };
+        let options = LaptopOptions {
+            containers: Some(Containers::usual()),
+            fresh: true,
+            ..LaptopOptions::default()
+        };
         assert_eq!(parse("--containers --fresh"), Ok(Parsed::Run(options)));
     }
 

@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use bobbin_local_aws::Engine;
-use bobbin_local_chat::Chat;
-use bobbin_local_daytona::Provider;
+use bobbin_local_chat::LocalChat;
+use bobbin_local_daytona::LocalDaytona;
 use bobbin_local_model::Model;
 
 use crate::containers::Relay;
@@ -13,15 +13,15 @@ use crate::nudge_gate::NudgeGate;
 
 /// The parts started so far, to stop them later.
 #[derive(Default)]
-pub struct Parts {
+pub struct StartedParts {
     /// The scripted model, in place of a real one.
     pub model: Option<Model>,
     /// The provider with its sandboxes and their agents.
-    pub provider: Option<Arc<Provider>>,
+    pub provider: Option<Arc<LocalDaytona>>,
     /// The second provider.
-    pub vercel: Option<Arc<bobbin_local_vercel::Provider>>,
+    pub vercel: Option<Arc<bobbin_local_vercel::LocalVercel>>,
     /// The local Discord and Slack, with the page.
-    pub chat: Option<Arc<Chat>>,
+    pub chat: Option<Arc<LocalChat>>,
     /// The embedded AWS with the functions.
     pub engine: Option<Engine>,
     /// The proxy in front of the ingress function.
@@ -32,7 +32,7 @@ pub struct Parts {
     pub relays: Vec<Relay>,
 }
 
-impl Parts {
+impl StartedParts {
     /// Stops the parts, newest first.
     pub async fn stop(self) {
         if let Some(ingress_proxy) = self.ingress_proxy {

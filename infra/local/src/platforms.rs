@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use bobbin_chat::discord;
-use bobbin_local_chat::{Chat, DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
+use bobbin_local_chat::{DiscordKeys, LocalChat, SlackCommand, SlackKeys, SlackShortcut};
 
-use crate::keys::Keys;
+use crate::keys::StackKeys;
 
 /// The identity of the Discord application, from the stack's own keys.
 #[must_use]
-pub fn discord_keys(keys: &Keys) -> DiscordKeys {
+pub fn discord_keys(keys: &StackKeys) -> DiscordKeys {
     DiscordKeys {
         application_id: keys.discord_application_id.clone(),
         seed: keys.discord_seed.clone(),
@@ -22,7 +22,7 @@ pub fn discord_keys(keys: &Keys) -> DiscordKeys {
 ///
 /// # Errors
 /// The manifest cannot be read.
-pub fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
+pub fn slack_keys(root: &Path, keys: &StackKeys) -> Result<SlackKeys, String> {
     let file = root.join("infra/slack-manifest.json");
     let text =
         fs::read_to_string(&file).map_err(|e| format!("{} cannot be read: {e}", file.display()))?;
@@ -67,8 +67,8 @@ pub fn slack_keys(root: &Path, keys: &Keys) -> Result<SlackKeys, String> {
 /// The local Discord's answer.
 pub async fn register_commands(
     client: &reqwest::Client,
-    chat: &Chat,
-    keys: &Keys,
+    chat: &LocalChat,
+    keys: &StackKeys,
 ) -> Result<(), String> {
     let address = format!(
         "{}/applications/{}/guilds/{}/commands",

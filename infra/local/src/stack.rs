@@ -7,15 +7,15 @@ use std::path::PathBuf;
 use bobbin_local_aws::FolderLock;
 
 use crate::folders::{lock, project_root};
-use crate::options::Options;
-use crate::parts::Parts;
+use crate::options::LaptopOptions;
+use crate::parts::StartedParts;
 use crate::ready::Ready;
 use crate::shutdown::Shutdown;
-use crate::start::{self, READY, Started};
+use crate::start::{self, READY, StartedStack};
 
 /// A running stack, with everything that it started.
-pub struct Stack {
-    parts: Parts,
+pub struct LaptopStack {
+    parts: StartedParts,
     ready: Ready,
     ready_file: PathBuf,
     /// The state folder, if it is not the checkout's.
@@ -27,21 +27,21 @@ pub struct Stack {
     _lock: FolderLock,
 }
 
-impl Stack {
+impl LaptopStack {
     /// Starts everything; on an error nothing is left running.
     ///
     /// # Errors
     /// A sentence with advice.
-    pub async fn start(options: &Options, shutdown: Shutdown) -> Result<Self, String> {
+    pub async fn start(options: &LaptopOptions, shutdown: Shutdown) -> Result<Self, String> {
         let root = project_root()?;
         let state_dir = options.state_dir.clone().unwrap_or_else(|| root.join(".bobbin/state"));
         let lock = lock(&state_dir, options.fresh)?;
         let state_dir = state_dir
             .canonicalize()
             .map_err(|e| format!("{} cannot be used: {e}", state_dir.display()))?;
-        let mut parts = Parts::default();
+        let mut parts = StartedParts::default();
         match start::start(&mut parts, options, &shutdown, &root, &state_dir).await {
-            Ok(Started { ready, notes, unhonoured }) => Ok(Self {
+            Ok(StartedStack { ready, notes, unhonoured }) => Ok(Self {
                 parts,
                 ready,
                 ready_file: state_dir.join(READY),
@@ -58,7 +58,7 @@ impl Stack {
     }
 
     /// Prints the addresses.
-    pub fn announce(&self, options: &Options) {
+    pub fn announce(&self, options: &LaptopOptions) {
         // Only its person reads a terminal; any other output may be shared.
         let (page, how) = if std::io::stdout().is_terminal() {
             let key = &self.ready.control_key;

@@ -9,8 +9,8 @@ use std::time::Instant;
 
 use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
-use bobbin_local_chat::{Chat, StartError};
-use bobbin_local_daytona::{Confinement, Provider, opencode};
+use bobbin_local_chat::{ChatStartError, LocalChat};
+use bobbin_local_daytona::{Confinement, LocalDaytona, opencode};
 use bobbin_local_model::Model;
 use bobbin_local_sandbox::disk::make_private;
 use bobbin_local_sandbox::outbound::ReachablePorts;
@@ -23,11 +23,11 @@ use crate::failure::{SHOW_THE_LOG, START_AGAIN, engine_failed, failed};
 use crate::functions;
 use crate::ingress_proxy::IngressProxy;
 use crate::inspector::StackInspector;
-use crate::keys::Keys;
+use crate::keys::StackKeys;
 use crate::loopback;
 use crate::nudge_gate::NudgeGate;
-use crate::options::Options;
-use crate::parts::Parts;
+use crate::options::LaptopOptions;
+use crate::parts::StartedParts;
 use crate::platforms::{discord_keys, register_commands, slack_keys};
 use crate::ready::{self, Ready};
 use crate::real_services::RealServices;
@@ -46,7 +46,7 @@ const VERCEL_PROJECT: &str = "prj_local";
 pub const READY: &str = "ready.json";
 
 /// What to print when everything is up.
-pub struct Started {
+pub struct StartedStack {
     /// Every address and key, as in the ready file.
     pub ready: Ready,
     /// Deviations from the defaults.
@@ -56,15 +56,15 @@ pub struct Started {
 }
 
 /// The tables and the name of the stack's table, once they are up.
-type Table = Arc<OnceLock<(Tables, String)>>;
+type StartedTable = Arc<OnceLock<(Tables, String)>>;
 
 /// A start in progress.
-struct Start<'a> {
-    options: &'a Options,
+struct StackStart<'a> {
+    options: &'a LaptopOptions,
     root: &'a Path,
     state_dir: &'a Path,
     containers: Option<&'a Containers>,
-    keys: Keys,
+    keys: StackKeys,
     breakpoints: Breakpoints,
     client: reqwest::Client,
     began: Instant,
@@ -78,19 +78,19 @@ struct Start<'a> {
 /// # Errors
 /// A sentence with advice.
 pub async fn start(
-    parts: &mut Parts,
-    options: &Options,
+    parts: &mut StartedParts,
+    options: &LaptopOptions,
     shutdown: &Shutdown,
     root: &Path,
     state_dir: &Path,
-) -> Result<Started, String> {
+) -> Result<StartedStack, String> {
     let real_services = RealServices::from_environment()?;
-    let mut start = Start {
+    let mut start = StackStart {
         options,
         root,
         state_dir,
         containers: options.containers.as_ref(),
-        keys: Keys::load_or_create(state_dir)?,
+        keys: StackKeys::load_or_create(state_dir)?,
         breakpoints: Breakpoints::default(),
         client: loopback::client()?,
         began: Instant::now(),
@@ -124,7 +124,7 @@ pub async fn start(
     parts.provider = Some(Arc::clone(&provider));
     let vercel = Arc::new(start.vercel(tools).await?);
     parts.vercel = Some(Arc::clone(&vercel));
-    let table = Table::default();
+    let table = StartedTable::default();
     let inspector = Arc::new(StackInspector {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
@@ -164,10 +164,10 @@ pub async fn start(
         ready::write(&ready, file)?;
     }
     start.print_step("everything is up");
-    Ok(Started { ready, notes: start.notes, unhonoured })
+    Ok(StartedStack { ready, notes: start.notes, unhonoured })
 }
 
-impl Start<'_> {
+impl StackStart<'_> {
     /// Makes this address reachable for sandboxes.
     fn let_reach(&self, address: &str) {
         if let Some(port) = containers::port(address) {
@@ -243,13 +243,13 @@ impl Start<'_> {
         }
     }
 
-    async fn provider(&mut self, tools: Vec<PathBuf>) -> Result<Provider, String> {
-        let mut settings = bobbin_local_daytona::Settings::new(
+    async fn provider(&mut self, tools: Vec<PathBuf>) -> Result<LocalDaytona, String> {
+        let mut settings = bobbin_local_daytona::LocalDaytonaSettings::new(
             self.state_dir.join("daytona"),
             self.keys.daytona_api_key.clone(),
         );
         settings.run = self.run_settings(settings.run, tools);
-        let provider = Provider::start(settings)
+        let provider = LocalDaytona::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))?;
         match provider.confinement() {
@@ -265,15 +265,18 @@ impl Start<'_> {
     }
 
     /// The second provider. Confinement is reported by the first one: it is the same machine.
-    async fn vercel(&self, tools: Vec<PathBuf>) -> Result<bobbin_local_vercel::Provider, String> {
-        let mut settings = bobbin_local_vercel::Settings::new(
+    async fn vercel(
+        &self,
+        tools: Vec<PathBuf>,
+    ) -> Result<bobbin_local_vercel::LocalVercel, String> {
+        let mut settings = bobbin_local_vercel::LocalVercelSettings::new(
             self.state_dir.join("vercel"),
             self.keys.vercel_token.clone(),
             VERCEL_TEAM.to_owned(),
             VERCEL_PROJECT.to_owned(),
         );
         settings.run = self.run_settings(settings.run, tools);
-        bobbin_local_vercel::Provider::start(settings)
+        bobbin_local_vercel::LocalVercel::start(settings)
             .await
             .map_err(|e| failed("The sandboxes could not be started", &e, START_AGAIN))
     }
@@ -283,7 +286,7 @@ impl Start<'_> {
         &self,
         inspector: Arc<StackInspector>,
         model_is_scripted: bool,
-    ) -> Result<Chat, String> {
+    ) -> Result<LocalChat, String> {
         let wanted = match self.options.port {
             Some(port) => vec![port],
             None => PAGE_PORTS.chain([0]).collect(),
@@ -291,8 +294,8 @@ impl Start<'_> {
         let mut started = Err("no port was tried".to_owned());
         for port in wanted {
             let inspector = Arc::clone(&inspector);
-            match Chat::start(self.chat_settings(port, inspector, model_is_scripted)?).await {
-                Err(StartError::Io { source, .. }) if source.kind() == ErrorKind::AddrInUse => {
+            match LocalChat::start(self.chat_settings(port, inspector, model_is_scripted)?).await {
+                Err(ChatStartError::Io { source, .. }) if source.kind() == ErrorKind::AddrInUse => {
                     started = Err(format!("port {port} of this machine is taken"));
                 }
                 Ok(chat) => return Ok(chat),
@@ -310,8 +313,8 @@ impl Start<'_> {
         port: u16,
         inspector: Arc<StackInspector>,
         model_is_scripted: bool,
-    ) -> Result<bobbin_local_chat::Settings, String> {
-        Ok(bobbin_local_chat::Settings {
+    ) -> Result<bobbin_local_chat::LocalChatSettings, String> {
+        Ok(bobbin_local_chat::LocalChatSettings {
             state_dir: self.state_dir.join("chat"),
             port,
             model_is_scripted,
@@ -327,7 +330,12 @@ impl Start<'_> {
     }
 
     /// Addresses of everything that is up before AWS.
-    fn ready(&self, chat: &Chat, provider: &Provider, model_api: &str) -> Result<Ready, String> {
+    fn ready(
+        &self,
+        chat: &LocalChat,
+        provider: &LocalDaytona,
+        model_api: &str,
+    ) -> Result<Ready, String> {
         let (keys, seeds) = (&self.keys, chat.seeds());
         Ok(Ready {
             stack: STACK.to_owned(),
@@ -366,7 +374,7 @@ impl Start<'_> {
         functions: BTreeMap<String, PathBuf>,
         deployment: Deployment,
     ) -> Result<Engine, String> {
-        let settings = bobbin_local_aws::Settings {
+        let settings = bobbin_local_aws::EngineSettings {
             template: self.root.join("template.yaml"),
             parameters: deployment.parameters,
             secrets: deployment.secrets,
@@ -392,8 +400,8 @@ impl Start<'_> {
     async fn proxy(
         &self,
         engine: &Engine,
-        chat: &Arc<Chat>,
-        table: &Table,
+        chat: &Arc<LocalChat>,
+        table: &StartedTable,
         ready: &mut Ready,
     ) -> Result<IngressProxy, String> {
         let function_url = engine
@@ -422,7 +430,7 @@ impl Start<'_> {
     }
 
     /// Lets containers reach what only listens on loopback; the provider listens for them itself.
-    async fn relays(&self, parts: &mut Parts, ready: &mut Ready) -> Result<(), String> {
+    async fn relays(&self, parts: &mut StartedParts, ready: &mut Ready) -> Result<(), String> {
         let Some(containers) = self.containers else {
             return Ok(());
         };

@@ -7,7 +7,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_http::Http;
 
 use crate::opencode::OpenCodeRuntime;
-use crate::runtime::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts};
+use crate::runtime::{Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch};
 
 /// Prepares the project's folder, with a new repository if none was cloned.
 pub(crate) const PREPARE: &str = include_str!("prepare.sh");
@@ -39,8 +39,8 @@ impl Runtime for Bare {
         Ok(Vec::new())
     }
 
-    fn launch(&self, _: LaunchInputs<'_>) -> Result<Launch, Failure> {
-        Ok(Launch {
+    fn launch(&self, _: LaunchInputs<'_>) -> Result<ServerLaunch, Failure> {
+        Ok(ServerLaunch {
             script: PREPARE.to_owned(),
             environment: std::collections::BTreeMap::new(),
             refusals: &[],

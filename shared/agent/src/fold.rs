@@ -7,13 +7,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_agent_events::{
-    PermissionRequest, Plan, PlanState as Said, QuestionRequest, State, Status, UniversalEvent,
-    UniversalEventData, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,
-    Usage as Told, UsageScope,
+    PermissionRequest, Plan, PlanState as Said, QuestionRequest, Status, StatusState, TokenUsage,
+    UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed,
+    UniversalMessagePart, UsageScope,
 };
 use bobbin_core::base::credentials::redact;
 use bobbin_core::records::ask::{About, SUBJECT_CHARS_MAX};
-use bobbin_core::records::card::{CardStep, PlanItem, PlanState};
+use bobbin_core::records::card::{CardStep, PlanLine, PlanLineState};
 use bobbin_core::records::usage::Usage;
 use serde_json::{Map, Value, json};
 
@@ -39,11 +39,11 @@ pub struct Fold {
     /// Working directory of the agent.
     directory: String,
     turns: Vec<String>,
-    messages: Vec<Message>,
+    messages: Vec<FoldedMessage>,
     words_bytes: usize,
-    steps: Vec<Step>,
+    steps: Vec<FoldedStep>,
     steps_before: usize,
-    plan: Vec<PlanItem>,
+    plan: Vec<PlanLine>,
     asks: BTreeMap<String, OpenAsk>,
     used: Used,
     /// Set while the model's vendor fails and is asked again.
@@ -56,7 +56,7 @@ pub struct Fold {
 }
 
 #[derive(Debug)]
-struct Message {
+struct FoldedMessage {
     id: Option<String>,
     turn: String,
     is_hidden: bool,
@@ -65,11 +65,11 @@ struct Message {
     finish: Option<String>,
     /// The agent continued by itself after it, because it had summarised the conversation.
     is_continued: bool,
-    parts: Vec<Part>,
+    parts: Vec<FoldedPart>,
 }
 
 #[derive(Debug)]
-struct Part {
+struct FoldedPart {
     name: Option<String>,
     /// `None` if it is not meant for people.
     text: Option<String>,
@@ -77,7 +77,7 @@ struct Part {
 
 /// One action of the agent other than writing.
 #[derive(Debug)]
-struct Step {
+struct FoldedStep {
     /// The message to which it belongs.
     message: Option<String>,
     is_over: bool,
@@ -87,13 +87,13 @@ struct Step {
 
 #[derive(Debug)]
 enum StepKind {
-    Call(Call),
+    Call(FoldedCall),
     /// A summary of the conversation.
     Summary,
 }
 
 #[derive(Debug)]
-struct Call {
+struct FoldedCall {
     id: Option<String>,
     /// The part of the message to which it belongs.
     part: Option<String>,
@@ -111,11 +111,11 @@ struct Call {
 struct OpenAsk {
     /// The asking session by the agent's own id: the run's, or a subagent's.
     session: Option<String>,
-    asked: Asked,
+    asked: FoldedAsk,
 }
 
 #[derive(Debug)]
-enum Asked {
+enum FoldedAsk {
     Permission(PermissionRequest),
     Question(QuestionRequest),
 }
@@ -181,11 +181,11 @@ impl Fold {
                 self.message(turn, message)
             }
             UniversalEventData::PermissionAsked { permission_asked } => {
-                let asked = Asked::Permission(permission_asked.clone());
+                let asked = FoldedAsk::Permission(permission_asked.clone());
                 self.asked(&permission_asked.id, session, asked);
             }
             UniversalEventData::QuestionAsked { question_asked } => {
-                let asked = Asked::Question(question_asked.clone());
+                let asked = FoldedAsk::Question(question_asked.clone());
                 self.asked(&question_asked.id, session, asked);
             }
             UniversalEventData::AskClosed { ask_closed, .. } => {
@@ -221,18 +221,20 @@ impl Fold {
     fn status(&mut self, session: Option<&str>, status: &Status) {
         let said = status.message.as_deref().unwrap_or_default();
         let attempt = status.attempt.map(|nth| nth.clamp(1, ATTEMPTS_SHOWN_MAX) as u32);
-        self.retrying =
-            (status.state == State::Retrying).then(|| Retrying::new(said, attempt, status.next_ms));
-        if status.state == State::Idle {
+        self.retrying = (status.state == StatusState::Retrying)
+            .then(|| Retrying::new(said, attempt, status.next_ms));
+        if status.state == StatusState::Idle {
             self.suggests_end = true;
             self.close_asks_of(session);
         }
-        if let (State::Retrying | State::Failed, Some(said)) = (status.state, &status.message) {
+        if let (StatusState::Retrying | StatusState::Failed, Some(said)) =
+            (status.state, &status.message)
+        {
             self.trouble = Some(reason_of("", None, said));
         }
     }
 
-    fn asked(&mut self, id: &str, session: Option<&str>, asked: Asked) {
+    fn asked(&mut self, id: &str, session: Option<&str>, asked: FoldedAsk) {
         let session = session.map(str::to_owned);
         self.asks.insert(id.to_owned(), OpenAsk { session, asked });
     }
@@ -242,7 +244,7 @@ impl Fold {
         self.asks.retain(|_, ask| session.is_none() || ask.session.as_deref() != session);
     }
 
-    fn used(&mut self, turn: &str, usage: &Told) {
+    fn used(&mut self, turn: &str, usage: &TokenUsage) {
         let spent = sum(usage);
         match &usage.scope {
             UsageScope::Message(id) => {
@@ -284,7 +286,7 @@ impl Fold {
             Some(at) => at,
             None if self.messages.len() >= MESSAGES_MAX => return,
             None => {
-                self.messages.push(Message {
+                self.messages.push(FoldedMessage {
                     id: said.id.clone(),
                     turn: turn.to_owned(),
                     is_hidden: false,
@@ -303,7 +305,7 @@ impl Fold {
             // When a message ends, its calls are over, whatever their last update said.
             self.messages[at].is_over = true;
             let own = self.steps.iter_mut().filter(|step| step.message == said.id);
-            own.for_each(Step::end);
+            own.for_each(FoldedStep::end);
         }
         let finish = said.metadata.get("finish").and_then(Value::as_str);
         let message = &mut self.messages[at];
@@ -316,7 +318,7 @@ impl Fold {
         let texts: Vec<&str> = said.parts.iter().filter_map(words_of).collect();
         let bytes: usize = texts.iter().map(|text| text.len()).sum();
         let known = name.and_then(|name| {
-            let named = |part: &Part| part.name.as_deref() == Some(name);
+            let named = |part: &FoldedPart| part.name.as_deref() == Some(name);
             message.parts.iter().position(named)
         });
         if let Some(known) = known
@@ -343,7 +345,7 @@ impl Fold {
             (Some(known), text) => message.parts[known].text = text,
             // A tool's own output does not belong to the text.
             (None, None) => {}
-            (None, text) => message.parts.push(Part { name: name.map(str::to_owned), text }),
+            (None, text) => message.parts.push(FoldedPart { name: name.map(str::to_owned), text }),
         }
     }
 
@@ -351,12 +353,12 @@ impl Fold {
     fn summed_up(&mut self, said: &UniversalMessageParsed) {
         let is_over = said.metadata.contains_key("completed");
         let has_failed = said.metadata.contains_key("error");
-        let same = |step: &&mut Step| {
+        let same = |step: &&mut FoldedStep| {
             matches!(step.kind, StepKind::Summary) && said.id.is_some() && step.message == said.id
         };
         match self.steps.iter_mut().find(same) {
             Some(step) => (step.is_over, step.has_failed) = (is_over, has_failed),
-            None => self.add(Step {
+            None => self.add(FoldedStep {
                 message: said.id.clone(),
                 is_over,
                 has_failed,
@@ -365,7 +367,7 @@ impl Fold {
         }
     }
 
-    fn add(&mut self, step: Step) {
+    fn add(&mut self, step: FoldedStep) {
         self.steps.push(step);
         if self.steps.len() > STEPS_KEPT_MAX {
             self.steps.remove(0);
@@ -395,7 +397,7 @@ impl Fold {
             }
             _ => return,
         };
-        let call = Call {
+        let call = FoldedCall {
             id: id.clone(),
             part: metadata.get("part").and_then(Value::as_str).map(str::to_owned),
             tool: tool.cloned().unwrap_or_default(),
@@ -414,12 +416,12 @@ impl Fold {
         match known {
             Some((known, is_over)) => {
                 let whole = call.whole.filter(|_| !is_over);
-                *known = Call { exit: known.exit, whole, ..call };
+                *known = FoldedCall { exit: known.exit, whole, ..call };
             }
             None => {
-                let of_it = |message: &&Message| said.id.is_some() && message.id == said.id;
+                let of_it = |message: &&FoldedMessage| said.id.is_some() && message.id == said.id;
                 let is_over = self.messages.iter().rfind(of_it).is_some_and(|one| one.is_over);
-                self.add(Step {
+                self.add(FoldedStep {
                     message: said.id.clone(),
                     is_over,
                     has_failed: false,
@@ -430,7 +432,7 @@ impl Fold {
     }
 
     fn answered(&mut self, id: Option<&str>, has_failed: bool, exit: Option<i64>) {
-        let is_it = |step: &&mut Step| match (step.call(), id) {
+        let is_it = |step: &&mut FoldedStep| match (step.call(), id) {
             (Some(call), Some(id)) => call.id.as_deref() == Some(id),
             (Some(_), None) => !step.is_over,
             (None, _) => false,
@@ -460,7 +462,7 @@ impl Fold {
     pub fn asks(&self) -> Vec<(String, About)> {
         let open = self.asks.iter().filter_map(|(id, ask)| {
             let about = match &ask.asked {
-                Asked::Permission(asked) => {
+                FoldedAsk::Permission(asked) => {
                     let call = asked.tool.as_ref().and_then(|tool| self.call(&tool.call_id));
                     // OpenCode asks before it has written the input (measured on 1.18.33), and a person approves the
                     // whole call.
@@ -470,22 +472,22 @@ impl Fold {
                     let input = call.map(|call| call.whole.as_ref().unwrap_or(&call.input));
                     asks::permission(asked, input)
                 }
-                Asked::Question(asked) => asks::question(asked),
+                FoldedAsk::Question(asked) => asks::question(asked),
             };
             Some((id.clone(), about))
         });
         open.collect()
     }
 
-    fn call(&self, id: &str) -> Option<&Call> {
-        let calls = self.steps.iter().rev().filter_map(Step::call);
+    fn call(&self, id: &str) -> Option<&FoldedCall> {
+        let calls = self.steps.iter().rev().filter_map(FoldedStep::call);
         calls.into_iter().find(|call| call.id.as_deref() == Some(id))
     }
 
     /// The last steps, for the card, and the number of earlier ones.
     #[must_use]
     pub fn steps(&self, is_over: bool) -> (Vec<CardStep>, usize) {
-        let shown = |step: &Step| step.shown(&self.directory, is_over);
+        let shown = |step: &FoldedStep| step.shown(&self.directory, is_over);
         let mut steps: Vec<CardStep> = self.steps.iter().map(shown).collect();
         let retrying = self.retrying.as_ref().filter(|_| !is_over);
         steps.extend(retrying.map(Retrying::step));
@@ -501,7 +503,7 @@ impl Fold {
 
     /// The plan, for the card.
     #[must_use]
-    pub fn plan(&self) -> Vec<PlanItem> {
+    pub fn plan(&self) -> Vec<PlanLine> {
         self.plan.clone()
     }
 
@@ -531,7 +533,7 @@ impl Fold {
         let tells_ends = self.messages.iter().any(|message| message.finish.is_some());
         let last = self.turns.last();
         let texts = self.turns.iter().filter_map(|turn| {
-            let own: Vec<&Message> =
+            let own: Vec<&FoldedMessage> =
                 self.messages.iter().filter(|message| message.turn == *turn).collect();
             let is_whole = own.last().is_some_and(|last| last.is_finished());
             (Some(turn) == last || is_whole || !tells_ends).then(|| last_words(&own))
@@ -564,8 +566,8 @@ impl Fold {
 
 /// The last text of a turn. If the agent had finished before an automatic "continue" after a summary, the text from
 /// before it.
-fn last_words(turn: &[&Message]) -> String {
-    let words = |messages: &[&Message], only_finished: bool| {
+fn last_words(turn: &[&FoldedMessage]) -> String {
+    let words = |messages: &[&FoldedMessage], only_finished: bool| {
         let shown = messages.iter().rev().filter(|message| !message.is_hidden);
         let shown = shown.filter(|message| !only_finished || message.is_finished());
         shown.map(|message| message.text()).find(|text| !text.is_empty())
@@ -575,7 +577,7 @@ fn last_words(turn: &[&Message]) -> String {
     before.or_else(|| words(turn, false)).unwrap_or_default()
 }
 
-impl Message {
+impl FoldedMessage {
     fn text(&self) -> String {
         let texts = self.parts.iter().filter_map(|part| part.text.as_deref());
         let texts = texts.map(str::trim).filter(|text| !text.is_empty());
@@ -588,8 +590,8 @@ impl Message {
     }
 }
 
-impl Step {
-    const fn call(&self) -> Option<&Call> {
+impl FoldedStep {
+    const fn call(&self) -> Option<&FoldedCall> {
         match &self.kind {
             StepKind::Call(call) => Some(call),
             StepKind::Summary => None,
@@ -661,7 +663,7 @@ fn small(input: &Value) -> Value {
     Value::Object(kept)
 }
 
-fn sum(usage: &Told) -> (u64, f64) {
+fn sum(usage: &TokenUsage) -> (u64, f64) {
     let parts = [
         usage.input_tokens,
         usage.output_tokens,
@@ -673,14 +675,14 @@ fn sum(usage: &Told) -> (u64, f64) {
     (usage.total_tokens.unwrap_or(parts), usage.cost_usd.unwrap_or(0.0).max(0.0))
 }
 
-fn shown(plan: &Plan) -> Vec<PlanItem> {
-    let items = plan.items.iter().map(|item| PlanItem {
+fn shown(plan: &Plan) -> Vec<PlanLine> {
+    let items = plan.items.iter().map(|item| PlanLine {
         text: first_line(&redact(&item.text), PLAN_CHARS_MAX),
         state: match item.state {
-            Said::Completed => PlanState::Done,
-            Said::InProgress => PlanState::Now,
-            Said::Cancelled => PlanState::Dropped,
-            Said::Pending => PlanState::Next,
+            Said::Completed => PlanLineState::Done,
+            Said::InProgress => PlanLineState::Now,
+            Said::Cancelled => PlanLineState::Dropped,
+            Said::Pending => PlanLineState::Next,
         },
     });
     items.filter(|item| !item.text.is_empty()).take(PLAN_MAX).collect()

@@ -17,8 +17,8 @@ pub use observe::{Observation, Observe, Pulse, RunCursor, RunRef, RunState};
 pub use reason::reason_of;
 pub use retrying::Retrying;
 pub use runtime::{
-    ANSWER_BYTES_MAX, Agent, AgentError, AgentErrorKind, AgentResult, Conversation, InlineImage,
-    Launch, LaunchInputs, Missed, ModelKey, Refresh, Reported, RunStop, Runtime, RuntimeFacts,
-    Submission, server_http,
+    ANSWER_BYTES_MAX, Agent, AgentError, AgentErrorKind, AgentResult, ConversationKey, InlineImage,
+    LaunchInputs, Missed, ModelKey, Refresh, Reported, RunStop, Runtime, RuntimeFacts,
+    ServerLaunch, Submission, server_http,
 };
 pub use steps::{PLAN_MAX, STEPS_MAX};

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use bobbin_core::base::ids::{AgentSessionId, AskId};
 use bobbin_core::records::ask::About;
-use bobbin_core::records::run::Answer;
+use bobbin_core::records::run::RunAnswer;
 use tokio::time::Instant;
 
 use crate::fold::Fold;
@@ -60,7 +60,7 @@ pub enum RunState {
     /// apart.
     Pending,
     /// It has ended, with this answer.
-    Done(Answer),
+    Done(RunAnswer),
 }
 
 /// Result of observing a run.

@@ -19,7 +19,7 @@ use bobbin_core::records::run::PromptState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::settings::AgentOptions;
 use bobbin_core::tokens::nudge::Nudge;
-use bobbin_http::{Hosts, Http, HttpError};
+use bobbin_http::{AllowedHosts, Http, HttpError};
 use futures::future::BoxFuture;
 
 use crate::observe::{Observation, Observe, RunCursor, RunRef};
@@ -102,7 +102,7 @@ pub struct LaunchInputs<'a> {
 }
 
 /// The start of a server. It has no `Debug`: the environment contains the password.
-pub struct Launch {
+pub struct ServerLaunch {
     /// A shell script, run in the sandbox's working directory.
     pub script: String,
     /// The environment of the server's processes, without the model keys; no other process of the sandbox has it.
@@ -111,7 +111,7 @@ pub struct Launch {
     pub refusals: &'static [(i64, &'static str)],
 }
 
-impl Launch {
+impl ServerLaunch {
     /// Meaning of this exit status of the script; `None` if it has no special one.
     #[must_use]
     pub fn refused(&self, exit_code: i64) -> Option<Failure> {
@@ -188,7 +188,7 @@ pub trait Runtime: fmt::Debug + Send + Sync {
     ///
     /// # Errors
     /// As [`Runtime::keys`].
-    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure>;
+    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<ServerLaunch, Failure>;
 
     /// The server behind an endpoint. Makes no call.
     fn connect(
@@ -209,7 +209,7 @@ pub const ANSWER_BYTES_MAX: usize = 16 * 1024 * 1024;
 /// # Errors
 /// [`HttpError::Refused`] when the base is not an allowed address.
 pub fn server_http(provider_base: &str) -> Result<Http, HttpError> {
-    Ok(Http::new(provider_base, Hosts::Public)?.with_body_bytes_max(ANSWER_BYTES_MAX))
+    Ok(Http::new(provider_base, AllowedHosts::Public)?.with_body_bytes_max(ANSWER_BYTES_MAX))
 }
 
 /// The file changes of a prompt's run, as its agent reports them.
@@ -229,14 +229,14 @@ impl From<Changes> for Reported {
 
 /// A thread's conversation with its agent.
 #[derive(Debug, Clone, Copy)]
-pub struct Conversation<'a> {
+pub struct ConversationKey<'a> {
     /// The thread.
     pub thread: &'a ThreadKey,
     /// When it was restarted; 0: it is the thread's first.
     pub since_ms: Ms,
 }
 
-impl Conversation<'_> {
+impl ConversationKey<'_> {
     /// The name by which it is found.
     #[must_use]
     pub fn name(&self) -> String {
@@ -286,7 +286,7 @@ pub trait Agent: fmt::Debug + Send + Sync {
     /// It is of the chosen kind of agent, if a server runs several.
     async fn ensure_session(
         &self,
-        conversation: Conversation<'_>,
+        conversation: ConversationKey<'_>,
         known: Option<&AgentSessionId>,
         agent: Option<&str>,
     ) -> AgentResult<AgentSessionId>;

@@ -10,7 +10,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use bobbin_cloud::store::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
-use bobbin_core::records::account::{Account, AccountRecord, Standing};
+use bobbin_core::records::account::{Account, AccountRecord, AccountStanding};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_sandbox::{Provider, ProviderError};
 
@@ -89,10 +89,10 @@ pub async fn is_same(
     };
     for _ in 0..RACES_MAX {
         let kept = store.account(name).await?;
-        match Standing::of(&present, kept.as_ref().map(|kept| &kept.record)) {
-            Standing::Same => return Ok(true),
-            Standing::Other => return Ok(false),
-            Standing::ToRemember => {
+        match AccountStanding::of(&present, kept.as_ref().map(|kept| &kept.record)) {
+            AccountStanding::Same => return Ok(true),
+            AccountStanding::Other => return Ok(false),
+            AccountStanding::ToRemember => {
                 let confirmed_at_ms = kept.as_ref().and_then(|kept| kept.record.confirmed_at_ms);
                 let record = AccountRecord { account: present.clone(), confirmed_at_ms };
                 if store.keep_account(name, &record, kept.as_ref()).await? {
@@ -121,7 +121,9 @@ pub async fn confirm(
 ) -> Result<bool, StoreError> {
     for _ in 0..RACES_MAX {
         let kept = store.account(name).await?;
-        if Standing::of(present, kept.as_ref().map(|kept| &kept.record)) != Standing::Other {
+        if AccountStanding::of(present, kept.as_ref().map(|kept| &kept.record))
+            != AccountStanding::Other
+        {
             return Ok(false);
         }
         let record = AccountRecord { account: present.clone(), confirmed_at_ms: Some(now_ms) };

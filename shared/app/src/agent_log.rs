@@ -21,7 +21,7 @@ const NO_LOG: i64 = 66;
 
 /// One of the two logs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum WhichLog {
     /// The agent server's own log.
     Agent,
     /// The program's terminal output.
@@ -39,7 +39,7 @@ pub struct Position {
 
 /// Start of a read.
 #[derive(Debug, Clone, Copy)]
-pub enum From<'a> {
+pub enum ReadFrom<'a> {
     /// The newest lines only.
     End {
         /// Number of lines from the end of the newest file.
@@ -70,16 +70,16 @@ pub enum LogError {
 pub async fn read(
     provider: &dyn Provider,
     sandbox: &Sandbox,
-    which: Which,
-    from: From<'_>,
+    which: WhichLog,
+    from: ReadFrom<'_>,
 ) -> Result<(String, Position), LogError> {
     let (lines, file, bytes) = match from {
-        From::End { lines } => (lines, "", 0),
-        From::Position(position) => (0, position.file.as_str(), position.bytes),
+        ReadFrom::End { lines } => (lines, "", 0),
+        ReadFrom::Position(position) => (0, position.file.as_str(), position.bytes),
     };
     let which = match which {
-        Which::Agent => "agent",
-        Which::Server => "server",
+        WhichLog::Agent => "agent",
+        WhichLog::Server => "server",
     };
     let env: BTreeMap<String, String> = [
         ("which", which.to_owned()),

@@ -6,7 +6,7 @@ use bobbin_agent::opencode::ToolServer;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::config::Config;
-use bobbin_cloud::secrets::Keys;
+use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::ids::Tenant;
 use bobbin_sandbox::Provider;
 
@@ -19,7 +19,7 @@ use crate::sandboxes::{SandboxSettings, Sandboxes};
 /// A sentence that names the unusable setting.
 pub(crate) fn sandboxes_with(
     config: &Config,
-    keys: &Keys,
+    keys: &WorkerKeys,
     provider: Arc<dyn Provider>,
     models: ModelKeys,
     (keys_of, recorded): (Option<&Tenant>, Option<&str>),
@@ -57,7 +57,7 @@ pub(crate) fn sandboxes_with(
 ///
 /// # Errors
 /// A sentence that names the unusable address.
-pub(crate) fn chat(config: &Config, keys: &Keys) -> Result<Chats, String> {
+pub(crate) fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
     Chats::new(&bobbin_chat::ChatSettings {
         discord_api: &config.discord_api,
         discord_application: &config.discord_application_id,

@@ -21,7 +21,7 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::{Control, Want};
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::{Command, WhoMay};
-use bobbin_core::tenant::settings::{Change, NotChanged, Settings};
+use bobbin_core::tenant::settings::{NotChanged, Settings, SettingsChange};
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
@@ -111,7 +111,7 @@ impl Lane<'_> {
 /// and change the settings: otherwise a list that leaves them out could never be corrected.
 fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
     let mends = match &control.want {
-        Want::Configure { change: Change::Show } => control.membership.manages,
+        Want::Configure { change: SettingsChange::Show } => control.membership.manages,
         Want::Configure { .. } | Want::OwnKey { .. } => true,
         _ => false,
     };

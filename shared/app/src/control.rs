@@ -19,7 +19,7 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::protocol::signals::{Alarm, CONTROL_DROPPED};
 use bobbin_core::records::card::{Card, Post};
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Control;
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::Turn;
@@ -141,7 +141,7 @@ impl Lane<'_> {
         &self,
         thread: &ThreadKey,
         turns: &[TurnId],
-    ) -> Result<Vec<Entry>, Failure> {
+    ) -> Result<Vec<LedgerEntry>, Failure> {
         let found = self.store.entries(thread, turns).await;
         found.map_err(|e| e.failure())
     }

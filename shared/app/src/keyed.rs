@@ -16,14 +16,14 @@ use crate::providers::{self, ProviderSettings, Providers};
 const READ_MS_MAX: u64 = 5_000;
 
 /// Providers by name.
-pub type Named = Vec<(&'static str, Arc<dyn Provider>)>;
+pub type NamedProviders = Vec<(&'static str, Arc<dyn Provider>)>;
 
 /// The providers that have keys, and their secret, which the first use reads.
 pub struct KeyedProviders {
     secret: CachedSecret<ProviderSecret>,
     config: Config,
     /// The last clients built, and the secret they were built from.
-    made: Mutex<Option<(Arc<ProviderSecret>, Named)>>,
+    made: Mutex<Option<(Arc<ProviderSecret>, NamedProviders)>>,
 }
 
 impl KeyedProviders {
@@ -51,7 +51,7 @@ impl KeyedProviders {
     ///
     /// # Errors
     /// The secret was never read, or the configured provider's settings are unusable.
-    pub async fn get(&self, now_ms: Ms) -> Result<Named, String> {
+    pub async fn get(&self, now_ms: Ms) -> Result<NamedProviders, String> {
         self.named(self.secret.fresh(now_ms).await?)
     }
 
@@ -59,12 +59,12 @@ impl KeyedProviders {
     ///
     /// # Errors
     /// As [`Self::get`].
-    pub async fn newer(&self, now_ms: Ms) -> Result<Option<Named>, String> {
+    pub async fn newer(&self, now_ms: Ms) -> Result<Option<NamedProviders>, String> {
         let newer = self.secret.newer(now_ms).await;
         newer.map(|secret| self.named(secret)).transpose()
     }
 
-    fn named(&self, secret: Arc<ProviderSecret>) -> Result<Named, String> {
+    fn named(&self, secret: Arc<ProviderSecret>) -> Result<NamedProviders, String> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, named)) = &*made
             && Arc::ptr_eq(of, &secret)

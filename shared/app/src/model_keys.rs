@@ -5,7 +5,7 @@ use std::fmt;
 use bobbin_agent::ModelKey;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::tenant::keys::Key;
-use bobbin_http::{Answer, Hosts, Http, HttpError};
+use bobbin_http::{AllowedHosts, Http, HttpError, ReceivedAnswer};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
@@ -77,12 +77,12 @@ impl ModelProvider {
 }
 
 /// A request that checks a key; it can also be sent from elsewhere.
-pub struct Question {
+pub struct KeyCheck {
     provider: ModelProvider,
     base: String,
 }
 
-impl Question {
+impl KeyCheck {
     /// Asks this key's server; `None` if no server to ask is known.
     #[must_use]
     pub fn about(key: &ModelKey) -> Option<Self> {
@@ -174,7 +174,7 @@ pub async fn look_at_endpoint(base: &str, key: &Secret) -> KeyState {
     }
 }
 
-fn judged(answer: &Answer, told: impl Fn(&Value) -> String) -> KeyState {
+fn judged(answer: &ReceivedAnswer, told: impl Fn(&Value) -> String) -> KeyState {
     match answer.status {
         200..=299 => match answer.json::<Value>() {
             Some(said) => KeyState::Valid(told(&said)),
@@ -186,8 +186,8 @@ fn judged(answer: &Answer, told: impl Fn(&Value) -> String) -> KeyState {
     }
 }
 
-async fn models(base: &str, key: Option<&Secret>) -> Result<Answer, HttpError> {
-    let http = Http::new(base, Hosts::Named(Vec::new()))?;
+async fn models(base: &str, key: Option<&Secret>) -> Result<ReceivedAnswer, HttpError> {
+    let http = Http::new(base, AllowedHosts::Named(Vec::new()))?;
     let address = format!("{}/models", base.trim_end_matches('/'));
     let mut request = http.request(Method::GET, &address)?;
     if let Some(key) = key {
@@ -196,8 +196,12 @@ async fn models(base: &str, key: Option<&Secret>) -> Result<Answer, HttpError> {
     http.send(request).await
 }
 
-async fn ask(provider: ModelProvider, base: &str, key: &Secret) -> Result<Answer, HttpError> {
-    let http = Http::new(base, Hosts::Named(Vec::new()))?;
+async fn ask(
+    provider: ModelProvider,
+    base: &str,
+    key: &Secret,
+) -> Result<ReceivedAnswer, HttpError> {
+    let http = Http::new(base, AllowedHosts::Named(Vec::new()))?;
     http.send(provider.asked(&http, base, key)?).await
 }
 

@@ -15,7 +15,7 @@ use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::workspace::Workspace;
 
 use crate::performing::Performing;
-use crate::sandboxes::{Sandboxes, Target};
+use crate::sandboxes::{Sandboxes, WorkTarget};
 
 /// The sandbox with the code, while it runs.
 struct Code {
@@ -26,7 +26,7 @@ struct Code {
 
 impl Performing<'_> {
     /// Results left in the sandbox with the code; none if it does not run.
-    pub(crate) async fn left_outside(&self, target: Target<'_>, effect: &AgentEffect) -> Event {
+    pub(crate) async fn left_outside(&self, target: WorkTarget<'_>, effect: &AgentEffect) -> Event {
         let code = match self.code(target).await {
             Ok(code) => code,
             Err(failure) => return Event::Failed(failure),
@@ -49,7 +49,7 @@ impl Performing<'_> {
     /// The bytes of a file to be shown, from the sandbox with the code.
     pub(crate) async fn artifact_outside(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let code = self.code(target).await.ok().flatten();
@@ -74,7 +74,7 @@ impl Performing<'_> {
         sent.map_err(|error| Failure::Outage { after_ms: 0, seen: error.to_string() })
     }
 
-    async fn code(&self, target: Target<'_>) -> Result<Option<Code>, Failure> {
+    async fn code(&self, target: WorkTarget<'_>) -> Result<Option<Code>, Failure> {
         let Some(record) = self.record(&outside::tools_of(target.sandbox)).await? else {
             return Ok(None);
         };
@@ -97,8 +97,8 @@ impl Performing<'_> {
 
 impl Code {
     /// The same turn in the sandbox with the code.
-    fn target<'a>(&'a self, target: Target<'a>) -> Target<'a> {
-        Target {
+    fn target<'a>(&'a self, target: WorkTarget<'a>) -> WorkTarget<'a> {
+        WorkTarget {
             thread: target.thread,
             sandbox: &self.key,
             generation: self.generation,

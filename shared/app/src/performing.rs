@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::breaker::Admission;
+use bobbin_core::base::breaker::CallAdmission;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect};
@@ -22,9 +22,9 @@ use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
-use crate::sandboxes::{RunContext, Sandboxes, Target};
+use crate::sandboxes::{RunContext, Sandboxes, WorkTarget};
 use crate::visibility::Visibility;
-use crate::world::{Parts, count_failure, counted};
+use crate::world::{WorldParts, count_failure, counted};
 use crate::{catalogue, providers};
 
 /// Longest wait for the agent to say what it offers. The first answer takes as long as its boot for the project (4 s,
@@ -33,7 +33,7 @@ const OFFER_MS_MAX: u64 = 20_000;
 
 /// An effect that is being performed.
 pub(crate) struct Performing<'a> {
-    pub(crate) parts: &'a Parts,
+    pub(crate) parts: &'a WorldParts,
     pub(crate) asked: &'a Addressed<'a>,
     visibility: &'a Visibility,
     /// The control flags, once this effect has read them.
@@ -42,7 +42,7 @@ pub(crate) struct Performing<'a> {
 
 impl<'a> Performing<'a> {
     pub(crate) fn new(
-        parts: &'a Parts,
+        parts: &'a WorldParts,
         asked: &'a Addressed<'a>,
         visibility: &'a Visibility,
     ) -> Self {
@@ -60,7 +60,7 @@ impl<'a> Performing<'a> {
 
     pub(crate) async fn perform(&self) -> Event {
         let at = &self.asked.at;
-        let (thread, target) = (&at.thread, Target::from(at));
+        let (thread, target) = (&at.thread, WorkTarget::from(at));
         match self.asked.effect {
             Effect::Chat(ChatEffect::Post { turn, kind, at, post }) => {
                 self.post(thread, turn, kind, at.as_ref(), post).await
@@ -175,7 +175,7 @@ impl<'a> Performing<'a> {
         self.parts.tenants.of(&tenant, self.asked.settings, to.own_credentials, at).await
     }
 
-    async fn artifact(&self, target: Target<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
+    async fn artifact(&self, target: WorkTarget<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
         if self.asked.at.works_elsewhere() {
             return self.artifact_outside(target, file).await;
         }
@@ -186,11 +186,13 @@ impl<'a> Performing<'a> {
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
-    async fn guarded(&self, target: Target<'_>, effect: &SandboxEffect) -> Event {
+    async fn guarded(&self, target: WorkTarget<'_>, effect: &SandboxEffect) -> Event {
         let named = &self.asked.at.provider;
         let tenants = &self.parts.tenants;
         let provider = named.as_deref().unwrap_or(tenants.configured());
-        if let Admission::No { retry_in_ms } = self.parts.breakers.admit(provider, now_ms()).await {
+        if let CallAdmission::No { retry_in_ms } =
+            self.parts.breakers.admit(provider, now_ms()).await
+        {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),
@@ -235,7 +237,7 @@ impl<'a> Performing<'a> {
         }
         let name = named.unwrap_or(self.parts.tenants.configured());
         let provider = self.parts.tenants.set_up().named(Some(name))?;
-        let Parts { accounts, store, account_ms, .. } = &self.parts;
+        let WorldParts { accounts, store, account_ms, .. } = &self.parts;
         let within = (now_ms(), *account_ms);
         let compared = accounts.is_same(store, (name, &*provider), within).await;
         compared.map_err(|error| {
@@ -247,7 +249,7 @@ impl<'a> Performing<'a> {
     }
 
     /// The agent's options, recorded in the tenant's catalogue with what the turn uses. Best effort throughout.
-    async fn list_options(&self, target: Target<'_>, used: &Selection) -> AgentOptions {
+    async fn list_options(&self, target: WorkTarget<'_>, used: &Selection) -> AgentOptions {
         let thread = target.thread;
         let asked = async {
             let sandboxes = self.sandboxes().await?;

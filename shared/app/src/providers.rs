@@ -11,7 +11,7 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::overrides::Overrides;
 use bobbin_http::HttpError;
 use bobbin_sandbox::Provider;
-use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
 use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings, hosts_of};
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 
@@ -244,8 +244,8 @@ fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provide
         stack: settings.stack.to_owned(),
         stack_id: settings.stack_id.to_owned(),
         image: match settings.daytona_snapshot {
-            "" => Image::Dockerfile(DOCKERFILE.to_owned()),
-            snapshot => Image::Snapshot(snapshot.to_owned()),
+            "" => SourceImage::Dockerfile(DOCKERFILE.to_owned()),
+            snapshot => SourceImage::Snapshot(snapshot.to_owned()),
         },
         limits: settings.limits.clone(),
     };

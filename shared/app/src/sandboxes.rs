@@ -55,7 +55,7 @@ const CLIENTS_MAX: usize = 1_000;
 
 /// Target of an effect: a thread's work, in its own or a shared sandbox, in a workspace of it.
 #[derive(Debug, Clone, Copy)]
-pub struct Target<'a> {
+pub struct WorkTarget<'a> {
     /// The thread of the turn: its agent session, control flags and card.
     pub thread: &'a ThreadKey,
     /// The sandbox: its name, labels, password and tenant follow from this.
@@ -66,8 +66,8 @@ pub struct Target<'a> {
     pub workspace: &'a Workspace,
 }
 
-impl<'a> From<&'a target::Target> for Target<'a> {
-    fn from(at: &'a target::Target) -> Self {
+impl<'a> From<&'a target::EffectTarget> for WorkTarget<'a> {
+    fn from(at: &'a target::EffectTarget) -> Self {
         Self {
             thread: &at.thread,
             sandbox: &at.sandbox,
@@ -199,10 +199,10 @@ impl Sandboxes {
     pub async fn perform_sandbox<B: RunContext>(
         &self,
         context: &B,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         effect: &SandboxEffect,
     ) -> Event {
-        let Target { thread, sandbox, generation, .. } = target;
+        let WorkTarget { thread, sandbox, generation, .. } = target;
         let done = match effect {
             SandboxEffect::Count { older_than } => self.count(sandbox, *older_than).await,
             SandboxEffect::Create { snapshot } => {
@@ -260,7 +260,7 @@ impl Sandboxes {
     }
 
     /// The client of this generation's server, for a workspace.
-    async fn agent_in(&self, target: Target<'_>) -> Result<Arc<dyn Agent>, Failure> {
+    async fn agent_in(&self, target: WorkTarget<'_>) -> Result<Arc<dyn Agent>, Failure> {
         let agent = self.agent(target.sandbox, target.generation).await?;
         Ok(agent.in_workspace(target.workspace))
     }

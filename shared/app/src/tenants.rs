@@ -12,7 +12,7 @@ use bobbin_agent::opencode::models::ModelKeys;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::sealing::{Seal, SealError};
-use bobbin_cloud::secrets::Keys;
+use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
@@ -35,14 +35,14 @@ const MADE_MAX: usize = 100;
 /// The sandboxes of every tenant.
 pub struct Tenants {
     config: Config,
-    keys: Keys,
+    keys: WorkerKeys,
     /// With the stack's own keys.
     providers: Providers,
     stack: Arc<Sandboxes>,
     /// `None` if tenants have no keys of their own.
     seal: Option<Seal>,
     /// All clients except the stack's first, with the sealed keys that they were built from.
-    made: Mutex<HashMap<ClientsFor, Made>>,
+    made: Mutex<HashMap<ClientsFor, MadeSandboxes>>,
 }
 
 /// Identifies a set of clients: whose account and keys, which provider and runtime.
@@ -58,14 +58,14 @@ struct ClientsFor {
     runtime: Option<String>,
 }
 
-type Made = (Vec<String>, Arc<Sandboxes>);
+type MadeSandboxes = (Vec<String>, Arc<Sandboxes>);
 
 impl Tenants {
     /// With the stack's own keys, and the seal that opens tenants' keys.
     ///
     /// # Errors
     /// A sentence that names the unusable setting.
-    pub fn new(aws: &Aws, config: &Config, keys: &Keys) -> Result<Self, String> {
+    pub fn new(aws: &Aws, config: &Config, keys: &WorkerKeys) -> Result<Self, String> {
         let arn = config.credentials_key.as_str();
         let providers = Providers::new(&config.into(), &keys.provider)?;
         let of_stack = |_: Key, stack: &Secret| stack.expose().to_owned();
@@ -278,13 +278,13 @@ impl Tenants {
         made.map_err(|advice| Failure::NonRecoverable { advice })
     }
 
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ClientsFor, Made>> {
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ClientsFor, MadeSandboxes>> {
         self.made.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// The keys for calling models; `of` maps each of the stack's own keys.
-fn model_keys(keys: &Keys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
+fn model_keys(keys: &WorkerKeys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
     let keys = &keys.worker;
     ModelKeys {
         anthropic: of(Key::AnthropicApiKey, &keys.anthropic_api_key),

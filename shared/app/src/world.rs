@@ -9,7 +9,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
-use bobbin_cloud::secrets::Keys;
+use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Left, Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -17,7 +17,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{Loaded, Performed, Saved, World, Write};
+use bobbin_core::protocol::ports::{Loaded, Performed, RecordsWrite, Saved, World};
 use bobbin_core::protocol::signals::{Alarm, TABLE_FAILED, USED, signals};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
@@ -35,7 +35,7 @@ use crate::{catalogue, clients};
 
 /// The world of one delivery. It keeps nothing that it read or did.
 pub struct Live {
-    parts: Parts,
+    parts: WorldParts,
     visibility: Visibility,
     /// Receipt handle of the message in hand; empty: it cannot be brought forward.
     receipt: String,
@@ -45,7 +45,7 @@ pub struct Live {
 
 /// The clients of one process, shared by all deliveries.
 #[derive(Clone)]
-pub struct Parts {
+pub struct WorldParts {
     /// Records, flags and ledger.
     pub store: Store,
     /// For messages to other groups.
@@ -88,12 +88,17 @@ pub struct Keyless {
     pub spans: Spans,
 }
 
-impl Parts {
+impl WorldParts {
     /// The clients with these keys.
     ///
     /// # Errors
     /// A sentence that names the unusable setting.
-    pub fn new(keyless: Keyless, aws: &Aws, config: &Config, keys: &Keys) -> Result<Self, String> {
+    pub fn new(
+        keyless: Keyless,
+        aws: &Aws,
+        config: &Config,
+        keys: &WorkerKeys,
+    ) -> Result<Self, String> {
         let Keyless { store, queues, wakes, breakers, metrics, spans } = keyless;
         let tenants = Arc::new(Tenants::new(aws, config, keys)?);
         Ok(Self {
@@ -124,7 +129,7 @@ impl Parts {
 impl Live {
     /// The world of one delivery.
     #[must_use]
-    pub fn new(parts: Parts, visibility: Visibility) -> Self {
+    pub fn new(parts: WorldParts, visibility: Visibility) -> Self {
         Self { trace: parts.spans.present(), parts, visibility, receipt: String::new() }
     }
 
@@ -139,7 +144,7 @@ impl Live {
     }
 
     /// Logs for the operator what this write says has happened.
-    fn tell(&self, Write { session, before, entries, .. }: Write<'_>) {
+    fn tell(&self, RecordsWrite { session, before, entries, .. }: RecordsWrite<'_>) {
         let signals = signals(before, session, now_ms());
         for signal in &signals {
             let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
@@ -189,8 +194,8 @@ impl World for Live {
         Ok(found)
     }
 
-    async fn save(&self, write: Write<'_>) -> Result<Saved, Failure> {
-        let Write { session, expected, entries, flags, .. } = write;
+    async fn save(&self, write: RecordsWrite<'_>) -> Result<Saved, Failure> {
+        let RecordsWrite { session, expected, entries, flags, .. } = write;
         let stale = flags.spent(session);
         let expires_at_ms = now_ms() + self.parts.ledger_ms;
         let saved = self.parts.store.save(session, expected, &stale, entries, expires_at_ms).await;

@@ -15,19 +15,19 @@ use axum::{Json, Router};
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime};
 use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
 use bobbin_core::base::limits::{Limits, SandboxLimits};
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
-use bobbin_core::records::changes::Change;
+use bobbin_core::records::changes::ChangedFile;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
-use bobbin_sandbox::labels::{Stack, labels};
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
+use bobbin_sandbox::labels::{StackIdentity, labels};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 
@@ -101,7 +101,7 @@ fn thread() -> ThreadKey {
 }
 
 async fn sandbox(State(world): State<Arc<Outside>>) -> Json<Value> {
-    let stack = Stack { name: "test", id: "this-one" };
+    let stack = StackIdentity { name: "test", id: "this-one" };
     Json(json!({
         "id": "11111111-1111-4111-8111-111111111111", "name": "bobbin-test", "state": "started",
         "labels": labels(stack, &thread().sandbox(), 1), "toolboxProxyUrl": format!("{}/toolbox", world.base),
@@ -158,7 +158,7 @@ fn provider(base: &str) -> Arc<DaytonaSandboxes> {
         api: format!("{base}/api"),
         stack: "test".to_owned(),
         stack_id: "this-one".to_owned(),
-        image: Image::Snapshot("image".to_owned()),
+        image: SourceImage::Snapshot("image".to_owned()),
         limits: SandboxLimits::DEFAULT,
     };
     Arc::new(DaytonaSandboxes::new(settings, "key").unwrap())
@@ -221,7 +221,7 @@ async fn largest_payloads_use_bounded_memory() {
         .collect();
     let attach = AgentEffect::Attach { turn: "t-1".into(), files };
     let here = thread();
-    let target = Target {
+    let target = WorkTarget {
         thread: &here,
         sandbox: &here.sandbox(),
         generation: 1,
@@ -248,7 +248,7 @@ async fn largest_payloads_use_bounded_memory() {
 
     let (found, bytes) = held(async {
         let files = agent.diff("ses_1", "msg_1").await.unwrap();
-        files.into_iter().map(Change::from).collect::<Vec<_>>()
+        files.into_iter().map(ChangedFile::from).collect::<Vec<_>>()
     })
     .await;
     assert_eq!(found.len(), 255);

@@ -13,7 +13,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
     AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
@@ -29,15 +29,17 @@ use bobbin_core::records::card::{Card, CardState};
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::parked::Seen;
-use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::workspace::Workspace;
-use bobbin_http::{Hosts, Http};
-use bobbin_local_daytona::{Confinement, Provider, Settings, StandIn, opencode, sandbox_init_main};
+use bobbin_http::{AllowedHosts, Http};
+use bobbin_local_daytona::{
+    Confinement, LocalDaytona, LocalDaytonaSettings, StandIn, opencode, sandbox_init_main,
+};
 use bobbin_local_model::{MODEL_ID, Model};
 use bobbin_sandbox::Provider as _;
-use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
 use libtest_mimic::{Arguments, Trial};
 use serde_json::json;
 
@@ -103,7 +105,7 @@ fn still_running() -> Event {
 }
 
 struct Scene {
-    provider: Provider,
+    provider: LocalDaytona,
     model: Model,
     sandboxes: Sandboxes,
     desk: Desk,
@@ -130,8 +132,8 @@ impl Scene {
         assert_eq!(self.count(), 0, "a new thread has no sandbox");
     }
 
-    fn target(&self) -> Target<'_> {
-        Target {
+    fn target(&self) -> WorkTarget<'_> {
+        WorkTarget {
             thread: &self.thread,
             sandbox: &self.sandbox,
             generation: GENERATION,
@@ -248,7 +250,7 @@ impl Scene {
         }
     }
 
-    async fn finished(&self, follow: Follow) -> Answer {
+    async fn finished(&self, follow: Follow) -> RunAnswer {
         match self.perform(Effect::Agent(AgentEffect::Follow(follow))).await {
             Event::Finished(answer) => answer,
             other => panic!("not finished: {other:?}"),
@@ -270,7 +272,7 @@ impl Scene {
     /// Arms a fault of the provider, or loses a sandbox.
     async fn control(&self, path: &str, body: serde_json::Value) {
         let base = self.provider.api_url();
-        let http = Http::new(&base, Hosts::Public).unwrap();
+        let http = Http::new(&base, AllowedHosts::Public).unwrap();
         let address = format!("{}/_control/{path}", base.trim_end_matches("/api"));
         let request = http.request(reqwest::Method::POST, &address).unwrap();
         let answer =
@@ -281,7 +283,7 @@ impl Scene {
     /// Whether every armed fault has happened: a fault that never did proves nothing.
     async fn faults_happened(&self) -> bool {
         let base = self.provider.api_url();
-        let http = Http::new(&base, Hosts::Public).unwrap();
+        let http = Http::new(&base, AllowedHosts::Public).unwrap();
         let address = format!("{}/_control/faults", base.trim_end_matches("/api"));
         let request = http.request(reqwest::Method::GET, &address).unwrap();
         let answer = http.send(request.bearer_auth(self.provider.api_key())).await.unwrap();
@@ -420,24 +422,24 @@ async fn many_sandboxes(tools: &Path, mirror: &Path) {
 
 /// A provider and a model of its own, with nothing in them.
 async fn started(folder: &Path, tools: &Path, mirror: &Path) -> Scene {
-    let mut settings = Settings::new(folder.to_owned(), "local-key".to_owned());
+    let mut settings = LocalDaytonaSettings::new(folder.to_owned(), "local-key".to_owned());
     settings.run.tools = vec![tools.to_owned()];
     settings.run.git_mirror = Some(mirror.to_owned());
     let model = Model::start(0).await.unwrap();
     let port = reqwest::Url::parse(&model.base_url()).unwrap().port();
     settings.run.reachable = port.into_iter().collect();
     settings.run.stand_ins = far_model(&model).await;
-    let provider = Provider::start(settings).await.unwrap();
+    let provider = LocalDaytona::start(settings).await.unwrap();
     scene(provider, model)
 }
 
 /// The sandboxes of a stack at the local provider.
-fn at(provider: &Provider, stack: &str, stack_id: &str) -> Arc<DaytonaSandboxes> {
+fn at(provider: &LocalDaytona, stack: &str, stack_id: &str) -> Arc<DaytonaSandboxes> {
     let settings = DaytonaSettings {
         api: provider.api_url(),
         stack: stack.to_owned(),
         stack_id: stack_id.to_owned(),
-        image: Image::Dockerfile("FROM scratch\n".to_owned()),
+        image: SourceImage::Dockerfile("FROM scratch\n".to_owned()),
         limits: SandboxLimits::DEFAULT,
     };
     Arc::new(DaytonaSandboxes::new(settings, provider.api_key()).unwrap())
@@ -478,7 +480,7 @@ fn settings(discord: &str) -> SandboxSettings {
     }
 }
 
-fn scene(provider: Provider, model: Model) -> Scene {
+fn scene(provider: LocalDaytona, model: Model) -> Scene {
     let files = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let discord = format!("http://{}", files.local_addr().unwrap());
     let sandboxes = Sandboxes::new(
@@ -559,7 +561,7 @@ async fn far_model(model: &Model) -> Vec<StandIn> {
     async fn pass(State(base): State<String>, request: Request) -> axum::response::Response {
         let (head, body) = request.into_parts();
         let body = axum::body::to_bytes(body, 32 << 20).await.unwrap();
-        let http = Http::new(&base, Hosts::Public).unwrap();
+        let http = Http::new(&base, AllowedHosts::Public).unwrap();
         let url = format!("{}{}", base.trim_end_matches("/v1"), head.uri.path());
         let mut request = http.request(head.method, &url).unwrap().body(body);
         for name in ["authorization", "content-type", "x-session-id"] {
@@ -585,7 +587,7 @@ async fn far_model(model: &Model) -> Vec<StandIn> {
 /// Which keys the model was asked with so far, each once, by the first digits of their SHA-256.
 async fn keys_at_the_model(scene: &Scene) -> Vec<String> {
     let base = scene.model.base_url();
-    let http = Http::new(&base, Hosts::Public).unwrap();
+    let http = Http::new(&base, AllowedHosts::Public).unwrap();
     let calls = format!("{}/calls", base.trim_end_matches("/v1"));
     let request = http.request(reqwest::Method::GET, &calls).unwrap();
     let told: serde_json::Value = http.send(request).await.unwrap().json().unwrap();
@@ -784,7 +786,7 @@ async fn a_repository_configures_the_agent_only_where_its_tenant_is_trusted(scen
     assert!(answer.text.contains("still mine"), "{answer:?}");
     assert!(!stolen.exists(), "{:?}", std::fs::read_to_string(&stolen));
     let base = scene.model.base_url();
-    let http = Http::new(&base, Hosts::Public).unwrap();
+    let http = Http::new(&base, AllowedHosts::Public).unwrap();
     let calls = format!("{}/calls", base.trim_end_matches("/v1"));
     let request = http.request(reqwest::Method::GET, &calls).unwrap();
     let told = http.send(request).await.unwrap().body;

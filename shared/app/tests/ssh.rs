@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use bobbin_agent::opencode::OpenCodeRuntime;
 use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Target};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, PromptIds, ThreadKey};
 use bobbin_core::base::limits::{Limits, PollLimits};
 use bobbin_core::protocol::effect::{
@@ -18,7 +18,7 @@ use bobbin_core::protocol::effect::{
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::{Card, CardState};
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::run::{Answer, RunEnd};
+use bobbin_core::records::run::{RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_local_daytona::opencode;
@@ -73,7 +73,7 @@ struct Scene {
 impl Scene {
     async fn perform(&self, effect: Effect) -> Event {
         let sandbox = self.thread.sandbox();
-        let target = Target {
+        let target = WorkTarget {
             thread: &self.thread,
             sandbox: &sandbox,
             generation: GENERATION,
@@ -119,7 +119,7 @@ impl Scene {
         }
     }
 
-    async fn answered(&self, session: &AgentSessionId, turn: &str, text: &str) -> Answer {
+    async fn answered(&self, session: &AgentSessionId, turn: &str, text: &str) -> RunAnswer {
         let ids = PromptIds::mint(&self.thread, &turn.into(), now_ms());
         let model = format!("scripted/{MODEL_ID}");
         let sent = self.perform(Effect::Agent(AgentEffect::SendPrompt {

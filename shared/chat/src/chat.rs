@@ -10,7 +10,7 @@ use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::{Open, Overview, Reply};
 use bobbin_core::records::session::Session;
 use bobbin_core::shown::overview::Picture;
-use bobbin_core::shown::sandboxes::{Listed, Page};
+use bobbin_core::shown::sandboxes::{Listed, SandboxesPage};
 
 /// A person of a server or workspace: the properties that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -45,7 +45,7 @@ pub enum Say<'a> {
         words: &'a str,
     },
     /// A page of the named sandboxes, with the possible actions for each.
-    Sandboxes(&'a Page),
+    Sandboxes(&'a SandboxesPage),
     /// Asks whether to delete a sandbox, and says what would be lost.
     AskDestroy {
         /// The thread of the request.

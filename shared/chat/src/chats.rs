@@ -9,7 +9,7 @@ use bobbin_http::HttpAnswer;
 
 use crate::chat::{Chat, ChatSettings, Say};
 use crate::discord::Discord;
-use crate::inbound::{Known, Lookup};
+use crate::inbound::{KnownValues, Lookup};
 use crate::slack::Slack;
 
 /// The available chats: another one is a folder, and a line in each of these functions.
@@ -97,7 +97,7 @@ impl Chats {
 
     /// Suggested values for a person who is typing, in the platform's format.
     #[must_use]
-    pub fn suggestions(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
+    pub fn suggestions(lookup: &Lookup, settings: &Settings, known: &KnownValues) -> HttpAnswer {
         if lookup.tenant.as_str().starts_with("slack:") {
             crate::slack::suggested(lookup, settings, &known.catalogue)
         } else {

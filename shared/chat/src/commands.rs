@@ -4,10 +4,10 @@
 
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Want, Which, Work};
+use bobbin_core::records::message::{Want, WhichSandbox, Work};
 use bobbin_core::tenant::commands::argument::{ALL, KEEP_FILES, NAME};
 use bobbin_core::tenant::commands::{Argument, Command, Reach, TABLE, Takes};
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 
 use crate::Sought;
 
@@ -68,9 +68,12 @@ impl Intent {
                 return Ok(Self::Work(Work::Name { name, by: by(), membership: membership() }));
             }
             Command::List => Want::Sandboxes { page: 0, in_thread: typist.in_thread },
-            Command::Connect => Want::Connect { to: sandbox(filled_in, NAME)?.map(Which::Named) },
+            Command::Connect => {
+                Want::Connect { to: sandbox(filled_in, NAME)?.map(WhichSandbox::Named) }
+            }
             Command::Destroy => {
-                let sandbox = sandbox(filled_in, NAME)?.map_or(Which::Here, Which::Named);
+                let sandbox =
+                    sandbox(filled_in, NAME)?.map_or(WhichSandbox::Here, WhichSandbox::Named);
                 Want::AskDestroy { sandbox }
             }
             command => Want::Command { command },
@@ -79,7 +82,8 @@ impl Intent {
 
     /// Whether the command concerns the thread in which it was typed.
     pub(crate) fn needs_thread(&self, command: Command) -> bool {
-        let is_here = matches!(self, Self::Control(Want::AskDestroy { sandbox: Which::Here }));
+        let is_here =
+            matches!(self, Self::Control(Want::AskDestroy { sandbox: WhichSandbox::Here }));
         is_here || command.row().reach == Reach::Thread
     }
 }
@@ -96,7 +100,7 @@ pub(crate) fn sandbox(
 }
 
 /// Suggestions for the argument with this name; `of` returns the kind of a default.
-pub(crate) fn sought(name: &str, of: impl Fn() -> Option<Kind>) -> Option<Sought> {
+pub(crate) fn sought(name: &str, of: impl Fn() -> Option<DefaultKind>) -> Option<Sought> {
     let of_command = |argument: &'static Argument| match argument.takes {
         Takes::Subcommand(arguments) => arguments,
         _ => std::slice::from_ref(argument),

@@ -6,7 +6,7 @@ use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::{Body, Candidate};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::SetupLink;
-use bobbin_core::tenant::settings::{Catalogue, Kind, Settings};
+use bobbin_core::tenant::settings::{Catalogue, DefaultKind, Settings};
 use bobbin_http::HttpAnswer;
 
 /// The result of a request: work for the queue, and the HTTP answer.
@@ -109,14 +109,14 @@ pub struct Lookup {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sought {
     /// A repository, a model, an agent.
-    Choice(Kind),
+    Choice(DefaultKind),
     /// A named sandbox.
     Sandbox,
 }
 
 /// Values that can be suggested: only the requested ones have been read.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct KnownValues {
     /// Available and recently used values.
     pub catalogue: Catalogue,
     /// The names of the tenant's sandboxes; their status is in the catalogue.

@@ -11,7 +11,7 @@ pub mod slack;
 pub use bobbin_http::HttpAnswer;
 pub use chat::{Chat, ChatSettings, Home, Member, Say};
 pub use chats::Chats;
-pub use inbound::{Direct, Entered, Inbound, Known, Lookup, Sought};
+pub use inbound::{Direct, Entered, Inbound, KnownValues, Lookup, Sought};
 
 #[cfg(test)]
 mod recorded;

@@ -64,7 +64,7 @@ pub fn picked(options: Vec<usize>) -> Choice {
 
 /// An input of a form.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Input {
+pub enum FormInput {
     /// Options of the question with this index.
     Select(usize),
     /// Free text for that question.
@@ -75,7 +75,7 @@ pub enum Input {
     Lines,
 }
 
-impl Input {
+impl FormInput {
     /// The input's name: `s`, `w` or `n` and the question's index, or `x`.
     #[must_use]
     pub fn word(self) -> String {
@@ -138,20 +138,22 @@ mod tests {
         for press in [Press::Once, Press::Always, Press::Reject, Press::Option(99)] {
             assert_eq!(Press::parse(&press.word()), Some(press));
         }
-        for input in [Input::Select(0), Input::Words(9), Input::Typed(3), Input::Lines] {
-            assert_eq!(Input::parse(&input.word()), Some(input));
+        for input in
+            [FormInput::Select(0), FormInput::Words(9), FormInput::Typed(3), FormInput::Lines]
+        {
+            assert_eq!(FormInput::parse(&input.word()), Some(input));
         }
         for odd in ["", "o", "o-1", "o1234", "x1", "s", "q1", "maybe", "é1"] {
-            assert_eq!((Press::parse(odd), Input::parse(odd)), (None, None), "{odd}");
+            assert_eq!((Press::parse(odd), FormInput::parse(odd)), (None, None), "{odd}");
         }
     }
 
     #[test]
     fn select_takes_only_option_values() {
         let values = |values: &[&str]| values.iter().map(|v| (*v).to_owned()).collect::<Vec<_>>();
-        let filled = Input::Select(1).filled(&values(&["o0", "o4"]), "");
+        let filled = FormInput::Select(1).filled(&values(&["o0", "o4"]), "");
         let options = vec![0, 4];
         assert_eq!(filled, Some(Field::Picked { question: 1, options }));
-        assert_eq!(Input::Select(1).filled(&values(&["once"]), ""), None);
+        assert_eq!(FormInput::Select(1).filled(&values(&["once"]), ""), None);
     }
 }

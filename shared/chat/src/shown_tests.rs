@@ -1,7 +1,9 @@
 //! Rules for the display of the agent's work that hold on every chat.
 
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
+use bobbin_core::records::card::{
+    Card, CardState, CardStep, PlanLine, PlanLineState, Post, StepState,
+};
 use bobbin_core::text::{is_hidden, visible};
 use serde_json::Value;
 
@@ -43,13 +45,13 @@ fn posts(text: &str) -> Vec<Post> {
             .map(|settled| Post::Ask { ask: ask(about.clone()), settled })
     });
     let step = |state| CardStep { text: format!("Ran `{text}`"), state };
-    let item = |state| PlanItem { text: text.to_owned(), state };
+    let item = |state| PlanLine { text: text.to_owned(), state };
     let card = Card {
         ends_ms: None,
         turn: "slack_T1_C1_1790000000.000100".into(),
         state: CardState::Working,
         steps: vec![step(StepState::Done), step(StepState::Failed), step(StepState::Running)],
-        plan: vec![item(PlanState::Done), item(PlanState::Now), item(PlanState::Next)],
+        plan: vec![item(PlanLineState::Done), item(PlanLineState::Now), item(PlanLineState::Next)],
         earlier: 0,
         since_ms: 0,
         now_ms: 192_000,

@@ -32,7 +32,7 @@ use aws_types::region::Region;
 use reqwest::Url;
 
 pub(crate) use self::error::IntoCallError;
-pub use self::error::{CallError, Cause};
+pub use self::error::{CallError, FailureCause};
 pub use self::http::ANSWER_BYTES_MAX;
 #[cfg(feature = "deployed")]
 pub(crate) use self::person::NO_CREDENTIALS;

@@ -8,14 +8,14 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_core::base::breaker::{Admission, Breaker};
+use bobbin_core::base::breaker::{Breaker, CallAdmission};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::signals::BREAKER_OPENED;
 use bobbin_core::schema::{self, Shape, UnknownFields, Unreadable};
 
 use crate::aws::Aws;
-use crate::aws::table::{Item, Table, Write, n, number, s, text};
+use crate::aws::table::{ItemWrite, Table, TableItem, n, number, s, text};
 
 /// Bound of a read from the table, or a write.
 const TABLE_MS_MAX: u64 = 2_000;
@@ -54,40 +54,40 @@ impl Breakers {
         }
     }
 
-    /// Whether the provider may be called. [`Admission::Probe`] already holds the claim: the caller must report how the
-    /// call went.
-    pub async fn admit(&self, provider: &str, now_ms: Ms) -> Admission {
+    /// Whether the provider may be called. [`CallAdmission::Probe`] already holds the claim: the caller must report how
+    /// the call went.
+    pub async fn admit(&self, provider: &str, now_ms: Ms) -> CallAdmission {
         let mut known = match self.cached(provider) {
             Some(known) if self.is_fresh(&known, now_ms) => known,
             _ => match self.read(provider, now_ms).await {
                 Some(known) => known,
-                None => return Admission::Yes,
+                None => return CallAdmission::Yes,
             },
         };
         for _ in 0..RACES_MAX {
             let admission = known.breaker.admits(now_ms);
-            if admission != Admission::Probe {
+            if admission != CallAdmission::Probe {
                 return admission;
             }
             let claimed = known.breaker.claimed(now_ms, &self.limits.breaker);
             match self.write(provider, &claimed, &known, now_ms).await {
-                Written::Yes => {
+                BreakerWrite::Yes => {
                     tracing::info!(
                         event = "provider.breaker.probed",
                         provider,
                         "provider.breaker.probed: one call looks whether the provider is back"
                     );
-                    return Admission::Probe;
+                    return CallAdmission::Probe;
                 }
                 // Nobody else can claim it either: every caller is admitted.
-                Written::NoAnswer => return Admission::Yes,
-                Written::Lost => match self.read(provider, now_ms).await {
+                BreakerWrite::NoAnswer => return CallAdmission::Yes,
+                BreakerWrite::Lost => match self.read(provider, now_ms).await {
                     Some(newer) => known = newer,
-                    None => return Admission::Yes,
+                    None => return CallAdmission::Yes,
                 },
             }
         }
-        Admission::No { retry_in_ms: self.limits.retry.backoff_ms.max(1) }
+        CallAdmission::No { retry_in_ms: self.limits.retry.backoff_ms.max(1) }
     }
 
     /// Records that a call found the provider out of order; `seen` goes into the log, and holds no secret. True: this
@@ -146,9 +146,9 @@ impl Breakers {
                 return None;
             }
             match self.write(provider, &after, &known, now_ms).await {
-                Written::Yes => return Some((known.breaker, after)),
-                Written::NoAnswer => return None,
-                Written::Lost => {}
+                BreakerWrite::Yes => return Some((known.breaker, after)),
+                BreakerWrite::NoAnswer => return None,
+                BreakerWrite::Lost => {}
             }
         }
         tracing::debug!(
@@ -202,19 +202,25 @@ impl Breakers {
     }
 
     /// Writes a breaker over the known version.
-    async fn write(&self, provider: &str, breaker: &Breaker, known: &Known, now_ms: Ms) -> Written {
+    async fn write(
+        &self,
+        provider: &str,
+        breaker: &Breaker,
+        known: &Known,
+        now_ms: Ms,
+    ) -> BreakerWrite {
         let expected = known.version;
         let text = match schema::write(Shape::Breaker, breaker, &known.unknown) {
             Ok(text) => text,
             Err(error) => {
                 tracing::error!(event = "provider.breaker.unwritten", provider, %error, "a breaker could not be written down");
-                return Written::NoAnswer;
+                return BreakerWrite::NoAnswer;
             }
         };
         let mut item = key(provider);
         item.insert(ITEM.to_owned(), s(text));
         item.insert("version".to_owned(), n(expected + 1));
-        let put = Write::put(item).if_version(expected);
+        let put = ItemWrite::put(item).if_version(expected);
         let seen = match self.table.write(put).await {
             Ok(true) => {
                 let written = Known {
@@ -224,9 +230,9 @@ impl Breakers {
                     at_ms: now_ms,
                 };
                 self.keep(provider, written);
-                return Written::Yes;
+                return BreakerWrite::Yes;
             }
-            Ok(false) => return Written::Lost,
+            Ok(false) => return BreakerWrite::Lost,
             Err(error) => error.with_remedy(),
         };
         tracing::warn!(
@@ -235,12 +241,12 @@ impl Breakers {
             seen,
             "a breaker could not be written"
         );
-        Written::NoAnswer
+        BreakerWrite::NoAnswer
     }
 }
 
 /// Result of a write.
-enum Written {
+enum BreakerWrite {
     Yes,
     /// Another worker wrote first.
     Lost,
@@ -248,7 +254,7 @@ enum Written {
     NoAnswer,
 }
 
-fn key(provider: &str) -> Item {
+fn key(provider: &str) -> TableItem {
     HashMap::from([
         ("thread".to_owned(), s(format!("provider:{provider}"))),
         ("item".to_owned(), s(ITEM)),
@@ -259,7 +265,7 @@ fn key(provider: &str) -> Item {
 ///
 /// # Errors
 /// It has a newer shape: it counts as closed too, and is not written.
-fn decode(item: &Item) -> Result<Known, Unreadable> {
+fn decode(item: &TableItem) -> Result<Known, Unreadable> {
     let version = number(item, "version").unwrap_or(0);
     let (breaker, unknown) = match text(item, ITEM).map(|text| schema::read(Shape::Breaker, text)) {
         Some(Err(newer @ Unreadable::Newer { .. })) => return Err(newer),

@@ -26,7 +26,7 @@ const CALL_MS_MAX: u64 = 10_000;
 
 /// A work queue and its dead letter queue.
 #[derive(Debug, Clone)]
-pub struct Pair {
+pub struct QueuePair {
     /// Display name: `messages` or `control`.
     pub name: &'static str,
     /// Address of the work queue.
@@ -67,15 +67,15 @@ pub struct DeadLettersError {
 
 /// The dead letters of a stack.
 #[derive(Debug, Clone)]
-pub struct DeadLetters {
+pub struct DeadLetterQueues {
     sqs: Bounded<Client>,
-    pairs: [Pair; 2],
+    pairs: [QueuePair; 2],
 }
 
-impl DeadLetters {
+impl DeadLetterQueues {
     /// Dead letters of these queues.
     #[must_use]
-    pub fn new(aws: &Aws, pairs: [Pair; 2]) -> Self {
+    pub fn new(aws: &Aws, pairs: [QueuePair; 2]) -> Self {
         let sqs = aws.sqs(CALL_MS_MAX);
         Self { sqs, pairs }
     }
@@ -83,7 +83,7 @@ impl DeadLetters {
     /// Dead letters of the function's own stack.
     #[must_use]
     pub fn of(aws: &Aws, config: &Config) -> Self {
-        let pair = |name, home_url: &String, dead_url: &String| Pair {
+        let pair = |name, home_url: &String, dead_url: &String| QueuePair {
             name,
             home_url: home_url.clone(),
             dead_url: dead_url.clone(),
@@ -98,7 +98,7 @@ impl DeadLetters {
 
     /// The work queues and their dead letter queues.
     #[must_use]
-    pub const fn pairs(&self) -> &[Pair; 2] {
+    pub const fn pairs(&self) -> &[QueuePair; 2] {
         &self.pairs
     }
 
@@ -125,7 +125,7 @@ impl DeadLetters {
     ///
     /// # Errors
     /// [`DeadLettersError`].
-    pub async fn batch(&self, pair: &Pair) -> Result<Vec<DeadLetter>, DeadLettersError> {
+    pub async fn batch(&self, pair: &QueuePair) -> Result<Vec<DeadLetter>, DeadLettersError> {
         let receive = self.sqs.client.receive_message();
         let receive = receive
             .queue_url(&pair.dead_url)
@@ -197,7 +197,7 @@ impl DeadLetters {
         }
     }
 
-    fn pair(&self, letter: &DeadLetter) -> &Pair {
+    fn pair(&self, letter: &DeadLetter) -> &QueuePair {
         if self.pairs[0].name == letter.queue { &self.pairs[0] } else { &self.pairs[1] }
     }
 

@@ -12,7 +12,7 @@ use bobbin_core::records::message::Body;
 
 pub use self::keyring::Keyring;
 pub use self::receive::ReceivedMessage;
-use crate::aws::{Aws, CallError, Cause, NO_CREDENTIALS};
+use crate::aws::{Aws, CallError, FailureCause, NO_CREDENTIALS};
 use crate::config::stack_id;
 use crate::store::Store;
 
@@ -214,13 +214,13 @@ fn told(error: &CallError, action: &str) -> String {
         (CallError::Unreadable { .. }, _) => format!(
             "{error}. What answered is not AWS: check AWS_ENDPOINT_URL and AWS_REGION, or the proxy in between."
         ),
-        (_, Cause::NotAllowed) => format!("{error}. The credentials need {action}."),
-        (_, Cause::Expired) => "The AWS credentials have expired: sign in again (aws sso login), or renew the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.".to_owned(),
-        (_, Cause::Unknown) => format!(
+        (_, FailureCause::NotAllowed) => format!("{error}. The credentials need {action}."),
+        (_, FailureCause::Expired) => "The AWS credentials have expired: sign in again (aws sso login), or renew the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.".to_owned(),
+        (_, FailureCause::Unknown) => format!(
             "{error}. AWS does not know these credentials, or the clock of this machine is off by more than five minutes: check AWS_PROFILE or the variables AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, then the clock."
         ),
-        (_, Cause::Passing | Cause::Contended) => format!("{error}. Try again in a minute."),
-        (_, Cause::Missing | Cause::Wrong) => error.to_string(),
+        (_, FailureCause::Passing | FailureCause::Contended) => format!("{error}. Try again in a minute."),
+        (_, FailureCause::Missing | FailureCause::Wrong) => error.to_string(),
     }
 }
 

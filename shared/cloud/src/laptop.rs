@@ -6,7 +6,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bobbin_http::{Hosts, Http};
+use bobbin_http::{AllowedHosts, Http};
 use reqwest::Method;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -49,13 +49,13 @@ pub struct Whereabouts {
     pub container_host: Option<String>,
     /// Ids on its two platforms.
     #[serde(flatten)]
-    pub ids: Ids,
+    pub ids: LaptopIds,
 }
 
 /// Ids that the laptop stack's policy admits.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Ids {
+pub struct LaptopIds {
     /// Id of the Discord application.
     pub discord_application_id: String,
     /// Id of the guild.
@@ -76,7 +76,7 @@ pub struct Ids {
 
 /// The generated keys that are needed here.
 #[derive(Deserialize)]
-struct Keys {
+struct GeneratedKeys {
     discord_seed: String,
     aws_access_key_id: String,
     aws_secret_access_key: String,
@@ -154,10 +154,10 @@ impl Laptop {
         Ok(Secret::from(format!("{base}/?key={key}")))
     }
 
-    fn keys(&self) -> Result<Keys, String> {
+    fn keys(&self) -> Result<GeneratedKeys, String> {
         let file = self.folder.join(KEYS);
         // The decoder's message could quote a key.
-        let keys: Option<Keys> =
+        let keys: Option<GeneratedKeys> =
             std::fs::read_to_string(&file).ok().and_then(|text| serde_json::from_str(&text).ok());
         keys.ok_or_else(|| {
             format!(
@@ -189,7 +189,7 @@ impl Laptop {
 
     async fn post(&self, base: &str, path: &str, body: &Value) -> Result<(), String> {
         let address = format!("{}{path}", base.trim_end_matches('/'));
-        let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
+        let http = Http::new(base, AllowedHosts::Named(Vec::new())).map_err(|e| e.to_string())?;
         let request = http
             .request(Method::POST, &address)
             .map_err(|e| e.to_string())?

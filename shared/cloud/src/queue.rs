@@ -7,7 +7,7 @@ use bobbin_core::records::message::{Body, Message};
 
 use crate::aws::{Aws, Bounded, CallError, Late};
 use crate::config::Config;
-use crate::dead_letters::Pair;
+use crate::dead_letters::QueuePair;
 
 /// Bound of a send: ingress has three seconds in all.
 pub const SEND_MS_MAX: u64 = 2_000;
@@ -53,7 +53,7 @@ impl Queues {
 
     /// Queues of a stack that is inspected from outside.
     #[must_use]
-    pub fn of(aws: &Aws, [messages, control]: &[Pair; 2]) -> Self {
+    pub fn of(aws: &Aws, [messages, control]: &[QueuePair; 2]) -> Self {
         Self::at(aws, messages.home_url.clone(), control.home_url.clone())
     }
 

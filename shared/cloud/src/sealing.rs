@@ -14,7 +14,7 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::secret::Secret;
 
-use crate::aws::{Aws, CallError, Cause, Late};
+use crate::aws::{Aws, CallError, FailureCause, Late};
 
 /// Bound of a call: ingress has three seconds for a whole Discord request.
 const CALL_MS_MAX: u64 = 1_500;
@@ -42,7 +42,7 @@ impl From<CallError> for SealError {
             (Some(code), _) if BROKEN.contains(&code) => Self::Broken,
             // KMS's own codes that its documentation calls transient.
             (Some("KMSInternalException" | "DependencyTimeoutException"), _)
-            | (_, Cause::Passing) => Self::Later(error.to_string()),
+            | (_, FailureCause::Passing) => Self::Later(error.to_string()),
             (Some("NotFoundException" | "DisabledException" | "KMSInvalidStateException"), _) => {
                 Self::Refused(format!(
                     "{error}. The stack's key in KMS is gone, switched off or waits for its deletion: look at CredentialsKey of the stack."

@@ -84,7 +84,7 @@ pub struct StackKey {
 
 /// All keys of the worker.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Keys {
+pub struct WorkerKeys {
     /// Chat tokens and model keys.
     pub worker: Arc<WorkerSecret>,
     /// Keys of the sandbox provider.
@@ -100,11 +100,11 @@ pub struct CachedSecret<T> {
     id: String,
     /// Largest age of the copy.
     age_ms: u64,
-    state: Mutex<State<T>>,
+    state: Mutex<CachedCopy<T>>,
 }
 
 #[derive(Debug)]
-struct State<T> {
+struct CachedCopy<T> {
     copy: Option<Arc<T>>,
     /// Time of the last read, successful or not.
     tried_at_ms: Option<Ms>,
@@ -118,7 +118,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
             aws: Late::new(aws.clone(), Aws::secrets, read_ms),
             id,
             age_ms,
-            state: Mutex::new(State { copy: None, tried_at_ms: None }),
+            state: Mutex::new(CachedCopy { copy: None, tried_at_ms: None }),
         }
     }
 
@@ -185,12 +185,12 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
         now.filter(|now| before.as_ref() != Some(now))
     }
 
-    fn is_due(&self, state: &State<T>, now_ms: Ms, pause_ms: u64) -> bool {
+    fn is_due(&self, state: &CachedCopy<T>, now_ms: Ms, pause_ms: u64) -> bool {
         state.tried_at_ms.is_none_or(|tried_at_ms| now_ms.saturating_sub(tried_at_ms) >= pause_ms)
     }
 
     /// Reads the secret. A failure is an error only if there is no copy to use instead.
-    async fn read(&self, state: &mut State<T>, now_ms: Ms) -> Result<(), String> {
+    async fn read(&self, state: &mut CachedCopy<T>, now_ms: Ms) -> Result<(), String> {
         state.tried_at_ms = Some(now_ms);
         match self.value().await {
             Ok(value) => {
@@ -273,7 +273,7 @@ impl WorkerSecrets {
     ///
     /// # Errors
     /// What to check, when one was never read.
-    pub async fn aged(&self, now_ms: Ms, ages: u64) -> Result<Keys, String> {
+    pub async fn aged(&self, now_ms: Ms, ages: u64) -> Result<WorkerKeys, String> {
         // Each read completes: a failed one does not discard the others.
         let (worker, provider, stack) = tokio::join!(
             self.worker.aged(now_ms, ages),
@@ -288,7 +288,7 @@ impl WorkerSecrets {
                 Key::StackKey.secret()
             ));
         }
-        Ok(Keys { worker, provider, stack })
+        Ok(WorkerKeys { worker, provider, stack })
     }
 }
 
@@ -300,7 +300,7 @@ mod tests {
     fn debug_output_hides_secrets() {
         let stack: StackKey = serde_json::from_str(r#"{"stack_key":"canary"}"#).expect("valid");
         assert_eq!(stack.stack_key.expose(), "canary");
-        let keys = Keys { stack: Arc::new(stack), ..Keys::default() };
+        let keys = WorkerKeys { stack: Arc::new(stack), ..WorkerKeys::default() };
         assert!(!format!("{keys:?}").contains("canary"));
     }
 

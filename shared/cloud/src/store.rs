@@ -27,15 +27,15 @@ pub use accounts::KeptAccount;
 pub use calls::HeldCall;
 pub use due::{DUE_PAGE, DUE_SHARDS};
 pub use parked::Left;
-pub use whole::Page;
+pub use whole::ThreadsPage;
 
 use std::collections::BTreeMap;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::protocol::ports::{Loaded, Versions};
+use bobbin_core::protocol::ports::{ExpectedVersions, Loaded};
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape, Unreadable};
 
@@ -44,8 +44,8 @@ use self::layout::{
     DIFF, ENTRY, ITEMS_A_RECORD, PARKED, PATCH, SESSION, key, ledger_item, record_keys,
 };
 use self::sandboxes::name_write;
-use crate::aws::table::{CALL_MS_MAX, Item, Table, Write, number, text};
-use crate::aws::{Aws, CallError, Cause};
+use crate::aws::table::{CALL_MS_MAX, ItemWrite, Table, TableItem, number, text};
+use crate::aws::{Aws, CallError, FailureCause};
 
 /// Most items that one call reads: the table's limit is 100.
 const ITEMS_MAX: usize = 100;
@@ -84,8 +84,8 @@ impl From<Unreadable> for StoreError {
 impl From<CallError> for StoreError {
     fn from(error: CallError) -> Self {
         match error.cause() {
-            Cause::Passing => Self::Later(error.to_string()),
-            Cause::Contended => Self::Contended(error.to_string()),
+            FailureCause::Passing => Self::Later(error.to_string()),
+            FailureCause::Contended => Self::Contended(error.to_string()),
             _ => Self::Refused(error.with_remedy()),
         }
     }
@@ -161,7 +161,7 @@ impl Store {
 
     /// Reads these keys of a thread; if it works in another sandbox than its own, that one's record takes a second
     /// call.
-    async fn loaded(&self, thread: &ThreadKey, keys: Vec<Item>) -> Result<Loaded, StoreError> {
+    async fn loaded(&self, thread: &ThreadKey, keys: Vec<TableItem>) -> Result<Loaded, StoreError> {
         let items = self.read(keys).await?;
         let mut found = loaded(thread, &items)?;
         if let Some(session) = &mut found.session
@@ -217,8 +217,8 @@ impl Store {
         &self,
         threads: impl Iterator<Item = &ThreadKey>,
     ) -> Result<BTreeMap<ThreadKey, Result<Stored, StoreError>>, StoreError> {
-        let keys: Vec<Item> = threads.flat_map(record_keys).collect();
-        let mut read: BTreeMap<ThreadKey, Vec<Item>> = BTreeMap::new();
+        let keys: Vec<TableItem> = threads.flat_map(record_keys).collect();
+        let mut read: BTreeMap<ThreadKey, Vec<TableItem>> = BTreeMap::new();
         for some in keys.chunks(ITEMS_MAX / ITEMS_A_RECORD * ITEMS_A_RECORD) {
             for item in self.read(some.to_vec()).await? {
                 if let Some(thread) = text(&item, "thread").and_then(|thread| thread.parse().ok()) {
@@ -226,7 +226,7 @@ impl Store {
                 }
             }
         }
-        let whole = |(thread, items): (ThreadKey, Vec<Item>)| {
+        let whole = |(thread, items): (ThreadKey, Vec<TableItem>)| {
             let found = loaded(&thread, &items).map(|found| (found.session, found.flags));
             (thread, found)
         };
@@ -254,7 +254,7 @@ impl Store {
         &self,
         thread: &ThreadKey,
         turns: &[TurnId],
-    ) -> Result<Vec<Entry>, StoreError> {
+    ) -> Result<Vec<LedgerEntry>, StoreError> {
         if turns.is_empty() {
             return Ok(Vec::new());
         }
@@ -294,7 +294,10 @@ impl Store {
         Ok(text(item, PATCH).map(str::to_owned))
     }
 
-    async fn read(&self, keys: impl IntoIterator<Item = Item>) -> Result<Vec<Item>, StoreError> {
+    async fn read(
+        &self,
+        keys: impl IntoIterator<Item = TableItem>,
+    ) -> Result<Vec<TableItem>, StoreError> {
         Ok(self.table.get_all(keys.into_iter().collect()).await?)
     }
 
@@ -312,9 +315,9 @@ impl Store {
     pub async fn save(
         &self,
         session: &Session,
-        expected: Versions,
+        expected: ExpectedVersions,
         stale: &ControlFlags,
-        entries: &[Entry],
+        entries: &[LedgerEntry],
         expires_at_ms: Ms,
     ) -> Result<Written, StoreError> {
         let update = expected.thread.map(|version| thread_write(session, version, stale));
@@ -337,8 +340,8 @@ impl Store {
         writes.extend(names.iter().map(name_write));
         for entry in entries {
             let item = entry_item(&session.thread, entry, expires_at_ms)?;
-            writes.push(Write::put(item));
-            writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(Write::put));
+            writes.push(ItemWrite::put(item));
+            writes.extend(patch_item(&session.thread, entry, expires_at_ms).map(ItemWrite::put));
         }
         match self.table.transact(writes).await {
             Ok(true) => Ok(Written::Yes(None)),
@@ -350,13 +353,13 @@ impl Store {
 
 fn of_contention(error: CallError) -> Result<Written, StoreError> {
     match error.cause() {
-        Cause::Contended => Ok(Written::Conflict),
+        FailureCause::Contended => Ok(Written::Conflict),
         _ => Err(error.into()),
     }
 }
 
 /// The keys that a delivery reads, except the ledger's.
-fn turn_keys(thread: &ThreadKey) -> Vec<Item> {
+fn turn_keys(thread: &ThreadKey) -> Vec<TableItem> {
     let mut keys = record_keys(thread).to_vec();
     keys.push(key(thread, PARKED));
     keys.push(tenant::settings_key(&thread.tenant()));

@@ -11,7 +11,7 @@ use tracing_subscriber::fmt::format::JsonFields;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 
-use line::Line;
+use line::JsonLine;
 
 /// Starts logging at `LOG_LEVEL` (default `info`) for our own crates; libraries stay at `warn`, because at more verbose
 /// levels some of them print headers.
@@ -32,7 +32,8 @@ pub fn start() {
         .with_targets(ours.map(|target| (target, level)))
         // `startup::work` reports a failed invocation itself, and Rust reports where a panic happened.
         .with_target("lambda_runtime::layers::panic", LevelFilter::OFF);
-    let lines = tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(Line);
+    let lines =
+        tracing_subscriber::fmt::layer().fmt_fields(JsonFields::new()).event_format(JsonLine);
     // A second start (tests in one process) keeps the first.
     let _ = tracing_subscriber::registry().with(targets).with(lines).try_init();
 }

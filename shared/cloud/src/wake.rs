@@ -19,7 +19,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, wake_message_id, wake_name};
 use bobbin_core::records::message::{Body, Message, Work};
 
-use crate::aws::{Aws, Bounded, CallError, Cause};
+use crate::aws::{Aws, Bounded, CallError, FailureCause};
 use crate::config::{Config, WakeTarget};
 
 /// Bound of setting a wake-up, retries included.
@@ -213,7 +213,7 @@ impl From<CallError> for WakeError {
             _ if error.code() == Some("ServiceQuotaExceededException") => {
                 Self::Refused(error.to_string())
             }
-            Cause::Passing => Self::Later(error.to_string()),
+            FailureCause::Passing => Self::Later(error.to_string()),
             _ => Self::Refused(error.with_remedy()),
         }
     }

@@ -90,7 +90,7 @@ impl HttpError {
 
 /// Hosts that a client may call, besides loopback if its base is loopback.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Hosts {
+pub enum AllowedHosts {
     /// Exactly these names; one that starts with a dot stands for every name below it (`.slack.com`).
     Named(Vec<String>),
     /// Any public host: for addresses that an authenticated service names (Daytona's toolbox and preview hosts differ
@@ -115,7 +115,7 @@ fn container_host(var: impl Fn(&str) -> Option<String>) -> Option<String> {
 /// The rules for one client's addresses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Guard {
-    hosts: Hosts,
+    hosts: AllowedHosts,
     loopback: bool,
     container_host: Option<String>,
 }
@@ -123,7 +123,7 @@ pub struct Guard {
 impl Guard {
     /// `loopback`: the client's own configured base is loopback, so plain http to loopback is allowed.
     #[must_use]
-    pub fn new(hosts: Hosts, loopback: bool) -> Self {
+    pub fn new(hosts: AllowedHosts, loopback: bool) -> Self {
         Self { hosts, loopback, container_host: CONTAINER_HOST.clone().filter(|_| loopback) }
     }
 
@@ -181,9 +181,11 @@ impl Guard {
             return Some("it is a private or special address");
         }
         match &self.hosts {
-            Hosts::Public => None,
-            Hosts::Named(names) if names.iter().any(|name| covers(name, host)) => None,
-            Hosts::Named(_) => Some("it is not one of the hosts that this client may speak to"),
+            AllowedHosts::Public => None,
+            AllowedHosts::Named(names) if names.iter().any(|name| covers(name, host)) => None,
+            AllowedHosts::Named(_) => {
+                Some("it is not one of the hosts that this client may speak to")
+            }
         }
     }
 }
@@ -214,7 +216,7 @@ pub fn is_loopback(address: &str) -> bool {
     Url::parse(address).is_ok_and(|url| url.host_str().is_some_and(is_loopback_host))
 }
 
-/// The host of an address, for [`Hosts::Named`].
+/// The host of an address, for [`AllowedHosts::Named`].
 #[must_use]
 pub fn host_of(address: &str) -> Option<String> {
     Url::parse(address).ok()?.host_str().map(str::to_owned)
@@ -298,14 +300,14 @@ impl Http {
     ///
     /// # Errors
     /// [`HttpError::Refused`] when the base itself is not allowed.
-    pub fn new(base: &str, hosts: Hosts) -> Result<Self, HttpError> {
+    pub fn new(base: &str, hosts: AllowedHosts) -> Result<Self, HttpError> {
         let loopback = is_loopback(base);
         let hosts = match hosts {
-            Hosts::Named(mut names) => {
+            AllowedHosts::Named(mut names) => {
                 names.extend(host_of(base));
-                Hosts::Named(names)
+                AllowedHosts::Named(names)
             }
-            Hosts::Public => Hosts::Public,
+            AllowedHosts::Public => AllowedHosts::Public,
         };
         let http = Self::guarded(Guard::new(hosts, loopback));
         http.guard.check(base)?;
@@ -363,7 +365,7 @@ impl Http {
     ///
     /// # Errors
     /// [`HttpError`] when there is no complete answer.
-    pub async fn send(&self, request: RequestBuilder) -> Result<Answer, HttpError> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<ReceivedAnswer, HttpError> {
         let mut response = self.open(request).await?;
         let host = host_label(response.url());
         let too_large =
@@ -380,7 +382,11 @@ impl Http {
             }
             body.extend_from_slice(&piece);
         }
-        Ok(Answer { status: response.status().as_u16(), headers: response.headers().clone(), body })
+        Ok(ReceivedAnswer {
+            status: response.status().as_u16(),
+            headers: response.headers().clone(),
+            body,
+        })
     }
 
     /// Sends a request and returns the answer with its body unread, for streams: their bound is the caller's.
@@ -435,7 +441,7 @@ fn tls() -> rustls::ClientConfig {
 
 /// A complete answer, within the bound.
 #[derive(Debug, Clone)]
-pub struct Answer {
+pub struct ReceivedAnswer {
     /// HTTP status, of any kind: only a missing answer is an error.
     pub status: u16,
     /// The headers as received.
@@ -444,7 +450,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-impl Answer {
+impl ReceivedAnswer {
     /// Status 200 to 299.
     #[must_use]
     pub const fn ok(&self) -> bool {

@@ -6,7 +6,7 @@ use bobbin_test_server::{Reply, Server};
 use super::*;
 
 fn named(loopback: bool) -> Guard {
-    Guard::new(Hosts::Named(vec!["api.test".into(), ".slack.com".into()]), loopback)
+    Guard::new(AllowedHosts::Named(vec!["api.test".into(), ".slack.com".into()]), loopback)
 }
 
 #[test]
@@ -41,7 +41,7 @@ fn loopback_needs_a_loopback_base() {
     }
     assert!(named(true).check("http://10.0.0.1/").is_err());
     assert!(named(true).check("http://localhost.evil.test/").is_err());
-    assert!(Http::new("http://192.168.1.1/api", Hosts::Public).is_err());
+    assert!(Http::new("http://192.168.1.1/api", AllowedHosts::Public).is_err());
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn container_host_applies_only_under_sam() {
 #[test]
 fn container_loopback_reaches_only_its_host() {
     let within = |loopback| Guard {
-        hosts: Hosts::Public,
+        hosts: AllowedHosts::Public,
         loopback,
         container_host: Some("172.17.0.1".to_owned()).filter(|_| loopback),
     };
@@ -94,7 +94,7 @@ fn container_loopback_reaches_only_its_host() {
 
 #[test]
 fn private_addresses_are_refused() {
-    let guard = Guard::new(Hosts::Public, false);
+    let guard = Guard::new(AllowedHosts::Public, false);
     for host in [
         "10.0.0.1",
         "172.16.0.1",
@@ -175,7 +175,7 @@ fn private_addresses_are_refused() {
 
 #[test]
 fn loopback_guard_allows_nothing_else_private() {
-    let guard = Guard::new(Hosts::Public, true);
+    let guard = Guard::new(AllowedHosts::Public, true);
     for address in [
         "http://10.0.0.1/",
         "https://10.0.0.1/",
@@ -198,7 +198,7 @@ async fn locally_resolving_names_are_refused() {
     let trap = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let port = trap.local_addr().unwrap().port();
     for loopback in [false, true] {
-        let http = Http::guarded(Guard::new(Hosts::Public, loopback));
+        let http = Http::guarded(Guard::new(AllowedHosts::Public, loopback));
         // With a trailing dot it is a name like any other; where it is known it resolves to loopback.
         let address = format!("https://localhost.:{port}/");
         let request = http.request(Method::GET, &address).unwrap();
@@ -224,7 +224,7 @@ async fn idle_connection_is_closed() {
         connection.write_all(answer).await.unwrap();
         connection.read(&mut [0]).await.unwrap()
     });
-    let http = Http::keeping(Guard::new(Hosts::Public, true), Duration::from_millis(100));
+    let http = Http::keeping(Guard::new(AllowedHosts::Public, true), Duration::from_millis(100));
     let request = http.request(Method::GET, &address).unwrap();
     assert_eq!(http.send(request).await.unwrap().status, 204);
     let read = tokio::time::timeout(Duration::from_secs(60), server).await;
@@ -239,7 +239,7 @@ async fn redirects_are_not_followed() {
     let server =
         Server::answering(statuses.map(|status| Reply::empty(status).with("location", &target)))
             .await;
-    let http = Http::new(server.base(), Hosts::Public).unwrap();
+    let http = Http::new(server.base(), AllowedHosts::Public).unwrap();
     for status in statuses {
         let request = http.request(Method::GET, server.base()).unwrap();
         assert_eq!(http.send(request).await.unwrap().status, status);
@@ -268,7 +268,7 @@ async fn body_is_bounded_and_query_hidden() {
     let big = Reply::new(200, "text/plain", "x".repeat(2000));
     let server = Server::answering([big]).await;
     let base = server.base().to_owned();
-    let http = Http::new(&base, Hosts::Public).unwrap().with_body_bytes_max(1000);
+    let http = Http::new(&base, AllowedHosts::Public).unwrap().with_body_bytes_max(1000);
     let request = http.request(Method::GET, &format!("{base}/big")).unwrap();
     let error = http.send(request).await.unwrap_err();
     assert!(matches!(error, HttpError::TooLarge { bytes_max: 1000, .. }));
@@ -283,8 +283,11 @@ async fn body_is_bounded_and_query_hidden() {
 fn retry_after_is_bounded() {
     let mut headers = HeaderMap::new();
     headers.insert("retry-after-sandbox-create", "1.5".parse().unwrap());
-    let answer =
-        |headers: &HeaderMap| Answer { status: 429, headers: headers.clone(), body: Vec::new() };
+    let answer = |headers: &HeaderMap| ReceivedAnswer {
+        status: 429,
+        headers: headers.clone(),
+        body: Vec::new(),
+    };
     assert_eq!(answer(&headers).retry_after_ms(), Some(1500));
     headers.insert("retry-after", "99999999".parse().unwrap());
     assert_eq!(answer(&headers).retry_after_ms(), Some(RETRY_AFTER_MS_MAX));

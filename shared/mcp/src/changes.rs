@@ -6,21 +6,23 @@ use serde::Deserialize;
 
 use crate::bounds::{UPLOAD_BYTES_MAX, WRITE_BYTES_MAX};
 use crate::files::bytes;
-use crate::place::{Came, Opened, Place, Shown, located, script, trouble, variables};
+use crate::place::{
+    Came, OpenedSandbox, ToolOutput, ToolPlace, located, script, trouble, variables,
+};
 
 const WRITE: &str = include_str!("scripts/write.sh");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Write {
+pub(crate) struct WriteFile {
     path: String,
     content: String,
     mode: Option<String>,
 }
 
 /// `write_file`.
-pub(crate) async fn write(wanted: Write, key: &str, place: &dyn Place) -> Came {
-    let Write { path, content, mode } = wanted;
+pub(crate) async fn write(wanted: WriteFile, key: &str, place: &dyn ToolPlace) -> Came {
+    let WriteFile { path, content, mode } = wanted;
     let (path, mode) = (located(&path)?, checked(mode)?);
     fits(content.len(), WRITE_BYTES_MAX)?;
     put(&place.open().await?, key, (&path, mode), content.into_bytes()).await
@@ -28,7 +30,7 @@ pub(crate) async fn write(wanted: Write, key: &str, place: &dyn Place) -> Came {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Upload {
+pub(crate) struct UploadFile {
     path: String,
     data: Option<String>,
     attachment: Option<String>,
@@ -36,7 +38,7 @@ pub(crate) struct Upload {
 }
 
 /// `upload_file`.
-pub(crate) async fn upload(wanted: Upload, key: &str, place: &dyn Place) -> Came {
+pub(crate) async fn upload(wanted: UploadFile, key: &str, place: &dyn ToolPlace) -> Came {
     let (path, mode) = (located(&wanted.path)?, checked(wanted.mode)?);
     let data = match (wanted.data, wanted.attachment) {
         (Some(data), None) => {
@@ -59,7 +61,7 @@ pub(crate) struct Edit {
 }
 
 /// `edit_file`.
-pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn Place) -> Came {
+pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn ToolPlace) -> Came {
     let Edit { path, old, new } = wanted;
     let path = located(&path)?;
     if old.is_empty() {
@@ -111,7 +113,12 @@ fn checked(mode: Option<String>) -> Result<String, String> {
     Err("`mode` is three octal digits, as 755.".to_owned())
 }
 
-async fn put(opened: &Opened, key: &str, (path, mode): (&str, String), data: Vec<u8>) -> Came {
+async fn put(
+    opened: &OpenedSandbox,
+    key: &str,
+    (path, mode): (&str, String),
+    data: Vec<u8>,
+) -> Came {
     let count = data.len();
     let ready = vec![(format!(".bobbin/ready/{key}"), data)];
     let laid = opened.provider.put_files(&opened.sandbox, ready).await;
@@ -119,7 +126,7 @@ async fn put(opened: &Opened, key: &str, (path, mode): (&str, String), data: Vec
     let env = variables([("CALL", key.to_owned()), ("PATH", path.to_owned()), ("MODE", mode)]);
     let output = script(opened, WRITE, &env, 0).await?;
     match output.text.trim() {
-        "written" => Ok(Shown::Text(format!("{path} is written, {count} bytes."))),
+        "written" => Ok(ToolOutput::Text(format!("{path} is written, {count} bytes."))),
         "again" => Err(format!(
             "This very call arrived before, so it is not done again. Read {path} to see how it stands."
         )),

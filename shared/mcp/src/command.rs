@@ -9,7 +9,7 @@ use crate::bounds::{
     CALLS_KEPT, COMMAND_BYTES_MAX, COMMAND_MS, COMMAND_MS_MAX, LOOK_MS_MAX, LOOKS_A_SECOND,
     OUTPUT_BYTES_MAX, TEXT_LINES_MAX, VARIABLE_BYTES_MAX, VARIABLES_MAX, WAIT_MS, WAIT_MS_MAX,
 };
-use crate::place::{Came, Place, Shown, located, script, variables};
+use crate::place::{Came, ToolOutput, ToolPlace, located, script, variables};
 
 const RUN: &str = include_str!("scripts/run.sh");
 /// Exit status of `timeout` when it has ended the command.
@@ -23,7 +23,7 @@ const OWN: &str = "BOBBIN_V_";
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Run {
+pub(crate) struct RunCommand {
     cmd: Option<String>,
     cwd: Option<String>,
     #[serde(default)]
@@ -42,13 +42,13 @@ enum What {
 }
 
 /// A validated call.
-pub(crate) struct Checked {
+pub(crate) struct CheckedCall {
     what: What,
     wait_ms: u64,
 }
 
 /// Validates the arguments against the schema, which no agent does.
-pub(crate) fn checked(run: Run) -> Result<Checked, String> {
+pub(crate) fn checked(run: RunCommand) -> Result<CheckedCall, String> {
     let wait_ms = if run.background { 0 } else { run.wait_ms.unwrap_or(WAIT_MS).min(WAIT_MS_MAX) };
     let what = match (run.cmd, run.id) {
         (Some(cmd), None) => {
@@ -79,7 +79,7 @@ pub(crate) fn checked(run: Run) -> Result<Checked, String> {
                 .to_owned());
         }
     };
-    Ok(Checked { what, wait_ms })
+    Ok(CheckedCall { what, wait_ms })
 }
 
 fn variable(name: &str, value: &str) -> Result<(), String> {
@@ -111,8 +111,8 @@ fn unknown(id: &str) -> String {
 }
 
 /// Starts it, if necessary, and waits for it.
-pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
-    let Checked { what, wait_ms } = run;
+pub(crate) async fn run(run: CheckedCall, key: &str, place: &dyn ToolPlace) -> Came {
+    let CheckedCall { what, wait_ms } = run;
     let opened = place.open().await?;
     let until = Instant::now() + Duration::from_millis(wait_ms);
     let looks = |ms: u64| (ms * LOOKS_A_SECOND / 1_000).to_string();
@@ -145,7 +145,7 @@ pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
         let output = script(&opened, RUN, &env, look_ms).await.map_err(|why| {
             format!("{why} How the command stands is told by run_command with the id {id}.")
         })?;
-        let seen = Seen::read(&output.text)
+        let seen = SeenOutput::read(&output.text)
             .ok_or_else(|| format!("The sandbox could not run it: {}", output.text.trim()))?;
         if seen.state != "running" || left.is_zero() {
             return seen.told(&id);
@@ -156,7 +156,7 @@ pub(crate) async fn run(run: Checked, key: &str, place: &dyn Place) -> Came {
 }
 
 /// Output of the script.
-struct Seen<'a> {
+struct SeenOutput<'a> {
     state: &'a str,
     code: i64,
     seconds: u64,
@@ -166,7 +166,7 @@ struct Seen<'a> {
     output: &'a str,
 }
 
-impl<'a> Seen<'a> {
+impl<'a> SeenOutput<'a> {
     fn read(text: &'a str) -> Option<Self> {
         let (head, output) = text.split_once('\n').unwrap_or((text, ""));
         let mut words = head.trim_end().splitn(5, ' ');
@@ -211,7 +211,7 @@ impl<'a> Seen<'a> {
             "nofolder" => return Err("There is no such folder to run it in.".to_owned()),
             _ => return Err(unknown(id)),
         };
-        Ok(Shown::Text(text))
+        Ok(ToolOutput::Text(text))
     }
 }
 

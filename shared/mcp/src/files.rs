@@ -9,21 +9,23 @@ use crate::bounds::{
     DEPTH_MAX, ENTRIES_MAX, IMAGE_BYTES_MAX, MATCHES_MAX, OUTPUT_BYTES_MAX, TEXT_BYTES_MAX,
     TEXT_LINES_MAX,
 };
-use crate::place::{Came, Opened, Place, Shown, located, script, trouble, variables};
+use crate::place::{
+    Came, OpenedSandbox, ToolOutput, ToolPlace, located, script, trouble, variables,
+};
 
 const LIST: &str = include_str!("scripts/list.sh");
 const SEARCH: &str = include_str!("scripts/search.sh");
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Read {
+pub(crate) struct ReadFile {
     path: String,
     offset: Option<usize>,
     limit: Option<usize>,
 }
 
 /// The bytes of a file.
-pub(crate) async fn bytes(opened: &Opened, path: &str) -> Result<Vec<u8>, String> {
+pub(crate) async fn bytes(opened: &OpenedSandbox, path: &str) -> Result<Vec<u8>, String> {
     let read = opened.provider.get_file(&opened.sandbox, path).await;
     read.map_err(|error| match error.kind {
         ErrorKind::NotFound => {
@@ -34,7 +36,7 @@ pub(crate) async fn bytes(opened: &Opened, path: &str) -> Result<Vec<u8>, String
 }
 
 /// `read_file`.
-pub(crate) async fn read(wanted: Read, place: &dyn Place) -> Came {
+pub(crate) async fn read(wanted: ReadFile, place: &dyn ToolPlace) -> Came {
     let path = located(&wanted.path)?;
     let opened = place.open().await?;
     let bytes = bytes(&opened, &path).await?;
@@ -45,12 +47,12 @@ pub(crate) async fn read(wanted: Read, place: &dyn Place) -> Came {
                 bytes.len()
             ));
         }
-        return Ok(Shown::Image(STANDARD.encode(bytes), kind));
+        return Ok(ToolOutput::Image(STANDARD.encode(bytes), kind));
     }
     let Ok(text) = String::from_utf8(bytes) else {
         return Err("This file is not text: look at it with run_command.".to_owned());
     };
-    Ok(Shown::Text(part(&text, wanted.offset, wanted.limit)))
+    Ok(ToolOutput::Text(part(&text, wanted.offset, wanted.limit)))
 }
 
 /// Media type by the first bytes, if it is an image that models accept.
@@ -99,13 +101,13 @@ fn part(text: &str, offset: Option<usize>, limit: Option<usize>) -> String {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct List {
+pub(crate) struct ListFiles {
     path: String,
     depth: Option<u32>,
 }
 
 /// `list_files`.
-pub(crate) async fn list(wanted: List, place: &dyn Place) -> Came {
+pub(crate) async fn list(wanted: ListFiles, place: &dyn ToolPlace) -> Came {
     let path = located(&wanted.path)?;
     let opened = place.open().await?;
     let env = variables([
@@ -117,7 +119,7 @@ pub(crate) async fn list(wanted: List, place: &dyn Place) -> Came {
     let output = script(&opened, LIST, &env, 0).await?;
     let found = listed(&output.text, ENTRIES_MAX, "The folder is empty.");
     let found = found.map(|shown| match shown {
-        Shown::Text(words) => Shown::Text(opened.with_left_out(&words)),
+        ToolOutput::Text(words) => ToolOutput::Text(opened.with_left_out(&words)),
         image => image,
     });
     found.ok_or_else(|| format!("There is no folder {path} in the sandbox."))
@@ -131,7 +133,7 @@ pub(crate) struct Search {
 }
 
 /// `search`.
-pub(crate) async fn search(wanted: Search, place: &dyn Place) -> Came {
+pub(crate) async fn search(wanted: Search, place: &dyn ToolPlace) -> Came {
     let path = located(wanted.path.as_deref().unwrap_or("."))?;
     if wanted.pattern.contains('\0') || wanted.pattern.len() > OUTPUT_BYTES_MAX {
         return Err("The pattern is too long, or has a zero byte.".to_owned());
@@ -149,13 +151,13 @@ pub(crate) async fn search(wanted: Search, place: &dyn Place) -> Came {
 }
 
 /// The lines after the script's first one, which says whether there was anything to read.
-fn listed(text: &str, most: usize, nothing: &str) -> Option<Shown> {
+fn listed(text: &str, most: usize, nothing: &str) -> Option<ToolOutput> {
     let (head, lines) = text.split_once('\n').unwrap_or((text, ""));
     if !["folder", "there"].contains(&head.trim()) {
         return None;
     }
     let all: Vec<&str> = lines.lines().collect();
-    Some(Shown::Text(if all.is_empty() {
+    Some(ToolOutput::Text(if all.is_empty() {
         nothing.to_owned()
     } else if all.len() > most || lines.len() >= OUTPUT_BYTES_MAX {
         format!("{}\n[There is more: ask for less at once.]", all[..all.len().min(most)].join("\n"))
@@ -171,7 +173,7 @@ pub(crate) struct Port {
 }
 
 /// `get_url`.
-pub(crate) async fn url(wanted: &Port, place: &dyn Place) -> Came {
+pub(crate) async fn url(wanted: &Port, place: &dyn ToolPlace) -> Came {
     let opened = place.open().await?;
     let name = &opened.sandbox.name;
     let endpoint = opened.provider.endpoint(name, wanted.port).await;
@@ -182,7 +184,7 @@ pub(crate) async fn url(wanted: &Port, place: &dyn Place) -> Came {
     for (name, value) in endpoint.headers {
         text.push_str(&format!("\nwith the header {name}: {value}"));
     }
-    Ok(Shown::Text(text))
+    Ok(ToolOutput::Text(text))
 }
 
 #[cfg(test)]

@@ -14,5 +14,5 @@ mod place;
 mod rpc;
 mod tools;
 
-pub use place::{Opened, Place};
-pub use rpc::{Answer, Request, answer};
+pub use place::{OpenedSandbox, ToolPlace};
+pub use rpc::{RpcAnswer, RpcRequest, answer};

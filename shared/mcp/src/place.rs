@@ -7,18 +7,18 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_core::protocol::decide::words::not_there_for_agent;
 use bobbin_core::records::workspace::COMMON_FOLDER;
-use bobbin_sandbox::{Output, Provider, ProviderError, Sandbox};
+use bobbin_sandbox::{Provider, ProviderError, Sandbox, ScriptOutput};
 
 use crate::bounds::{PATH_BYTES_MAX, SCRIPT_MS_MAX};
 
 /// The sandbox that the tools work in.
 #[async_trait]
-pub trait Place: Sync {
+pub trait ToolPlace: Sync {
     /// The running sandbox.
     ///
     /// # Errors
     /// A text for the agent: why it does not run, and what to do.
-    async fn open(&self) -> Result<Opened, String>;
+    async fn open(&self) -> Result<OpenedSandbox, String>;
 
     /// An agent that will need the sandbox has connected: slow preparation may begin.
     async fn expect(&self) {}
@@ -33,7 +33,7 @@ pub trait Place: Sync {
 }
 
 /// A running sandbox, and its provider.
-pub struct Opened {
+pub struct OpenedSandbox {
     /// The provider that runs scripts and moves files.
     pub provider: Arc<dyn Provider>,
     /// The sandbox, found a moment ago.
@@ -42,7 +42,7 @@ pub struct Opened {
     pub left_out: Option<String>,
 }
 
-impl Opened {
+impl OpenedSandbox {
     /// Text for an agent that explores the files, with what the clone left out.
     pub(crate) fn with_left_out(&self, words: &str) -> String {
         match &self.left_out {
@@ -53,14 +53,14 @@ impl Opened {
 }
 
 /// Result of a successful call.
-pub(crate) enum Shown {
+pub(crate) enum ToolOutput {
     Text(String),
     /// Bytes in base64, and their media type.
     Image(String, &'static str),
 }
 
 /// A call's content, or the error text.
-pub(crate) type Came = Result<Shown, String>;
+pub(crate) type Came = Result<ToolOutput, String>;
 
 /// A valid path in the sandbox: absolute, or relative to its working directory.
 pub(crate) fn located(path: &str) -> Result<String, String> {
@@ -73,11 +73,11 @@ pub(crate) fn located(path: &str) -> Result<String, String> {
 
 /// Runs one of the scripts of this crate.
 pub(crate) async fn script(
-    opened: &Opened,
+    opened: &OpenedSandbox,
     script: &str,
     env: &BTreeMap<String, String>,
     wait_ms: u64,
-) -> Result<Output, String> {
+) -> Result<ScriptOutput, String> {
     let within = Duration::from_millis(SCRIPT_MS_MAX + wait_ms);
     let ran = opened.provider.exec(&opened.sandbox, script, env, within).await;
     ran.map_err(|error| trouble(&error))

@@ -5,7 +5,7 @@ use bobbin_core::base::ids::digest;
 use serde_json::{Value, json};
 
 use crate::bounds::SESSION_BYTES_MAX;
-use crate::place::Place;
+use crate::place::ToolPlace;
 use crate::tools::{self, Called};
 
 /// Supported revisions, newest first.
@@ -25,7 +25,7 @@ const INVALID_PARAMS: i32 = -32_602;
 
 /// A POST, with the parts that the protocol needs.
 #[derive(Debug, Clone, Copy)]
-pub struct Request<'a> {
+pub struct RpcRequest<'a> {
     /// The body, not parsed yet.
     pub body: &'a [u8],
     /// `Mcp-Session-Id`, if the client sends it.
@@ -38,7 +38,7 @@ pub struct Request<'a> {
 
 /// The answer to a POST.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct RpcAnswer {
     /// HTTP status.
     pub status: u16,
     /// A JSON object; `None`: no body.
@@ -48,7 +48,7 @@ pub struct Answer {
     pub session: Option<String>,
 }
 
-impl Answer {
+impl RpcAnswer {
     fn json(status: u16, body: &Value) -> Self {
         Self { status, body: Some(body.to_string()), session: None }
     }
@@ -64,42 +64,45 @@ impl Answer {
 }
 
 /// Answers one request, whose sender is already authorised.
-pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
+pub async fn answer(request: &RpcRequest<'_>, place: &dyn ToolPlace) -> RpcAnswer {
     let Ok(body) = serde_json::from_slice::<Value>(request.body) else {
         let message = "the body is no JSON";
-        return Answer::error(400, &Value::Null, PARSE_ERROR, message);
+        return RpcAnswer::error(400, &Value::Null, PARSE_ERROR, message);
     };
     if request.session.is_some_and(|id| id.len() > SESSION_BYTES_MAX) {
         let message = "the session's id is too long";
-        return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
+        return RpcAnswer::error(400, &Value::Null, INVALID_REQUEST, message);
     }
     if let Some(version) = request.version
         && !VERSIONS.contains(&version)
     {
         let message = format!("this server speaks {}", VERSIONS.join(" and "));
-        return Answer::error(400, &Value::Null, INVALID_REQUEST, &message);
+        return RpcAnswer::error(400, &Value::Null, INVALID_REQUEST, &message);
     }
     if body["jsonrpc"] != "2.0" {
         let message = "the body is no single message of JSON-RPC 2.0";
-        return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
+        return RpcAnswer::error(400, &Value::Null, INVALID_REQUEST, message);
     }
     let (Some(method), Some(id)) = (body["method"].as_str(), body.get("id")) else {
         // A notification, or an answer to something that was never requested.
-        return Answer { status: 202, body: None, session: None };
+        return RpcAnswer { status: 202, body: None, session: None };
     };
     if !id.is_string() && !id.is_number() {
         let message = "an id is a text or a number";
-        return Answer::error(400, &Value::Null, INVALID_REQUEST, message);
+        return RpcAnswer::error(400, &Value::Null, INVALID_REQUEST, message);
     }
     match method {
         "initialize" => {
             place.expect().await;
             let wanted = body["params"]["protocolVersion"].as_str();
             let session = &digest(&["mcp-session", request.nonce])[..NAME_DIGITS];
-            Answer { session: Some(session.to_owned()), ..Answer::result(id, &initialized(wanted)) }
+            RpcAnswer {
+                session: Some(session.to_owned()),
+                ..RpcAnswer::result(id, &initialized(wanted))
+            }
         }
-        "ping" => Answer::result(id, &json!({})),
-        "tools/list" => Answer::result(id, &json!({"tools": tools::list()})),
+        "ping" => RpcAnswer::result(id, &json!({})),
+        "tools/list" => RpcAnswer::result(id, &json!({"tools": tools::list()})),
         "tools/call" => {
             let (name, given) = (&body["params"]["name"], &body["params"]["arguments"]);
             let call = Called {
@@ -108,14 +111,14 @@ pub async fn answer(request: &Request<'_>, place: &dyn Place) -> Answer {
                 key: call_key(request, id, &body["params"]),
             };
             match tools::call(call, place).await {
-                Some(result) => Answer::result(id, &result),
+                Some(result) => RpcAnswer::result(id, &result),
                 None => {
                     let message = format!("there is no tool {name}");
-                    Answer::error(200, id, INVALID_PARAMS, &message)
+                    RpcAnswer::error(200, id, INVALID_PARAMS, &message)
                 }
             }
         }
-        other => Answer::error(200, id, METHOD_NOT_FOUND, &format!("there is no {other}")),
+        other => RpcAnswer::error(200, id, METHOD_NOT_FOUND, &format!("there is no {other}")),
     }
 }
 
@@ -132,7 +135,7 @@ fn initialized(wanted: Option<&str>) -> Value {
 
 /// The name of a call, the same for a repeat of its request: within a session a client uses no id twice. Without a
 /// session a repeat cannot be told from another call with the same number, and each counts as a new call.
-fn call_key(request: &Request<'_>, id: &Value, params: &Value) -> String {
+fn call_key(request: &RpcRequest<'_>, id: &Value, params: &Value) -> String {
     let (name, arguments) = (params["name"].to_string(), params["arguments"].to_string());
     let key = match request.session {
         Some(session) => digest(&["mcp-call", session, &id.to_string(), &name, &arguments]),
@@ -146,22 +149,22 @@ mod tests {
     use async_trait::async_trait;
 
     use super::*;
-    use crate::place::Opened;
+    use crate::place::OpenedSandbox;
 
     struct Nowhere;
 
     #[async_trait]
-    impl Place for Nowhere {
-        async fn open(&self) -> Result<Opened, String> {
+    impl ToolPlace for Nowhere {
+        async fn open(&self) -> Result<OpenedSandbox, String> {
             Err("The sandbox is being brought back. Call again in 20 s.".to_owned())
         }
     }
 
-    fn request(body: &str) -> Request<'_> {
-        Request { body: body.as_bytes(), session: None, version: None, nonce: "n" }
+    fn request(body: &str) -> RpcRequest<'_> {
+        RpcRequest { body: body.as_bytes(), session: None, version: None, nonce: "n" }
     }
 
-    async fn told(request: Request<'_>) -> (u16, Value) {
+    async fn told(request: RpcRequest<'_>) -> (u16, Value) {
         let answer = answer(&request, &Nowhere).await;
         let body =
             answer.body.map_or(Value::Null, |body| serde_json::from_str(&body).expect("JSON"));
@@ -184,7 +187,7 @@ mod tests {
         }
         let body = r#"{"jsonrpc":"2.0","id":0,"method":"initialize","params":{}}"#;
         let one = answer(&request(body), &Nowhere).await.session;
-        let other = Request { nonce: "m", ..request(body) };
+        let other = RpcRequest { nonce: "m", ..request(body) };
         let other = answer(&other, &Nowhere).await.session;
         assert!(one.is_some() && other.is_some() && one != other);
     }
@@ -209,7 +212,7 @@ mod tests {
         }
         let ping = request(r#"{"jsonrpc":"2.0","id":"a","method":"ping"}"#);
         assert_eq!(told(ping).await, (200, json!({"jsonrpc": "2.0", "id": "a", "result": {}})));
-        let old = Request { version: Some("1999-01-01"), ..ping };
+        let old = RpcRequest { version: Some("1999-01-01"), ..ping };
         assert_eq!(told(old).await.0, 400);
         let unknown = request(r#"{"jsonrpc":"2.0","id":2,"method":"resources/list"}"#);
         assert_eq!(told(unknown).await.1["error"]["code"], METHOD_NOT_FOUND);
@@ -260,7 +263,7 @@ mod tests {
     #[test]
     fn repeated_request_keeps_call_key() {
         let key = |session, nonce, id: u64| {
-            let request = Request { session, nonce, ..request("") };
+            let request = RpcRequest { session, nonce, ..request("") };
             call_key(
                 &request,
                 &json!(id),

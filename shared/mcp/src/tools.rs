@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::bounds::{
     COMMAND_MS, COMMAND_MS_MAX, DEPTH_MAX, ENTRIES_MAX, TEXT_LINES_MAX, WAIT_MS, WAIT_MS_MAX,
 };
-use crate::place::{Place, Shown};
+use crate::place::{ToolOutput, ToolPlace};
 use crate::{changes, command, files};
 
 /// A call of a tool.
@@ -19,7 +19,7 @@ pub(crate) struct Called<'a> {
 }
 
 /// Runs the call; `None`: there is no such tool.
-pub(crate) async fn call(call: Called<'_>, place: &dyn Place) -> Option<Value> {
+pub(crate) async fn call(call: Called<'_>, place: &dyn ToolPlace) -> Option<Value> {
     let Called { name, arguments, key } = call;
     let came = match name {
         "run_command" => match read(name, arguments).and_then(command::checked) {
@@ -58,8 +58,8 @@ pub(crate) async fn call(call: Called<'_>, place: &dyn Place) -> Option<Value> {
     };
     let text = |text: String| json!({"type": "text", "text": text});
     Some(match came {
-        Ok(Shown::Text(said)) => json!({"content": [text(said)], "isError": false}),
-        Ok(Shown::Image(data, kind)) => {
+        Ok(ToolOutput::Text(said)) => json!({"content": [text(said)], "isError": false}),
+        Ok(ToolOutput::Image(data, kind)) => {
             json!({"content": [{"type": "image", "data": data, "mimeType": kind}], "isError": false})
         }
         Err(why) => json!({"content": [text(why)], "isError": true}),

@@ -13,9 +13,9 @@ use async_trait::async_trait;
 use bobbin_core::base::ids::{ThreadKey, sandbox_name};
 use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_local_daytona::{Provider as Local, Settings, sandbox_init_main};
-use bobbin_mcp::{Opened, Place, Request, answer};
-use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
+use bobbin_local_daytona::{LocalDaytona, LocalDaytonaSettings, sandbox_init_main};
+use bobbin_mcp::{OpenedSandbox, RpcRequest, ToolPlace, answer};
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
 use bobbin_sandbox::{Provider, SandboxSpec};
 use serde_json::{Value, json};
 
@@ -44,10 +44,10 @@ struct Client {
 }
 
 #[async_trait]
-impl Place for Client {
-    async fn open(&self) -> Result<Opened, String> {
+impl ToolPlace for Client {
+    async fn open(&self) -> Result<OpenedSandbox, String> {
         let sandbox = self.provider.observe(&self.name).await;
-        Ok(Opened {
+        Ok(OpenedSandbox {
             provider: Arc::clone(&self.provider) as Arc<dyn Provider>,
             sandbox: sandbox.map_err(|error| error.to_string())?,
             left_out: self.left_out.clone(),
@@ -61,7 +61,7 @@ impl Client {
         let params = json!({"name": tool, "arguments": arguments});
         let body = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
         let body = body.to_string();
-        let request = Request {
+        let request = RpcRequest {
             body: body.as_bytes(),
             session: Some(&self.session),
             version: Some("2025-11-25"),
@@ -96,13 +96,13 @@ fn outcome(told: &str) -> String {
 
 async fn all() {
     let state = tempfile::tempdir().unwrap();
-    let settings = Settings::new(state.path().to_owned(), "local-key".to_owned());
-    let local = Local::start(settings).await.unwrap();
+    let settings = LocalDaytonaSettings::new(state.path().to_owned(), "local-key".to_owned());
+    let local = LocalDaytona::start(settings).await.unwrap();
     let settings = DaytonaSettings {
         api: local.api_url(),
         stack: "test".to_owned(),
         stack_id: "this-one".to_owned(),
-        image: Image::Dockerfile("FROM scratch\n".to_owned()),
+        image: SourceImage::Dockerfile("FROM scratch\n".to_owned()),
         limits: SandboxLimits::DEFAULT,
     };
     let provider = Arc::new(DaytonaSandboxes::new(settings, local.api_key()).unwrap());

@@ -4,7 +4,7 @@
 use std::marker::PhantomData;
 use std::time::Duration;
 
-use bobbin_http::{Answer, Hosts, Http, HttpError};
+use bobbin_http::{AllowedHosts, Http, HttpError, ReceivedAnswer};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 
@@ -12,33 +12,33 @@ use serde::de::DeserializeOwned;
 const MESSAGE_CHARS_MAX: usize = 300;
 
 /// A provider's refusals, as its client's error type.
-pub trait Refusal: From<HttpError> {
+pub trait ProviderRefusal: From<HttpError> {
     /// The refusal in an answer; `None` if the call succeeded.
-    fn of(answer: &Answer) -> Option<Self>;
+    fn of(answer: &ReceivedAnswer) -> Option<Self>;
 
     /// Error for an answer that is not the provider's.
     fn no_answer(status: u16, message: String) -> Self;
 }
 
 /// The API at one address.
-pub struct Api<E> {
+pub struct ProviderApi<E> {
     http: Http,
     base: Url,
     refusals: PhantomData<fn() -> E>,
 }
 
-impl<E> Clone for Api<E> {
+impl<E> Clone for ProviderApi<E> {
     fn clone(&self) -> Self {
         Self { http: self.http.clone(), base: self.base.clone(), refusals: PhantomData }
     }
 }
 
-impl<E: Refusal> Api<E> {
+impl<E: ProviderRefusal> ProviderApi<E> {
     /// At `base`, which is allowed as a host besides `hosts`.
     ///
     /// # Errors
     /// [`HttpError::Refused`] when the base is not an allowed address.
-    pub fn new(base: &str, hosts: Hosts) -> Result<Self, HttpError> {
+    pub fn new(base: &str, hosts: AllowedHosts) -> Result<Self, HttpError> {
         Ok(Self {
             http: Http::new(base, hosts)?,
             base: Url::parse(base).map_err(|_| HttpError::Refused {
@@ -97,7 +97,7 @@ impl<E: Refusal> Api<E> {
     ///
     /// # Errors
     /// The provider's refusal, or no answer.
-    pub async fn send(&self, request: RequestBuilder) -> Result<Answer, E> {
+    pub async fn send(&self, request: RequestBuilder) -> Result<ReceivedAnswer, E> {
         let answer = self.http.send(request).await?;
         match E::of(&answer) {
             None => Ok(answer),
@@ -115,12 +115,12 @@ impl<E: Refusal> Api<E> {
 }
 
 /// Describes an answer that is not the expected one.
-pub fn instead_of(answer: &Answer, due: &str) -> String {
+pub fn instead_of(answer: &ReceivedAnswer, due: &str) -> String {
     format!("{} where {due} was due", describe(answer))
 }
 
 /// Describes an answer by its media type.
-pub fn describe(answer: &Answer) -> String {
+pub fn describe(answer: &ReceivedAnswer) -> String {
     match answer.media_type().as_str() {
         "" => "an empty or unlabelled answer".to_owned(),
         "application/json" => "unreadable JSON".to_owned(),
@@ -129,7 +129,7 @@ pub fn describe(answer: &Answer) -> String {
 }
 
 /// A provider's message, shortened; if it is empty, a description of the answer.
-pub fn words(said: &str, answer: &Answer) -> String {
+pub fn words(said: &str, answer: &ReceivedAnswer) -> String {
     match cut(said) {
         none if none.is_empty() => describe(answer),
         said => said,

@@ -6,7 +6,7 @@ use bobbin_core::base::ids::{SandboxKey, Tenant};
 
 /// Label with the stack's name, which is not unique in an organisation.
 pub const LABEL_STACK: &str = "bobbin";
-/// Label with the stack's unique id ([`Stack::id`]). Sandboxes created before this label existed lack it.
+/// Label with the stack's unique id ([`StackIdentity::id`]). Sandboxes created before this label existed lack it.
 pub const LABEL_STACK_ID: &str = "stack";
 /// Label with the short hash of the thread.
 pub const LABEL_THREAD: &str = "thread";
@@ -17,7 +17,7 @@ pub const LABEL_TENANT: &str = "tenant";
 
 /// A stack, as its sandboxes identify it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Stack<'a> {
+pub struct StackIdentity<'a> {
     /// Display name. Two accounts, regions or laptops may each have a stack with this name.
     pub name: &'a str,
     /// Unique id.
@@ -46,7 +46,11 @@ pub fn tenant_labels(stack: &str, tenant: &Tenant) -> BTreeMap<String, String> {
 
 /// The labels of a sandbox.
 #[must_use]
-pub fn labels(stack: Stack<'_>, key: &SandboxKey, generation: u32) -> BTreeMap<String, String> {
+pub fn labels(
+    stack: StackIdentity<'_>,
+    key: &SandboxKey,
+    generation: u32,
+) -> BTreeMap<String, String> {
     [
         (LABEL_STACK, stack.name.to_owned()),
         (LABEL_STACK_ID, stack.id.to_owned()),
@@ -70,7 +74,7 @@ mod tests {
     #[test]
     fn tenant_labels_mark_own_sandboxes() {
         let carries = |thread: &ThreadKey, tenant: &Tenant| {
-            let dev = Stack { name: "dev", id: "a" };
+            let dev = StackIdentity { name: "dev", id: "a" };
             let all = labels(dev, &thread.sandbox(), 1);
             tenant_labels("dev", tenant).iter().all(|(name, value)| all.get(name) == Some(value))
         };

@@ -10,7 +10,7 @@ pub mod ssh;
 pub mod vercel;
 
 pub use provider::{
-    Deletion, ErrorKind, Facts, HostedSecret, InSandbox, Output, Placeholder, Provider,
-    ProviderError, ProviderResult, Sandbox, SandboxSpec, SecretStore, Secrets, SnapshotStore,
+    Deletion, ErrorKind, Facts, HostedSecret, InSandbox, Placeholder, Provider, ProviderError,
+    ProviderResult, Sandbox, SandboxSpec, ScriptOutput, SecretStore, Secrets, SnapshotStore,
 };
 pub use snapshot::{Snapshot, SnapshotName, SnapshotState};

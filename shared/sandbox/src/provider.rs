@@ -15,8 +15,8 @@ use bobbin_core::text::span;
 use tokio::time::Instant;
 
 use crate::labels::{
-    LABEL_GENERATION, LABEL_KEYS, LABEL_STACK_ID, LABEL_TENANT, LABEL_THREAD, PLACEHOLDERS, Stack,
-    labels,
+    LABEL_GENERATION, LABEL_KEYS, LABEL_STACK_ID, LABEL_TENANT, LABEL_THREAD, PLACEHOLDERS,
+    StackIdentity, labels,
 };
 use crate::snapshot::{Snapshot, SnapshotName, SnapshotState};
 
@@ -56,7 +56,7 @@ impl Sandbox {
     /// Whether it has the labels of this stack, key and generation: only then a taken name is adopted. The tenant
     /// follows from the thread; a sandbox created before the tenant or the stack's id was a label still counts as ours.
     #[must_use]
-    pub fn belongs_to(&self, stack: Stack<'_>, key: &SandboxKey, generation: u32) -> bool {
+    pub fn belongs_to(&self, stack: StackIdentity<'_>, key: &SandboxKey, generation: u32) -> bool {
         !self.is_foreign(stack.id)
             && labels(stack, key, generation)
                 .iter()
@@ -70,7 +70,7 @@ impl Sandbox {
     /// It does not have this stack's labels.
     pub(crate) fn adopted(
         self,
-        stack: Stack<'_>,
+        stack: StackIdentity<'_>,
         key: &SandboxKey,
         generation: u32,
     ) -> ProviderResult<SandboxState> {
@@ -100,7 +100,7 @@ impl Sandbox {
 
 /// Result of a script in a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Output {
+pub struct ScriptOutput {
     /// Exit status; -1 when the shell could not be started.
     pub exit_code: i64,
     /// Standard output and standard error, merged.
@@ -345,7 +345,7 @@ pub trait Provider: fmt::Debug + Send + Sync {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> ProviderResult<Output>;
+    ) -> ProviderResult<ScriptOutput>;
 
     /// Writes files; parent folders are created. Paths are relative to the sandbox's working directory.
     async fn put_files(
@@ -423,14 +423,14 @@ mod tests {
             ends_ms: None,
             exec_base: None,
         };
-        let dev = Stack { name: "dev", id: "a" };
+        let dev = StackIdentity { name: "dev", id: "a" };
         assert!(!found.belongs_to(dev, &key, 1));
         found.labels = labels(dev, &key, 1);
         found.labels.insert("more".into(), "x".into());
         assert!(found.belongs_to(dev, &key, 1));
-        let prod = Stack { name: "prod", ..dev };
+        let prod = StackIdentity { name: "prod", ..dev };
         assert!(!found.belongs_to(prod, &key, 1) && !found.belongs_to(dev, &key, 2));
-        let namesake = Stack { id: "b", ..dev };
+        let namesake = StackIdentity { id: "b", ..dev };
         assert!(!found.belongs_to(namesake, &key, 1) && found.is_foreign("b"));
         assert_eq!(found.owner(), Some((key.clone(), 1)));
         for label in [LABEL_TENANT, LABEL_STACK_ID] {

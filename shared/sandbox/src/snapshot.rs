@@ -8,7 +8,7 @@ use std::fmt;
 
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, digest, sandbox_name};
 
-use crate::labels::Stack;
+use crate::labels::StackIdentity;
 
 /// Hex digits of the stack's hash in a snapshot's name, which tell stacks with one name apart.
 const STACK_DIGITS: usize = 8;
@@ -29,7 +29,7 @@ pub struct SnapshotName {
 impl SnapshotName {
     /// For a snapshot of this generation of a sandbox, requested at this time.
     #[must_use]
-    pub fn new(stack: Stack<'_>, key: &SandboxKey, generation: u32, at_ms: Ms) -> Self {
+    pub fn new(stack: StackIdentity<'_>, key: &SandboxKey, generation: u32, at_ms: Ms) -> Self {
         Self {
             sandbox: sandbox_name(stack.name, key, generation),
             at_ms,
@@ -40,7 +40,7 @@ impl SnapshotName {
 
     /// Parses the name of a snapshot of this very stack; `None` for any other name.
     #[must_use]
-    pub fn parse(stack: Stack<'_>, name: &str) -> Option<Self> {
+    pub fn parse(stack: StackIdentity<'_>, name: &str) -> Option<Self> {
         let (rest, digits) = name.rsplit_once('-')?;
         let (sandbox, at) = rest.rsplit_once("-at")?;
         let read = Self {
@@ -78,7 +78,7 @@ impl SnapshotName {
 
     /// Whether it is of this sandbox, in any generation.
     #[must_use]
-    pub fn is_of(&self, stack: Stack<'_>, key: &SandboxKey) -> bool {
+    pub fn is_of(&self, stack: StackIdentity<'_>, key: &SandboxKey) -> bool {
         let generation = self.sandbox.rsplit_once("-g").map(|(_, number)| number);
         let generation = generation.and_then(|number| number.parse().ok());
         generation
@@ -95,7 +95,7 @@ impl fmt::Display for SnapshotName {
 
 /// Prefix of the names of a stack's sandboxes and snapshots; a namesake has the same one.
 #[must_use]
-pub fn stack_prefix(stack: Stack<'_>) -> String {
+pub fn stack_prefix(stack: StackIdentity<'_>) -> String {
     format!("bobbin-{}-", stack.name)
 }
 
@@ -144,7 +144,7 @@ mod tests {
 
     use super::*;
 
-    const DEV: Stack<'_> = Stack { name: "dev-eu", id: "a" };
+    const DEV: StackIdentity<'_> = StackIdentity { name: "dev-eu", id: "a" };
 
     #[test]
     fn snapshot_name_round_trips() {
@@ -167,10 +167,13 @@ mod tests {
     fn foreign_snapshot_names_are_rejected() {
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let text = SnapshotName::new(DEV, &key, 1, 7).to_string();
-        let namesake = Stack { id: "b", ..DEV };
+        let namesake = StackIdentity { id: "b", ..DEV };
         assert_eq!(SnapshotName::parse(namesake, &text), None);
         assert_eq!(
-            SnapshotName::parse(Stack { name: "dev", ..DEV }, &text.replace("dev-eu", "prod")),
+            SnapshotName::parse(
+                StackIdentity { name: "dev", ..DEV },
+                &text.replace("dev-eu", "prod")
+            ),
             None
         );
         let digits = text.rsplit_once('-').unwrap().1;

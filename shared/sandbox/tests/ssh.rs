@@ -8,11 +8,11 @@ use std::time::Duration;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_http::{Hosts, Http};
+use bobbin_http::{AllowedHosts, Http};
 use bobbin_sandbox::ssh::{AgentPort, SshHost, SshSandboxes, SshSettings};
 use bobbin_sandbox::{
-    Deletion, ErrorKind, Output, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
-    SnapshotName,
+    Deletion, ErrorKind, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
+    ScriptOutput, SnapshotName,
 };
 use tokio::time::{Instant, timeout};
 
@@ -132,7 +132,7 @@ fn host_of(sandbox: &Sandbox) -> &str {
     sandbox.exec_base.as_deref().unwrap().split('/').next().unwrap()
 }
 
-async fn ran(provider: &SshSandboxes, sandbox: &Sandbox, script: &str) -> Output {
+async fn ran(provider: &SshSandboxes, sandbox: &Sandbox, script: &str) -> ScriptOutput {
     let time = Duration::from_secs(20);
     let done = provider.exec(sandbox, script, &BTreeMap::new(), time).await;
     done.unwrap()
@@ -144,7 +144,7 @@ fn later() -> Instant {
 
 async fn got(provider: &SshSandboxes, name: &str, path: &str) -> Result<String, String> {
     let endpoint = provider.endpoint(name, AGENT_PORT).await.map_err(|e| e.seen)?;
-    let http = Http::new(provider.facts().base, Hosts::Public).unwrap();
+    let http = Http::new(provider.facts().base, AllowedHosts::Public).unwrap();
     let request = http.request(reqwest::Method::GET, &format!("{}{path}", endpoint.url)).unwrap();
     let answer = http.send(request).await.map_err(|e| e.to_string())?;
     Ok(String::from_utf8(answer.body).unwrap())
@@ -198,7 +198,7 @@ async fn sandbox_lifecycle_works_over_ssh() {
     let told = provider.exec(&sandbox, script, &env, Duration::from_secs(10)).await;
     assert_eq!(
         told.unwrap(),
-        Output {
+        ScriptOutput {
             exit_code: 7,
             text: format!("it's $HOME\nhere|complaint\n/var/lib/bobbin/1/disk/{name}\nbobbin-1\n"),
         }
@@ -742,7 +742,7 @@ async fn ssh_hosts_offer_no_snapshots() {
         provider.facts().snapshots().err().as_deref(),
         Some("no snapshots here: an SSH host has a sandbox's files in one place alone")
     );
-    let stack = bobbin_sandbox::labels::Stack { name: "dev", id: "this-one" };
+    let stack = bobbin_sandbox::labels::StackIdentity { name: "dev", id: "this-one" };
     let name = SnapshotName::new(stack, &key_of("2"), 1, 5);
     let secrets = BTreeMap::new();
     let spec = SandboxSpec { secrets: &secrets, snapshot: Some(&name) };

@@ -6,11 +6,11 @@
 use std::collections::BTreeMap;
 
 use bobbin_agent::RunState;
-use bobbin_agent::opencode::{Message, Status, conclude};
+use bobbin_agent::opencode::{OpenCodeMessage, OpenCodeStatus, conclude};
 use bobbin_agent_client::TurnState;
-use bobbin_agent_native::standing::{CUT_LATER, Standing, begins_again, known};
+use bobbin_agent_native::standing::{CUT_LATER, RunStanding, begins_again, known};
 use bobbin_core::base::ids::Ms;
-use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::usage::Usage;
 use serde_json::json;
 
@@ -200,24 +200,24 @@ impl Agent {
         let all: Vec<&str> =
             std::iter::once(message).chain(further.iter().map(String::as_str)).collect();
         let states: Vec<TurnState> = all.iter().map(|one| self.state(one, now_ms)).collect();
-        let standing = Standing::of(&states);
+        let standing = RunStanding::of(&states);
         match standing {
-            Standing::Works => return RunState::Busy,
-            Standing::Cut => return RunState::Lost,
-            Standing::Unseen => return RunState::Pending,
-            Standing::CutLater | Standing::Over => {}
+            RunStanding::Works => return RunState::Busy,
+            RunStanding::Cut => return RunState::Lost,
+            RunStanding::Unseen => return RunState::Pending,
+            RunStanding::CutLater | RunStanding::Over => {}
         }
         let runs: Vec<&Run> = all.iter().filter_map(|one| self.runs.get(*one)).collect();
         let end = if runs.iter().any(|run| run.aborted) {
             RunEnd::Aborted
-        } else if standing == Standing::CutLater {
+        } else if standing == RunStanding::CutLater {
             RunEnd::Error { reason: CUT_LATER.to_owned() }
         } else if runs.iter().any(|run| run.error) {
             RunEnd::Error { reason: "overloaded".to_owned() }
         } else {
             RunEnd::Completed
         };
-        RunState::Done(Answer {
+        RunState::Done(RunAnswer {
             text: match end {
                 RunEnd::Completed => ANSWER.to_owned(),
                 _ => String::new(),
@@ -252,9 +252,9 @@ impl Agent {
     }
 
     /// The session's status, and its messages in the order of time, in which OpenCode lists them.
-    fn listed(&self, now_ms: Ms) -> (Option<Status>, Vec<Message>) {
+    fn listed(&self, now_ms: Ms) -> (Option<OpenCodeStatus>, Vec<OpenCodeMessage>) {
         let busy = self.runs.values().any(|run| run.goes_on(now_ms));
-        let mut messages: Vec<Message> = Vec::new();
+        let mut messages: Vec<OpenCodeMessage> = Vec::new();
         let read = |value| serde_json::from_value(value).expect("a message");
         for (id, run) in &self.runs {
             // Two of one moment, in their order.
@@ -291,7 +291,7 @@ impl Agent {
             }
         }
         messages.sort_by(|a, b| a.info.time.created.total_cmp(&b.info.time.created));
-        (busy.then_some(Status::Busy), messages)
+        (busy.then_some(OpenCodeStatus::Busy), messages)
     }
 
     /// How the run of this prompt stands, by the product's own reading.
@@ -304,10 +304,15 @@ impl Agent {
     }
 
     /// What there is to tell of a run: its answer, or that nothing works on it; none while it goes on.
-    pub fn follow(&self, message: &str, further: &[String], now_ms: Ms) -> Option<Option<Answer>> {
+    pub fn follow(
+        &self,
+        message: &str,
+        further: &[String],
+        now_ms: Ms,
+    ) -> Option<Option<RunAnswer>> {
         match self.verdict(message, further, now_ms) {
             RunState::Busy => None,
-            RunState::Done(answer) => Some(Some(Answer {
+            RunState::Done(answer) => Some(Some(RunAnswer {
                 // Of several prompts each was answered; the world's chat counts the parts of one answer.
                 text: if answer.text.is_empty() { answer.text } else { ANSWER.to_owned() },
                 ..answer

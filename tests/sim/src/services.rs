@@ -18,7 +18,7 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::images::Image;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::outside::AgentSeen;
 use bobbin_core::records::run::PromptState;
@@ -228,7 +228,7 @@ pub trait Services {
         Err(Failure::ThreadClosed { seen: "closed".to_owned() })
     }
 
-    fn recalled(&mut self, _turns: &[TurnId]) -> Vec<Entry> {
+    fn recalled(&mut self, _turns: &[TurnId]) -> Vec<LedgerEntry> {
         Vec::new()
     }
 

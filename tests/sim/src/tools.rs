@@ -5,7 +5,7 @@ use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::records::message::Message;
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::shown::tools::{Site, Standing};
+use bobbin_core::shown::tools::{SandboxStanding, Site};
 
 use super::plan::{Deed, Out};
 use super::state::Inner;
@@ -83,14 +83,14 @@ impl Inner {
             return site.expected(now_ms);
         }
         match site.standing() {
-            Standing::Up if self.is_out(Out::Provider) => None,
-            Standing::Up if self.runs(second, &record, now_ms) => {
+            SandboxStanding::Up if self.is_out(Out::Provider) => None,
+            SandboxStanding::Up if self.runs(second, &record, now_ms) => {
                 self.met.insert("tools used");
                 site.used(now_ms, idle_pause_ms)
             }
-            Standing::Up | Standing::Stopped => Some(site.brought_back(now_ms)),
-            Standing::BeingMade => None,
-            Standing::Gone(_) => site.made(now_ms),
+            SandboxStanding::Up | SandboxStanding::Stopped => Some(site.brought_back(now_ms)),
+            SandboxStanding::BeingMade => None,
+            SandboxStanding::Gone(_) => site.made(now_ms),
         }
     }
 
@@ -99,7 +99,7 @@ impl Inner {
         let second = self.second_of(at);
         let record = self.places[second].home.record.clone()?;
         let is_up = Site { key: &self.key_of(second), record: &record, agent: None }.standing()
-            == Standing::Up;
+            == SandboxStanding::Up;
         is_up.then(|| self.runs(second, &record, self.now_ms))
     }
 

@@ -1,6 +1,6 @@
 //! What agents write, as every converter reads it.
 
-use bobbin_agent_events::{Converted, Converter, Envelope, UniversalEvent};
+use bobbin_agent_events::{Converted, Converter, EventEnvelope, UniversalEvent};
 use serde_json::Value;
 
 /// The names of the converters.
@@ -53,7 +53,7 @@ fn kept(line: &str, converted: Vec<Converted>) {
     assert_eq!(**first, value, "the raw value is lost");
     assert!(others.iter().all(|raw| raw.is_null()), "it stands twice");
     for one in converted {
-        let event = one.into_event(Envelope {
+        let event = one.into_event(EventEnvelope {
             id: 1,
             seq: 1,
             timestamp: String::new(),

@@ -1,18 +1,18 @@
 //! Daytona's answers: sandboxes, pages of them, preview links, exec results and errors, each input read as all of them.
 
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_sandbox::daytona::{ErrorBody, Executed, Page, PreviewLink, Sandbox};
-use bobbin_sandbox::labels::{LABEL_STACK, LABEL_STACK_ID, Stack};
+use bobbin_sandbox::daytona::{DaytonaSandbox, ErrorBody, Executed, Page, PreviewLink};
+use bobbin_sandbox::labels::{LABEL_STACK, LABEL_STACK_ID, StackIdentity};
 
 /// States in which a sandbox counts as deleted.
 const GONE: [&str; 2] = ["destroying", "destroyed"];
 
 /// An input is the body of an answer.
 pub(super) fn json(input: &[u8]) {
-    if let Ok(one) = serde_json::from_slice::<Sandbox>(input) {
+    if let Ok(one) = serde_json::from_slice::<DaytonaSandbox>(input) {
         sandbox(&one);
     }
-    if let Ok(page) = serde_json::from_slice::<Page<Sandbox>>(input) {
+    if let Ok(page) = serde_json::from_slice::<Page<DaytonaSandbox>>(input) {
         page.items.iter().for_each(sandbox);
     }
     if let Ok(link) = serde_json::from_slice::<PreviewLink>(input) {
@@ -29,7 +29,7 @@ pub(super) fn json(input: &[u8]) {
     }
 }
 
-fn sandbox(sandbox: &Sandbox) {
+fn sandbox(sandbox: &DaytonaSandbox) {
     let state = sandbox.state.as_deref().unwrap_or_default();
     let told = sandbox.sandbox_state();
     assert_eq!(told == SandboxState::Gone, GONE.contains(&state), "{state:?}");
@@ -45,7 +45,7 @@ fn sandbox(sandbox: &Sandbox) {
     };
     let stack = sandbox.labels.get(LABEL_STACK);
     let id = sandbox.labels.get(LABEL_STACK_ID).map_or("", String::as_str);
-    let of = |name| Stack { name, id };
+    let of = |name| StackIdentity { name, id };
     let ours = stack.is_some_and(|stack| sandbox.belongs_to(of(stack), &key, generation));
     // A number can be written in other ways than ours (`+1`, `01`): then it is nobody's.
     let as_written = sandbox.labels.values().any(|v| *v == generation.to_string());
@@ -54,7 +54,7 @@ fn sandbox(sandbox: &Sandbox) {
     assert!(!sandbox.belongs_to(of(&other), &key, generation));
     if let Some(name) = stack.filter(|_| sandbox.labels.contains_key(LABEL_STACK_ID)) {
         let namesake = format!("{id}-other");
-        let namesake = Stack { name, id: &namesake };
+        let namesake = StackIdentity { name, id: &namesake };
         assert!(!sandbox.belongs_to(namesake, &key, generation));
     }
 }

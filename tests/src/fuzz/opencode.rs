@@ -1,6 +1,8 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
-use bobbin_agent::opencode::{Message, Reading, Role, Snapshot, Sse, Status, conclude, turn_of};
+use bobbin_agent::opencode::{
+    OpenCodeMessage, OpenCodeStatus, Reading, Role, RunSnapshot, Sse, conclude, turn_of,
+};
 use bobbin_agent::{Fold, PLAN_MAX, RunState, STEPS_MAX};
 use bobbin_core::records::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
 use bobbin_core::records::card::CardStep;
@@ -48,7 +50,7 @@ pub(super) fn events(input: &[u8]) {
 
 /// An input is the answer of `GET /session/{id}/message`.
 pub(super) fn messages(input: &[u8]) {
-    let Ok(messages) = serde_json::from_slice::<Vec<Message>>(input) else {
+    let Ok(messages) = serde_json::from_slice::<Vec<OpenCodeMessage>>(input) else {
         return;
     };
     let Some(prompt) = messages.iter().find(|one| one.info.role == Role::User) else {
@@ -57,17 +59,17 @@ pub(super) fn messages(input: &[u8]) {
     let (session, prompt) = (prompt.info.session_id.clone(), prompt.info.id.clone());
     let turn = turn_of(&messages, &prompt, &[]).expect("the prompt is in the list");
     assert!(turn.len() < messages.len(), "a turn without its prompt");
-    for status in [None, Some(Status::Idle), Some(Status::Busy)] {
+    for status in [None, Some(OpenCodeStatus::Idle), Some(OpenCodeStatus::Busy)] {
         let verdict = conclude(&messages, &prompt, &[], status.as_ref());
         assert!(
-            status != Some(Status::Busy) || verdict == RunState::Busy,
+            status != Some(OpenCodeStatus::Busy) || verdict == RunState::Busy,
             "it ended while it was busy"
         );
         let mut reading = Reading::new(&session, &prompt, &[]);
-        reading.catch_up(Snapshot {
+        reading.catch_up(RunSnapshot {
             statuses: status.into_iter().map(|status| (session.clone(), status)).collect(),
             messages: messages.clone(),
-            ..Snapshot::default()
+            ..RunSnapshot::default()
         });
         within_bounds(reading.fold());
         if let RunState::Done(answer) = verdict {

@@ -9,7 +9,7 @@ use bobbin_core::protocol::signals::{
     TABLE_FAILED,
 };
 use bobbin_core::records::message::{Body, Message, NewSandbox, Operation, Work};
-use bobbin_sandbox::labels::{Stack, labels};
+use bobbin_sandbox::labels::{StackIdentity, labels};
 use bobbin_tests::function::Function;
 use serde_json::{Value, json};
 
@@ -157,7 +157,7 @@ pub async fn sweeper() {
     let left = |nth: u32, id: &str| {
         json!({
             "id": format!("11111111-1111-4111-8111-11111111111{nth}"), "name": "left-behind", "state": "started",
-            "labels": labels(Stack { name: "local", id }, &key, nth), "createdAt": "2026-01-01T00:00:00Z",
+            "labels": labels(StackIdentity { name: "local", id }, &key, nth), "createdAt": "2026-01-01T00:00:00Z",
         })
     };
     let at = |nth: u32| format!("GET /daytona/sandbox/11111111-1111-4111-8111-11111111111{nth}");

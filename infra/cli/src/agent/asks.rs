@@ -2,23 +2,23 @@
 
 use std::io::BufRead as _;
 
-use bobbin_agent_client::Reply;
+use bobbin_agent_client::PermissionAnswer;
 use bobbin_agent_events::{PermissionRequest, QuestionInfo, QuestionRequest};
 use tokio::sync::oneshot;
 
 /// Asks for a permission.
-pub async fn permission(ask: &PermissionRequest, sits: bool) -> Reply {
+pub async fn permission(ask: &PermissionRequest, sits: bool) -> PermissionAnswer {
     let what = ask.patterns.join(", ");
     if !sits {
         tell!("Refused, because nobody can be asked here: {} {what}", ask.permission);
-        return Reply::Reject;
+        return PermissionAnswer::Reject;
     }
     let always = if ask.always.is_empty() { "" } else { ", (a)lways" };
     let prompt = format!("Allow {} {what}? (y)es{always}, (n)o: ", ask.permission);
     match line(prompt).await.as_deref() {
-        Some("y" | "yes") => Reply::Once,
-        Some("a" | "always") => Reply::Always,
-        _ => Reply::Reject,
+        Some("y" | "yes") => PermissionAnswer::Once,
+        Some("a" | "always") => PermissionAnswer::Always,
+        _ => PermissionAnswer::Reject,
     }
 }
 

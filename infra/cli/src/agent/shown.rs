@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::io::Write as _;
 
 use bobbin_agent_events::{
-    State, Status, UniversalEvent, UniversalEventData, UniversalMessage, UniversalMessageParsed,
-    UniversalMessagePart,
+    Status, StatusState, UniversalEvent, UniversalEventData, UniversalMessage,
+    UniversalMessageParsed, UniversalMessagePart,
 };
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ const INPUT_CHARS_MAX: usize = 120;
 
 /// What has been printed so far.
 #[derive(Debug, Default)]
-pub struct Shown {
+pub struct AlreadyShown {
     /// Texts by message and part.
     texts: HashMap<(String, String), String>,
     /// Tool calls, with what was printed of each.
@@ -25,7 +25,7 @@ pub struct Shown {
     in_line: bool,
 }
 
-impl Shown {
+impl AlreadyShown {
     /// Prints what is new in an event.
     pub fn event(&mut self, event: &UniversalEvent) {
         if let UniversalEventData::Status { status, .. } = &event.data {
@@ -43,7 +43,7 @@ impl Shown {
 
     /// Says why the stream is silent: the model is retried.
     fn status(&mut self, status: &Status) {
-        if status.state != State::Retrying {
+        if status.state != StatusState::Retrying {
             return;
         }
         self.end_line();
@@ -124,7 +124,7 @@ mod tests {
 
     use super::*;
 
-    fn told(shown: &mut Shown, message: Value) -> String {
+    fn told(shown: &mut AlreadyShown, message: Value) -> String {
         let event = json!({
             "id": 1, "seq": 1, "timestamp": "", "sessionId": "s", "agent": "a", "data": {"message": message},
         });
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn text_and_tool_calls_show_once() {
-        let mut shown = Shown::default();
+        let mut shown = AlreadyShown::default();
         let text = |text: &str| json!([{"type": "text", "text": text}]);
         let part = |delta: bool, of: Value| json!({"role": "assistant", "id": "m", "metadata": {"part": "p", "delta": delta}, "parts": of});
         let call = |input: Value| json!({"role": "assistant", "id": "m", "metadata": {"part": "q"}, "parts": [{"type": "tool_call", "id": "c", "name": "bash", "input": input}]});

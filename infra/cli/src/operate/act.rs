@@ -23,7 +23,7 @@ use super::line::stage;
 use super::named;
 use super::sandbox::{self, Chosen};
 use super::stack::Stack;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::terminal::{answer, can_ask};
 use crate::time::{pause, span};
 
@@ -97,7 +97,7 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
         return carried(stack, want, &chosen, ends_turns, act.wait_ms).await;
     }
     let kept = carried(stack, Operation::Snapshot, &chosen, false, act.wait_ms).await?;
-    if kept.status != Status::Done {
+    if kept.status != ExitStatus::Done {
         tell!("The sandbox is not destroyed: there is no snapshot of it yet.");
         return Ok(kept);
     }
@@ -335,11 +335,11 @@ pub fn shown(
             format!(
                 "It is asked for, and not done yet: the sandbox is {phase}. Look again with: {look}"
             ),
-            Status::Failed,
+            ExitStatus::Failed,
         ),
         Some(Operated { trouble: None, .. }) => {
             let done = done(stack, want, &chosen.record, snapshot.as_deref());
-            ("done", None, done, Status::Done)
+            ("done", None, done, ExitStatus::Done)
         }
         Some(Operated { trouble: Some(why), .. }) => (
             "failed",
@@ -347,7 +347,7 @@ pub fn shown(
             format!(
                 "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: {look}"
             ),
-            Status::Failed,
+            ExitStatus::Failed,
         ),
     };
     let answer = Answer {

@@ -6,20 +6,21 @@ use bobbin_app::providers::PROVIDERS;
 use bobbin_core::base::ids::{SandboxName, Tenant, ThreadKey};
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::shown::sandboxes::SandboxOption;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, Subcommand};
 
 pub use self::sandbox::{
-    Act, Connect, Create, Destroy, Log, Orphans, Sandbox, Sandboxes, Setup, Snapshot, Tools, Which,
+    Act, Connect, Create, Destroy, GivenSandbox, ListSandboxes, OpenTools, Orphans, SandboxCommand,
+    SandboxLog, SetupKey, TakeSnapshot,
 };
-use super::meant::Meant;
-use super::task::{Channel, SendId, channel};
+use super::meant::GivenThread;
+use super::task::{SendId, TaskChannel, channel};
 use crate::time::duration_ms;
 
 /// The commands of operation: a noun, then what is to be done with it.
 #[derive(Debug, Subcommand)]
-pub enum Command {
+pub enum OperateCommand {
     /// Give a task in a channel: it gets a thread there, and the agent works in it
     Send(Send),
     /// List, show and follow threads; export and forget what is stored of one
@@ -27,21 +28,21 @@ pub enum Command {
     Thread(Thread),
     /// List, create, stop, start, keep and destroy sandboxes, take threads to them; logs, keys, those of nobody; hosts
     #[command(subcommand)]
-    Sandbox(Sandbox),
+    Sandbox(SandboxCommand),
     /// List dead letters, and send them again
     #[command(subcommand)]
-    Dead(Dead),
+    Dead(DeadCommand),
 }
 
 /// What can be done with threads.
 #[derive(Debug, Subcommand)]
 pub enum Thread {
     /// List threads: those that have a sandbox or a turn, or with --gone all
-    List(Threads),
+    List(ListThreads),
     /// Show a thread with its timeline
     Show(Show),
     /// Follow the turn that runs in a thread to its end, with the agent's words as they come
-    Follow(Follow),
+    Follow(FollowTurn),
     /// Everything that is stored of a thread, as JSON
     Export(Export),
     /// Delete what people wrote in a thread from the table; its sandbox must be destroyed before
@@ -50,7 +51,7 @@ pub enum Thread {
 
 /// What can be done with dead letters.
 #[derive(Debug, Subcommand)]
-pub enum Dead {
+pub enum DeadCommand {
     /// List them: what it is, whose, and what became of it
     List,
     /// Send a dead letter again, as it was; what has been done is not done twice
@@ -62,7 +63,7 @@ pub enum Dead {
 pub struct Send {
     /// The channel in which the task is seen: the id of a text channel of Discord, or of a channel of Slack
     #[arg(long, value_name = "ID", value_parser = channel)]
-    pub channel: Channel,
+    pub channel: TaskChannel,
     /// What is to be done; `-` reads it from standard input
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub prompt: String,
@@ -77,19 +78,19 @@ pub struct Send {
     pub sandbox_provider: Option<String>,
     /// How agents are run in a new sandbox: opencode, compat, native or outside; without it the channel's, the tenant's
     /// or the stack's
-    #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(Kind::Runtime, word))]
+    #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(DefaultKind::Runtime, word))]
     pub sandbox_runtime: Option<String>,
     /// The repository that the sandbox is made with: owner/name, or an https address
-    #[arg(long, value_name = "URL", value_parser = |word: &str| usable(Kind::Repo, word))]
+    #[arg(long, value_name = "URL", value_parser = |word: &str| usable(DefaultKind::Repo, word))]
     pub sandbox_repo: Option<String>,
     /// The snapshot that a new sandbox begins with, as `bobbin sandbox snapshot --list` shows it
     #[arg(long, value_name = "ID", value_parser = |word: &str| beside(SandboxOption::Snapshot, word))]
     pub sandbox_snapshot: Option<String>,
     /// The model, as provider/model; without it the channel's, the tenant's or the stack's
-    #[arg(long, value_name = "MODEL", value_parser = |word: &str| usable(Kind::Model, word))]
+    #[arg(long, value_name = "MODEL", value_parser = |word: &str| usable(DefaultKind::Model, word))]
     pub model: Option<String>,
     /// The agent's own mode or persona, by its name there
-    #[arg(long, value_name = "AGENT", value_parser = |word: &str| usable(Kind::Agent, word))]
+    #[arg(long, value_name = "AGENT", value_parser = |word: &str| usable(DefaultKind::Agent, word))]
     pub agent: Option<String>,
     /// What you are called in the thread; without it your login name
     #[arg(long, value_name = "NAME")]
@@ -107,9 +108,9 @@ pub struct Send {
 
 /// A turn that is followed.
 #[derive(Debug, Args)]
-pub struct Follow {
+pub struct FollowTurn {
     /// As `bobbin thread list` shows it, or an end of that
-    pub thread: Meant,
+    pub thread: GivenThread,
     /// The turn, by its id; without it the one that runs, else the last one
     #[arg(long, value_name = "ID")]
     pub turn: Option<String>,
@@ -119,7 +120,7 @@ pub struct Follow {
 }
 
 #[derive(Debug, Args)]
-pub struct Threads {
+pub struct ListThreads {
     /// Only those in this phase
     #[arg(long, value_name = "PHASE", value_parser = phases())]
     pub phase: Option<Phase>,
@@ -149,7 +150,7 @@ pub struct Threads {
 #[derive(Debug, Args)]
 pub struct Show {
     /// As `bobbin thread list` shows it, or an end of that
-    pub thread: Meant,
+    pub thread: GivenThread,
     /// Show the beginning of what was asked and answered, too
     #[arg(long)]
     pub content: bool,
@@ -168,13 +169,13 @@ pub struct Replay {
 #[derive(Debug, Args)]
 pub struct Export {
     /// As `bobbin thread list` shows it, or an end of that
-    pub thread: Meant,
+    pub thread: GivenThread,
 }
 
 #[derive(Debug, Args)]
 pub struct Forget {
     /// As `bobbin thread list` shows it, or an end of that
-    pub thread: Meant,
+    pub thread: GivenThread,
     /// Wait for the result for so long
     #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
     pub wait_ms: u64,
@@ -201,6 +202,6 @@ fn beside(what: SandboxOption, word: &str) -> Result<String, String> {
 }
 
 /// Parses and normalises a value.
-fn usable(kind: Kind, word: &str) -> Result<String, String> {
+fn usable(kind: DefaultKind, word: &str) -> Result<String, String> {
     kind.usable(word).map_err(|unusable| unusable.to_string())
 }

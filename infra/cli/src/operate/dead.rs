@@ -4,7 +4,7 @@
 //! yet. What people wrote is not shown.
 
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::dead_letters::{DeadLetter, DeadLetters};
+use bobbin_cloud::dead_letters::{DeadLetter, DeadLetterQueues};
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::decide::replay::{self, Replay};
 use bobbin_core::records::message::{Body, Message, Want, Work, thread_of_group};
@@ -12,13 +12,13 @@ use serde::Serialize;
 
 use super::arguments::Replay as ReplayWhat;
 use super::stack::Stack;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::table::{Style, table};
 use crate::time::when;
 
 /// A dead letter in JSON.
 #[derive(Serialize)]
-struct Line {
+struct DeadLetterLine {
     /// Deduplication id; for a prompt also the turn's id.
     id: String,
     /// Source queue: `messages` or `control`.
@@ -39,15 +39,15 @@ struct Line {
 }
 
 #[derive(Serialize)]
-struct Answer {
-    letters: Vec<Line>,
+struct DeadLettersAnswer {
+    letters: Vec<DeadLetterLine>,
 }
 
 /// A received dead letter and its judgement.
-struct Judged {
+struct JudgedLetter {
     dead_letter: DeadLetter,
     replay: Replay,
-    line: Line,
+    line: DeadLetterLine,
 }
 
 pub async fn list(stack: &Stack) -> Result<Output, CommandError> {
@@ -59,7 +59,7 @@ pub async fn list(stack: &Stack) -> Result<Output, CommandError> {
 /// Replays one dead letter, or all.
 pub async fn replay(stack: &Stack, what: &ReplayWhat) -> Result<Output, CommandError> {
     let (queues, judged) = taken(stack).await?;
-    let wanted = |one: &Judged| {
+    let wanted = |one: &JudgedLetter| {
         what.all
             || what
                 .id
@@ -73,7 +73,7 @@ pub async fn replay(stack: &Stack, what: &ReplayWhat) -> Result<Output, CommandE
 }
 
 /// Receives the dead letters and judges each.
-async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError> {
+async fn taken(stack: &Stack) -> Result<(DeadLetterQueues, Vec<JudgedLetter>), CommandError> {
     let queues = stack.dead_letters()?;
     let taken = queues.take().await.map_err(|e| {
         format!("{e}. Your credentials need sqs:ReceiveMessage, sqs:ChangeMessageVisibility, sqs:DeleteMessage and sqs:SendMessage.")
@@ -86,7 +86,7 @@ async fn taken(stack: &Stack) -> Result<(DeadLetters, Vec<Judged>), CommandError
 }
 
 /// Judges a dead letter by the record; if that cannot be read, the letter is left alone.
-async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
+async fn judge(stack: &Stack, dead_letter: DeadLetter) -> JudgedLetter {
     let now_ms = now_ms();
     let about = match &dead_letter.body {
         Ok(Body::Message(message)) => Some((message.thread.clone(), message.about().to_owned())),
@@ -108,7 +108,7 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
         },
     };
     let (state, why) = words(&replay);
-    let line = Line {
+    let line = DeadLetterLine {
         id: dead_letter.id.clone(),
         queue: dead_letter.queue,
         what: dead_letter.body.as_ref().map_or_else(|_| "?".to_owned(), kind),
@@ -119,7 +119,7 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> Judged {
         why: trouble.unwrap_or(why),
         done: None,
     };
-    Judged { dead_letter, replay, line }
+    JudgedLetter { dead_letter, replay, line }
 }
 
 fn words(replay: &Replay) -> (&'static str, String) {
@@ -184,7 +184,7 @@ fn kind(body: &Body) -> String {
     .to_owned()
 }
 
-async fn put_back(queues: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) {
+async fn put_back(queues: &DeadLetterQueues, all: impl Iterator<Item = &DeadLetter>) {
     for dead_letter in all {
         if let Err(error) = queues.put_back(dead_letter, 0).await {
             tell!("{error}; {} comes back by itself within a minute.", dead_letter.id);
@@ -192,14 +192,14 @@ async fn put_back(queues: &DeadLetters, all: impl Iterator<Item = &DeadLetter>) 
     }
 }
 
-fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
+fn listed(stack: &Stack, judged: Vec<JudgedLetter>) -> Result<Output, CommandError> {
     if judged.is_empty() {
-        let answer = Answer { letters: Vec::new() };
+        let answer = DeadLettersAnswer { letters: Vec::new() };
         let words = "There are no dead letters. (The worker takes them away by itself, and tells whoever waits.)";
-        return Output::new(words.to_owned(), &answer, Status::Notice);
+        return Output::new(words.to_owned(), &answer, ExitStatus::Notice);
     }
     let can = judged.iter().any(|one| one.replay == Replay::Send);
-    let lines: Vec<Line> = judged.into_iter().map(|one| one.line).collect();
+    let lines: Vec<DeadLetterLine> = judged.into_iter().map(|one| one.line).collect();
     let mut words = shown(&lines);
     if can {
         words.push_str(&format!(
@@ -207,13 +207,13 @@ fn listed(stack: &Stack, judged: Vec<Judged>) -> Result<Output, CommandError> {
             stack.said
         ));
     }
-    Output::new(words, &Answer { letters: lines }, Status::Done)
+    Output::new(words, &DeadLettersAnswer { letters: lines }, ExitStatus::Done)
 }
 
 async fn send(
     stack: &Stack,
-    queues: &DeadLetters,
-    wanted: Vec<Judged>,
+    queues: &DeadLetterQueues,
+    wanted: Vec<JudgedLetter>,
 ) -> Result<Output, CommandError> {
     if wanted.is_empty() {
         return Err(CommandError::not_found(format!(
@@ -242,12 +242,12 @@ async fn send(
     }
     let sent = lines.iter().filter(|line| line.done == Some("sent")).count();
     let code = match sent {
-        _ if failed => Status::Failed,
-        0 => Status::Notice,
-        _ => Status::Done,
+        _ if failed => ExitStatus::Failed,
+        0 => ExitStatus::Notice,
+        _ => ExitStatus::Done,
     };
     let words = format!("{}\n{sent} of {} sent again.", shown(&lines), lines.len());
-    Output::new(words, &Answer { letters: lines }, code)
+    Output::new(words, &DeadLettersAnswer { letters: lines }, code)
 }
 
 fn follow(stack: &Stack, dead_letter: &DeadLetter) -> String {
@@ -259,9 +259,9 @@ fn follow(stack: &Stack, dead_letter: &DeadLetter) -> String {
     }
 }
 
-fn shown(lines: &[Line]) -> String {
+fn shown(lines: &[DeadLetterLine]) -> String {
     let now_ms = now_ms();
-    let row = |line: &Line| {
+    let row = |line: &DeadLetterLine| {
         [
             line.id.clone(),
             line.queue.to_owned(),

@@ -10,7 +10,7 @@ use super::arguments::{Export, Forget};
 use super::sandbox::Chosen;
 use super::stack::Stack;
 use super::{act, show};
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 
 #[derive(Serialize)]
 struct Exported {
@@ -62,7 +62,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
             thread, stack.said
         )));
     }
-    let mut shown = Output::new(String::new(), &exported, Status::Done)?;
+    let mut shown = Output::new(String::new(), &exported, ExitStatus::Done)?;
     shown.text = format!("{:#}", shown.json);
     Ok(shown)
 }
@@ -114,5 +114,5 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
          What is not here: the messages in the chat, what was pushed elsewhere, backups of the table (35 days), logs (ids only)."
     );
     let forgotten = Forgotten { thread: thread.to_string(), deleted };
-    Output::new(words, &forgotten, Status::Done)
+    Output::new(words, &forgotten, ExitStatus::Done)
 }

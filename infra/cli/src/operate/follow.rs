@@ -6,19 +6,19 @@
 use std::time::{Duration, Instant};
 
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::EndedTurn;
 use bobbin_core::text::one_line;
 use serde::Serialize;
 
-use super::arguments::Follow;
+use super::arguments::FollowTurn;
 use super::hear::Ear;
 use super::progress::{Far, Words};
 use super::show;
 use super::stack::Stack;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::terminal::Screen;
 use crate::time::span;
 
@@ -32,7 +32,7 @@ const FAILED_POLLS_MAX: u32 = 10;
 const TAKEN: Duration = Duration::from_secs(45);
 
 /// The turn to follow, and the deadline.
-pub struct Wanted<'a> {
+pub struct WantedTurn<'a> {
     pub thread: &'a ThreadKey,
     pub turn: &'a TurnId,
     pub within_ms: u64,
@@ -42,7 +42,7 @@ pub struct Wanted<'a> {
 
 /// The JSON answer.
 #[derive(Serialize)]
-pub struct Answer {
+pub struct FollowAnswer {
     /// Turn id.
     id: String,
     thread: String,
@@ -66,7 +66,7 @@ pub struct TurnAnswer {
     took_ms: u64,
 }
 
-impl Answer {
+impl FollowAnswer {
     pub fn of(
         thread: &ThreadKey,
         id: &TurnId,
@@ -83,7 +83,7 @@ pub fn command(stack: &Stack, thread: &ThreadKey, turn: &TurnId) -> String {
 }
 
 /// Runs `thread follow`: the named turn, else the running one, else the last.
-pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &FollowTurn, json: bool) -> Result<Output, CommandError> {
     let thread = what.thread.key(stack).await?;
     let (session, flags) = show::record(stack, &thread).await?;
     let present = session.turn.as_ref().map(|turn| &turn.id);
@@ -104,20 +104,21 @@ pub async fn run(stack: &Stack, what: &Follow, json: bool) -> Result<Output, Com
             stack.said
         )));
     }
-    let wanted = Wanted { thread: &thread, turn: &turn, within_ms: what.within_ms, is_sent: false };
+    let wanted =
+        WantedTurn { thread: &thread, turn: &turn, within_ms: what.within_ms, is_sent: false };
     follow(stack, wanted, None, json).await
 }
 
 /// Follows the turn until it ends, time runs out, or Ctrl-C.
 pub async fn follow(
     stack: &Stack,
-    wanted: Wanted<'_>,
+    wanted: WantedTurn<'_>,
     link: Option<String>,
     json: bool,
 ) -> Result<Output, CommandError> {
     let (thread, turn) = (wanted.thread, wanted.turn);
     let began = Instant::now();
-    let mut following = Following::new(stack, &wanted, json);
+    let mut following = FollowedTurn::new(stack, &wanted, json);
     let end = tokio::select! {
         end = following.until_its_end() => Some(end?),
         _ = tokio::time::sleep(Duration::from_millis(wanted.within_ms)) => None,
@@ -125,8 +126,8 @@ pub async fn follow(
             following.screen.clear();
             tell!("The turn goes on. Follow it again with: {}", command(stack, thread, turn));
             let stands = following.stands(began);
-            let answer = Answer::of(thread, turn, link, Some(stands));
-            return Output::new(String::new(), &answer, Status::Interrupted);
+            let answer = FollowAnswer::of(thread, turn, link, Some(stands));
+            return Output::new(String::new(), &answer, ExitStatus::Interrupted);
         }
     };
     let (stands, status) = match end {
@@ -138,10 +139,10 @@ pub async fn follow(
                 span(wanted.within_ms),
                 command(stack, thread, turn)
             );
-            (following.stands(began), Status::StillRuns)
+            (following.stands(began), ExitStatus::StillRuns)
         }
     };
-    let answer = Answer::of(thread, turn, link, Some(stands));
+    let answer = FollowAnswer::of(thread, turn, link, Some(stands));
     Output::new(String::new(), &answer, status)
 }
 
@@ -150,7 +151,7 @@ async fn ended(
     stack: &Stack,
     session: &Session,
     turn: &TurnId,
-) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
+) -> Result<Option<(Outcome, Option<LedgerEntry>)>, CommandError> {
     let of_record = session.ended.iter().rev().find(|one| one.id == *turn);
     if of_record.is_none() && session.ended.is_empty() {
         return Ok(None);
@@ -163,7 +164,7 @@ async fn ended(
 }
 
 /// A followed turn.
-struct Following<'a> {
+struct FollowedTurn<'a> {
     stack: &'a Stack,
     thread: &'a ThreadKey,
     turn: &'a TurnId,
@@ -176,8 +177,8 @@ struct Following<'a> {
     failed_polls: u32,
 }
 
-impl<'a> Following<'a> {
-    fn new(stack: &'a Stack, wanted: &Wanted<'a>, json: bool) -> Self {
+impl<'a> FollowedTurn<'a> {
+    fn new(stack: &'a Stack, wanted: &WantedTurn<'a>, json: bool) -> Self {
         Self {
             stack,
             thread: wanted.thread,
@@ -191,7 +192,7 @@ impl<'a> Following<'a> {
         }
     }
 
-    async fn until_its_end(&mut self) -> Result<(Outcome, Option<Entry>), CommandError> {
+    async fn until_its_end(&mut self) -> Result<(Outcome, Option<LedgerEntry>), CommandError> {
         let began = Instant::now();
         let (mut polled, mut hinted, mut deaf) = (None::<Instant>, false, false);
         let mut far = Far::default();
@@ -226,7 +227,7 @@ impl<'a> Following<'a> {
     async fn poll(
         &mut self,
         far: &mut Far,
-    ) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
+    ) -> Result<Option<(Outcome, Option<LedgerEntry>)>, CommandError> {
         let (session, flags) = match self.stack.store.record(self.thread).await {
             Ok(found) => found,
             Err(error) => {
@@ -260,7 +261,7 @@ impl<'a> Following<'a> {
     async fn over(
         &self,
         session: &Session,
-    ) -> Result<Option<(Outcome, Option<Entry>)>, CommandError> {
+    ) -> Result<Option<(Outcome, Option<LedgerEntry>)>, CommandError> {
         if session.turn.as_ref().is_some_and(|turn| turn.covers(self.turn)) {
             return Ok(None);
         }
@@ -278,9 +279,9 @@ impl<'a> Following<'a> {
     async fn ended(
         mut self,
         outcome: Outcome,
-        entry: Option<&Entry>,
+        entry: Option<&LedgerEntry>,
         began: Instant,
-    ) -> (TurnAnswer, Status) {
+    ) -> (TurnAnswer, ExitStatus) {
         let mut stands = self.stands(began);
         if let Some((words, answer)) = self.ear.last().await {
             self.say(&words);
@@ -302,20 +303,20 @@ impl<'a> Following<'a> {
         let took = span(stands.took_ms);
         let (word, why, status, told) = match outcome {
             Outcome::Answered | Outcome::Joined { .. } => {
-                ("answered", None, Status::Done, format!("Answered after {took}."))
+                ("answered", None, ExitStatus::Done, format!("Answered after {took}."))
             }
             Outcome::Failed { reason } => {
                 let told = format!("The turn has failed after {took}: {reason}");
-                ("failed", Some(reason), Status::TurnFailed, told)
+                ("failed", Some(reason), ExitStatus::TurnFailed, told)
             }
             Outcome::Cancelled { by } => {
                 let told = format!("The turn was stopped by {by} after {took}.");
-                ("cancelled", Some(by), Status::Cancelled, told)
+                ("cancelled", Some(by), ExitStatus::Cancelled, told)
             }
             Outcome::Lost => (
                 "lost",
                 None,
-                Status::Lost,
+                ExitStatus::Lost,
                 format!(
                     "The sandbox vanished while the agent worked, after {took}. Send the task again."
                 ),

@@ -23,7 +23,7 @@ const LAST: Duration = Duration::from_secs(5);
 
 /// Identifies the agent's run.
 #[derive(Clone, PartialEq, Eq)]
-struct Run {
+struct HeardRun {
     sandbox: String,
     /// The record's provider.
     at: Option<String>,
@@ -34,7 +34,7 @@ struct Run {
     further: Vec<String>,
 }
 
-impl Run {
+impl HeardRun {
     fn at_agent(&self) -> RunRef<'_> {
         RunRef { session: &self.session, message: &self.message, further: &self.further }
     }
@@ -53,7 +53,7 @@ pub struct Ear<'a> {
     stack: &'a Stack,
     /// The last provider client, with its name in the record.
     provider: Option<(Option<String>, Arc<dyn Provider>)>,
-    run: Option<Run>,
+    run: Option<HeardRun>,
     heard: Option<Listening>,
     /// Time of the next retry.
     next: Instant,
@@ -72,7 +72,7 @@ impl<'a> Ear<'a> {
         else {
             return;
         };
-        let run = Run {
+        let run = HeardRun {
             sandbox: sandbox_name(&self.stack.name, &session.sandbox_key(), prompted.generation),
             at: session.sandbox.provider.clone(),
             runtime: session.sandbox.runtime.clone(),

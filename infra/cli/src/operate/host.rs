@@ -8,18 +8,18 @@ use bobbin_sandbox::ssh::{HostSetup, setup_script};
 use clap::{Args, Subcommand};
 use serde_json::json;
 
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 
 /// How the host is reached.
 #[derive(Debug, Subcommand)]
-pub enum Host {
+pub enum HostCommand {
     /// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root
-    Ssh(SshHost),
+    Ssh(SshHostScript),
 }
 
 /// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root.
 #[derive(Debug, Args)]
-pub struct SshHost {
+pub struct SshHostScript {
     /// File with the public half of the key that Bobbin logs in with: ssh-keygen -t ed25519 -N '' -f bobbin makes
     /// bobbin.pub
     #[arg(long, value_name = "FILE")]
@@ -45,8 +45,8 @@ pub struct SshHost {
 ///
 /// # Errors
 /// An option is unusable.
-pub fn run(command: &Host) -> Result<Output, CommandError> {
-    let Host::Ssh(host) = command;
+pub fn run(command: &HostCommand) -> Result<Output, CommandError> {
+    let HostCommand::Ssh(host) = command;
     let public_key = std::fs::read_to_string(&host.key)
         .map_err(|e| format!("--key {} cannot be read: {e}", host.key.display()))?;
     // Without .pub, the file would be the private key, and it would end up in a clipboard.
@@ -66,5 +66,5 @@ pub fn run(command: &Host) -> Result<Output, CommandError> {
         cpu_percent: host.cpu,
     })?;
     let json = json!({ "script": script });
-    Output::new(script, &json, Status::Done)
+    Output::new(script, &json, ExitStatus::Done)
 }

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 /// A thread in JSON.
 #[derive(Debug, Serialize)]
-pub struct Line {
+pub struct ThreadLine {
     /// Thread key, such as `slack:T1:C1:1.2`.
     pub thread: String,
     /// Tenant, such as `discord:1`.
@@ -70,8 +70,8 @@ fn turn_line(turn: &Turn) -> TurnLine {
 }
 
 /// Formats a record.
-pub fn line(session: &Session, flags: &ControlFlags) -> Line {
-    Line {
+pub fn line(session: &Session, flags: &ControlFlags) -> ThreadLine {
+    ThreadLine {
         thread: session.thread.to_string(),
         tenant: session.thread.tenant().to_string(),
         sandbox_key: session.sandbox_key(),

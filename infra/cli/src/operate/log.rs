@@ -2,17 +2,17 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_app::agent_log::{self, From, LogError, Position, Which};
+use bobbin_app::agent_log::{self, LogError, Position, ReadFrom, WhichLog};
 use bobbin_core::base::ids::sandbox_name;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use serde::Serialize;
 
-use super::arguments::Log;
+use super::arguments::SandboxLog;
 use super::sandbox::{self, Chosen};
 use super::stack::Stack;
 use crate::columns::visible;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::time::pause;
 
 /// Poll interval while following.
@@ -21,7 +21,7 @@ const POLL_MS: u64 = 2_000;
 const FAILURES_MAX: u32 = 5;
 
 #[derive(Serialize)]
-struct Answer<'a> {
+struct LogAnswer<'a> {
     /// The thread, if the sandbox was named by one.
     thread: Option<String>,
     sandbox: &'a str,
@@ -30,25 +30,25 @@ struct Answer<'a> {
 }
 
 /// Prints the log, and follows it if wanted.
-pub async fn run(stack: &Stack, what: &Log) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &SandboxLog) -> Result<Output, CommandError> {
     let chosen = sandbox::chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
     let name = sandbox_name(&stack.name, &chosen.key, chosen.record.generation);
     let provider = stack.provider_of(&chosen.record).await?;
     let sandbox = running(stack, &*provider, &name, &chosen).await?;
-    let which = if what.server { Which::Server } else { Which::Agent };
-    let end = From::End { lines: what.lines };
+    let which = if what.server { WhichLog::Server } else { WhichLog::Agent };
+    let end = ReadFrom::End { lines: what.lines };
     let (text, position) =
         agent_log::read(&*provider, &sandbox, which, end).await.map_err(|why| trouble(&why))?;
     if what.follow {
         return follow(&*provider, &sandbox, which, what, (text, position)).await;
     }
-    let answer = Answer {
+    let answer = LogAnswer {
         thread: chosen.thread().map(ToString::to_string),
         sandbox: &name,
         file: &position.file,
         lines: text.lines().collect(),
     };
-    let code = if answer.lines.is_empty() { Status::Notice } else { Status::Done };
+    let code = if answer.lines.is_empty() { ExitStatus::Notice } else { ExitStatus::Done };
     let words = if answer.lines.is_empty() {
         format!("{} is empty.", position.file)
     } else {
@@ -93,8 +93,8 @@ async fn running(
 async fn follow(
     provider: &dyn Provider,
     sandbox: &Sandbox,
-    which: Which,
-    what: &Log,
+    which: WhichLog,
+    what: &SandboxLog,
     (text, mut position): (String, Position),
 ) -> Result<Output, CommandError> {
     let until = Instant::now() + Duration::from_millis(what.within_ms);
@@ -103,7 +103,7 @@ async fn follow(
     // Until the pipe closes or the time is over.
     while shown.is_ok() && Instant::now() < until {
         pause(POLL_MS).await;
-        match agent_log::read(provider, sandbox, which, From::Position(&position)).await {
+        match agent_log::read(provider, sandbox, which, ReadFrom::Position(&position)).await {
             Ok((text, now)) => {
                 (failures, position) = (0, now);
                 shown = crate::output::print(&visible(&text));
@@ -116,7 +116,7 @@ async fn follow(
             }
         }
     }
-    Output::new(String::new(), &serde_json::Value::Null, Status::Done)
+    Output::new(String::new(), &serde_json::Value::Null, ExitStatus::Done)
 }
 
 fn trouble(why: &LogError) -> CommandError {

@@ -21,14 +21,14 @@ const NAMED_MAX: usize = 5;
 
 /// How a thread is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Meant {
+pub enum GivenThread {
     /// By its key.
     Key(ThreadKey),
     /// By the beginning and end of its key.
     Short { head: String, end: String },
 }
 
-impl FromStr for Meant {
+impl FromStr for GivenThread {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
@@ -49,7 +49,7 @@ impl FromStr for Meant {
     }
 }
 
-impl fmt::Display for Meant {
+impl fmt::Display for GivenThread {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Key(key) => write!(f, "{key}"),
@@ -59,7 +59,7 @@ impl fmt::Display for Meant {
     }
 }
 
-impl Meant {
+impl GivenThread {
     /// Reads a sandbox name as the possible end of a thread's number.
     pub fn end(name: &SandboxName) -> Option<Self> {
         let is_number = name.as_str().bytes().all(|b| b.is_ascii_digit());
@@ -146,7 +146,7 @@ mod tests {
     }
 
     fn found(word: &str) -> Result<ThreadKey, String> {
-        let meant: Meant = word.parse()?;
+        let meant: GivenThread = word.parse()?;
         let among = meant.among(keys().into_iter());
         meant.only(among, "--laptop").map_err(|e| e.message)
     }
@@ -177,7 +177,7 @@ mod tests {
     #[test]
     fn ambiguous_suffix_lists_its_threads() {
         let both: BTreeSet<ThreadKey> = keys().into_iter().take(2).collect();
-        let meant: Meant = "6016".parse().expect("an end");
+        let meant: GivenThread = "6016".parse().expect("an end");
         let told = meant.only(both, "--laptop").expect_err("two").message;
         assert!(
             told.starts_with("2 threads are named 6016: say more")

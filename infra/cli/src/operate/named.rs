@@ -29,7 +29,7 @@ pub async fn tenants(
 
 /// Named sandboxes.
 #[derive(Default)]
-pub struct Named {
+pub struct NamedSandboxes {
     /// List entries.
     pub listed: Vec<Listed>,
     /// Names whose record this version cannot read.
@@ -40,7 +40,10 @@ pub struct Named {
 ///
 /// # Errors
 /// The table cannot be read.
-pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, CommandError> {
+pub async fn all_named(
+    stack: &Stack,
+    tenant: Option<&Tenant>,
+) -> Result<NamedSandboxes, CommandError> {
     let mut names = Vec::new();
     for tenant in tenants(stack, tenant).await? {
         let of_tenant = stack.store.names(&tenant).await;
@@ -48,7 +51,7 @@ pub async fn all_named(stack: &Stack, tenant: Option<&Tenant>) -> Result<Named, 
     }
     let keys: BTreeSet<SandboxKey> = names.iter().map(|(_, key)| key.clone()).collect();
     let read = stack.store.sandboxes(&keys).await.map_err(|e| unread(&e))?;
-    let mut named = Named::default();
+    let mut named = NamedSandboxes::default();
     for (name, key) in names {
         match read.get(&key) {
             Some(Ok(Some(record))) => named.listed.push(Listed::of(&key, record)),

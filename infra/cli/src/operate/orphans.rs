@@ -7,16 +7,16 @@ use bobbin_sandbox::{Deletion, ErrorKind};
 use serde::Serialize;
 
 use super::arguments::Orphans;
-use super::sandboxes::{self, Found, Line};
+use super::sandboxes::{self, FoundSandbox, SandboxLine};
 use super::stack::Stack;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 
 /// Sandboxes that one command deletes; the next one finds the rest.
 const DESTROYED_MAX: usize = 200;
 
 #[derive(Serialize)]
-struct Answer<'a> {
-    orphans: Vec<&'a Line>,
+struct OrphansAnswer<'a> {
+    orphans: Vec<&'a SandboxLine>,
     /// Names of deleted sandboxes.
     destroyed: Vec<&'a str>,
     /// Names of sandboxes that were not deleted, and why.
@@ -27,13 +27,13 @@ struct Answer<'a> {
 pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> {
     let mut found = sandboxes::found(stack, None).await?;
     found.retain(|one| one.judged == Judged::Orphan && one.sandbox.state != SandboxState::Gone);
-    let mut answer = Answer {
+    let mut answer = OrphansAnswer {
         orphans: found.iter().map(|one| &one.line).collect(),
         destroyed: Vec::new(),
         failed: Vec::new(),
     };
     if found.is_empty() {
-        let code = if what.destroy { Status::Notice } else { Status::Done };
+        let code = if what.destroy { ExitStatus::Notice } else { ExitStatus::Done };
         return Output::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
     }
     if !what.destroy {
@@ -42,7 +42,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
             sandboxes::shown(&found),
             stack.said
         );
-        return Output::new(words, &answer, Status::Notice);
+        return Output::new(words, &answer, ExitStatus::Notice);
     }
     for one in found.iter().take(DESTROYED_MAX) {
         match destroy(stack, one).await {
@@ -59,12 +59,12 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     if found.len() > DESTROYED_MAX {
         lines.push(format!("{} are left: repeat it.", found.len() - DESTROYED_MAX));
     }
-    let code = if answer.failed.is_empty() { Status::Done } else { Status::Failed };
+    let code = if answer.failed.is_empty() { ExitStatus::Done } else { ExitStatus::Failed };
     Output::new(lines.join("\n"), &answer, code)
 }
 
 /// Checks once more just before deleting, like the sweeper; false if it has an owner by now.
-async fn destroy(stack: &Stack, one: &Found) -> Result<bool, String> {
+async fn destroy(stack: &Stack, one: &FoundSandbox) -> Result<bool, String> {
     let judged =
         judge(&stack.store, &stack.id, &one.sandbox, now_ms(), (&stack.limits.sandbox).into())
             .await;

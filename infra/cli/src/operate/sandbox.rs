@@ -12,12 +12,12 @@ use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
 
-use super::arguments::Which;
-use super::meant::Meant;
+use super::arguments::GivenSandbox;
+use super::meant::GivenThread;
 use super::named::{record, tenants, unread};
 use super::show;
 use super::stack::Stack;
-use crate::output::{CommandError, Status};
+use crate::output::{CommandError, ExitStatus};
 
 /// The chosen sandbox.
 pub struct Chosen {
@@ -42,23 +42,23 @@ impl Chosen {
 /// None or several match; with advice.
 pub async fn chosen(
     stack: &Stack,
-    which: &Which,
+    which: &GivenSandbox,
     tenant: Option<&Tenant>,
 ) -> Result<Chosen, CommandError> {
     let (key, said) = match which {
-        Which::Of(thread) if thread.is_conversation() && thread.sandbox().has_thread() => {
+        GivenSandbox::Of(thread) if thread.is_conversation() && thread.sandbox().has_thread() => {
             return of_thread(stack, thread).await;
         }
-        Which::Of(group) => (group.sandbox(), group.to_string()),
-        Which::OfEnd(meant) => return of_thread(stack, &meant.key(stack).await?).await,
-        Which::Named(name) => match named(stack, name, tenant).await {
+        GivenSandbox::Of(group) => (group.sandbox(), group.to_string()),
+        GivenSandbox::OfEnd(meant) => return of_thread(stack, &meant.key(stack).await?).await,
+        GivenSandbox::Named(name) => match named(stack, name, tenant).await {
             Ok(key) => (key, name.to_string()),
             // The end of a thread's number looks like a name; names come first.
-            Err(none) => match Meant::end(name) {
-                Some(meant) if none.status == Status::Notice => {
+            Err(none) => match GivenThread::end(name) {
+                Some(meant) if none.status == ExitStatus::Notice => {
                     return match meant.key(stack).await {
                         Ok(thread) => of_thread(stack, &thread).await,
-                        Err(other) if other.status == Status::Notice => Err(none),
+                        Err(other) if other.status == ExitStatus::Notice => Err(none),
                         Err(several) => Err(several),
                     };
                 }
@@ -121,18 +121,18 @@ mod tests {
 
     #[test]
     fn sandbox_argument_is_name_or_key() {
-        let name = Which::Named("frontend-2".parse().expect("a name"));
+        let name = GivenSandbox::Named("frontend-2".parse().expect("a name"));
         assert_eq!("frontend-2".parse(), Ok(name));
         for key in ["discord:1:2", "slack:T1:C1:1.2", "sandbox:discord:1:2"] {
             let thread = key.parse().expect("a key");
-            assert_eq!(key.parse(), Ok(Which::Of(thread)), "{key}");
+            assert_eq!(key.parse(), Ok(GivenSandbox::Of(thread)), "{key}");
         }
         for (wrong, says) in [
             ("Frontend", "take 1 to 40 of a-z, 0-9 and -"),
             ("", "take 1 to 40 of a-z, 0-9 and -"),
             ("teams:1:2", "not a thread key"),
         ] {
-            let refused = wrong.parse::<Which>().expect_err(wrong);
+            let refused = wrong.parse::<GivenSandbox>().expect_err(wrong);
             assert!(refused.contains(says), "{refused}");
         }
     }

@@ -19,7 +19,7 @@ use crate::time::span;
 
 /// A sandbox in JSON.
 #[derive(Debug, Default, Serialize)]
-pub struct Line {
+pub struct SandboxLine {
     /// Name at the provider; `None` if it has none.
     pub name: Option<String>,
     /// Id at the provider.
@@ -57,7 +57,7 @@ pub struct Line {
     pub closing: bool,
 }
 
-impl Line {
+impl SandboxLine {
     /// Adds the record's fields to the line.
     pub fn with(self, listed: &Listed) -> Self {
         Self {
@@ -77,7 +77,7 @@ impl Line {
 }
 
 /// A listed sandbox and its judgement.
-pub struct Found {
+pub struct FoundSandbox {
     /// The provider's entry.
     pub sandbox: Sandbox,
     /// Its provider.
@@ -87,13 +87,16 @@ pub struct Found {
     /// The record under that key.
     pub record: Option<SandboxRecord>,
     /// Output, in JSON and as a row.
-    pub line: Line,
+    pub line: SandboxLine,
     /// The sweeper's judgement.
     pub judged: Judged,
 }
 
 /// Lists this stack's sandboxes at the provider, judged by the records, which are read afterwards.
-pub async fn found(stack: &Stack, tenant: Option<&Tenant>) -> Result<Vec<Found>, CommandError> {
+pub async fn found(
+    stack: &Stack,
+    tenant: Option<&Tenant>,
+) -> Result<Vec<FoundSandbox>, CommandError> {
     let mut listed: Vec<(Sandbox, Arc<dyn Provider>)> = Vec::new();
     for provider in stack.providers().await? {
         let here = provider.list(tenant).await.map_err(|e| {
@@ -135,7 +138,7 @@ fn judge(
     (sandbox, provider): (Sandbox, Arc<dyn Provider>),
     key: Option<SandboxKey>,
     record: Result<Option<SandboxRecord>, ()>,
-) -> Found {
+) -> FoundSandbox {
     let judged = match &record {
         Err(()) => Judged::Unknown,
         Ok(record) => {
@@ -144,15 +147,22 @@ fn judge(
         }
     };
     let record = record.ok().flatten();
-    Found { line: line(&sandbox, record.as_ref(), &judged), sandbox, provider, key, record, judged }
+    FoundSandbox {
+        line: line(&sandbox, record.as_ref(), &judged),
+        sandbox,
+        provider,
+        key,
+        record,
+        judged,
+    }
 }
 
-fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> Line {
+fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> SandboxLine {
     let owner = sandbox.owner();
     let is_live = owner.as_ref().zip(record).is_some_and(|((_, generation), record)| {
         record.generation == *generation && record.is_alive()
     });
-    Line {
+    SandboxLine {
         name: Some(sandbox.name.clone()),
         id: Some(sandbox.id.clone()),
         thread: owner.as_ref().map(|(key, _)| key.to_string()),
@@ -169,15 +179,15 @@ fn line(sandbox: &Sandbox, record: Option<&SandboxRecord>, judged: &Judged) -> L
             Judged::Spared if is_live => "live",
             Judged::Spared => "young",
         },
-        ..Line::default()
+        ..SandboxLine::default()
     }
 }
 
 /// The provider's sandboxes as a table.
-pub fn shown(found: &[Found]) -> String {
+pub fn shown(found: &[FoundSandbox]) -> String {
     let now_ms = now_ms();
     let none = || "-".to_owned();
-    let row = |Found { line, sandbox, .. }: &Found| {
+    let row = |FoundSandbox { line, sandbox, .. }: &FoundSandbox| {
         [
             sandbox.name.clone(),
             line.thread.clone().unwrap_or_else(none),

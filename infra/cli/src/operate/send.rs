@@ -22,8 +22,8 @@ use super::follow;
 use super::named;
 use super::sandbox::snapshots;
 use super::stack::Stack;
-use super::task::{Channel, SendId};
-use crate::output::{CommandError, Output, Status};
+use super::task::{SendId, TaskChannel};
+use crate::output::{CommandError, ExitStatus, Output};
 
 /// Channel types with message threads: text and announcement.
 const WITH_THREADS: [u64; 2] = [0, 5];
@@ -39,7 +39,7 @@ const NOBODY: &str = "somebody (terminal)";
 const INPUT_BYTES_MAX: u64 = 1024 * 1024;
 
 /// A task whose thread is open.
-struct Opened {
+struct OpenedThread {
     thread: ThreadKey,
     /// Link to the thread, if known.
     link: Option<String>,
@@ -53,8 +53,8 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let prompt = prompt(what, text);
     tell!("{id} is the id of this task: with --id it can be repeated, and nothing is done twice.");
     let opened = match &what.channel {
-        Channel::Discord(channel) => on_discord(stack, &id, channel, &prompt).await,
-        Channel::Slack(channel) => on_slack(stack, &id, channel, &prompt).await,
+        TaskChannel::Discord(channel) => on_discord(stack, &id, channel, &prompt).await,
+        TaskChannel::Slack(channel) => on_slack(stack, &id, channel, &prompt).await,
     }?;
     let message = Message {
         id: turn.clone(),
@@ -74,7 +74,7 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let on = follow::command(stack, &opened.thread, &turn);
     if what.follow {
         tell!("{place}");
-        let wanted = follow::Wanted {
+        let wanted = follow::WantedTurn {
             thread: &opened.thread,
             turn: &turn,
             within_ms: what.within_ms,
@@ -83,8 +83,8 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
         return follow::follow(stack, wanted, opened.link, json).await;
     }
     let text = format!("Sent: {place}\nFollow it with: {on}");
-    let answer = follow::Answer::of(&opened.thread, &turn, opened.link, None);
-    Output::new(text, &answer, Status::Done)
+    let answer = follow::FollowAnswer::of(&opened.thread, &turn, opened.link, None);
+    Output::new(text, &answer, ExitStatus::Done)
 }
 
 /// The prompt's text, within the bound for all prompts.
@@ -114,7 +114,7 @@ fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
 }
 
 fn prompt(what: &Send, text: String) -> Prompt {
-    let (Channel::Discord(channel) | Channel::Slack(channel)) = &what.channel;
+    let (TaskChannel::Discord(channel) | TaskChannel::Slack(channel)) = &what.channel;
     Prompt {
         text,
         by: Person {
@@ -153,14 +153,14 @@ pub fn terminal_name(said: Option<&str>) -> String {
 ///
 /// # Errors
 /// The bot cannot see the channel, or is not allowed there; with advice.
-pub async fn tenant_of(stack: &Stack, channel: &Channel) -> Result<Tenant, CommandError> {
+pub async fn tenant_of(stack: &Stack, channel: &TaskChannel) -> Result<Tenant, CommandError> {
     match channel {
-        Channel::Discord(channel) => {
+        TaskChannel::Discord(channel) => {
             let (discord, _) = stack.discord().await?;
             let again = "repeat the command.";
             Ok(Tenant::discord(&guild_of(stack, &discord, channel, again).await?))
         }
-        Channel::Slack(channel) => {
+        TaskChannel::Slack(channel) => {
             let slack = stack.slack().await?;
             let again = "repeat the command.";
             Ok(Tenant::slack(&team_of(stack, &slack, channel, again).await?))
@@ -251,7 +251,7 @@ async fn on_discord(
     id: &SendId,
     channel: &str,
     prompt: &Prompt,
-) -> Result<Opened, CommandError> {
+) -> Result<OpenedThread, CommandError> {
     let (discord, application) = stack.discord().await?;
     let repeat = again(id);
     let guild = guild_of(stack, &discord, channel, &repeat).await?;
@@ -273,7 +273,7 @@ async fn on_discord(
         }
         _ => None,
     };
-    Ok(Opened { thread, link })
+    Ok(OpenedThread { thread, link })
 }
 
 async fn on_slack(
@@ -281,7 +281,7 @@ async fn on_slack(
     id: &SendId,
     channel: &str,
     prompt: &Prompt,
-) -> Result<Opened, CommandError> {
+) -> Result<OpenedThread, CommandError> {
     let slack = stack.slack().await?;
     let repeat = again(id);
     let team = team_of(stack, &slack, channel, &repeat).await?;
@@ -295,7 +295,7 @@ async fn on_slack(
         }
         _ => None,
     };
-    Ok(Opened { thread, link })
+    Ok(OpenedThread { thread, link })
 }
 
 /// Checks the stack's allowlists.

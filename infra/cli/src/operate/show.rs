@@ -7,7 +7,7 @@ use bobbin_core::base::ids::{AgentSessionId, Ms, ThreadKey, TurnId, sandbox_name
 use bobbin_core::records::ask::About;
 use bobbin_core::records::changes;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::session::Session;
 use bobbin_core::records::turn::Turn;
@@ -15,10 +15,10 @@ use bobbin_core::text::{one_line, shorten, thousands};
 use serde::Serialize;
 
 use super::arguments::Show;
-use super::line::{Line, line, stage};
+use super::line::{ThreadLine, line, stage};
 use super::stack::Stack;
 use crate::columns::cut;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::terminal::width;
 use crate::time::{span, when};
 
@@ -28,9 +28,9 @@ const TURNS_MAX: usize = 40;
 const LINE_CHARS_MAX: usize = 160;
 
 #[derive(Serialize)]
-struct Answer {
+struct ShowAnswer {
     #[serde(flatten)]
-    of_list: Line,
+    of_list: ThreadLine,
     /// Name of this generation's sandbox, while the record has one.
     sandbox: Option<String>,
     /// Its provider; `None` means the stack's first.
@@ -40,7 +40,7 @@ struct Answer {
     /// Threads that share it.
     threads: Vec<ThreadKey>,
     /// Turns at work in it.
-    in_use: Vec<InUse>,
+    in_use: Vec<WorkingTurn>,
     /// Turns waiting for the common checkout, in order.
     in_line: Vec<InLine>,
     agent_session: Option<AgentSessionId>,
@@ -48,13 +48,13 @@ struct Answer {
     /// Expiry of the lease on the sandbox, while one is held.
     lease_until_ms: Option<Ms>,
     asks: Vec<AskLine>,
-    queue: Vec<Waiting>,
-    timeline: Vec<Event>,
+    queue: Vec<WaitingMessage>,
+    timeline: Vec<TimelineEvent>,
 }
 
 /// A turn at work in the sandbox.
 #[derive(Serialize)]
-struct InUse {
+struct WorkingTurn {
     thread: ThreadKey,
     turn: TurnId,
     /// In the common checkout rather than the thread's own workspace.
@@ -78,7 +78,7 @@ struct AskLine {
 }
 
 #[derive(Serialize)]
-struct Waiting {
+struct WaitingMessage {
     id: String,
     by: String,
     accepted_at_ms: Ms,
@@ -88,7 +88,7 @@ struct Waiting {
 
 /// An event of the timeline.
 #[derive(Serialize)]
-struct Event {
+struct TimelineEvent {
     at_ms: Ms,
     /// `phase`, `turn` or `operation`.
     kind: &'static str,
@@ -137,7 +137,7 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
     let entries = stack.store.entries(&thread, &turns).await.map_err(|e| e.to_string())?;
     let now_ms = now_ms();
     let alive = session.sandbox.is_alive();
-    let answer = Answer {
+    let answer = ShowAnswer {
         of_list: line(&session, &flags),
         sandbox: alive
             .then(|| sandbox_name(&stack.name, &session.sandbox_key(), session.sandbox.generation)),
@@ -154,13 +154,13 @@ pub async fn run(stack: &Stack, what: &Show) -> Result<Output, CommandError> {
         timeline: timeline(&session, &entries, what.content),
     };
     let words = words(&answer, &session, now_ms);
-    Output::new(words, &answer, Status::Done)
+    Output::new(words, &answer, ExitStatus::Done)
 }
 
-fn in_use(session: &Session) -> Vec<InUse> {
+fn in_use(session: &Session) -> Vec<WorkingTurn> {
     let in_use = session.sandbox.in_use.iter();
     in_use
-        .map(|one| InUse {
+        .map(|one| WorkingTurn {
             thread: one.thread.clone(),
             turn: one.turn.clone(),
             common: one.common,
@@ -187,11 +187,11 @@ fn asks(turn: &Turn) -> Vec<AskLine> {
     .collect()
 }
 
-fn queue(flags: &ControlFlags) -> Vec<Waiting> {
-    let mut queue: Vec<Waiting> = flags
+fn queue(flags: &ControlFlags) -> Vec<WaitingMessage> {
+    let mut queue: Vec<WaitingMessage> = flags
         .queued
         .iter()
-        .map(|(id, queued)| Waiting {
+        .map(|(id, queued)| WaitingMessage {
             id: id.to_string(),
             by: queued.by.name.clone(),
             accepted_at_ms: queued.accepted_at_ms,
@@ -203,8 +203,8 @@ fn queue(flags: &ControlFlags) -> Vec<Waiting> {
 }
 
 /// Phases, ended turns and operations, oldest first.
-fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
-    let plain = |at_ms, kind, what: &str, note: String| Event {
+fn timeline(session: &Session, entries: &[LedgerEntry], content: bool) -> Vec<TimelineEvent> {
+    let plain = |at_ms, kind, what: &str, note: String| TimelineEvent {
         at_ms,
         kind,
         what: what.to_owned(),
@@ -223,7 +223,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
     let looked_up = |id: &TurnId| newest.contains(id);
     let turns = session.ended.iter().map(|ended| {
         let entry = entries.iter().find(|entry| entry.turn == ended.id);
-        let words = |of: fn(&Entry) -> &String| {
+        let words = |of: fn(&LedgerEntry) -> &String| {
             let text = entry.map(of).filter(|_| content)?;
             (!text.is_empty()).then(|| short(text))
         };
@@ -232,7 +232,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
             (None, Outcome::Answered) if looked_up(&ended.id) => ("operation", "done"),
             (_, ended) => ("turn", outcome(ended)),
         };
-        Event {
+        TimelineEvent {
             turn: Some(ended.id.to_string()),
             asked: words(|entry| &entry.asked),
             answered: words(|entry| &entry.answered),
@@ -246,7 +246,7 @@ fn timeline(session: &Session, entries: &[Entry], content: bool) -> Vec<Event> {
         };
         plain(one.at_ms, "operation", one.want.word(), note)
     });
-    let mut all: Vec<Event> = phases.chain(turns).chain(operations).collect();
+    let mut all: Vec<TimelineEvent> = phases.chain(turns).chain(operations).collect();
     all.sort_by_key(|event| event.at_ms);
     all
 }
@@ -262,7 +262,7 @@ const fn outcome(outcome: &Outcome) -> &'static str {
 }
 
 /// Requester, reason and usage.
-fn note(outcome: &Outcome, entry: Option<&Entry>) -> String {
+fn note(outcome: &Outcome, entry: Option<&LedgerEntry>) -> String {
     let mut facts = Vec::new();
     match outcome {
         Outcome::Failed { reason } if !reason.is_empty() => facts.push(short(reason)),
@@ -286,7 +286,7 @@ fn short(text: &str) -> String {
 }
 
 /// The text output: facts from the record, then what runs, what waits and the timeline.
-fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
+fn words(answer: &ShowAnswer, session: &Session, now_ms: Ms) -> String {
     let mut lines = facts(answer, now_ms);
     if let Some(turn) = &session.turn {
         lines.push("Turn".to_owned());
@@ -307,7 +307,7 @@ fn words(answer: &Answer, session: &Session, now_ms: Ms) -> String {
 }
 
 /// The thread's key and the sandbox's facts, one per line.
-fn facts(answer: &Answer, now_ms: Ms) -> Vec<String> {
+fn facts(answer: &ShowAnswer, now_ms: Ms) -> Vec<String> {
     let line = &answer.of_list;
     let phase = format!(
         "{} for {}, generation {}",
@@ -356,7 +356,7 @@ fn listed(threads: &[ThreadKey]) -> Option<String> {
 }
 
 /// The turns in a shared sandbox and their start; the thread's own turn is shown elsewhere.
-fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
+fn in_use_words(answer: &ShowAnswer, now_ms: Ms) -> Option<String> {
     let others = answer.in_use.iter();
     let others = others.filter(|one| one.thread.to_string() != answer.of_list.thread);
     let words = others.map(|one| {
@@ -368,7 +368,7 @@ fn in_use_words(answer: &Answer, now_ms: Ms) -> Option<String> {
     (!words.is_empty()).then_some(words)
 }
 
-fn waiting_words(answer: &Answer) -> Option<String> {
+fn waiting_words(answer: &ShowAnswer) -> Option<String> {
     let threads: Vec<ThreadKey> = answer.in_line.iter().map(|one| one.thread.clone()).collect();
     listed(&threads)
 }
@@ -415,7 +415,7 @@ fn turn_lines(turn: &Turn, asks: &[AskLine], now_ms: Ms) -> Vec<String> {
 }
 
 /// A prompt queued behind the turn.
-fn waiting_line(one: &Waiting, now_ms: Ms) -> String {
+fn waiting_line(one: &WaitingMessage, now_ms: Ms) -> String {
     format!(
         "  {}  of {}, {}{}",
         one.id,
@@ -426,7 +426,7 @@ fn waiting_line(one: &Waiting, now_ms: Ms) -> String {
 }
 
 /// An event's time and text; below it prompt and answer, if requested.
-fn event_lines(event: &Event, now_ms: Ms) -> Vec<String> {
+fn event_lines(event: &TimelineEvent, now_ms: Ms) -> Vec<String> {
     let turn = event.turn.as_deref().unwrap_or_default();
     let note = [turn, event.note.as_str()]
         .into_iter()
@@ -462,7 +462,7 @@ mod tests {
             "turn": "asked", "by": {"id": "4", "name": "ada"}, "accepted_at_ms": 0, "ended_at_ms": 1,
             "outcome": {"outcome": "answered"}, "asked": "",
         }));
-        let entry: Entry = entry.unwrap();
+        let entry: LedgerEntry = entry.unwrap();
         let listed: Vec<_> = timeline(&session, &[entry], false)
             .into_iter()
             .map(|one| (one.kind, one.what, one.turn.unwrap()))

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use bobbin_app::providers::{self, PROVIDERS, ProviderSettings};
 use bobbin_chat::discord::Discord;
 use bobbin_chat::slack::Slack;
-use bobbin_cloud::dead_letters::{DeadLetters, Pair};
+use bobbin_cloud::dead_letters::{DeadLetterQueues, QueuePair};
 use bobbin_cloud::deployed::{Deployed, Keyring};
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::Secret;
@@ -19,7 +19,7 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_sandbox::{Provider, labels};
 
 use crate::output::CommandError;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// A stack, with the clients that every command needs.
 pub struct Stack {
@@ -32,7 +32,7 @@ pub struct Stack {
     pub limits: Limits,
     /// How to name it in commands: `--laptop` or `--stack NAME`.
     pub said: String,
-    target: Target,
+    target: StackTarget,
     deployed: Deployed,
     page_url: String,
 }
@@ -42,7 +42,7 @@ impl Stack {
     ///
     /// # Errors
     /// It was not found or has another version; with advice.
-    pub async fn open(target: Target) -> Result<Self, CommandError> {
+    pub async fn open(target: StackTarget) -> Result<Self, CommandError> {
         let deployed = target.stack().await?.clone();
         let overrides = target
             .read_overrides()
@@ -201,8 +201,8 @@ impl Stack {
     }
 
     /// The labels of its sandboxes and snapshots.
-    pub fn labels(&self) -> labels::Stack<'_> {
-        labels::Stack { name: &self.name, id: &self.id }
+    pub fn labels(&self) -> labels::StackIdentity<'_> {
+        labels::StackIdentity { name: &self.name, id: &self.id }
     }
 
     /// Base address of the page for a tenant's own keys; a link appends its secret. `None` if tenants have no own keys
@@ -269,13 +269,13 @@ impl Stack {
         Ok(Queues::of(self.deployed.aws(), &self.pairs()?))
     }
 
-    pub fn dead_letters(&self) -> Result<DeadLetters, CommandError> {
-        Ok(DeadLetters::new(self.deployed.aws(), self.pairs()?))
+    pub fn dead_letters(&self) -> Result<DeadLetterQueues, CommandError> {
+        Ok(DeadLetterQueues::new(self.deployed.aws(), self.pairs()?))
     }
 
-    fn pairs(&self) -> Result<[Pair; 2], CommandError> {
-        let pair = |name, home: &str, dead: &str| -> Result<Pair, CommandError> {
-            Ok(Pair {
+    fn pairs(&self) -> Result<[QueuePair; 2], CommandError> {
+        let pair = |name, home: &str, dead: &str| -> Result<QueuePair, CommandError> {
+            Ok(QueuePair {
                 name,
                 home_url: self.deployed.output(home)?.to_owned(),
                 dead_url: self.deployed.output(dead)?.to_owned(),

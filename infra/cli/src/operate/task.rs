@@ -9,20 +9,20 @@ use bobbin_core::base::ids::Ms;
 
 /// A channel and its platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Channel {
+pub enum TaskChannel {
     Discord(String),
     Slack(String),
 }
 
 /// Tells the platform by the id: Discord's are numbers; Slack's begin with C or G.
-pub fn channel(word: &str) -> Result<Channel, String> {
+pub fn channel(word: &str) -> Result<TaskChannel, String> {
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     let upper = |b: u8| b.is_ascii_uppercase() || b.is_ascii_digit();
     if digits(word) && (15..=20).contains(&word.len()) {
-        return Ok(Channel::Discord(word.to_owned()));
+        return Ok(TaskChannel::Discord(word.to_owned()));
     }
     if word.len() > 2 && word.starts_with(['C', 'G']) && word.bytes().all(upper) {
-        return Ok(Channel::Slack(word.to_owned()));
+        return Ok(TaskChannel::Slack(word.to_owned()));
     }
     Err("it is the id of a channel, not its name: of Discord 17 to 20 digits (Developer Mode, Copy Channel ID), of Slack C or G and what follows (at the end of the channel's details)".to_owned())
 }
@@ -68,9 +68,9 @@ mod tests {
 
     #[test]
     fn channel_id_decides_the_chat() {
-        let discord = Channel::Discord("123456789012345678".to_owned());
+        let discord = TaskChannel::Discord("123456789012345678".to_owned());
         assert_eq!(channel("123456789012345678"), Ok(discord));
-        assert_eq!(channel("C0BUILD0001"), Ok(Channel::Slack("C0BUILD0001".to_owned())));
+        assert_eq!(channel("C0BUILD0001"), Ok(TaskChannel::Slack("C0BUILD0001".to_owned())));
         for wrong in ["", "#general", "general", "C", "c0build0001", "12", "D0123ABC"] {
             let told = channel(wrong).expect_err(wrong);
             assert!(told.contains("Copy Channel ID"), "{told}");

@@ -8,11 +8,11 @@ use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
 use serde::Serialize;
 
-use super::arguments::Threads;
-use super::line::{Line, line};
+use super::arguments::ListThreads;
+use super::line::{ThreadLine, line};
 use super::named::all_named;
 use super::stack::Stack;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::table::{Style, table};
 use crate::time::{span, when};
 
@@ -22,15 +22,15 @@ const BATCH: usize = 100;
 const THREADS_MAX: usize = 100_000;
 
 #[derive(Serialize)]
-struct Answer {
-    threads: Vec<Line>,
+struct ThreadsAnswer {
+    threads: Vec<ThreadLine>,
     /// Threads whose record this version cannot read.
     unreadable: Vec<String>,
     /// Start of the next page.
     next: Option<String>,
 }
 
-pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &ListThreads) -> Result<Output, CommandError> {
     let now_ms = now_ms();
     let wanted = |session: &Session| {
         let tenant = what.tenant.as_ref();
@@ -49,9 +49,9 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> 
         armed(stack, what, most, wanted).await?
     };
     let code = if answer.threads.is_empty() && answer.unreadable.is_empty() {
-        Status::Notice
+        ExitStatus::Notice
     } else {
-        Status::Done
+        ExitStatus::Done
     };
     Output::new(words(&answer, &stack.said, now_ms), &answer, code)
 }
@@ -59,10 +59,10 @@ pub async fn run(stack: &Stack, what: &Threads) -> Result<Output, CommandError> 
 /// Lists through the due index: cheap however long the table is.
 async fn armed(
     stack: &Stack,
-    what: &Threads,
+    what: &ListThreads,
     most: usize,
     wanted: impl Fn(&Session) -> bool,
-) -> Result<Answer, CommandError> {
+) -> Result<ThreadsAnswer, CommandError> {
     let armed = stack.store.all_armed().await.map_err(|e| e.to_string())?;
     // A thread that shares a sandbox and has no turn is found through the sandbox; a sandbox that no thread created
     // counts as none.
@@ -98,17 +98,17 @@ async fn armed(
         }
     }
     let next = if keys.is_empty() { None } else { threads.last().map(|line| line.thread.clone()) };
-    Ok(Answer { threads, unreadable, next })
+    Ok(ThreadsAnswer { threads, unreadable, next })
 }
 
 /// Lists by a scan of the table.
 async fn everywhere(
     stack: &Stack,
-    what: &Threads,
+    what: &ListThreads,
     most: usize,
     wanted: impl Fn(&Session) -> bool,
-) -> Result<Answer, CommandError> {
-    let mut answer = Answer { threads: Vec::new(), unreadable: Vec::new(), next: None };
+) -> Result<ThreadsAnswer, CommandError> {
+    let mut answer = ThreadsAnswer { threads: Vec::new(), unreadable: Vec::new(), next: None };
     let mut after = what.after.clone();
     loop {
         // A page may hold too few matches: each asks for as many as are still missing.
@@ -128,7 +128,7 @@ async fn everywhere(
     }
 }
 
-fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
+fn words(answer: &ThreadsAnswer, said: &str, now_ms: Ms) -> String {
     let mut text = if answer.threads.is_empty() {
         "No thread is like that. Those without a sandbox are listed with --gone.".to_owned()
     } else {
@@ -150,7 +150,7 @@ fn words(answer: &Answer, said: &str, now_ms: Ms) -> String {
     text
 }
 
-fn row(line: &Line, now_ms: Ms) -> [String; 6] {
+fn row(line: &ThreadLine, now_ms: Ms) -> [String; 6] {
     let turn = line.turn.as_ref().map_or_else(
         || "-".to_owned(),
         |turn| {

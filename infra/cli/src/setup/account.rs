@@ -8,10 +8,10 @@ use bobbin_app::providers::{PROVIDERS, ProviderSettings, key_of};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::secrets::Secret;
-use bobbin_core::records::account::{Account, Standing};
+use bobbin_core::records::account::{Account, AccountStanding};
 
 use super::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// A provider whose current account differs from the recorded one.
 struct Other {
@@ -35,7 +35,7 @@ impl Other {
 /// # Errors
 /// Names the key, with advice.
 pub async fn refuse_another(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
     keys: &BTreeMap<&str, &Secret>,
 ) -> Result<(), String> {
@@ -60,7 +60,7 @@ pub async fn refuse_another(
 /// # Errors
 /// A provider or the table does not answer.
 pub async fn confirm(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
     keys: &BTreeMap<&str, &Secret>,
     dry_run: bool,
@@ -102,7 +102,7 @@ fn of_providers<'a>(
 
 /// What to report about a key. Without a recorded account no request is made.
 async fn compared(
-    target: &Target,
+    target: &StackTarget,
     stack: &Deployed,
     (name, key): (&'static str, &Secret),
 ) -> Result<Option<Other>, String> {
@@ -117,7 +117,7 @@ async fn compared(
     let Some(present) = present.map_err(|e| e.to_string())? else {
         return Ok(None);
     };
-    if Standing::of(&present, Some(&kept.record)) != Standing::Other {
+    if AccountStanding::of(&present, Some(&kept.record)) != AccountStanding::Other {
         return Ok(None);
     }
     let there = accounts::sandboxes_at(&store, name, &overrides.providers.provider).await;

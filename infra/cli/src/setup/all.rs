@@ -2,10 +2,10 @@
 
 use clap::{Args, ValueEnum as _};
 
-use super::image::Agent;
+use super::image::ImageAgent;
 use super::report::Report;
 use super::{check, discord, secrets, slack, smoke_test, snapshot};
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Steps in all.
 const STEPS: u32 = 8;
@@ -24,7 +24,7 @@ pub struct All {
     #[command(flatten)]
     image: snapshot::ImageOptions,
     #[command(flatten)]
-    test: smoke_test::Options,
+    test: smoke_test::TestOptions,
 }
 
 /// Undo every step: what Discord was told, the keys of the stack, the snapshot.
@@ -37,7 +37,7 @@ pub struct Undo {
 
 /// Runs every step; a missing requirement is reported, and the other steps go on where they can. Without a stack only
 /// the steps that need none run, and the report says how to deploy one.
-pub async fn run(target: &Target, options: &All, json: bool) -> Report {
+pub async fn run(target: &StackTarget, options: &All, json: bool) -> Report {
     let mut report = Report::of(STEPS).kept_for_json(json);
     report.step("The stack");
     let is_there = match target.stack().await {
@@ -80,12 +80,12 @@ pub async fn run(target: &Target, options: &All, json: bool) -> Report {
     report
 }
 
-async fn store_keys(target: &Target, report: &mut Report, options: &All, is_there: bool) {
+async fn store_keys(target: &StackTarget, report: &mut Report, options: &All, is_there: bool) {
     if is_there {
-        let keys = secrets::Secrets {
+        let keys = secrets::SecretsOptions {
             from_env: options.from_env,
             dry_run: options.dry_run,
-            ..secrets::Secrets::default()
+            ..secrets::SecretsOptions::default()
         };
         let done = secrets::run(target, report, &keys).await;
         or_wrong(report, done);
@@ -94,13 +94,13 @@ async fn store_keys(target: &Target, report: &mut Report, options: &All, is_ther
     }
 }
 
-async fn snapshot_step(target: &Target, report: &mut Report, options: &All) {
+async fn snapshot_step(target: &StackTarget, report: &mut Report, options: &All) {
     match target.key("daytona_api_key").await {
         Some(_) => {
-            let snapshot = snapshot::Options {
+            let snapshot = snapshot::SnapshotOptions {
                 dry_run: options.dry_run,
                 image: options.image.clone(),
-                ..snapshot::Options::default()
+                ..snapshot::SnapshotOptions::default()
             };
             let done = snapshot::run(target, report, &snapshot).await;
             or_wrong(report, done);
@@ -113,9 +113,9 @@ async fn snapshot_step(target: &Target, report: &mut Report, options: &All) {
 }
 
 /// Further agents for the snapshot, with their licences and the options that choose them.
-fn more_agents(chosen: &[Agent]) -> Option<String> {
-    let left = Agent::value_variants().iter().filter(|one| !chosen.contains(one));
-    let left: Vec<Agent> = left.copied().collect();
+fn more_agents(chosen: &[ImageAgent]) -> Option<String> {
+    let left = ImageAgent::value_variants().iter().filter(|one| !chosen.contains(one));
+    let left: Vec<ImageAgent> = left.copied().collect();
     if left.is_empty() {
         return None;
     }
@@ -128,11 +128,12 @@ fn more_agents(chosen: &[Agent]) -> Option<String> {
     ))
 }
 
-async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_there: bool) {
+async fn discord_steps(target: &StackTarget, report: &mut Report, dry_run: bool, is_there: bool) {
     let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's commands");
     if discord_is_on {
-        let commands = discord::Commands { dry_run, ..discord::Commands::default() };
+        let commands =
+            discord::RegisterCommands { dry_run, ..discord::RegisterCommands::default() };
         let done = discord::commands(target, report, &commands).await;
         or_wrong(report, done);
     } else {
@@ -142,7 +143,10 @@ async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_t
     report.step("Discord's endpoint");
     match (discord_is_on, is_there) {
         (true, true) => {
-            let endpoint = discord::Endpoint { dry_run, ..discord::Endpoint::default() };
+            let endpoint = discord::InteractionsEndpoint {
+                dry_run,
+                ..discord::InteractionsEndpoint::default()
+            };
             let done = discord::endpoint(target, report, &endpoint).await;
             or_wrong(report, done);
         }
@@ -152,7 +156,7 @@ async fn discord_steps(target: &Target, report: &mut Report, dry_run: bool, is_t
     }
 }
 
-async fn slack_app(target: &Target, report: &mut Report, is_there: bool) {
+async fn slack_app(target: &StackTarget, report: &mut Report, is_there: bool) {
     if target.key("slack_bot_token").await.is_some() {
         report.right("There is a bot token already");
     } else if is_there {
@@ -167,7 +171,7 @@ async fn slack_app(target: &Target, report: &mut Report, is_there: bool) {
     }
 }
 
-async fn test(target: &Target, report: &mut Report, options: &All, is_there: bool) {
+async fn test(target: &StackTarget, report: &mut Report, options: &All, is_there: bool) {
     if !is_there {
         report.note("It is sent once there is a stack.");
     } else if !options.test.says_where() {
@@ -183,7 +187,7 @@ async fn test(target: &Target, report: &mut Report, options: &All, is_there: boo
 }
 
 /// The deploy command, with what is known so far.
-async fn deployment(target: &Target) -> String {
+async fn deployment(target: &StackTarget) -> String {
     let mut parameters = Vec::new();
     if let Some(found) = target.key("discord_bot_token").await
         && let Ok(app) = target.discord_application(&found.value).await
@@ -210,13 +214,13 @@ async fn deployment(target: &Target) -> String {
 }
 
 /// Undoes the steps, last first.
-pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
+pub async fn undo(target: &StackTarget, options: &Undo, json: bool) -> Report {
     let mut report = Report::of(UNDO_STEPS).kept_for_json(json);
     let dry_run = !options.yes;
     let discord_is_on = target.key("discord_bot_token").await.is_some();
     report.step("Discord's endpoint");
     if discord_is_on {
-        let endpoint = discord::Endpoint { clear: true, dry_run, address: None };
+        let endpoint = discord::InteractionsEndpoint { clear: true, dry_run, address: None };
         let done = discord::endpoint(target, &mut report, &endpoint).await;
         or_wrong(&mut report, done);
     } else {
@@ -224,7 +228,11 @@ pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
     }
     report.step("Discord's commands");
     if discord_is_on {
-        let commands = discord::Commands { remove: true, dry_run, ..discord::Commands::default() };
+        let commands = discord::RegisterCommands {
+            remove: true,
+            dry_run,
+            ..discord::RegisterCommands::default()
+        };
         let done = discord::commands(target, &mut report, &commands).await;
         or_wrong(&mut report, done);
     } else {
@@ -232,7 +240,11 @@ pub async fn undo(target: &Target, options: &Undo, json: bool) -> Report {
     }
     report.step("The sandboxes' snapshot");
     if target.key("daytona_api_key").await.is_some() {
-        let snapshot = snapshot::Options { remove: true, dry_run, ..snapshot::Options::default() };
+        let snapshot = snapshot::SnapshotOptions {
+            remove: true,
+            dry_run,
+            ..snapshot::SnapshotOptions::default()
+        };
         let done = snapshot::run(target, &mut report, &snapshot).await;
         or_wrong(&mut report, done);
     } else {
@@ -267,12 +279,12 @@ mod tests {
             ) && offered.contains("--agents claude,codex; who chooses an agent accepts its licence."),
             "{offered}"
         );
-        let other = more_agents(&[Agent::Claude]).unwrap_or_default();
+        let other = more_agents(&[ImageAgent::Claude]).unwrap_or_default();
         assert!(
             other.starts_with("Not in it: Codex (Apache-2.0). ")
                 && other.contains("--agents codex;"),
             "{other}"
         );
-        assert_eq!(more_agents(&[Agent::Codex, Agent::Claude]), None);
+        assert_eq!(more_agents(&[ImageAgent::Codex, ImageAgent::Claude]), None);
     }
 }

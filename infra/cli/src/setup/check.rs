@@ -9,10 +9,10 @@ mod slack;
 mod vercel;
 
 use super::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Checks the keys. Without a stack those of the environment are checked.
-pub async fn run(target: &Target, report: &mut Report) {
+pub async fn run(target: &StackTarget, report: &mut Report) {
     discord::check(target, report).await;
     slack::check(target, report).await;
     daytona::check(target, report).await;
@@ -22,7 +22,7 @@ pub async fn run(target: &Target, report: &mut Report) {
 }
 
 /// Finds the stack and reports it; a missing one is only a note, because keys can be checked before there is one.
-pub async fn stack(target: &Target, report: &mut Report) {
+pub async fn stack(target: &StackTarget, report: &mut Report) {
     match target.stack().await {
         Ok(stack) => {
             report.right(&format!(

@@ -4,7 +4,7 @@ use bobbin_chat::discord::{Application, Difference, Discord, DiscordError};
 use clap::{Args, Subcommand};
 
 use super::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Discord permissions in the invitation: view channels, send messages (also in threads), create public threads, read
 /// message history, embed links, attach files, add reactions.
@@ -18,16 +18,16 @@ const INVALID_FORM: u64 = 50_035;
 
 /// What of it is set up.
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
+pub enum DiscordSetup {
     /// Register the slash and menu commands
-    Commands(Commands),
+    Commands(RegisterCommands),
     /// Have Discord deliver interactions to the stack
-    Endpoint(Endpoint),
+    Endpoint(InteractionsEndpoint),
 }
 
 /// Register the slash and menu commands.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Commands {
+pub struct RegisterCommands {
     /// Only in this server, where they appear at once; without it everywhere
     #[arg(long, value_name = "ID", value_parser = snowflake)]
     pub guild: Option<String>,
@@ -44,7 +44,7 @@ pub struct Commands {
 
 /// Have Discord deliver interactions to the stack.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Endpoint {
+pub struct InteractionsEndpoint {
     /// Another address than the stack's, such as that of a tunnel or the one before
     #[arg(long, value_name = "URL")]
     pub address: Option<String>,
@@ -60,10 +60,14 @@ pub struct Endpoint {
 ///
 /// # Errors
 /// What failed; with advice.
-pub async fn run(target: &Target, report: &mut Report, command: &Command) -> Result<(), String> {
+pub async fn run(
+    target: &StackTarget,
+    report: &mut Report,
+    command: &DiscordSetup,
+) -> Result<(), String> {
     match command {
-        Command::Commands(options) => commands(target, report, options).await,
-        Command::Endpoint(options) => endpoint(target, report, options).await,
+        DiscordSetup::Commands(options) => commands(target, report, options).await,
+        DiscordSetup::Endpoint(options) => endpoint(target, report, options).await,
     }
 }
 
@@ -80,9 +84,9 @@ pub fn invitation(application: &str) -> String {
 /// # Errors
 /// What failed; with advice.
 pub async fn commands(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
-    options: &Commands,
+    options: &RegisterCommands,
 ) -> Result<(), String> {
     let token = target.needed("discord_bot_token").await?.value;
     let app = match &options.application {
@@ -110,7 +114,7 @@ pub async fn commands(
 async fn changed(
     discord: &Discord,
     guild: Option<&str>,
-    options: &Commands,
+    options: &RegisterCommands,
 ) -> Result<Vec<Difference>, DiscordError> {
     match (options.remove, options.dry_run) {
         (false, true) => discord.command_differences(guild).await,
@@ -120,7 +124,7 @@ async fn changed(
     }
 }
 
-fn summary(app: &Application, options: &Commands, changes: &[Difference]) -> String {
+fn summary(app: &Application, options: &RegisterCommands, changes: &[Difference]) -> String {
     let place = match &options.guild {
         Some(id) => format!("server {id}"),
         None => "all servers".to_owned(),
@@ -152,9 +156,9 @@ fn called(app: &Application) -> String {
 /// # Errors
 /// What failed; with advice.
 pub async fn endpoint(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
-    options: &Endpoint,
+    options: &InteractionsEndpoint,
 ) -> Result<(), String> {
     let token = target.needed("discord_bot_token").await?.value;
     let address = match (&options.address, options.clear) {
@@ -193,7 +197,7 @@ pub async fn endpoint(
 }
 
 /// Discord probes a new address twice before it saves it; this explains what can be wrong with the answers.
-fn unverified(target: &Target, app: &Application, address: &str) -> String {
+fn unverified(target: &StackTarget, app: &Application, address: &str) -> String {
     let mut words = format!(
         "Discord does not take {address}. Before it keeps an address it sends a PING there, which has to be answered within 3 s, and one with a wrong signature, which has to be refused with 401."
     );

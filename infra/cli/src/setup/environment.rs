@@ -13,14 +13,14 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Docker Desktop's name for the host.
 const DOCKER_DESKTOP: &str = "host.docker.internal";
 
 /// Write env.json.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct EnvironmentOptions {
     /// Where to write it; `-` prints it
     #[arg(long, value_name = "FILE", default_value = "env.json")]
     file: PathBuf,
@@ -30,7 +30,7 @@ pub struct Options {
     container_host: Option<String>,
 }
 
-impl Options {
+impl EnvironmentOptions {
     /// Whether it goes to standard output.
     pub fn is_printed(&self) -> bool {
         self.file.as_os_str() == "-"
@@ -39,7 +39,7 @@ impl Options {
 
 /// Source of a variable's value.
 #[derive(Debug, Clone, Copy)]
-enum From {
+enum ValueSource {
     /// Stack name.
     Name,
     /// Unique stack id: the end of its ARN.
@@ -57,62 +57,62 @@ enum From {
 }
 
 /// Variables of every function.
-const EVERY: [(&str, From); 19] = [
-    ("AWS_ENDPOINT_URL", From::Endpoint),
-    ("STACK", From::Name),
-    ("STACK_ID", From::Id),
-    ("TABLE", From::Output("TableName")),
-    ("MESSAGES_QUEUE_URL", From::Output("MessagesQueueUrl")),
-    ("CONTROL_QUEUE_URL", From::Output("ControlQueueUrl")),
-    ("MESSAGES_DEAD_QUEUE_URL", From::Output("MessagesDeadQueueUrl")),
-    ("CONTROL_DEAD_QUEUE_URL", From::Output("ControlDeadQueueUrl")),
-    ("DISCORD_APPLICATION_ID", From::Parameter("DiscordApplicationId")),
-    ("DISCORD_PUBLIC_KEY", From::Parameter("DiscordPublicKey")),
-    ("DAYTONA_SNAPSHOT", From::Parameter("DaytonaSnapshot")),
-    ("MODEL", From::Parameter("Model")),
-    ("SANDBOX_RUNTIME_MODE", From::Parameter("SandboxRuntimeMode")),
-    ("ALLOWED_GUILDS", From::Parameter("AllowedGuilds")),
-    ("ALLOWED_TEAMS", From::Parameter("AllowedTeams")),
-    ("ALLOWED_CHANNELS", From::Parameter("AllowedChannels")),
-    ("ALLOWED_USERS", From::Parameter("AllowedUsers")),
-    ("OVERRIDES", From::Parameter("Overrides")),
-    ("LOG_LEVEL", From::LogLevel),
+const EVERY: [(&str, ValueSource); 19] = [
+    ("AWS_ENDPOINT_URL", ValueSource::Endpoint),
+    ("STACK", ValueSource::Name),
+    ("STACK_ID", ValueSource::Id),
+    ("TABLE", ValueSource::Output("TableName")),
+    ("MESSAGES_QUEUE_URL", ValueSource::Output("MessagesQueueUrl")),
+    ("CONTROL_QUEUE_URL", ValueSource::Output("ControlQueueUrl")),
+    ("MESSAGES_DEAD_QUEUE_URL", ValueSource::Output("MessagesDeadQueueUrl")),
+    ("CONTROL_DEAD_QUEUE_URL", ValueSource::Output("ControlDeadQueueUrl")),
+    ("DISCORD_APPLICATION_ID", ValueSource::Parameter("DiscordApplicationId")),
+    ("DISCORD_PUBLIC_KEY", ValueSource::Parameter("DiscordPublicKey")),
+    ("DAYTONA_SNAPSHOT", ValueSource::Parameter("DaytonaSnapshot")),
+    ("MODEL", ValueSource::Parameter("Model")),
+    ("SANDBOX_RUNTIME_MODE", ValueSource::Parameter("SandboxRuntimeMode")),
+    ("ALLOWED_GUILDS", ValueSource::Parameter("AllowedGuilds")),
+    ("ALLOWED_TEAMS", ValueSource::Parameter("AllowedTeams")),
+    ("ALLOWED_CHANNELS", ValueSource::Parameter("AllowedChannels")),
+    ("ALLOWED_USERS", ValueSource::Parameter("AllowedUsers")),
+    ("OVERRIDES", ValueSource::Parameter("Overrides")),
+    ("LOG_LEVEL", ValueSource::LogLevel),
 ];
 
 /// The key that encrypts what tenants store.
-const CREDENTIALS_KEY: (&str, From) =
-    ("CREDENTIALS_KEY_ARN", From::OutputIfAny("CredentialsKeyArn"));
+const CREDENTIALS_KEY: (&str, ValueSource) =
+    ("CREDENTIALS_KEY_ARN", ValueSource::OutputIfAny("CredentialsKeyArn"));
 
 /// Further variables of each function, by its logical id.
-const OWN: [(&str, &[(&str, From)]); 4] = [
-    ("Ingress", &[("INGRESS_SECRET_ID", From::Output("IngressSecretArn")), CREDENTIALS_KEY]),
+const OWN: [(&str, &[(&str, ValueSource)]); 4] = [
+    ("Ingress", &[("INGRESS_SECRET_ID", ValueSource::Output("IngressSecretArn")), CREDENTIALS_KEY]),
     (
         "Worker",
         &[
-            ("SCHEDULE_GROUP", From::Output("ScheduleGroup")),
-            ("SCHEDULE_ROLE_ARN", From::Output("ScheduleRoleArn")),
-            ("SCHEDULE_DEAD_QUEUE_ARN", From::Output("ScheduleDeadQueueArn")),
-            ("MESSAGES_QUEUE_ARN", From::Output("MessagesQueueArn")),
-            ("WORKER_SECRET_ID", From::Output("WorkerSecretArn")),
-            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
-            ("STACK_KEY_ID", From::Output("StackKeyArn")),
+            ("SCHEDULE_GROUP", ValueSource::Output("ScheduleGroup")),
+            ("SCHEDULE_ROLE_ARN", ValueSource::Output("ScheduleRoleArn")),
+            ("SCHEDULE_DEAD_QUEUE_ARN", ValueSource::Output("ScheduleDeadQueueArn")),
+            ("MESSAGES_QUEUE_ARN", ValueSource::Output("MessagesQueueArn")),
+            ("WORKER_SECRET_ID", ValueSource::Output("WorkerSecretArn")),
+            ("PROVIDER_SECRET_ID", ValueSource::Output("ProviderSecretArn")),
+            ("STACK_KEY_ID", ValueSource::Output("StackKeyArn")),
             CREDENTIALS_KEY,
-            ("INGRESS_URL", From::Output("IngressAddress")),
-            ("TOOLS_URL", From::OutputIfAny("ToolsAddress")),
+            ("INGRESS_URL", ValueSource::Output("IngressAddress")),
+            ("TOOLS_URL", ValueSource::OutputIfAny("ToolsAddress")),
         ],
     ),
     (
         "Sweeper",
         &[
-            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
-            ("WAKES_DEAD_QUEUE_URL", From::Output("WakesDeadQueueUrl")),
+            ("PROVIDER_SECRET_ID", ValueSource::Output("ProviderSecretArn")),
+            ("WAKES_DEAD_QUEUE_URL", ValueSource::Output("WakesDeadQueueUrl")),
         ],
     ),
     (
         "Tools",
         &[
-            ("PROVIDER_SECRET_ID", From::Output("ProviderSecretArn")),
-            ("STACK_KEY_ID", From::Output("StackKeyArn")),
+            ("PROVIDER_SECRET_ID", ValueSource::Output("ProviderSecretArn")),
+            ("STACK_KEY_ID", ValueSource::Output("StackKeyArn")),
         ],
     ),
 ];
@@ -121,7 +121,11 @@ const OWN: [(&str, &[(&str, From)]); 4] = [
 ///
 /// # Errors
 /// The stack is not found or older than this program, containers cannot reach it, or the file cannot be written.
-pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+pub async fn run(
+    target: &StackTarget,
+    report: &mut Report,
+    options: &EnvironmentOptions,
+) -> Result<(), String> {
     let stack = target.stack().await?;
     let endpoint = endpoint(target, options)?;
     let variables = variables(stack, endpoint.as_deref().unwrap_or_default())?;
@@ -149,7 +153,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
 ///
 /// # Errors
 /// It was not asked for the laptop stack's key, or none runs.
-pub fn credentials(target: &Target) -> Result<(), String> {
+pub fn credentials(target: &StackTarget) -> Result<(), String> {
     let laptop = target.laptop()?.ok_or(
         "Only the laptop stack has credentials of its own: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
     )?;
@@ -163,18 +167,18 @@ pub fn credentials(target: &Target) -> Result<(), String> {
 ///
 /// # Errors
 /// It was not asked for the laptop stack's page, or none runs.
-pub fn page(target: &Target) -> Result<(), String> {
+pub fn page(target: &StackTarget) -> Result<(), String> {
     let laptop = target.laptop()?.ok_or("Only the laptop stack has a chat page: add --laptop.")?;
     show!("{}", laptop.page()?.expose());
     Ok(())
 }
 
 /// Whether the stack runs on this machine.
-fn is_of(target: &Target) -> Result<bool, String> {
+fn is_of(target: &StackTarget) -> Result<bool, String> {
     Ok(target.aws_endpoint()?.is_some_and(|at| is_loopback(&at)))
 }
 
-fn how_to_go_on(target: &Target, stack: &Deployed, file: &str) -> String {
+fn how_to_go_on(target: &StackTarget, stack: &Deployed, file: &str) -> String {
     let keys = match target.laptop() {
         Ok(Some(_)) => {
             format!("eval \"$(cargo run -q -p bobbin -- {} credentials)\"\n", target.said())
@@ -189,7 +193,7 @@ fn how_to_go_on(target: &Target, stack: &Deployed, file: &str) -> String {
 }
 
 /// The stack's AWS endpoint as seen from a container.
-fn endpoint(target: &Target, options: &Options) -> Result<Option<String>, String> {
+fn endpoint(target: &StackTarget, options: &EnvironmentOptions) -> Result<Option<String>, String> {
     let Some(endpoint) = target.aws_endpoint()? else {
         return Ok(None);
     };
@@ -218,16 +222,17 @@ fn variables(stack: &Deployed, endpoint: &str) -> Result<Value, String> {
         let mut values = Map::new();
         for (name, from) in EVERY.iter().chain(own) {
             let value = match *from {
-                From::Name => stack.name(),
-                From::Id => stack.id(),
-                From::Output(output) => stack.output(output)?,
-                From::OutputIfAny(output) => stack.output(output).unwrap_or_default(),
-                From::Parameter(parameter) => stack.parameter(parameter).unwrap_or_default(),
-                From::LogLevel => match stack.parameter("Observability").unwrap_or_default() {
+                ValueSource::Name => stack.name(),
+                ValueSource::Id => stack.id(),
+                ValueSource::Output(output) => stack.output(output)?,
+                ValueSource::OutputIfAny(output) => stack.output(output).unwrap_or_default(),
+                ValueSource::Parameter(parameter) => stack.parameter(parameter).unwrap_or_default(),
+                ValueSource::LogLevel => match stack.parameter("Observability").unwrap_or_default()
+                {
                     "full" => "info",
                     level => level,
                 },
-                From::Endpoint => endpoint,
+                ValueSource::Endpoint => endpoint,
             };
             values.insert((*name).to_owned(), json!(value));
         }

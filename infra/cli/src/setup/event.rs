@@ -13,13 +13,13 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
-use bobbin_cloud::laptop::{Ids, Laptop};
+use bobbin_cloud::laptop::{Laptop, LaptopIds};
 use bobbin_core::records::message::Body;
 use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
-use crate::target::Target;
+use crate::target::StackTarget;
 
 const DISCORD_SIGNATURE: &str = "x-signature-ed25519";
 const DISCORD_TIME: &str = "x-signature-timestamp";
@@ -39,7 +39,7 @@ const QUEUES: [(&str, &str); 4] = [
 
 /// Make a file of events/ an event of this stack and of now.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct EventOptions {
     /// The event: a file of events/, or `-` for what comes by a pipe
     event: PathBuf,
     /// Where to write it; `-` prints it, for `sam local invoke --event -`
@@ -51,7 +51,7 @@ pub struct Options {
 ///
 /// # Errors
 /// The file is no event, a key is missing (with where to find it), or the stack cannot be reached.
-pub async fn run(target: &Target, options: &Options) -> Result<(), String> {
+pub async fn run(target: &StackTarget, options: &EventOptions) -> Result<(), String> {
     let event = read(&options.event)?;
     let (event, notes) = made(target, event).await?;
     for note in notes {
@@ -98,7 +98,7 @@ fn function(event: &Value) -> &'static str {
     }
 }
 
-async fn made(target: &Target, event: Value) -> Result<(Value, Vec<String>), String> {
+async fn made(target: &StackTarget, event: Value) -> Result<(Value, Vec<String>), String> {
     let has = |header: &str| event["headers"][header].is_string();
     let (discord, slack) = (has(DISCORD_SIGNATURE), has(SLACK_SIGNATURE));
     match function(&event) {
@@ -112,7 +112,10 @@ async fn made(target: &Target, event: Value) -> Result<(Value, Vec<String>), Str
     }
 }
 
-async fn interaction(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
+async fn interaction(
+    target: &StackTarget,
+    mut event: Value,
+) -> Result<(Value, Vec<String>), String> {
     let Some(laptop) = target.laptop()? else {
         return Err("Discord alone has the key that this would be signed with, so for a deployed stack nobody else can sign it. What can be tried there: the event as it is, which is answered with 401, as a stranger's request would be; `bobbin discord endpoint`, for which Discord sends a signed PING itself; and a signed one on the laptop stack, with --laptop.".to_owned());
     };
@@ -137,7 +140,7 @@ async fn interaction(target: &Target, mut event: Value) -> Result<(Value, Vec<St
     Ok((event, Vec::new()))
 }
 
-async fn delivery(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
+async fn delivery(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<String>), String> {
     let laptop = target.laptop()?;
     let secret = target.needed("slack_signing_secret").await?.value;
     let mut raw = text(&event)?;
@@ -186,7 +189,7 @@ fn put(event: &mut Value, raw: &[u8]) {
 
 /// Replaces the sample ids of `events/` by ids that the laptop stack's policy admits, and Slack's times by now, so that
 /// nothing counts as a repeat.
-fn of_laptop(text: &str, ids: &Ids, now_ms: u64) -> String {
+fn of_laptop(text: &str, ids: &LaptopIds, now_ms: u64) -> String {
     let second = (now_ms / 1_000).to_string();
     let replaced = [
         ("1240000000000000001", ids.discord_application_id.as_str()),
@@ -205,7 +208,7 @@ fn of_laptop(text: &str, ids: &Ids, now_ms: u64) -> String {
         .fold(text.to_owned(), |text, (example, own)| text.replace(example, own))
 }
 
-async fn record(target: &Target, mut event: Value) -> Result<(Value, Vec<String>), String> {
+async fn record(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<String>), String> {
     let stack = target.stack().await?;
     let laptop = target.laptop()?;
     let mut notes = Vec::new();

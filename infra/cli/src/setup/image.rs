@@ -16,14 +16,14 @@ const HASH_DIGITS: usize = 128;
 
 /// An agent that the image gets beside OpenCode. Choosing it accepts its licence.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Agent {
+pub enum ImageAgent {
     /// Claude Code (proprietary)
     Claude,
     /// Codex
     Codex,
 }
 
-impl Agent {
+impl ImageAgent {
     /// Its name and licence.
     pub const fn licence(self) -> &'static str {
         match self {
@@ -43,12 +43,12 @@ impl Agent {
 
 /// The daemon's binary, as the image build fetches it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Daemon {
+pub struct DaemonBinary {
     url: String,
     sha512: String,
 }
 
-impl Daemon {
+impl DaemonBinary {
     /// The binary at this address, with this hash.
     ///
     /// # Errors
@@ -73,11 +73,11 @@ impl Daemon {
 
 /// The Dockerfile.
 #[must_use]
-pub fn dockerfile(daemon: Option<&Daemon>, agents: &[Agent]) -> String {
+pub fn dockerfile(daemon: Option<&DaemonBinary>, agents: &[ImageAgent]) -> String {
     let Some(daemon) = daemon else {
         return DOCKERFILE.to_owned();
     };
-    let Daemon { url, sha512 } = daemon;
+    let DaemonBinary { url, sha512 } = daemon;
     let mut steps = format!(
         "# The daemon of the modes compat and native, by its hash.\n\
          RUN set -eu; cd /tmp; \\\n    \
@@ -108,8 +108,8 @@ mod tests {
     #[test]
     fn daemon_and_agents_precede_image_user() {
         let hash = "ab".repeat(64);
-        let daemon = Daemon::new("https://example.org/r/bobbin-agentd", &hash).unwrap();
-        let text = dockerfile(Some(&daemon), &[Agent::Claude, Agent::Codex]);
+        let daemon = DaemonBinary::new("https://example.org/r/bobbin-agentd", &hash).unwrap();
+        let text = dockerfile(Some(&daemon), &[ImageAgent::Claude, ImageAgent::Codex]);
         let steps = format!(
             "\
 # The daemon of the modes compat and native, by its hash.
@@ -141,7 +141,7 @@ RUN useradd --create-home"
             ("https://example.org/';id;'", &hash, "neither blanks nor quotes"),
             ("https://example.org/x", "abc", "128 hexadecimal digits"),
         ] {
-            let refused = Daemon::new(url, hash).unwrap_err();
+            let refused = DaemonBinary::new(url, hash).unwrap_err();
             assert!(refused.contains(why), "{url}: {refused}");
         }
     }

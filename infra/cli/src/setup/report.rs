@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::columns::visible;
-use crate::output::Status;
+use crate::output::ExitStatus;
 
 /// Counts findings for the exit code.
 #[derive(Debug, Default)]
@@ -15,19 +15,19 @@ pub struct Report {
     step: u32,
     steps: u32,
     /// For JSON: the findings so far; nothing is printed on the way.
-    kept: Option<Vec<Step>>,
+    kept: Option<Vec<ReportStep>>,
 }
 
 /// A step and its findings in JSON.
 #[derive(Debug, Default, Serialize)]
-struct Step {
+struct ReportStep {
     /// `None` for a step that runs alone.
     title: Option<String>,
-    lines: Vec<Line>,
+    lines: Vec<FindingLine>,
 }
 
 #[derive(Debug, Serialize)]
-struct Line {
+struct FindingLine {
     /// `ok`, `note`, `progress`, `wrong` or `to do`.
     is: &'static str,
     words: String,
@@ -59,7 +59,7 @@ impl Report {
     pub fn step(&mut self, title: &str) {
         self.step += 1;
         if let Some(kept) = &mut self.kept {
-            kept.push(Step { title: Some(title.to_owned()), lines: Vec::new() });
+            kept.push(ReportStep { title: Some(title.to_owned()), lines: Vec::new() });
             return;
         }
         match self.steps {
@@ -103,11 +103,11 @@ impl Report {
 
     /// The exit code: wrong takes precedence over left to do (found by a dry run, or needing another step first).
     #[must_use]
-    pub const fn status(&self) -> Status {
+    pub const fn status(&self) -> ExitStatus {
         match (self.wrong, self.left) {
-            (0, 0) => Status::Done,
-            (0, _) => Status::Notice,
-            _ => Status::Failed,
+            (0, 0) => ExitStatus::Done,
+            (0, _) => ExitStatus::Notice,
+            _ => ExitStatus::Failed,
         }
     }
 
@@ -120,10 +120,10 @@ impl Report {
             return;
         };
         if kept.is_empty() {
-            kept.push(Step::default());
+            kept.push(ReportStep::default());
         }
         if let Some(step) = kept.last_mut() {
-            step.lines.push(Line {
+            step.lines.push(FindingLine {
                 is,
                 words: words.to_owned(),
                 advice: (!advice.is_empty()).then(|| advice.to_owned()),

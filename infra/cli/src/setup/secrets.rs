@@ -9,18 +9,18 @@ use clap::Args;
 
 use super::account;
 use super::report::Report;
-use crate::keys::{KEYS, Key, OUTPUTS, named};
-use crate::target::{Target, of_environment};
+use crate::keys::{KEYS, OUTPUTS, ProvidedKey, named};
+use crate::target::{StackTarget, of_environment};
 
 /// Store keys in the stack's secrets, or take them out again.
 #[derive(Debug, Clone, Default, Args)]
-pub struct Secrets {
+pub struct SecretsOptions {
     /// Take the environment's keys alone, and ask for none
     #[arg(long)]
     pub from_env: bool,
     /// Take this key out (repeatable), by its name in the environment; nothing is stored then
     #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name))]
-    pub forget: Vec<&'static Key>,
+    pub forget: Vec<&'static ProvidedKey>,
     /// Sandboxes that are in another account than the keys are given up, and the present accounts put on record
     #[arg(long, conflicts_with = "forget")]
     pub other_account: bool,
@@ -30,18 +30,22 @@ pub struct Secrets {
 }
 
 /// Change to a key.
-enum Change {
+enum KeyChange {
     Set(Secret),
     Forget,
 }
 
-type Changes = BTreeMap<&'static str, (&'static Key, Change)>;
+type KeyChanges = BTreeMap<&'static str, (&'static ProvidedKey, KeyChange)>;
 
 /// Stores or removes keys.
 ///
 /// # Errors
 /// The stack or its secrets cannot be reached; with advice.
-pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Result<(), String> {
+pub async fn run(
+    target: &StackTarget,
+    report: &mut Report,
+    options: &SecretsOptions,
+) -> Result<(), String> {
     let changes = if options.forget.is_empty() {
         let mut changes = given();
         if !options.from_env && std::io::stdin().is_terminal() {
@@ -49,13 +53,13 @@ pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Res
         }
         changes
     } else {
-        let forget = |key: &&'static Key| (key.name(), (*key, Change::Forget));
+        let forget = |key: &&'static ProvidedKey| (key.name(), (*key, KeyChange::Forget));
         options.forget.iter().map(forget).collect()
     };
     if !options.other_account {
         let set = changes.values().filter_map(|(key, change)| match change {
-            Change::Set(value) => Some((key.name(), value)),
-            Change::Forget => None,
+            KeyChange::Set(value) => Some((key.name(), value)),
+            KeyChange::Forget => None,
         });
         account::refuse_another(target, report, &set.collect()).await?;
         return write(target, report, changes, options.dry_run).await;
@@ -65,7 +69,7 @@ pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Res
         keys.insert(key.name(), value.clone());
     }
     for (name, (_, change)) in &changes {
-        if let Change::Set(value) = change {
+        if let KeyChange::Set(value) = change {
             keys.insert(*name, value.clone());
         }
     }
@@ -76,17 +80,22 @@ pub async fn run(target: &Target, report: &mut Report, options: &Secrets) -> Res
 
 /// Options that remove every key: the undo of the step.
 #[must_use]
-pub fn forget_all(dry_run: bool) -> Secrets {
-    Secrets { from_env: true, forget: KEYS.iter().collect(), dry_run, ..Secrets::default() }
+pub fn forget_all(dry_run: bool) -> SecretsOptions {
+    SecretsOptions {
+        from_env: true,
+        forget: KEYS.iter().collect(),
+        dry_run,
+        ..SecretsOptions::default()
+    }
 }
 
-fn given() -> Changes {
+fn given() -> KeyChanges {
     let given = KEYS.iter().filter_map(|key| Some((key, of_environment(key)?)));
-    given.map(|(key, value)| (key.name(), (key, Change::Set(value)))).collect()
+    given.map(|(key, value)| (key.name(), (key, KeyChange::Set(value)))).collect()
 }
 
 /// Prompts for keys that neither the environment nor the stack has.
-async fn typed(target: &Target, changes: &mut Changes) -> Result<(), String> {
+async fn typed(target: &StackTarget, changes: &mut KeyChanges) -> Result<(), String> {
     let stored = target.stored().await?;
     for key in &KEYS {
         let known = changes.contains_key(key.name()) || stored.iter().any(|(one, _)| *one == key);
@@ -99,16 +108,16 @@ async fn typed(target: &Target, changes: &mut Changes) -> Result<(), String> {
         let line = line.trim();
         if !line.is_empty() {
             let value = Secret::from(line.to_owned());
-            changes.insert(key.name(), (key, Change::Set(value)));
+            changes.insert(key.name(), (key, KeyChange::Set(value)));
         }
     }
     Ok(())
 }
 
 async fn write(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
-    changes: Changes,
+    changes: KeyChanges,
     dry_run: bool,
 ) -> Result<(), String> {
     let stack = target.stack().await?;
@@ -117,7 +126,7 @@ async fn write(
     }
     let mut changed = false;
     for output in OUTPUTS {
-        let here: Vec<&(&Key, Change)> =
+        let here: Vec<&(&ProvidedKey, KeyChange)> =
             changes.values().filter(|(key, _)| key.output() == output).collect();
         if here.is_empty() {
             continue;
@@ -126,12 +135,12 @@ async fn write(
         let mut lines = Vec::new();
         for (key, change) in here {
             let (differs, line) = match change {
-                Change::Set(value) => {
+                KeyChange::Set(value) => {
                     let had = ring.get(key.name()).is_some();
                     let differs = ring.set(key.name(), value);
                     (differs, words(key, differs, had, dry_run))
                 }
-                Change::Forget => {
+                KeyChange::Forget => {
                     let differs = ring.forget(key.name());
                     (differs, forgotten(key, differs, dry_run))
                 }
@@ -158,7 +167,7 @@ async fn write(
     Ok(())
 }
 
-fn words(key: &Key, differs: bool, had: bool, dry_run: bool) -> String {
+fn words(key: &ProvidedKey, differs: bool, had: bool, dry_run: bool) -> String {
     let what = match (differs, had, dry_run) {
         (false, ..) => "is stored already",
         (true, false, false) => "is stored now",
@@ -169,7 +178,7 @@ fn words(key: &Key, differs: bool, had: bool, dry_run: bool) -> String {
     format!("{} {what}", key.title)
 }
 
-fn forgotten(key: &Key, differs: bool, dry_run: bool) -> String {
+fn forgotten(key: &ProvidedKey, differs: bool, dry_run: bool) -> String {
     let what = match (differs, dry_run) {
         (false, _) => "was not stored",
         (true, false) => "is forgotten",

@@ -4,11 +4,11 @@ use bobbin_chat::slack::manifest::{link, manifest};
 use bobbin_http::is_loopback;
 use clap::{Args, Subcommand};
 
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// What of it is set up.
 #[derive(Debug, Clone, Subcommand)]
-pub enum Command {
+pub enum SlackSetup {
     /// Print the manifest of the app, and the link that makes the app from it
     Manifest(Manifest),
 }
@@ -38,8 +38,8 @@ fn of_this_machine(address: &str) -> Option<String> {
 ///
 /// # Errors
 /// The address is invalid or unknown.
-pub async fn run(target: &Target, command: &Command) -> Result<(), String> {
-    let Command::Manifest(options) = command;
+pub async fn run(target: &StackTarget, command: &SlackSetup) -> Result<(), String> {
+    let SlackSetup::Manifest(options) = command;
     let address = match &options.address {
         Some(address) => address.clone(),
         None => address_of(target).await?,
@@ -61,12 +61,12 @@ Then install the app to the workspace, and store its signing secret and bot toke
 ///
 /// # Errors
 /// Why there is no link.
-pub async fn link_for_stack(target: &Target) -> Result<String, String> {
+pub async fn link_for_stack(target: &StackTarget) -> Result<String, String> {
     let manifest = manifest(&address_of(target).await?).map_err(|e| e.to_string())?;
     Ok(link(&manifest))
 }
 
-async fn address_of(target: &Target) -> Result<String, String> {
+async fn address_of(target: &StackTarget) -> Result<String, String> {
     let address = match target.laptop()? {
         Some(laptop) => laptop.whereabouts.ingress,
         None => target.stack().await?.output("IngressAddress")?.to_owned(),

@@ -12,16 +12,16 @@ mod slack;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::digest;
-use bobbin_http::{Hosts, Http, Method};
+use bobbin_http::{AllowedHosts, Http, Method};
 use clap::Args;
 
 use super::report::Report;
 use crate::setup::discord::snowflake;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Send a test turn, follow it to its end, and clean up.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct TestOptions {
     /// Channel of Discord in which the test is seen
     #[arg(long, env = "DISCORD_CHANNEL_ID", value_name = "ID", value_parser = snowflake)]
     pub discord_channel: Option<String>,
@@ -39,7 +39,7 @@ pub struct Options {
     pub keep: bool,
 }
 
-impl Options {
+impl TestOptions {
     /// Whether a channel was named.
     #[must_use]
     pub const fn says_where(&self) -> bool {
@@ -49,7 +49,7 @@ impl Options {
 
 /// The test prompt and its expected answer.
 #[derive(Debug, Clone)]
-struct Task {
+struct TestTask {
     /// Test id; keeps tests apart.
     id: String,
     /// Word that the answer must contain.
@@ -57,7 +57,7 @@ struct Task {
     text: String,
 }
 
-impl Task {
+impl TestTask {
     fn new(platform: &str) -> Self {
         let now = now_ms();
         let salt = format!("{now} {}", std::process::id());
@@ -77,7 +77,11 @@ impl Task {
 ///
 /// # Errors
 /// The test cannot start; with advice.
-pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+pub async fn run(
+    target: &StackTarget,
+    report: &mut Report,
+    options: &TestOptions,
+) -> Result<(), String> {
     if !options.says_where() {
         return Err("Say where the test is to be seen: --discord-channel ID, or --slack-channel ID with --slack-user ID.".to_owned());
     }
@@ -93,10 +97,10 @@ pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Res
 }
 
 /// The ingress answers, and refuses unsigned requests.
-async fn ingress(target: &Target, report: &mut Report) -> Result<(), String> {
+async fn ingress(target: &StackTarget, report: &mut Report) -> Result<(), String> {
     let stack = target.stack().await?;
     let base = stack.output("IngressAddress")?.trim_end_matches('/');
-    let http = Http::new(base, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
+    let http = Http::new(base, AllowedHosts::Named(Vec::new())).map_err(|e| e.to_string())?;
     let silent = |why: String| {
         format!(
             "The ingress does not answer: {why}. Look at its log group in CloudWatch; a function that cannot start says there in one line why."

@@ -6,15 +6,15 @@
 use std::time::Duration;
 
 use bobbin_sandbox::daytona::prepared::{
-    CreateSnapshot, Readiness, SNAPSHOT_PREFIX, Snapshot, snapshot_name,
+    CreateSnapshot, DaytonaSnapshot, Readiness, SNAPSHOT_PREFIX, snapshot_name,
 };
 use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 use clap::Args;
 use tokio::time::Instant;
 
-use super::image::{self, Agent, Daemon};
+use super::image::{self, DaemonBinary, ImageAgent};
 use super::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Interval between polls of a build.
 const POLL_MS: u64 = 2_000;
@@ -27,7 +27,7 @@ const TRIES_MAX: u32 = 3;
 
 /// Build and activate the snapshot that sandboxes start from, or remove it.
 #[derive(Debug, Clone, Args)]
-pub struct Options {
+pub struct SnapshotOptions {
     /// Remove it
     #[arg(long, conflicts_with = "daemon")]
     pub remove: bool,
@@ -58,10 +58,10 @@ pub struct ImageOptions {
     pub daemon_sha512: Option<String>,
     /// Give it these agents beside OpenCode, which accepts their licences
     #[arg(long, value_delimiter = ',', requires = "daemon")]
-    pub agents: Vec<Agent>,
+    pub agents: Vec<ImageAgent>,
 }
 
-impl Default for Options {
+impl Default for SnapshotOptions {
     fn default() -> Self {
         Self {
             remove: false,
@@ -78,10 +78,14 @@ impl Default for Options {
 ///
 /// # Errors
 /// What failed; with advice.
-pub async fn run(target: &Target, report: &mut Report, options: &Options) -> Result<(), String> {
+pub async fn run(
+    target: &StackTarget,
+    report: &mut Report,
+    options: &SnapshotOptions,
+) -> Result<(), String> {
     let image = &options.image;
     let named = image.daemon.as_ref().zip(image.daemon_sha512.as_ref());
-    let daemon = named.map(|(url, sha512)| Daemon::new(url, sha512));
+    let daemon = named.map(|(url, sha512)| DaemonBinary::new(url, sha512));
     let text = image::dockerfile(daemon.transpose()?.as_ref(), &image.agents);
     let key = target.needed("daytona_api_key").await?.value;
     let daytona = target.daytona(&key)?;
@@ -102,11 +106,11 @@ async fn build(
     report: &mut Report,
     daytona: &Daytona,
     (name, text): (&str, &str),
-    options: &Options,
+    options: &SnapshotOptions,
 ) -> Result<bool, String> {
     for _ in 0..TRIES_MAX {
         let found = daytona.observe_snapshot(name).await.map_err(|e| told(&e))?;
-        let readiness = found.as_ref().map(Snapshot::readiness);
+        let readiness = found.as_ref().map(DaytonaSnapshot::readiness);
         if readiness == Some(Readiness::Ready) {
             report.right(&format!("Snapshot {name} is ready"));
             return Ok(true);
@@ -221,7 +225,7 @@ fn show(report: &mut Report, log: &str, shown: usize) -> usize {
 }
 
 /// Removes a snapshot and waits until it is gone.
-async fn gone(daytona: &Daytona, snapshot: &Snapshot, minutes: u64) -> Result<(), String> {
+async fn gone(daytona: &Daytona, snapshot: &DaytonaSnapshot, minutes: u64) -> Result<(), String> {
     if snapshot.readiness() != Readiness::Going {
         match daytona.delete_snapshot(&snapshot.id).await {
             Ok(()) | Err(DaytonaError::NotFound) => {}
@@ -243,11 +247,11 @@ async fn gone(daytona: &Daytona, snapshot: &Snapshot, minutes: u64) -> Result<()
 }
 
 async fn remove(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
     daytona: &Daytona,
     name: &str,
-    options: &Options,
+    options: &SnapshotOptions,
 ) -> Result<(), String> {
     let Some(found) = daytona.observe_snapshot(name).await.map_err(|e| told(&e))? else {
         report.right(&format!("Snapshot {name} is not there"));
@@ -271,7 +275,7 @@ async fn remove(
 }
 
 /// Reports whether and how the stack uses it.
-async fn deployed(target: &Target, report: &mut Report, name: &str) {
+async fn deployed(target: &StackTarget, report: &mut Report, name: &str) {
     let deploy = format!("sam deploy --parameter-overrides DaytonaSnapshot={name}");
     match target.stack().await {
         Ok(_) if target.parameter("DaytonaSnapshot") == Some(name) => {

@@ -148,14 +148,15 @@ async fn custom_endpoint_must_offer_model() {
 async fn vercel_is_checked_when_configured() {
     let folder = tempfile::tempdir().unwrap();
     let text = str::to_owned;
-    let vercel = bobbin_local_vercel::Provider::start(bobbin_local_vercel::Settings::new(
-        folder.path().to_owned(),
-        text("a-token"),
-        text("team_1"),
-        text("prj_1"),
-    ))
-    .await
-    .unwrap();
+    let vercel =
+        bobbin_local_vercel::LocalVercel::start(bobbin_local_vercel::LocalVercelSettings::new(
+            folder.path().to_owned(),
+            text("a-token"),
+            text("team_1"),
+            text("prj_1"),
+        ))
+        .await
+        .unwrap();
     let named = |project: &str| {
         let overrides = serde_json::json!({
             "provider": "vercel", "vercel_api": vercel.api_url(), "vercel_team_id": "team_1",

@@ -15,8 +15,8 @@ use bobbin_chat::{discord, slack::manifest};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::tenant::access::Policy;
 use bobbin_local_aws::{Clock, Engine};
-use bobbin_local_chat::{Chat, DiscordKeys, Inspector, SlackKeys};
-use bobbin_local_daytona::Provider;
+use bobbin_local_chat::{DiscordKeys, Inspector, LocalChat, SlackKeys};
+use bobbin_local_daytona::LocalDaytona;
 use futures::future::BoxFuture;
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -87,8 +87,8 @@ pub struct Options {
 }
 
 pub struct World {
-    pub chat: Chat,
-    pub provider: Provider,
+    pub chat: LocalChat,
+    pub provider: LocalDaytona,
     pub engine: Engine,
     pub ingress: String,
     pub models: String,
@@ -104,7 +104,7 @@ impl World {
     pub async fn with(options: Options) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let all = || manifest::scopes().into_iter().map(str::to_owned).collect();
-        let chat = Chat::start(bobbin_local_chat::Settings {
+        let chat = LocalChat::start(bobbin_local_chat::LocalChatSettings {
             state_dir: folder.path().join("chat"),
             port: 0,
             model_is_scripted: true,
@@ -131,14 +131,14 @@ impl World {
         })
         .await
         .unwrap();
-        let mut settings = bobbin_local_daytona::Settings::new(
+        let mut settings = bobbin_local_daytona::LocalDaytonaSettings::new(
             folder.path().join("daytona"),
             DAYTONA_KEY.to_owned(),
         );
         if let Some(permissions) = options.permissions {
             settings.key_permissions = permissions;
         }
-        let provider = Provider::start(settings).await.unwrap();
+        let provider = LocalDaytona::start(settings).await.unwrap();
         let public_key = public_key(&chat).await;
         let ingress = ingress(&public_key).await;
         let models = models().await;
@@ -162,7 +162,7 @@ impl World {
         parameters.retain(|_, value| value != "-");
         let template = folder.path().join("template.yaml");
         std::fs::write(&template, TEMPLATE).unwrap();
-        let engine = Engine::start(bobbin_local_aws::Settings {
+        let engine = Engine::start(bobbin_local_aws::EngineSettings {
             template,
             parameters,
             secrets: BTreeMap::new(),
@@ -372,7 +372,7 @@ pub fn client() -> reqwest::Client {
     reqwest::Client::builder().no_proxy().build().unwrap()
 }
 
-async fn public_key(chat: &Chat) -> String {
+async fn public_key(chat: &LocalChat) -> String {
     let request = client()
         .get(format!("{}/applications/@me", chat.discord_api()))
         .header("authorization", format!("Bot {DISCORD_TOKEN}"));

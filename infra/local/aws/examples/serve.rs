@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use bobbin_local_aws::{Clock, Engine, Settings};
+use bobbin_local_aws::{Clock, Engine, EngineSettings};
 use serde_json::json;
 
 #[tokio::main]
@@ -21,7 +21,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
             Some((id.to_owned(), PathBuf::from(path)))
         })
         .collect();
-    let engine = Engine::start(Settings {
+    let engine = Engine::start(EngineSettings {
         breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         template,
         parameters: BTreeMap::new(),

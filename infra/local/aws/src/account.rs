@@ -2,7 +2,7 @@
 
 /// Account, region and endpoint; names and ARNs are built from them.
 #[derive(Clone, Debug)]
-pub(crate) struct Account {
+pub(crate) struct AwsAccount {
     /// Account id of twelve digits.
     pub(crate) id: String,
     pub(crate) region: String,
@@ -10,7 +10,7 @@ pub(crate) struct Account {
     pub(crate) endpoint: String,
 }
 
-impl Account {
+impl AwsAccount {
     /// An ARN in this account and region.
     pub(crate) fn arn(&self, service: &str, resource: &str) -> String {
         format!("arn:aws:{service}:{}:{}:{resource}", self.region, self.id)

@@ -11,10 +11,10 @@ use tokio::sync::watch;
 
 /// A clock that can be advanced at run time; clones share the offset.
 #[derive(Clone, Debug)]
-pub struct Clock(Arc<Inner>);
+pub struct Clock(Arc<ClockState>);
 
 #[derive(Debug)]
-struct Inner {
+struct ClockState {
     offset_ms: AtomicI64,
     moved: watch::Sender<()>,
 }
@@ -22,7 +22,7 @@ struct Inner {
 impl Clock {
     /// The system's time, until [`Clock::advance_ms`] is called.
     pub fn system() -> Self {
-        Self(Arc::new(Inner { offset_ms: AtomicI64::new(0), moved: watch::Sender::new(()) }))
+        Self(Arc::new(ClockState { offset_ms: AtomicI64::new(0), moved: watch::Sender::new(()) }))
     }
 
     /// Milliseconds since the Unix epoch.

@@ -24,20 +24,20 @@ use crate::kms::Kms;
 use crate::lambda::{Functions, PATH_PREFIX, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
-use crate::secrets::Secrets;
-use crate::signature::{self, Denied, Keys};
+use crate::secrets::StackSecrets;
+use crate::signature::{self, Denied, EngineKeys};
 use crate::sqs::{self, Sqs};
 
 /// All services of the endpoint.
 pub(crate) struct Services {
-    pub(crate) keys: Option<Keys>,
+    pub(crate) keys: Option<EngineKeys>,
     /// Key of the test calls; without one they are open.
     pub(crate) control: Option<ControlKey>,
     pub(crate) region: String,
     pub(crate) clock: Clock,
     pub(crate) dynamo: Arc<Dynamo>,
     pub(crate) sqs: Arc<Sqs>,
-    pub(crate) secrets: Secrets,
+    pub(crate) secrets: StackSecrets,
     pub(crate) kms: Kms,
     pub(crate) cloudformation: CloudFormation,
     pub(crate) scheduler: Arc<Scheduler>,

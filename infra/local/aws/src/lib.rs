@@ -51,10 +51,10 @@ mod tables;
 mod template;
 
 pub use clock::Clock;
-pub use engine::{Engine, Error, Settings};
+pub use engine::{Engine, EngineError, EngineSettings};
 pub use folder::{FolderError, FolderLock};
 pub use lambda::{Invoked, RuntimeApi};
 pub use log::{LogLine, LogSink, LogStream};
-pub use signature::{AccessKey, Keys};
+pub use signature::{AccessKey, EngineKeys};
 pub use tables::Tables;
 pub use template::TemplateError;

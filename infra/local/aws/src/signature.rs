@@ -30,7 +30,7 @@ pub struct AccessKey {
 
 /// The engine's keys.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Keys {
+pub struct EngineKeys {
     /// Key in the environment of functions.
     pub functions: AccessKey,
     /// Key of the operator's tools.
@@ -39,7 +39,7 @@ pub struct Keys {
     pub control: String,
 }
 
-impl fmt::Debug for Keys {
+impl fmt::Debug for EngineKeys {
     /// Omits secrets.
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { functions, person, .. } = self;
@@ -58,7 +58,7 @@ impl fmt::Debug for AccessKey {
     }
 }
 
-impl Keys {
+impl EngineKeys {
     /// New random keys: temporary for functions, lasting for a person and for the test calls.
     #[must_use]
     pub fn generate() -> Self {
@@ -170,7 +170,7 @@ impl<'a> AuthorizationHeader<'a> {
 ///
 /// [`Denied`], with AWS's message.
 pub(crate) fn verify(
-    keys: &Keys,
+    keys: &EngineKeys,
     parts: &Parts,
     body: &[u8],
     region: &str,

@@ -103,9 +103,9 @@ const LATER: [(&str, &str, &str); 2] = [
 ];
 
 /// The shared database connection.
-pub(crate) struct Store(Mutex<Connection>);
+pub(crate) struct Database(Mutex<Connection>);
 
-impl Store {
+impl Database {
     /// Opens the file and creates missing tables and columns.
     pub(crate) fn open(path: &Path) -> rusqlite::Result<Self> {
         let connection = Connection::open(path)?;

@@ -88,7 +88,7 @@ struct Condition {
 
 #[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+enum BreakpointState {
     Armed,
     Held,
     /// Released, or held for the bound.
@@ -99,7 +99,7 @@ enum State {
 
 struct Breakpoint {
     condition: Condition,
-    state: State,
+    state: BreakpointState,
     process: Option<u32>,
     calls: Vec<String>,
     released: Arc<Notify>,
@@ -107,10 +107,10 @@ struct Breakpoint {
 
 /// All breakpoints of a stack. Clones share them.
 #[derive(Clone, Default)]
-pub struct Breakpoints(Arc<Inner>);
+pub struct Breakpoints(Arc<BreakpointSet>);
 
 #[derive(Default)]
-struct Inner {
+struct BreakpointSet {
     count: AtomicUsize,
     made: AtomicUsize,
     breakpoints: Mutex<BTreeMap<usize, Breakpoint>>,
@@ -118,7 +118,7 @@ struct Inner {
 }
 
 /// A held call.
-struct Held {
+struct HeldInvocation {
     breakpoints: Breakpoints,
     id: usize,
     process: u32,
@@ -192,7 +192,7 @@ impl Breakpoints {
     }
 
     /// Records the call at every matching breakpoint; the first one that wants to hold it takes it.
-    fn take(&self, name: &str, caller: &Invocation) -> Option<Held> {
+    fn take(&self, name: &str, caller: &Invocation) -> Option<HeldInvocation> {
         let mut taken = None;
         for (id, breakpoint) in self.breakpoints().iter_mut() {
             if !breakpoint.concerns(caller) || breakpoint.calls.len() >= limits::CALLS_MAX {
@@ -200,13 +200,13 @@ impl Breakpoints {
             }
             breakpoint.calls.push(name.to_owned());
             let nth = breakpoint.calls.iter().filter(|call| *call == name).count();
-            let is_it = breakpoint.state == State::Armed
+            let is_it = breakpoint.state == BreakpointState::Armed
                 && breakpoint.condition.call == name
                 && nth == breakpoint.condition.nth.max(1);
             if is_it && taken.is_none() {
-                breakpoint.state = State::Held;
+                breakpoint.state = BreakpointState::Held;
                 breakpoint.process = Some(caller.process);
-                taken = Some(Held {
+                taken = Some(HeldInvocation {
                     breakpoints: self.clone(),
                     id: *id,
                     process: caller.process,
@@ -254,7 +254,7 @@ impl Breakpoints {
         let id = self.0.made.fetch_add(1, Ordering::Relaxed) + 1;
         let breakpoint = Breakpoint {
             condition,
-            state: State::Armed,
+            state: BreakpointState::Armed,
             process: None,
             calls: Vec::new(),
             released: Arc::default(),
@@ -280,7 +280,7 @@ impl Breakpoint {
     }
 }
 
-impl Held {
+impl HeldInvocation {
     async fn hold(mut self) {
         let bound = Duration::from_millis(limits::HOLD_MS_MAX);
         // Released or timed out: the call goes on.
@@ -289,10 +289,11 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for HeldInvocation {
     fn drop(&mut self) {
         if let Some(breakpoint) = self.breakpoints.breakpoints().get_mut(&self.id) {
-            breakpoint.state = if self.is_over { State::Passed } else { State::Gone };
+            breakpoint.state =
+                if self.is_over { BreakpointState::Passed } else { BreakpointState::Gone };
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Refused actions of a person, on either platform.
 
-use crate::store::StoreError;
+use crate::store::ChatStoreError;
 use serde_json::Value;
 
 /// Why a person's action failed.
@@ -10,7 +10,7 @@ pub enum ActionError {
     #[error("{0}")]
     Refused(String),
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ChatStoreError),
 }
 
 pub fn refused<T>(why: impl Into<String>) -> Result<T, ActionError> {

@@ -1,6 +1,6 @@
 //! A bot request: it takes an armed fault, is answered, and is logged.
 
-use crate::fault::{Fault, Faults};
+use crate::fault::{ChatFault, ChatFaults};
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::{Hub, lock};
 use crate::ids::now_ms;
@@ -10,13 +10,13 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 /// A platform's answer for a fault.
-pub type FaultAnswer = fn(&Fault) -> ApiResponse;
+pub type FaultAnswer = fn(&ChatFault) -> ApiResponse;
 
 /// Answers with `answer`, unless a fault is armed for this request; a logging error fails no request.
 pub async fn serve(
     hub: &Hub,
     platform: &str,
-    faults: &Mutex<Faults>,
+    faults: &Mutex<ChatFaults>,
     fault_reply: FaultAnswer,
     call: ApiRequest,
     answer: impl FnOnce(&Hub, &ApiRequest) -> ApiResponse,

@@ -1,12 +1,12 @@
 //! `/_control`: what a test or the page does as a person, injects, and reads back.
 
 use crate::action::ActionError;
-use crate::fault::{Fault, Faults};
+use crate::fault::{ChatFault, ChatFaults};
 use crate::http::{self, ApiResponse};
 use crate::hub::{Hub, broken, lock};
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::limits::RETRY_DELAY_MS_MAX;
-use crate::store::StoreError;
+use crate::store::ChatStoreError;
 use crate::{discord, slack};
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
@@ -98,14 +98,14 @@ fn acted(done: Result<Value, ActionError>) -> Response {
     }
 }
 
-fn shown(read: Result<Value, StoreError>) -> Response {
+fn shown(read: Result<Value, ChatStoreError>) -> Response {
     match read {
         Ok(value) => ApiResponse::json(value).into_response(),
         Err(error) => broken(&error).into_response(),
     }
 }
 
-fn faults(method: &str, faults: &Mutex<Faults>, body: &Value) -> Response {
+fn faults(method: &str, faults: &Mutex<ChatFaults>, body: &Value) -> Response {
     let mut faults = lock(faults);
     match method {
         "GET" => ApiResponse::json(json!({"faults": faults.waiting()})).into_response(),
@@ -113,7 +113,7 @@ fn faults(method: &str, faults: &Mutex<Faults>, body: &Value) -> Response {
             faults.clear();
             ApiResponse::json(json!({"ok": true})).into_response()
         }
-        _ => match serde_json::from_value::<Fault>(body.clone()) {
+        _ => match serde_json::from_value::<ChatFault>(body.clone()) {
             Ok(fault) => {
                 if faults.add(fault) {
                     ApiResponse::json(json!({"ok": true})).into_response()
@@ -126,7 +126,7 @@ fn faults(method: &str, faults: &Mutex<Faults>, body: &Value) -> Response {
     }
 }
 
-fn expire(hub: &Hub, token: &str) -> Result<Value, StoreError> {
+fn expire(hub: &Hub, token: &str) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     let found = store.get("d.interaction", "", token)?;
     if let Some(mut record) = found.clone() {
@@ -136,7 +136,7 @@ fn expire(hub: &Hub, token: &str) -> Result<Value, StoreError> {
     Ok(json!({"ok": found.is_some()}))
 }
 
-fn delete_channel(hub: &Hub, id: &str) -> Result<Value, StoreError> {
+fn delete_channel(hub: &Hub, id: &str) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     store.atomically(|store| {
         let found = store.get("d.channel", &hub.seeds.guild_id, id)?;
@@ -148,7 +148,7 @@ fn delete_channel(hub: &Hub, id: &str) -> Result<Value, StoreError> {
 }
 
 /// A moderator archives or locks a thread.
-fn set_thread(hub: &Hub, body: &Value) -> Result<Value, StoreError> {
+fn set_thread(hub: &Hub, body: &Value) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     let Some(mut thread) = store.get("d.channel", &hub.seeds.guild_id, body.str("channel_id"))?
     else {
@@ -164,7 +164,7 @@ fn set_thread(hub: &Hub, body: &Value) -> Result<Value, StoreError> {
     Ok(json!({"ok": true}))
 }
 
-fn ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
+fn ephemerals(hub: &Hub, user: &str) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     let mut list = Vec::new();
     for channel in store.all("d.channel", &hub.seeds.guild_id)? {
@@ -174,7 +174,7 @@ fn ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
     Ok(json!({"messages": list}))
 }
 
-fn slack_ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
+fn slack_ephemerals(hub: &Hub, user: &str) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     let mut list = Vec::new();
     for channel in store.all("s.channel", "")? {
@@ -189,7 +189,7 @@ fn slack_ephemerals(hub: &Hub, user: &str) -> Result<Value, StoreError> {
     Ok(json!({"messages": list}))
 }
 
-fn sessions(hub: &Hub) -> Result<Value, StoreError> {
+fn sessions(hub: &Hub) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     let mut list = Vec::new();
     for channel in store.all("s.channel", "")? {

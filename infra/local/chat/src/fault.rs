@@ -6,7 +6,7 @@ use serde_json::Value;
 
 /// A fault, as in the control call.
 #[derive(Clone, Debug, Deserialize, Serialize)]
-pub struct Fault {
+pub struct ChatFault {
     /// Part of "METHOD /path", such as `POST /channels` or `chat.update`; empty matches all.
     #[serde(default)]
     pub route: String,
@@ -46,11 +46,11 @@ fn one_second() -> f64 {
 
 /// Armed faults, oldest first.
 #[derive(Default)]
-pub struct Faults(Vec<Fault>);
+pub struct ChatFaults(Vec<ChatFault>);
 
-impl Faults {
+impl ChatFaults {
     /// Adds a fault; `false` if too many are armed.
-    pub fn add(&mut self, mut fault: Fault) -> bool {
+    pub fn add(&mut self, mut fault: ChatFault) -> bool {
         fault.delay_ms = fault.delay_ms.min(FAULT_DELAY_MS_MAX);
         let room = self.0.len() < FAULTS_MAX;
         if room && fault.count > 0 {
@@ -63,12 +63,12 @@ impl Faults {
         self.0.clear();
     }
 
-    pub fn waiting(&self) -> &[Fault] {
+    pub fn waiting(&self) -> &[ChatFault] {
         &self.0
     }
 
     /// The fault for this request, counted down.
-    pub fn take(&mut self, route: &str) -> Option<Fault> {
+    pub fn take(&mut self, route: &str) -> Option<ChatFault> {
         let at = self.0.iter().position(|fault| route.contains(&fault.route))?;
         self.0[at].count -= 1;
         let met = self.0[at].clone();

@@ -2,9 +2,9 @@
 
 use crate::discord;
 use crate::hub::{Hub, broken};
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::limits::FILE_BYTES_MAX;
-use crate::store::{Blob, StoreError};
+use crate::store::{Blob, ChatStoreError};
 use axum::body::Bytes;
 use axum::extract::{Path, Query, State};
 use axum::http::{HeaderMap, StatusCode, header};
@@ -40,7 +40,7 @@ pub async fn upload(
     }
 }
 
-fn store_upload(hub: &Hub, name: &str, kind: &str, bytes: &[u8]) -> Result<Value, StoreError> {
+fn store_upload(hub: &Hub, name: &str, kind: &str, bytes: &[u8]) -> Result<Value, ChatStoreError> {
     let store = hub.store();
     let attachment = discord::store_file(hub, &store, name, kind, bytes.to_vec())?;
     store.put("d.upload", "", attachment.str("id"), &attachment)?;

@@ -1,13 +1,13 @@
 //! Shared state: store, keys, live notices, faults, and the ingress client.
 
-use crate::fault::Faults;
+use crate::fault::ChatFaults;
 use crate::identity::{DiscordKeys, SlackKeys};
-use crate::ids::Ids;
+use crate::ids::IdSource;
 use crate::ingress::IngressClient;
 use crate::limits::{EVENTS_KEPT_MAX, LIVE_BACKLOG_MAX, LIVE_VIEWERS_MAX, RETRY_DELAYS_MS};
 use crate::seeds::{self, Seeds};
-use crate::settings::{Inspector, Settings, StartError};
-use crate::store::{Store, StoreError};
+use crate::settings::{ChatStartError, Inspector, LocalChatSettings};
+use crate::store::{ChatStore, ChatStoreError};
 use bobbin_local_breakpoint::ControlKey;
 use ed25519_dalek::SigningKey;
 use serde_json::Value;
@@ -19,8 +19,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub struct Hub {
-    store: Mutex<Store>,
-    pub ids: Ids,
+    store: Mutex<ChatStore>,
+    pub ids: IdSource,
     pub base: String,
     pub control_key: ControlKey,
     pub also_named: Option<String>,
@@ -34,8 +34,8 @@ pub struct Hub {
     pub viewers: Arc<tokio::sync::Semaphore>,
     /// Session records and sandboxes as last read.
     pub inspected: Mutex<Value>,
-    pub discord_faults: Mutex<Faults>,
-    pub slack_faults: Mutex<Faults>,
+    pub discord_faults: Mutex<ChatFaults>,
+    pub slack_faults: Mutex<ChatFaults>,
     pub enforce_rates: AtomicBool,
     pub rates: Mutex<HashMap<String, (u64, u64)>>,
     /// Counts mentions, to alternate the order of the twin events.
@@ -49,13 +49,13 @@ pub struct Hub {
 }
 
 impl Hub {
-    pub fn open(settings: Settings, port: u16) -> Result<Arc<Hub>, StartError> {
+    pub fn open(settings: LocalChatSettings, port: u16) -> Result<Arc<Hub>, ChatStartError> {
         let seed = hex::decode(&settings.discord.seed)
             .ok()
             .and_then(|bytes| <[u8; 32]>::try_from(bytes).ok());
-        let signing_key = SigningKey::from_bytes(&seed.ok_or(StartError::Seed)?);
-        let store = Store::open(&settings.state_dir.join("chat.sqlite"))?;
-        let ids = Ids::resume(
+        let signing_key = SigningKey::from_bytes(&seed.ok_or(ChatStartError::Seed)?);
+        let store = ChatStore::open(&settings.state_dir.join("chat.sqlite"))?;
+        let ids = IdSource::resume(
             store.greatest_id("d.message")?.as_deref(),
             store.greatest_id("s.message")?.as_deref(),
         );
@@ -89,7 +89,7 @@ impl Hub {
     }
 
     /// The store, locked for one call.
-    pub fn store(&self) -> MutexGuard<'_, Store> {
+    pub fn store(&self) -> MutexGuard<'_, ChatStore> {
         lock(&self.store)
     }
 
@@ -117,7 +117,7 @@ pub fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 /// The answer to a page or a control call when reading the store failed.
-pub fn broken(error: &StoreError) -> (axum::http::StatusCode, String) {
+pub fn broken(error: &ChatStoreError) -> (axum::http::StatusCode, String) {
     tracing::error!(%error, "the chat's state failed");
     (axum::http::StatusCode::INTERNAL_SERVER_ERROR, error.to_string())
 }

@@ -9,16 +9,16 @@ const DISCORD_EPOCH_MS: u64 = 1_420_070_400_000;
 
 /// Generates ids; `resume` keeps them increasing after a restart.
 #[derive(Default)]
-pub struct Ids {
+pub struct IdSource {
     snowflake: Mutex<u64>,
     ts_us: Mutex<u64>,
 }
 
-impl Ids {
-    pub fn resume(last_snowflake: Option<&str>, last_ts: Option<&str>) -> Ids {
+impl IdSource {
+    pub fn resume(last_snowflake: Option<&str>, last_ts: Option<&str>) -> IdSource {
         let snowflake = last_snowflake.and_then(|id| id.parse().ok()).unwrap_or_default();
         let ts_us = last_ts.and_then(ts_micros).unwrap_or_default();
-        Ids { snowflake: Mutex::new(snowflake), ts_us: Mutex::new(ts_us) }
+        IdSource { snowflake: Mutex::new(snowflake), ts_us: Mutex::new(ts_us) }
     }
 
     /// A new Discord id.

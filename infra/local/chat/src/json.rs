@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 /// Accessors that treat a missing field, `null` and a wrong type alike.
-pub trait Read {
+pub trait JsonFields {
     fn str(&self, field: &str) -> &str;
     /// The text of a field, or `otherwise` if it is missing or `null`.
     fn str_or<'a>(&'a self, field: &str, otherwise: &'a str) -> &'a str;
@@ -14,7 +14,7 @@ pub trait Read {
     fn has(&self, field: &str) -> bool;
 }
 
-impl Read for Value {
+impl JsonFields for Value {
     fn str(&self, field: &str) -> &str {
         self[field].as_str().unwrap_or_default()
     }

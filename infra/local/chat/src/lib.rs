@@ -36,8 +36,8 @@ pub use access::login_url;
 pub use identity::{DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 pub use limits::INGRESS_ANSWER_MS_MAX;
 pub use seeds::Seeds;
-pub use settings::{Inspector, Settings, StartError};
-pub use store::StoreError;
+pub use settings::{ChatStartError, Inspector, LocalChatSettings};
+pub use store::ChatStoreError;
 
 use hub::Hub;
 use serde_json::Value;
@@ -47,20 +47,20 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// A running chat; listens until it is stopped.
-pub struct Chat {
+pub struct LocalChat {
     hub: Arc<Hub>,
     server: JoinHandle<()>,
 }
 
-impl Chat {
+impl LocalChat {
     /// Binds the port, opens the store, seeds it on the first start, and serves.
     ///
     /// # Errors
-    /// [`StartError`]; nothing is left running after one.
-    pub async fn start(settings: Settings) -> Result<Chat, StartError> {
+    /// [`ChatStartError`]; nothing is left running after one.
+    pub async fn start(settings: LocalChatSettings) -> Result<LocalChat, ChatStartError> {
         let io = |what: &str| {
             let what = what.to_owned();
-            move |source| StartError::Io { what, source }
+            move |source| ChatStartError::Io { what, source }
         };
         std::fs::create_dir_all(&settings.state_dir)
             .map_err(io("making the chat's state folder"))?;
@@ -88,7 +88,7 @@ impl Chat {
         hub.tasks.spawn(async move { prune::every_hour(pruned).await });
         let watcher = Arc::clone(&hub);
         hub.tasks.spawn(async move { live::watch_inspector(watcher).await });
-        Ok(Chat { hub, server })
+        Ok(LocalChat { hub, server })
     }
 
     /// Sets the target of interactions and events: the base of the function URL.
@@ -127,12 +127,12 @@ impl Chat {
     }
 
     /// Registers an interaction signed by others, before it is passed on to the ingress: until its answer comes
-    /// ([`Chat::adopt_interaction`]) its token is answered with 404 `10008`, as on Discord, and not as unknown. A known
-    /// interaction is left alone.
+    /// ([`LocalChat::adopt_interaction`]) its token is answered with 404 `10008`, as on Discord, and not as unknown. A
+    /// known interaction is left alone.
     ///
     /// # Errors
     /// The state file failed.
-    pub fn announce_interaction(&self, interaction: &Value) -> Result<(), StoreError> {
+    pub fn announce_interaction(&self, interaction: &Value) -> Result<(), ChatStoreError> {
         discord::announce(&self.hub, interaction)
     }
 
@@ -141,7 +141,7 @@ impl Chat {
     ///
     /// # Errors
     /// The state file failed.
-    pub fn announce_slack(&self, payload: &Value) -> Result<(), StoreError> {
+    pub fn announce_slack(&self, payload: &Value) -> Result<(), ChatStoreError> {
         slack::announce(&self.hub, payload)
     }
 
@@ -155,7 +155,7 @@ impl Chat {
         interaction: &Value,
         status: u16,
         answer: &[u8],
-    ) -> Result<Value, StoreError> {
+    ) -> Result<Value, ChatStoreError> {
         discord::adopt(&self.hub, interaction, status, answer)
     }
 

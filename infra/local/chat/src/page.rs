@@ -4,8 +4,8 @@
 //! the page reads and acts like a test does.
 
 use crate::hub::{Hub, broken, lock};
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use crate::{access, control, discord, files, live, slack};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
@@ -99,7 +99,7 @@ fn asset(kind: &'static str, text: &'static str) -> Response {
     (headers, text).into_response()
 }
 
-fn read(hub: &Hub, work: impl FnOnce(&Store) -> Result<Value, StoreError>) -> Response {
+fn read(hub: &Hub, work: impl FnOnce(&ChatStore) -> Result<Value, ChatStoreError>) -> Response {
     match work(&hub.store()) {
         Ok(value) => axum::Json(value).into_response(),
         Err(error) => broken(&error).into_response(),
@@ -107,7 +107,7 @@ fn read(hub: &Hub, work: impl FnOnce(&Store) -> Result<Value, StoreError>) -> Re
 }
 
 /// Everything but messages: channels, people, commands.
-fn state(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
+fn state(hub: &Hub, store: &ChatStore) -> Result<Value, ChatStoreError> {
     let guild = &hub.seeds.guild_id;
     let mut commands = discord::commands::registered(store, "global")?;
     commands.extend(discord::commands::registered(store, guild)?);
@@ -154,14 +154,14 @@ fn rootless(channel: &str, messages: &[Value]) -> Vec<Value> {
     shown.collect()
 }
 
-type Parameters = Query<HashMap<String, String>>;
+type PageParameters = Query<HashMap<String, String>>;
 
-fn asked<'a>(query: &'a Parameters, name: &str) -> &'a str {
+fn asked<'a>(query: &'a PageParameters, name: &str) -> &'a str {
     query.get(name).map_or("", String::as_str)
 }
 
 /// A channel's messages as one person sees them, including their ephemeral ones.
-async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
+async fn discord_messages(State(hub): State<Arc<Hub>>, query: PageParameters) -> Response {
     let (channel, user) = (asked(&query, "channel_id"), asked(&query, "user_id"));
     read(&hub, |store| {
         let mut kept = store.all("d.message", channel)?;
@@ -174,7 +174,7 @@ async fn discord_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Res
 }
 
 /// A channel's or thread's messages as one person sees them, with their Home.
-async fn slack_messages(State(hub): State<Arc<Hub>>, query: Parameters) -> Response {
+async fn slack_messages(State(hub): State<Arc<Hub>>, query: PageParameters) -> Response {
     let (channel, user, thread) =
         (asked(&query, "channel"), asked(&query, "user_id"), asked(&query, "thread_ts"));
     read(&hub, |store| {

@@ -3,7 +3,7 @@
 use crate::discord::channel;
 use crate::hub::Hub;
 use crate::limits::{LONG_LIVED_MS, PRUNE_MS, SHORT_LIVED_MS, THREADS_MAX};
-use crate::store::{Store, StoreError};
+use crate::store::{ChatStore, ChatStoreError};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,7 +24,7 @@ pub async fn every_hour(hub: Arc<Hub>) {
     }
 }
 
-fn prune(hub: &Hub, store: &Store) -> Result<(), StoreError> {
+fn prune(hub: &Hub, store: &ChatStore) -> Result<(), ChatStoreError> {
     for kind in SHORT_LIVED {
         store.forget_older(kind, SHORT_LIVED_MS)?;
     }

@@ -2,8 +2,8 @@
 
 use crate::discord::permissions::MEMBER_PERMISSIONS;
 use crate::identity::{DiscordKeys, SlackKeys};
-use crate::ids::{Ids, slack_id};
-use crate::store::{Store, StoreError};
+use crate::ids::{IdSource, slack_id};
+use crate::store::{ChatStore, ChatStoreError};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
@@ -41,11 +41,11 @@ pub struct Seeds {
 
 /// Reads the seeds; creates them and their objects on the first start.
 pub fn load_or_create(
-    store: &Store,
-    ids: &Ids,
+    store: &ChatStore,
+    ids: &IdSource,
     discord: &DiscordKeys,
     slack: &SlackKeys,
-) -> Result<Seeds, StoreError> {
+) -> Result<Seeds, ChatStoreError> {
     store.atomically(|store| {
         let seeds = match store.get("seeds", "", "")? {
             Some(kept) => serde_json::from_value(kept).expect("seeds were written by this program"),
@@ -67,7 +67,7 @@ pub fn load_or_create(
     })
 }
 
-fn new_ids(ids: &Ids) -> Seeds {
+fn new_ids(ids: &IdSource) -> Seeds {
     Seeds {
         guild_id: ids.snowflake(),
         channel_id: ids.snowflake(),
@@ -85,7 +85,7 @@ fn new_ids(ids: &Ids) -> Seeds {
     }
 }
 
-fn create_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
+fn create_discord(store: &ChatStore, seeds: &Seeds) -> Result<(), ChatStoreError> {
     let guild = json!({"id": seeds.guild_id, "name": "Bobbin Workshop", "icon": null, "owner_id": seeds.user_id,
         "preferred_locale": "en-US", "features": [], "description": null, "emojis": [], "stickers": [],
         "roles": [{"id": seeds.guild_id, "name": "@everyone", "color": 0, "hoist": false, "position": 0,
@@ -115,7 +115,7 @@ fn create_discord(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
     Ok(())
 }
 
-fn create_slack(store: &Store, seeds: &Seeds) -> Result<(), StoreError> {
+fn create_slack(store: &ChatStore, seeds: &Seeds) -> Result<(), ChatStoreError> {
     let team = json!({"id": seeds.team_id, "name": "Bobbin Workshop", "domain": "bobbin-workshop", "email_domain": ""});
     store.put("s.team", "", &seeds.team_id, &team)?;
     for (id, name, topic) in [
@@ -151,11 +151,11 @@ pub fn direct_message(id: &str, user: &str, team: &str) -> Value {
 
 /// The bot users follow the keys, which may change between starts.
 fn put_bots(
-    store: &Store,
+    store: &ChatStore,
     seeds: &Seeds,
     discord: &DiscordKeys,
     slack: &SlackKeys,
-) -> Result<(), StoreError> {
+) -> Result<(), ChatStoreError> {
     let bot = json!({"id": discord.application_id, "username": "Bobbin", "global_name": null, "discriminator": "0001",
         "avatar": null, "public_flags": 524_288, "bot": true});
     store.put("d.user", "", &discord.application_id, &json!({"user": bot, "admin": false}))?;

@@ -1,7 +1,7 @@
 //! Settings of the chat, and start errors.
 
 use crate::identity::{DiscordKeys, SlackKeys};
-use crate::store::StoreError;
+use crate::store::ChatStoreError;
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use futures::future::BoxFuture;
 use serde_json::Value;
@@ -17,14 +17,14 @@ pub trait Inspector: Send + Sync + 'static {
 }
 
 /// Settings of the chat.
-pub struct Settings {
+pub struct LocalChatSettings {
     /// Folder of the SQLite file `chat.sqlite`; created if missing.
     pub state_dir: PathBuf,
     /// Port on 127.0.0.1; 0 picks a free one.
     pub port: u16,
     /// The model is scripted; the page says so.
     pub model_is_scripted: bool,
-    /// Base of the function URL, such as `http://127.0.0.1:8080`; can be set later with `Chat::set_ingress`.
+    /// Base of the function URL, such as `http://127.0.0.1:8080`; can be set later with `LocalChat::set_ingress`.
     pub ingress: Option<String>,
     /// Time limit for the ingress's first answer; the platforms' is [`crate::INGRESS_ANSWER_MS_MAX`].
     pub ingress_answer_ms: u64,
@@ -44,7 +44,7 @@ pub struct Settings {
 
 /// Why the chat did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ChatStartError {
     /// The port is taken, or the state folder cannot be created.
     #[error("{what}: {source}; choose another port or state folder")]
     Io {
@@ -55,7 +55,7 @@ pub enum StartError {
     },
     /// The SQLite file is unusable.
     #[error(transparent)]
-    Store(#[from] StoreError),
+    Store(#[from] ChatStoreError),
     /// The seed of the signing key is not 32 bytes of hex.
     #[error("the Discord seed must be 64 hex digits")]
     Seed,

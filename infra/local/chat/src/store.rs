@@ -1,7 +1,7 @@
 //! One SQLite file with the state of both platforms.
 //!
 //! Items are JSON documents under (kind, scope, id); message ids have a fixed width on both platforms, so that key
-//! order is time order. Promised: a call through [`Store::atomically`] is atomic and survives a restart. Absent: a
+//! order is time order. Promised: a call through [`ChatStore::atomically`] is atomic and survives a restart. Absent: a
 //! schema per object, because the documents are the platforms' own.
 
 use crate::ids::now_ms;
@@ -18,11 +18,11 @@ pub const LAST: &str = "~";
 /// The file cannot be read or written: check the disk and the state folder's permissions.
 #[derive(Debug, thiserror::Error)]
 #[error("the chat's SQLite file failed ({0}); check the state folder's disk space and permissions")]
-pub struct StoreError(#[from] rusqlite::Error);
+pub struct ChatStoreError(#[from] rusqlite::Error);
 
-type Result<T> = std::result::Result<T, StoreError>;
+type Result<T> = std::result::Result<T, ChatStoreError>;
 
-pub struct Store {
+pub struct ChatStore {
     conn: Connection,
 }
 
@@ -33,8 +33,8 @@ pub struct Blob {
     pub bytes: Vec<u8>,
 }
 
-impl Store {
-    pub fn open(path: &Path) -> Result<Store> {
+impl ChatStore {
+    pub fn open(path: &Path) -> Result<ChatStore> {
         let conn = Connection::open(path)?;
         conn.execute_batch(
             "PRAGMA journal_mode = WAL; PRAGMA synchronous = NORMAL;
@@ -44,15 +44,15 @@ impl Store {
              CREATE TABLE IF NOT EXISTS request (seq INTEGER PRIMARY KEY AUTOINCREMENT, platform TEXT, body TEXT NOT NULL);
              CREATE INDEX IF NOT EXISTS request_by_platform ON request (platform, seq);",
         )?;
-        Ok(Store { conn })
+        Ok(ChatStore { conn })
     }
 
     /// Runs `work` in one transaction; an `Err` rolls back.
-    pub fn atomically<T, E: From<StoreError>>(
+    pub fn atomically<T, E: From<ChatStoreError>>(
         &self,
-        work: impl FnOnce(&Store) -> std::result::Result<T, E>,
+        work: impl FnOnce(&ChatStore) -> std::result::Result<T, E>,
     ) -> std::result::Result<T, E> {
-        let begin = |sql| self.conn.execute_batch(sql).map_err(StoreError);
+        let begin = |sql| self.conn.execute_batch(sql).map_err(ChatStoreError);
         begin("BEGIN IMMEDIATE")?;
         let done = work(self);
         begin(if done.is_ok() { "COMMIT" } else { "ROLLBACK" })?;

@@ -5,31 +5,31 @@ use std::sync::Arc;
 use bobbin_local_sandbox::settings::RunSettings;
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::Accounts;
+use crate::accounts::AcceptedKeys;
 use crate::clock::Clock;
 use crate::faults::Faults;
 use crate::limits::ACTIVITY_THROTTLE_MS;
-use crate::machine::Machine;
-use crate::store::Store;
+use crate::machine::LocalMachine;
+use crate::store::ProviderStore;
 
 /// Shared state of a running provider.
 pub(crate) struct Engine {
     pub(crate) api_key: String,
     /// Accepted keys; the configured one is the first.
-    pub(crate) accounts: Accounts,
+    pub(crate) accounts: AcceptedKeys,
     /// Port of the API.
     pub(crate) port: u16,
     /// Settings for this machine.
     pub(crate) run: RunSettings,
     /// Runs the sandboxes.
-    pub(crate) machine: Machine,
+    pub(crate) machine: LocalMachine,
     /// Reported `toolboxProxyUrl` of sandboxes.
     pub(crate) toolbox_url: String,
     pub(crate) default_snapshot: String,
     /// The key's reported permissions; never enforced.
     pub(crate) key_permissions: Vec<String>,
     pub(crate) clock: Clock,
-    pub(crate) store: Store,
+    pub(crate) store: ProviderStore,
     pub(crate) faults: Faults,
     /// Stops servers, timers and transitions.
     pub(crate) stopping: CancellationToken,

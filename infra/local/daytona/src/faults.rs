@@ -5,14 +5,14 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::state::SandboxState;
+use crate::state::DaytonaState;
 
 /// Faults beyond those of every call.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "fault", rename_all = "snake_case")]
 pub(crate) enum Fault {
     /// A sandbox stays this long in this transition state.
-    HoldState { state: SandboxState, ms: u64 },
+    HoldState { state: DaytonaState, ms: u64 },
     /// The next build of a sandbox or a snapshot fails.
     FailBuild {
         #[serde(default)]

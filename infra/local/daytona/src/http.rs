@@ -15,7 +15,7 @@ pub(crate) const SKIP_ACTIVITY: &str = "x-daytona-skip-last-activity-update";
 pub(crate) type EngineState = State<SharedEngine>;
 
 /// A handler's result: a response, or a refusal whose body is written later.
-pub(crate) type Answer = Result<Response, ApiError>;
+pub(crate) type ApiResult = Result<Response, ApiError>;
 
 /// A JSON body; an empty one counts as an empty object.
 pub(crate) fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {

@@ -46,6 +46,6 @@ pub use bobbin_local_sandbox::stand_in::StandIn;
 use bobbin_local_sandbox::{
     clock, confine, disk, gateway, init, init_process, machine, outbound, processes, random, serve,
 };
-pub use provider::{Provider, SandboxView};
-pub use settings::Settings;
-pub use state::SandboxState;
+pub use provider::{LocalDaytona, SandboxView};
+pub use settings::LocalDaytonaSettings;
+pub use state::DaytonaState;

@@ -6,8 +6,8 @@ use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
 use crate::limits::HOLD_MS_MAX;
 use crate::record::Record;
-use crate::state::{Operation, SandboxState, Verdict, verdict};
-use crate::store::Entry;
+use crate::state::{CallVerdict, DaytonaState, LifecycleCall, verdict};
+use crate::store::SandboxEntry;
 use crate::transition::{Transition, remove};
 
 /// Result of starting a call.
@@ -22,7 +22,7 @@ pub(crate) struct Begun {
 pub(crate) fn begin(
     engine: &SharedEngine,
     id: &str,
-    operation: Operation,
+    operation: LifecycleCall,
     force: bool,
 ) -> Result<Begun, ApiError> {
     let now = engine.clock.now_ms();
@@ -39,22 +39,22 @@ pub(crate) fn begin(
 
 /// Sets an operation's first state; also returns its epoch.
 fn begin_entry(
-    entry: &mut Entry,
-    operation: Operation,
+    entry: &mut SandboxEntry,
+    operation: LifecycleCall,
     now: i64,
 ) -> Result<(Begun, u64), ApiError> {
-    let begun = |entry: &Entry, moving| {
+    let begun = |entry: &SandboxEntry, moving| {
         let record = entry.record.clone();
         (Begun { record, moving }, entry.epoch)
     };
     match verdict(operation, entry.record.state, entry.record.recoverable) {
-        Verdict::Refuse(status, text) => return Err(ApiError::new(status, text)),
-        Verdict::Nothing => return Ok(begun(entry, false)),
-        Verdict::Go => {}
+        CallVerdict::Refuse(status, text) => return Err(ApiError::new(status, text)),
+        CallVerdict::Nothing => return Ok(begun(entry, false)),
+        CallVerdict::Go => {}
     }
     // Stopping an ephemeral sandbox deletes it.
     let operation = match operation {
-        Operation::Stop if entry.record.auto_delete == 0 => Operation::Delete,
+        LifecycleCall::Stop if entry.record.auto_delete == 0 => LifecycleCall::Delete,
         operation => operation,
     };
     entry.epoch += 1;
@@ -62,17 +62,17 @@ fn begin_entry(
     entry.record.updated_at = now;
     entry.record.last_activity = now;
     entry.record.state = match (operation, entry.record.state) {
-        (Operation::Start, SandboxState::Archived) => SandboxState::Restoring,
-        (Operation::Start | Operation::Recover, _) => SandboxState::Starting,
-        (Operation::Stop, _) => SandboxState::Stopping,
-        (Operation::Archive, _) => SandboxState::Archiving,
-        (Operation::Delete, _) => SandboxState::Destroying,
-        (Operation::Snapshot, before) => {
+        (LifecycleCall::Start, DaytonaState::Archived) => DaytonaState::Restoring,
+        (LifecycleCall::Start | LifecycleCall::Recover, _) => DaytonaState::Starting,
+        (LifecycleCall::Stop, _) => DaytonaState::Stopping,
+        (LifecycleCall::Archive, _) => DaytonaState::Archiving,
+        (LifecycleCall::Delete, _) => DaytonaState::Destroying,
+        (LifecycleCall::Snapshot, before) => {
             entry.record.back_to = Some(before);
-            SandboxState::Snapshotting
+            DaytonaState::Snapshotting
         }
     };
-    if operation == Operation::Delete {
+    if operation == LifecycleCall::Delete {
         // The name is free at once.
         entry.record.name = format!("DESTROYED_{}_{now}", entry.record.name);
     }
@@ -86,7 +86,7 @@ pub(crate) fn begin_snapshot(
     name: String,
 ) -> Result<Record, ApiError> {
     let now = engine.clock.now_ms();
-    let begun = engine.store.change(id, |entry| begin_entry(entry, Operation::Snapshot, now));
+    let begun = engine.store.change(id, |entry| begin_entry(entry, LifecycleCall::Snapshot, now));
     let (begun, epoch) = begun.ok_or_else(|| ApiError::no_sandbox(id))??;
     let transition = Transition::new(engine, id, epoch);
     engine.machine.tasks.spawn(async move { transition.snapshot(name).await });
@@ -108,10 +108,10 @@ pub(crate) async fn wait_until_settled(engine: &SharedEngine, id: &str) -> Optio
             let record = engine.store.record(id)?;
             if matches!(
                 record.state,
-                SandboxState::Started
-                    | SandboxState::Stopped
-                    | SandboxState::Error
-                    | SandboxState::BuildFailed
+                DaytonaState::Started
+                    | DaytonaState::Stopped
+                    | DaytonaState::Error
+                    | DaytonaState::BuildFailed
             ) {
                 return Some(record);
             }

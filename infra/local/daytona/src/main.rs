@@ -3,12 +3,12 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bobbin_local_daytona::{Provider, Settings, opencode};
+use bobbin_local_daytona::{LocalDaytona, LocalDaytonaSettings, opencode};
 use bobbin_local_sandbox::program::{self, ARGUMENTS};
 
 fn main() -> ExitCode {
     program::main(async {
-        let provider = Provider::start(settings().await?).await;
+        let provider = LocalDaytona::start(settings().await?).await;
         let provider = provider.map_err(|error| error.to_string())?;
         let (api, key) = (provider.api_url(), provider.api_key());
         let reached = format!("DAYTONA_API_URL={api}\nDAYTONA_API_KEY={key}");
@@ -16,8 +16,8 @@ fn main() -> ExitCode {
     })
 }
 
-async fn settings() -> Result<Settings, String> {
-    let mut settings = Settings::new(PathBuf::new(), "local".to_owned());
+async fn settings() -> Result<LocalDaytonaSettings, String> {
+    let mut settings = LocalDaytonaSettings::new(PathBuf::new(), "local".to_owned());
     let usage = format!(
         "usage: bobbin-daytona {ARGUMENTS} [--key KEY] [--cache DIR]\n  --cache DIR  install OpenCode there and put it on PATH inside sandboxes"
     );

@@ -4,21 +4,21 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use bobbin_local_sandbox::program::Running;
+use bobbin_local_sandbox::program::RunningProvider;
 use bobbin_local_sandbox::serve::Listeners;
 use bobbin_local_sandbox::settings::StartError;
 use tokio_util::sync::CancellationToken;
 
-use crate::accounts::Accounts;
+use crate::accounts::AcceptedKeys;
 use crate::clock::{Clock, system_ms};
 use crate::confine::Confinement;
 use crate::engine::Engine;
 use crate::faults::Faults;
-use crate::machine::{Machine, MachineError};
+use crate::machine::{LocalMachine, MachineError};
 use crate::record::Record;
-use crate::settings::Settings;
-use crate::state::SandboxState;
-use crate::store::Store;
+use crate::settings::LocalDaytonaSettings;
+use crate::state::DaytonaState;
+use crate::store::ProviderStore;
 use crate::{api, snapshot, timers};
 
 /// A sandbox, for display.
@@ -29,7 +29,7 @@ pub struct SandboxView {
     /// Name; the API accepts it too.
     pub name: String,
     /// State in the API.
-    pub state: SandboxState,
+    pub state: DaytonaState,
     /// Reason for the state, if this machine caused it.
     pub why: Option<&'static str>,
     /// Its labels, as the API tells them.
@@ -45,25 +45,25 @@ pub struct SandboxView {
 /// Reason for a stop that nobody requested and no timer caused.
 const RELIEVED: &str = "memory was short";
 
-/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the end of the runtime.
-pub struct Provider {
+/// A running provider. Dropping it without [`LocalDaytona::stop`] leaves its tasks to the end of the runtime.
+pub struct LocalDaytona {
     engine: Arc<Engine>,
 }
 
-impl Provider {
+impl LocalDaytona {
     /// Starts a provider, after ending leftovers of an earlier one.
     ///
     /// # Errors
     /// See [`StartError`].
-    pub async fn start(settings: Settings) -> Result<Provider, StartError> {
-        let machine = Machine::prepare(settings.run.machine()).await?;
+    pub async fn start(settings: LocalDaytonaSettings) -> Result<LocalDaytona, StartError> {
+        let machine = LocalMachine::prepare(settings.run.machine()).await?;
         let store = open_store(Path::new(&machine.state_dir), &settings)?;
         let listeners = Listeners::open(&settings.run).await?;
         let engine = Arc::new(engine(settings, machine, store, listeners.port));
         let router = api::router(&engine);
         listeners.serve(&engine.run, router, &engine.machine, &engine.stopping);
         engine.machine.tasks.spawn(timers::run(engine.clone()));
-        Ok(Provider { engine })
+        Ok(LocalDaytona { engine })
     }
 
     /// Base of the control API: `http://127.0.0.1:PORT/api`.
@@ -129,7 +129,7 @@ impl Provider {
     }
 }
 
-impl Running for Provider {
+impl RunningProvider for LocalDaytona {
     fn confinement(&self) -> &Confinement {
         self.confinement()
     }
@@ -139,9 +139,9 @@ impl Running for Provider {
     }
 }
 
-fn open_store(folder: &Path, settings: &Settings) -> Result<Store, StartError> {
+fn open_store(folder: &Path, settings: &LocalDaytonaSettings) -> Result<ProviderStore, StartError> {
     let unusable = |source| MachineError::StateDir { path: settings.run.state_dir.clone(), source };
-    let store = Store::open(folder).map_err(unusable)?;
+    let store = ProviderStore::open(folder).map_err(unusable)?;
     {
         let snapshots = &mut store.lock().snapshots;
         snapshot::prepare(snapshots, &settings.default_snapshot, system_ms());
@@ -153,9 +153,14 @@ fn open_store(folder: &Path, settings: &Settings) -> Result<Store, StartError> {
 }
 
 /// The engine for these settings.
-fn engine(settings: Settings, machine: Machine, store: Store, port: u16) -> Engine {
+fn engine(
+    settings: LocalDaytonaSettings,
+    machine: LocalMachine,
+    store: ProviderStore,
+    port: u16,
+) -> Engine {
     Engine {
-        accounts: Accounts::new(&settings.api_key),
+        accounts: AcceptedKeys::new(&settings.api_key),
         api_key: settings.api_key,
         port,
         machine,

@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::accounts::{Account, FIRST, organization};
+use crate::accounts::{FIRST, OrganizationNumber, organization};
 use crate::clock::iso;
-use crate::state::SandboxState;
+use crate::state::DaytonaState;
 
 /// The organisation of the first key.
 pub(crate) const ORGANIZATION: &str = "00000000-0000-4000-8000-000000000001";
@@ -41,10 +41,10 @@ pub(crate) struct Record {
     pub(crate) gpu: i64,
     pub(crate) memory: i64,
     pub(crate) disk: i64,
-    pub(crate) state: SandboxState,
+    pub(crate) state: DaytonaState,
     /// State to return to when the snapshot is done.
     #[serde(default)]
-    pub(crate) back_to: Option<SandboxState>,
+    pub(crate) back_to: Option<DaytonaState>,
     /// Snapshot id whose files are still to be copied in.
     #[serde(default)]
     pub(crate) to_fill: Option<String>,
@@ -63,10 +63,10 @@ pub(crate) struct Record {
     pub(crate) port: u16,
     /// Its organisation.
     #[serde(default = "first")]
-    pub(crate) account: Account,
+    pub(crate) account: OrganizationNumber,
 }
 
-const fn first() -> Account {
+const fn first() -> OrganizationNumber {
     FIRST
 }
 

@@ -6,7 +6,7 @@ use crate::clock::iso;
 
 /// A secret. It is never written to disk: a restart forgets it, and its owner must create it again.
 #[derive(Clone)]
-pub(crate) struct Secret {
+pub(crate) struct DaytonaSecret {
     pub(crate) id: String,
     pub(crate) name: String,
     /// Placeholder of the value inside sandboxes.
@@ -18,7 +18,7 @@ pub(crate) struct Secret {
     pub(crate) updated_at: i64,
 }
 
-impl Secret {
+impl DaytonaSecret {
     /// JSON for the API, never with the value.
     pub(crate) fn to_json(&self) -> Value {
         let mut json = json!({

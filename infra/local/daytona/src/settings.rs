@@ -9,7 +9,7 @@ const TRANSITION_MS: u64 = 150;
 
 /// Settings of a provider.
 #[derive(Clone)]
-pub struct Settings {
+pub struct LocalDaytonaSettings {
     /// Settings of every local provider.
     pub run: RunSettings,
     /// The key that clients send as Bearer.
@@ -22,13 +22,13 @@ pub struct Settings {
     pub key_permissions: Vec<String>,
 }
 
-impl Settings {
+impl LocalDaytonaSettings {
     /// The defaults of [`RunSettings`], but 150 ms transitions.
     #[must_use]
     pub fn new(state_dir: PathBuf, api_key: String) -> Self {
         let mut run = RunSettings::new(state_dir);
         run.transition_ms = TRANSITION_MS;
-        Settings {
+        LocalDaytonaSettings {
             run,
             api_key,
             toolbox_url: None,

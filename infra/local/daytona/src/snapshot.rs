@@ -14,7 +14,7 @@ use crate::record::{ORGANIZATION, Record, build_info};
 
 /// A prepared image (text and names only), or a copy of a sandbox's folder.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Snapshot {
+pub(crate) struct StoredSnapshot {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) state: String,
@@ -44,12 +44,12 @@ pub(crate) struct Snapshot {
 const GIB: f64 = 1_073_741_824.0;
 
 /// All snapshots, by their ids.
-pub(crate) type Snapshots = BTreeMap<String, Snapshot>;
+pub(crate) type StoredSnapshots = BTreeMap<String, StoredSnapshot>;
 
-impl Snapshot {
+impl StoredSnapshot {
     /// A new snapshot of the smallest size, waiting for its image.
     pub(crate) fn new(name: String, now: i64) -> Self {
-        Snapshot {
+        StoredSnapshot {
             id: uuid(),
             name,
             state: "pending".to_owned(),
@@ -71,7 +71,7 @@ impl Snapshot {
 
     /// A snapshot of a sandbox, already copied.
     pub(crate) fn of(sandbox: &Record, id: String, name: String, bytes: u64, now: i64) -> Self {
-        Snapshot {
+        StoredSnapshot {
             id,
             state: "active".to_owned(),
             entrypoint: sandbox.entrypoint.clone(),
@@ -81,7 +81,7 @@ impl Snapshot {
             last_used_at: Some(now),
             source: Some(sandbox.id.clone()),
             bytes: Some(bytes),
-            ..Snapshot::new(name, now)
+            ..StoredSnapshot::new(name, now)
         }
     }
 
@@ -116,7 +116,10 @@ impl Snapshot {
 }
 
 /// Finds by id or name.
-pub(crate) fn find(snapshots: &Snapshots, id_or_name: &str) -> Result<Snapshot, ApiError> {
+pub(crate) fn find(
+    snapshots: &StoredSnapshots,
+    id_or_name: &str,
+) -> Result<StoredSnapshot, ApiError> {
     let found = snapshots.values().find(|one| one.is_called(id_or_name));
     found.cloned().ok_or_else(|| {
         ApiError::new(404, format!("Snapshot with ID or name {id_or_name} not found"))
@@ -124,7 +127,7 @@ pub(crate) fn find(snapshots: &Snapshots, id_or_name: &str) -> Result<Snapshot, 
 }
 
 /// Adds the default snapshot if missing, and completes builds and removals that a restart interrupted.
-pub(crate) fn prepare(snapshots: &mut Snapshots, default: &str, now: i64) {
+pub(crate) fn prepare(snapshots: &mut StoredSnapshots, default: &str, now: i64) {
     snapshots.retain(|_, snapshot| snapshot.state != "removing");
     for snapshot in snapshots.values_mut() {
         if matches!(snapshot.state.as_str(), "building" | "pending" | "pulling") {
@@ -134,7 +137,7 @@ pub(crate) fn prepare(snapshots: &mut Snapshots, default: &str, now: i64) {
     if snapshots.values().any(|snapshot| snapshot.name == default) {
         return;
     }
-    let mut snapshot = Snapshot::new(default.to_owned(), now);
+    let mut snapshot = StoredSnapshot::new(default.to_owned(), now);
     "active".clone_into(&mut snapshot.state);
     snapshot.general = true;
     snapshots.insert(snapshot.id.clone(), snapshot);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 /// directory is not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum SandboxState {
+pub enum DaytonaState {
     /// The build waits for a runner.
     PendingBuild,
     /// The image is being built.
@@ -19,17 +19,17 @@ pub enum SandboxState {
     Creating,
     /// The first process runs, and anything started in it.
     Started,
-    /// From [`SandboxState::Stopped`] to [`SandboxState::Started`].
+    /// From [`DaytonaState::Stopped`] to [`DaytonaState::Started`].
     Starting,
-    /// On the way to [`SandboxState::Stopped`].
+    /// On the way to [`DaytonaState::Stopped`].
     Stopping,
     /// No process; the directory exists.
     Stopped,
-    /// On the way to [`SandboxState::Archived`].
+    /// On the way to [`DaytonaState::Archived`].
     Archiving,
     /// Like stopped; a start takes longer.
     Archived,
-    /// From [`SandboxState::Archived`] to [`SandboxState::Started`].
+    /// From [`DaytonaState::Archived`] to [`DaytonaState::Started`].
     Restoring,
     /// A snapshot is being made; afterwards it returns to its previous state.
     Snapshotting,
@@ -41,35 +41,35 @@ pub enum SandboxState {
     BuildFailed,
 }
 
-impl SandboxState {
+impl DaytonaState {
     /// The wire name.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
-            SandboxState::PendingBuild => "pending_build",
-            SandboxState::BuildingSnapshot => "building_snapshot",
-            SandboxState::PullingSnapshot => "pulling_snapshot",
-            SandboxState::Creating => "creating",
-            SandboxState::Started => "started",
-            SandboxState::Starting => "starting",
-            SandboxState::Stopping => "stopping",
-            SandboxState::Stopped => "stopped",
-            SandboxState::Archiving => "archiving",
-            SandboxState::Archived => "archived",
-            SandboxState::Restoring => "restoring",
-            SandboxState::Snapshotting => "snapshotting",
-            SandboxState::Destroying => "destroying",
-            SandboxState::Error => "error",
-            SandboxState::BuildFailed => "build_failed",
+            DaytonaState::PendingBuild => "pending_build",
+            DaytonaState::BuildingSnapshot => "building_snapshot",
+            DaytonaState::PullingSnapshot => "pulling_snapshot",
+            DaytonaState::Creating => "creating",
+            DaytonaState::Started => "started",
+            DaytonaState::Starting => "starting",
+            DaytonaState::Stopping => "stopping",
+            DaytonaState::Stopped => "stopped",
+            DaytonaState::Archiving => "archiving",
+            DaytonaState::Archived => "archived",
+            DaytonaState::Restoring => "restoring",
+            DaytonaState::Snapshotting => "snapshotting",
+            DaytonaState::Destroying => "destroying",
+            DaytonaState::Error => "error",
+            DaytonaState::BuildFailed => "build_failed",
         }
     }
 
     /// The last requested state, as far as the state tells.
     pub(crate) fn desired(self) -> &'static str {
         match self {
-            SandboxState::Stopping | SandboxState::Stopped => "stopped",
-            SandboxState::Archiving | SandboxState::Archived => "archived",
-            SandboxState::Destroying => "destroyed",
+            DaytonaState::Stopping | DaytonaState::Stopped => "stopped",
+            DaytonaState::Archiving | DaytonaState::Archived => "archived",
+            DaytonaState::Destroying => "destroyed",
             _ => "started",
         }
     }
@@ -77,24 +77,24 @@ impl SandboxState {
     /// The state after the provider restarts: no process outlives it.
     pub(crate) fn after_restart(self) -> Self {
         match self {
-            SandboxState::Archiving | SandboxState::Archived | SandboxState::Restoring => {
-                SandboxState::Archived
+            DaytonaState::Archiving | DaytonaState::Archived | DaytonaState::Restoring => {
+                DaytonaState::Archived
             }
-            SandboxState::Destroying => SandboxState::Destroying,
-            SandboxState::Error => SandboxState::Error,
-            SandboxState::BuildFailed => SandboxState::BuildFailed,
-            _ => SandboxState::Stopped,
+            DaytonaState::Destroying => DaytonaState::Destroying,
+            DaytonaState::Error => DaytonaState::Error,
+            DaytonaState::BuildFailed => DaytonaState::BuildFailed,
+            _ => DaytonaState::Stopped,
         }
     }
 
     fn errored(self) -> bool {
-        matches!(self, SandboxState::Error | SandboxState::BuildFailed)
+        matches!(self, DaytonaState::Error | DaytonaState::BuildFailed)
     }
 }
 
 /// A lifecycle call on a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum LifecycleCall {
     Start,
     Stop,
     Archive,
@@ -105,7 +105,7 @@ pub(crate) enum Operation {
 
 /// Verdict on a lifecycle call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
+pub(crate) enum CallVerdict {
     /// The call is answered with 200, and the transition begins.
     Go,
     /// The call is answered with 200, and nothing changes.
@@ -114,52 +114,57 @@ pub(crate) enum Verdict {
     Refuse(u16, &'static str),
 }
 
-const CHANGING: Verdict = Verdict::Refuse(409, "Sandbox state change in progress");
-const ERRORED: Verdict = Verdict::Refuse(400, "Sandbox is in an errored state");
+const CHANGING: CallVerdict = CallVerdict::Refuse(409, "Sandbox state change in progress");
+const ERRORED: CallVerdict = CallVerdict::Refuse(400, "Sandbox is in an errored state");
 
 /// The table of the reference, section 6.
-pub(crate) fn verdict(operation: Operation, state: SandboxState, recoverable: bool) -> Verdict {
+pub(crate) fn verdict(
+    operation: LifecycleCall,
+    state: DaytonaState,
+    recoverable: bool,
+) -> CallVerdict {
     match (operation, state) {
-        (Operation::Recover, SandboxState::Error) if recoverable => Verdict::Go,
-        (Operation::Recover, _) => {
-            Verdict::Refuse(400, "Sandbox is not in a recoverable error state")
+        (LifecycleCall::Recover, DaytonaState::Error) if recoverable => CallVerdict::Go,
+        (LifecycleCall::Recover, _) => {
+            CallVerdict::Refuse(400, "Sandbox is not in a recoverable error state")
         }
 
-        (Operation::Delete, SandboxState::Destroying) => CHANGING,
+        (LifecycleCall::Delete, DaytonaState::Destroying) => CHANGING,
         (
-            Operation::Delete,
-            SandboxState::Creating
-            | SandboxState::Starting
-            | SandboxState::Stopping
-            | SandboxState::Restoring
-            | SandboxState::BuildingSnapshot
-            | SandboxState::PullingSnapshot
-            | SandboxState::Snapshotting,
+            LifecycleCall::Delete,
+            DaytonaState::Creating
+            | DaytonaState::Starting
+            | DaytonaState::Stopping
+            | DaytonaState::Restoring
+            | DaytonaState::BuildingSnapshot
+            | DaytonaState::PullingSnapshot
+            | DaytonaState::Snapshotting,
         ) => CHANGING,
-        (Operation::Delete, _) => Verdict::Go,
+        (LifecycleCall::Delete, _) => CallVerdict::Go,
 
-        (Operation::Snapshot, SandboxState::Started | SandboxState::Stopped) => Verdict::Go,
+        (LifecycleCall::Snapshot, DaytonaState::Started | DaytonaState::Stopped) => CallVerdict::Go,
         // In transitions too: Daytona checks the state before it checks for a transition in progress.
-        (Operation::Snapshot, _) => {
-            Verdict::Refuse(400, "Sandbox must be in started or stopped state to create a snapshot")
-        }
+        (LifecycleCall::Snapshot, _) => CallVerdict::Refuse(
+            400,
+            "Sandbox must be in started or stopped state to create a snapshot",
+        ),
 
         (_, state) if state.errored() => ERRORED,
 
-        (Operation::Start, SandboxState::Started) => Verdict::Nothing,
+        (LifecycleCall::Start, DaytonaState::Started) => CallVerdict::Nothing,
         (
-            Operation::Start,
-            SandboxState::Stopped | SandboxState::Archived | SandboxState::Archiving,
-        ) => Verdict::Go,
+            LifecycleCall::Start,
+            DaytonaState::Stopped | DaytonaState::Archived | DaytonaState::Archiving,
+        ) => CallVerdict::Go,
 
-        (Operation::Stop, SandboxState::Started) => Verdict::Go,
-        (Operation::Stop, SandboxState::Stopped | SandboxState::Archived) => {
-            Verdict::Refuse(400, "Sandbox is not in a stoppable state")
+        (LifecycleCall::Stop, DaytonaState::Started) => CallVerdict::Go,
+        (LifecycleCall::Stop, DaytonaState::Stopped | DaytonaState::Archived) => {
+            CallVerdict::Refuse(400, "Sandbox is not in a stoppable state")
         }
 
-        (Operation::Archive, SandboxState::Stopped) => Verdict::Go,
-        (Operation::Archive, SandboxState::Started | SandboxState::Archived) => {
-            Verdict::Refuse(400, "Sandbox is not stopped")
+        (LifecycleCall::Archive, DaytonaState::Stopped) => CallVerdict::Go,
+        (LifecycleCall::Archive, DaytonaState::Started | DaytonaState::Archived) => {
+            CallVerdict::Refuse(400, "Sandbox is not stopped")
         }
 
         _ => CHANGING,
@@ -171,28 +176,28 @@ mod tests {
     use super::*;
 
     /// Rows and columns as in the reference: 200 go, 0 no change, else the status.
-    fn cell(operation: Operation, state: SandboxState) -> u16 {
+    fn cell(operation: LifecycleCall, state: DaytonaState) -> u16 {
         match verdict(operation, state, false) {
-            Verdict::Go => 200,
-            Verdict::Nothing => 0,
-            Verdict::Refuse(status, _) => status,
+            CallVerdict::Go => 200,
+            CallVerdict::Nothing => 0,
+            CallVerdict::Refuse(status, _) => status,
         }
     }
 
     #[test]
     fn operations_follow_the_state_table() {
-        use Operation::{Archive, Delete, Recover, Snapshot, Start, Stop};
+        use LifecycleCall::{Archive, Delete, Recover, Snapshot, Start, Stop};
         let columns = [
-            SandboxState::Started,
-            SandboxState::Stopped,
-            SandboxState::Starting,
-            SandboxState::Stopping,
-            SandboxState::Creating,
-            SandboxState::Archived,
-            SandboxState::Archiving,
-            SandboxState::Error,
-            SandboxState::BuildFailed,
-            SandboxState::Snapshotting,
+            DaytonaState::Started,
+            DaytonaState::Stopped,
+            DaytonaState::Starting,
+            DaytonaState::Stopping,
+            DaytonaState::Creating,
+            DaytonaState::Archived,
+            DaytonaState::Archiving,
+            DaytonaState::Error,
+            DaytonaState::BuildFailed,
+            DaytonaState::Snapshotting,
         ];
         let rows = [
             (Start, [0, 200, 409, 409, 409, 200, 200, 400, 400, 409]),
@@ -206,17 +211,17 @@ mod tests {
             let seen = columns.map(|state| cell(operation, state));
             assert_eq!(seen, expected, "{operation:?}");
         }
-        assert_eq!(cell(Delete, SandboxState::PendingBuild), 200);
-        assert_eq!(verdict(Recover, SandboxState::Error, true), Verdict::Go);
+        assert_eq!(cell(Delete, DaytonaState::PendingBuild), 200);
+        assert_eq!(verdict(Recover, DaytonaState::Error, true), CallVerdict::Go);
     }
 
     #[test]
     fn state_name_is_its_wire_form() {
         for state in [
-            SandboxState::PendingBuild,
-            SandboxState::Started,
-            SandboxState::BuildFailed,
-            SandboxState::Restoring,
+            DaytonaState::PendingBuild,
+            DaytonaState::Started,
+            DaytonaState::BuildFailed,
+            DaytonaState::Restoring,
         ] {
             let written = serde_json::to_value(state).expect("a unit variant serialises");
             assert_eq!(written, state.name());

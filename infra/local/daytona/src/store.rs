@@ -16,9 +16,9 @@ use crate::api_error::ApiError;
 use crate::disk::{remove_folder, write_atomically};
 use crate::init_process::InitProcess;
 use crate::record::Record;
-use crate::secret::Secret;
-use crate::snapshot::{Snapshot, Snapshots};
-use crate::state::SandboxState;
+use crate::secret::DaytonaSecret;
+use crate::snapshot::{StoredSnapshot, StoredSnapshots};
+use crate::state::DaytonaState;
 
 /// A sandbox port exposed on this machine. Dropping it stops its server.
 pub(crate) struct PreviewListener {
@@ -27,7 +27,7 @@ pub(crate) struct PreviewListener {
 }
 
 /// A sandbox with its run-time state.
-pub(crate) struct Entry {
+pub(crate) struct SandboxEntry {
     pub(crate) record: Record,
     /// Incremented by each new transition; an older one that finds another value gives up.
     pub(crate) epoch: u64,
@@ -43,9 +43,9 @@ pub(crate) struct Entry {
     pub(crate) relieved: bool,
 }
 
-impl Entry {
+impl SandboxEntry {
     pub(crate) fn new(record: Record) -> Self {
-        Entry {
+        SandboxEntry {
             record,
             epoch: 0,
             process: None,
@@ -59,10 +59,10 @@ impl Entry {
 }
 
 /// All state behind one lock. Nothing awaits while it is held.
-pub(crate) struct Inner {
-    pub(crate) sandboxes: BTreeMap<String, Entry>,
-    pub(crate) snapshots: Snapshots,
-    pub(crate) secrets: BTreeMap<String, Secret>,
+pub(crate) struct StoreState {
+    pub(crate) sandboxes: BTreeMap<String, SandboxEntry>,
+    pub(crate) snapshots: StoredSnapshots,
+    pub(crate) secrets: BTreeMap<String, DaytonaSecret>,
     /// A stale copy of the list for the lag fault, with the system time of the copy.
     pub(crate) lagging: Option<(i64, Vec<(Record, Value)>)>,
 }
@@ -73,17 +73,17 @@ const SNAPSHOT_FILE: &str = "shelf.json";
 /// Content of the snapshot file.
 #[derive(Default, Serialize, Deserialize)]
 struct SnapshotFile<'a> {
-    snapshots: Cow<'a, Snapshots>,
+    snapshots: Cow<'a, StoredSnapshots>,
 }
 
 /// The provider's state, in memory and on disk.
-pub(crate) struct Store {
+pub(crate) struct ProviderStore {
     folder: PathBuf,
-    inner: Mutex<Inner>,
+    inner: Mutex<StoreState>,
     changes: watch::Sender<u64>,
 }
 
-impl Store {
+impl ProviderStore {
     /// Reads the stored state. An unreadable file is an error: it may be somebody's work.
     pub(crate) fn open(folder: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(folder.join("sandboxes"))?;
@@ -101,17 +101,17 @@ impl Store {
                 serde_json::from_slice(&std::fs::read(&path)?).map_err(named)?;
             record.state = record.state.after_restart();
             record.back_to = None;
-            if record.to_fill.take().is_some() && record.state != SandboxState::Destroying {
-                record.state = SandboxState::Error;
+            if record.to_fill.take().is_some() && record.state != DaytonaState::Destroying {
+                record.state = DaytonaState::Error;
                 record.error_reason =
                     Some("the provider was ended while the snapshot was copied".to_owned());
             }
-            if record.state == SandboxState::Destroying {
+            if record.state == DaytonaState::Destroying {
                 remove_folder(&folder.join("sandboxes").join(&record.folder))?;
                 std::fs::remove_file(&path)?;
                 continue;
             }
-            sandboxes.insert(record.id.clone(), Entry::new(record));
+            sandboxes.insert(record.id.clone(), SandboxEntry::new(record));
         }
         let kept: SnapshotFile = match std::fs::read(folder.join(SNAPSHOT_FILE)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(std::io::Error::other)?,
@@ -119,9 +119,9 @@ impl Store {
             Err(error) => return Err(error),
         };
         sweep_copies(&folder.join("snapshots"), &kept.snapshots)?;
-        let store = Store {
+        let store = ProviderStore {
             folder: folder.to_owned(),
-            inner: Mutex::new(Inner {
+            inner: Mutex::new(StoreState {
                 sandboxes,
                 snapshots: kept.snapshots.into_owned(),
                 secrets: BTreeMap::new(),
@@ -135,7 +135,7 @@ impl Store {
         Ok(store)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, StoreState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -157,7 +157,7 @@ impl Store {
     /// Finds by id, then by name.
     pub(crate) fn id_of(&self, id_or_name: &str) -> Result<String, ApiError> {
         let inner = self.lock();
-        let seen = |entry: &&Entry| may_see(entry.record.account);
+        let seen = |entry: &&SandboxEntry| may_see(entry.record.account);
         if inner.sandboxes.get(id_or_name).filter(seen).is_some() {
             return Ok(id_or_name.to_owned());
         }
@@ -185,7 +185,11 @@ impl Store {
     }
 
     /// Changes a sandbox and writes it before others can see it; `None` if it is gone.
-    pub(crate) fn change<T>(&self, id: &str, change: impl FnOnce(&mut Entry) -> T) -> Option<T> {
+    pub(crate) fn change<T>(
+        &self,
+        id: &str,
+        change: impl FnOnce(&mut SandboxEntry) -> T,
+    ) -> Option<T> {
         let mut inner = self.lock();
         let entry = inner.sandboxes.get_mut(id)?;
         let result = change(entry);
@@ -198,16 +202,16 @@ impl Store {
     }
 
     /// Adds a sandbox; the caller holds the lock.
-    pub(crate) fn add(&self, inner: &mut Inner, record: Record) -> std::io::Result<()> {
+    pub(crate) fn add(&self, inner: &mut StoreState, record: Record) -> std::io::Result<()> {
         std::fs::create_dir_all(self.sandbox_dir(&record.folder).join("home"))?;
         self.save(&record)?;
-        inner.sandboxes.insert(record.id.clone(), Entry::new(record));
+        inner.sandboxes.insert(record.id.clone(), SandboxEntry::new(record));
         self.changes.send_modify(|count| *count += 1);
         Ok(())
     }
 
     /// Removes a sandbox's record and folder; returns what ran in it.
-    pub(crate) fn remove(&self, id: &str) -> Option<Entry> {
+    pub(crate) fn remove(&self, id: &str) -> Option<SandboxEntry> {
         let entry = self.lock().sandboxes.remove(id)?;
         let folder = remove_folder(&self.sandbox_dir(&entry.record.folder));
         if let Err(error) = folder.and_then(|()| std::fs::remove_file(self.record_path(id))) {
@@ -223,8 +227,10 @@ impl Store {
         let Some(entry) = inner.sandboxes.get(id) else {
             return Vec::new();
         };
-        let named = |one: &&Secret| entry.record.secrets.values().any(|name| *name == one.name);
-        let is_for = |one: &&Secret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
+        let named =
+            |one: &&DaytonaSecret| entry.record.secrets.values().any(|name| *name == one.name);
+        let is_for =
+            |one: &&DaytonaSecret| one.hosts.iter().any(|own| own.eq_ignore_ascii_case(host));
         let secrets = inner.secrets.values().filter(named).filter(is_for);
         secrets
             .map(|one| {
@@ -236,7 +242,7 @@ impl Store {
     }
 
     /// Writes the snapshots to their file; the caller holds the lock.
-    pub(crate) fn save_snapshots(&self, snapshots: &Snapshots) -> Result<(), ApiError> {
+    pub(crate) fn save_snapshots(&self, snapshots: &StoredSnapshots) -> Result<(), ApiError> {
         let file = SnapshotFile { snapshots: Cow::Borrowed(snapshots) };
         let text = serde_json::to_vec_pretty(&file).map_err(ApiError::internal)?;
         write_atomically(&self.folder.join(SNAPSHOT_FILE), &text).map_err(ApiError::internal)
@@ -253,7 +259,7 @@ impl Store {
     }
 
     /// Adds or replaces a snapshot and writes the file.
-    pub(crate) fn put_snapshot(&self, snapshot: Snapshot) -> Result<(), ApiError> {
+    pub(crate) fn put_snapshot(&self, snapshot: StoredSnapshot) -> Result<(), ApiError> {
         let snapshots = &mut self.lock().snapshots;
         snapshots.insert(snapshot.id.clone(), snapshot);
         self.save_snapshots(snapshots)
@@ -269,12 +275,12 @@ impl Store {
 }
 
 /// Removes copies without a snapshot, left by a crash.
-fn sweep_copies(folder: &Path, snapshots: &Snapshots) -> std::io::Result<()> {
+fn sweep_copies(folder: &Path, snapshots: &StoredSnapshots) -> std::io::Result<()> {
     std::fs::create_dir_all(folder)?;
     for entry in std::fs::read_dir(folder)? {
         let entry = entry?;
         let name = entry.file_name().to_string_lossy().into_owned();
-        let is_kept = |one: &Snapshot| one.id == name && one.state != "removing";
+        let is_kept = |one: &StoredSnapshot| one.id == name && one.state != "removing";
         if !snapshots.values().any(is_kept) {
             remove_folder(&entry.path())?;
         }

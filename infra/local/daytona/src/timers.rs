@@ -8,8 +8,8 @@ use crate::engine::SharedEngine;
 use crate::lifecycle;
 use crate::limits::{RELIEF_IDLE_MS, TIMER_TICK_MS};
 use crate::record::Record;
-use crate::state::{Operation, SandboxState};
-use crate::store::Entry;
+use crate::state::{DaytonaState, LifecycleCall};
+use crate::store::SandboxEntry;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -35,7 +35,7 @@ pub(crate) fn sweep(engine: &SharedEngine) {
     put_snapshots_to_sleep(engine, now);
     if let Some(id) = to_relieve(engine, now) {
         tracing::warn!(sandbox.id = id, "memory is short: the longest unused sandbox is stopped");
-        if lifecycle::begin(engine, &id, Operation::Stop, false).is_ok() {
+        if lifecycle::begin(engine, &id, LifecycleCall::Stop, false).is_ok() {
             engine.store.change(&id, |entry| entry.relieved = true);
         }
     }
@@ -59,12 +59,12 @@ fn to_relieve(engine: &SharedEngine, now: i64) -> Option<String> {
     }
     let inner = engine.store.lock();
     let all = || inner.sandboxes.iter();
-    if all().any(|(_, entry)| entry.record.state == SandboxState::Stopping) {
+    if all().any(|(_, entry)| entry.record.state == DaytonaState::Stopping) {
         return None;
     }
-    let is_unused = |entry: &Entry| {
+    let is_unused = |entry: &SandboxEntry| {
         let idle = now.saturating_sub(entry.record.last_activity);
-        entry.record.state == SandboxState::Started && entry.open == 0 && idle >= RELIEF_IDLE_MS
+        entry.record.state == DaytonaState::Started && entry.open == 0 && idle >= RELIEF_IDLE_MS
     };
     let longest = all()
         .filter(|(_, entry)| is_unused(entry))
@@ -86,24 +86,24 @@ fn put_snapshots_to_sleep(engine: &SharedEngine, now: i64) {
     }
 }
 
-fn due_operation(record: &Record, now: i64) -> Option<Operation> {
+fn due_operation(record: &Record, now: i64) -> Option<LifecycleCall> {
     let idle = now.saturating_sub(record.last_activity);
     let over = |minutes: i64| idle >= minutes.saturating_mul(MINUTE_MS);
-    if record.state == SandboxState::Destroying {
+    if record.state == DaytonaState::Destroying {
         return None;
     }
     if record.destroy_at.is_some_and(|at| now >= at) {
-        return Some(Operation::Delete);
+        return Some(LifecycleCall::Delete);
     }
     match record.state {
-        SandboxState::Started if record.auto_stop > 0 && over(record.auto_stop) => {
-            Some(Operation::Stop)
+        DaytonaState::Started if record.auto_stop > 0 && over(record.auto_stop) => {
+            Some(LifecycleCall::Stop)
         }
-        SandboxState::Stopped if record.auto_delete >= 0 && over(record.auto_delete) => {
-            Some(Operation::Delete)
+        DaytonaState::Stopped if record.auto_delete >= 0 && over(record.auto_delete) => {
+            Some(LifecycleCall::Delete)
         }
-        SandboxState::Stopped if record.auto_archive > 0 && over(record.auto_archive) => {
-            Some(Operation::Archive)
+        DaytonaState::Stopped if record.auto_archive > 0 && over(record.auto_archive) => {
+            Some(LifecycleCall::Archive)
         }
         _ => None,
     }

@@ -11,9 +11,9 @@ use crate::init_process::InitProcess;
 use crate::launch::{free_port, run_entrypoint, start_init};
 use crate::random::{token, uuid};
 use crate::record::Record;
-use crate::snapshot::Snapshot;
-use crate::state::SandboxState;
-use crate::store::Entry;
+use crate::snapshot::StoredSnapshot;
+use crate::state::DaytonaState;
+use crate::store::SandboxEntry;
 
 /// A transition of a sandbox. Gives up when another one has begun, which the epoch tells.
 #[derive(Clone)]
@@ -30,13 +30,13 @@ impl Transition {
     }
 
     /// Goes from an operation's first state to its last.
-    pub(crate) async fn carry_through(&self, state: SandboxState, grace_ms: u64) {
+    pub(crate) async fn carry_through(&self, state: DaytonaState, grace_ms: u64) {
         match state {
-            SandboxState::Stopping => self.stop(grace_ms).await,
-            SandboxState::Destroying => self.destroy().await,
-            SandboxState::Archiving => {
-                if self.pass_through(SandboxState::Archiving).await {
-                    self.set_state(SandboxState::Archived);
+            DaytonaState::Stopping => self.stop(grace_ms).await,
+            DaytonaState::Destroying => self.destroy().await,
+            DaytonaState::Archiving => {
+                if self.pass_through(DaytonaState::Archiving).await {
+                    self.set_state(DaytonaState::Archived);
                 }
             }
             _ => {
@@ -50,16 +50,16 @@ impl Transition {
     /// Goes through the states of a creation, after those of a build if there is one.
     pub(crate) async fn create(&self, build: bool) {
         let all = [
-            SandboxState::PendingBuild,
-            SandboxState::BuildingSnapshot,
-            SandboxState::PullingSnapshot,
-            SandboxState::Creating,
+            DaytonaState::PendingBuild,
+            DaytonaState::BuildingSnapshot,
+            DaytonaState::PullingSnapshot,
+            DaytonaState::Creating,
         ];
         for state in &all[if build { 0 } else { 3 }..] {
             if !self.pass_through(*state).await {
                 return;
             }
-            let failed = (*state == SandboxState::BuildingSnapshot).then(|| {
+            let failed = (*state == DaytonaState::BuildingSnapshot).then(|| {
                 self.take_fault(|fault| match fault {
                     Fault::FailBuild { recoverable } => Some(*recoverable),
                     _ => None,
@@ -67,12 +67,12 @@ impl Transition {
             });
             if let Some(Some(recoverable)) = failed {
                 let reason = "the build failed";
-                return self.fail(SandboxState::BuildFailed, reason, recoverable);
+                return self.fail(DaytonaState::BuildFailed, reason, recoverable);
             }
         }
         match self.fill().await {
             Ok(()) => self.boot().await,
-            Err(reason) => self.fail(SandboxState::Error, &reason, false),
+            Err(reason) => self.fail(DaytonaState::Error, &reason, false),
         }
     }
 
@@ -105,7 +105,7 @@ impl Transition {
             return;
         };
         let copied = self.copy(&record).await;
-        if !self.pass_through(SandboxState::Snapshotting).await {
+        if !self.pass_through(DaytonaState::Snapshotting).await {
             return;
         }
         let kept = copied.and_then(|(id, bytes)| {
@@ -121,7 +121,7 @@ impl Transition {
         }
         let mut process = None;
         self.change(|entry| {
-            entry.record.state = entry.record.back_to.take().unwrap_or(SandboxState::Stopped);
+            entry.record.state = entry.record.back_to.take().unwrap_or(DaytonaState::Stopped);
             process.clone_from(&entry.process);
         });
         if let Some(process) = process {
@@ -156,7 +156,7 @@ impl Transition {
         if snapshots.values().any(|other| other.name == name) {
             return Err(format!("Snapshot with name \"{name}\" already exists"));
         }
-        let snapshot = Snapshot::of(record, id.to_owned(), name, bytes, now);
+        let snapshot = StoredSnapshot::of(record, id.to_owned(), name, bytes, now);
         snapshots.insert(id.to_owned(), snapshot);
         store.save_snapshots(snapshots).map_err(|error| error.message)
     }
@@ -166,7 +166,7 @@ impl Transition {
     }
 
     /// Stays in `state` for one transition time. False: another transition has begun.
-    async fn pass_through(&self, state: SandboxState) -> bool {
+    async fn pass_through(&self, state: DaytonaState) -> bool {
         if !self.set_state(state) {
             return false;
         }
@@ -189,7 +189,7 @@ impl Transition {
     }
 
     /// Changes the sandbox. False: another transition has begun, and nothing was changed.
-    fn change(&self, change: impl FnOnce(&mut Entry)) -> bool {
+    fn change(&self, change: impl FnOnce(&mut SandboxEntry)) -> bool {
         let changed = self.engine.store.change(&self.id, |entry| {
             let is_current = entry.epoch == self.epoch;
             if is_current {
@@ -201,7 +201,7 @@ impl Transition {
     }
 
     /// Sets the state.
-    fn set_state(&self, state: SandboxState) -> bool {
+    fn set_state(&self, state: DaytonaState) -> bool {
         let now = self.engine.clock.now_ms();
         self.change(|entry| {
             if entry.record.state != state {
@@ -211,7 +211,7 @@ impl Transition {
         })
     }
 
-    fn fail(&self, state: SandboxState, reason: &str, recoverable: bool) {
+    fn fail(&self, state: DaytonaState, reason: &str, recoverable: bool) {
         if self.set_state(state) {
             self.engine.store.change(&self.id, |entry| {
                 entry.record.error_reason = Some(reason.to_owned());
@@ -228,19 +228,19 @@ impl Transition {
             _ => None,
         });
         if let Some(recoverable) = broken {
-            return self.fail(SandboxState::Error, "the start failed", recoverable);
+            return self.fail(DaytonaState::Error, "the start failed", recoverable);
         }
         let Some(record) = self.engine.store.record(&self.id) else {
             return;
         };
         let Some(port) = free_port(&self.engine, &record) else {
             let reason = "no free port was found on this machine";
-            return self.fail(SandboxState::Error, reason, true);
+            return self.fail(DaytonaState::Error, reason, true);
         };
         let record = Record { port, ..record };
         let process = match start_init(&self.engine, &record).await {
             Ok(process) => Arc::new(process),
-            Err(reason) => return self.fail(SandboxState::Error, &reason, true),
+            Err(reason) => return self.fail(DaytonaState::Error, &reason, true),
         };
         if !record.entrypoint.is_empty() {
             run_entrypoint(&process, &record).await;
@@ -265,7 +265,7 @@ impl Transition {
             // An error means that the handle is gone.
             let _ = ended.wait_for(|ended| *ended).await;
             if transition.change(|entry| entry.process = None) {
-                transition.set_state(SandboxState::Stopped);
+                transition.set_state(DaytonaState::Stopped);
             }
         });
     }
@@ -277,13 +277,13 @@ impl Transition {
                 None => self.engine.machine.processes(&self.id).end(grace_ms).await,
             }
         };
-        let (left, current) = tokio::join!(ended, self.pass_through(SandboxState::Stopping));
+        let (left, current) = tokio::join!(ended, self.pass_through(DaytonaState::Stopping));
         if left > 0 {
             let reason = format!("{left} processes could not be ended");
-            return self.fail(SandboxState::Error, &reason, true);
+            return self.fail(DaytonaState::Error, &reason, true);
         }
         if current {
-            self.set_state(SandboxState::Stopped);
+            self.set_state(DaytonaState::Stopped);
         }
     }
 
@@ -293,7 +293,7 @@ impl Transition {
                 process.end(0).await;
             }
         };
-        tokio::join!(ended, self.pass_through(SandboxState::Destroying));
+        tokio::join!(ended, self.pass_through(DaytonaState::Destroying));
         remove(&self.engine, &self.id).await;
     }
 
@@ -305,7 +305,7 @@ impl Transition {
 
 /// Updates the record after a start, above all the preview token; the fault delays when the proxy learns of it.
 fn note_start(
-    entry: &mut Entry,
+    entry: &mut SandboxEntry,
     port: u16,
     process: Arc<InitProcess>,
     stale_ms: Option<u64>,
@@ -317,7 +317,7 @@ fn note_start(
     });
     entry.record.token = token(32);
     entry.record.port = port;
-    entry.record.state = SandboxState::Started;
+    entry.record.state = DaytonaState::Started;
     entry.record.error_reason = None;
     entry.record.recoverable = false;
     entry.record.updated_at = now;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use crate::limits::CHUNK_CHARS_MAX;
-use crate::request::Request;
-use crate::script::{self, Action, Question};
+use crate::request::ModelRequest;
+use crate::script::{self, ScriptAction, ScriptedQuestion};
 use crate::text;
 
 /// Prefix of a command that needs a permission: OpenCode asks because it names a path outside the project; reading this
@@ -15,143 +15,152 @@ pub(crate) const ASKS: &str = "cat /dev/null; ";
 
 /// A piece of streamed text, and the delay after it.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Piece {
+pub(crate) struct TextPiece {
     pub(crate) text: String,
     pub(crate) pause: Duration,
 }
 
 /// A tool call of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct ToolCall {
+pub(crate) struct ModelToolCall {
     pub(crate) name: String,
     pub(crate) arguments: Value,
 }
 
 /// End of an answer.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum End {
+pub(crate) enum AnswerEnd {
     /// The answer is complete: `finish_reason` is `stop`.
     Stop,
     /// The client runs this tool: `finish_reason` is `tool_calls`.
-    Tool(ToolCall),
+    Tool(ModelToolCall),
     /// No `finish_reason`, no `[DONE]`.
     Cut,
 }
 
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum ModelAnswer {
     /// A message: text, then its end.
-    Message { pieces: Vec<Piece>, end: End },
+    Message { pieces: Vec<TextPiece>, end: AnswerEnd },
     /// An HTTP error with this status.
     Fail(u16),
 }
 
 /// Decides by the last user message and the number of tool results after it.
-pub(crate) fn answer(request: &Request) -> Answer {
+pub(crate) fn answer(request: &ModelRequest) -> ModelAnswer {
     if request.internal {
         let text = if request.title {
             "Scripted session"
         } else {
             "Summary: the user gave the scripted model lines to follow, and it followed them."
         };
-        return message(&[Part::new(text.to_owned(), Pace::Over(0.0))], End::Stop);
+        return message(
+            &[AnswerPart::new(text.to_owned(), StreamPace::Over(0.0))],
+            AnswerEnd::Stop,
+        );
     }
     let script = script::parse(&request.user);
     if script.is_empty() {
-        return message(&[Part::new(text::help(), Pace::Over(0.0))], End::Stop);
+        return message(&[AnswerPart::new(text::help(), StreamPace::Over(0.0))], AnswerEnd::Stop);
     }
     follow(request, &script)
 }
 
 /// Follows the script to the first tool call without a result, or to its end.
-fn follow(request: &Request, script: &[Action]) -> Answer {
+fn follow(request: &ModelRequest, script: &[ScriptAction]) -> ModelAnswer {
     let mut results = request.results.iter();
-    let mut parts: Vec<Part> = Vec::new();
+    let mut parts: Vec<AnswerPart> = Vec::new();
     // Start of the current step's text: behind the last finished tool.
     let mut step = 0;
     for action in script {
         if let Some(call) = tool_call(action) {
             if !request.tools.contains(&call.name) {
                 let note = format!("This request offers no `{}` tool.", call.name);
-                parts.push(Part::new(note, Pace::Blocks));
+                parts.push(AnswerPart::new(note, StreamPace::Blocks));
             } else if let Some(result) = results.next() {
                 // It was already streamed at its own pace in its own step.
-                parts.iter_mut().for_each(|part| part.pace = Pace::Blocks);
-                parts.push(Part::new(report(action, result), Pace::Blocks));
+                parts.iter_mut().for_each(|part| part.pace = StreamPace::Blocks);
+                parts.push(AnswerPart::new(report(action, result), StreamPace::Blocks));
                 step = parts.len();
             } else {
-                return message(&parts[step..], End::Tool(call));
+                return message(&parts[step..], AnswerEnd::Tool(call));
             }
             continue;
         }
         match action {
-            Action::Fail(status) => return Answer::Fail(*status),
-            Action::Cut => {
+            ScriptAction::Fail(status) => return ModelAnswer::Fail(*status),
+            ScriptAction::Cut => {
                 if parts.len() == step {
-                    parts.push(Part::new("This answer breaks off".to_owned(), Pace::Over(0.0)));
+                    parts.push(AnswerPart::new(
+                        "This answer breaks off".to_owned(),
+                        StreamPace::Over(0.0),
+                    ));
                 }
-                return message(&parts[step..], End::Cut);
+                return message(&parts[step..], AnswerEnd::Cut);
             }
-            Action::Echo(text) => {
-                parts.push(Part { line: true, ..Part::new(text.clone(), Pace::Over(0.0)) })
+            ScriptAction::Echo(text) => parts.push(AnswerPart {
+                line: true,
+                ..AnswerPart::new(text.clone(), StreamPace::Over(0.0))
+            }),
+            ScriptAction::Slow { seconds, text } => {
+                parts.push(AnswerPart::new(text.clone(), StreamPace::Over(*seconds)))
             }
-            Action::Slow { seconds, text } => {
-                parts.push(Part::new(text.clone(), Pace::Over(*seconds)))
+            ScriptAction::Long(chars) => {
+                parts.push(AnswerPart::new(text::long(*chars), StreamPace::Blocks))
             }
-            Action::Long(chars) => parts.push(Part::new(text::long(*chars), Pace::Blocks)),
-            Action::Unreadable { line, usage } => {
+            ScriptAction::Unreadable { line, usage } => {
                 let note = format!("I cannot read {}. It is written {usage}", text::code(line));
-                parts.push(Part::new(note, Pace::Blocks));
+                parts.push(AnswerPart::new(note, StreamPace::Blocks));
             }
             // These have a tool call, above.
-            Action::Run(_)
-            | Action::Write { .. }
-            | Action::Ask(_)
-            | Action::Question(_)
-            | Action::Plan(_)
-            | Action::Call { .. } => {}
-            Action::NameImages => {
+            ScriptAction::Run(_)
+            | ScriptAction::Write { .. }
+            | ScriptAction::Ask(_)
+            | ScriptAction::Question(_)
+            | ScriptAction::Plan(_)
+            | ScriptAction::Call { .. } => {}
+            ScriptAction::NameImages => {
                 let seen = text::images(&request.images);
-                parts.push(Part::new(seen, Pace::Blocks));
+                parts.push(AnswerPart::new(seen, StreamPace::Blocks));
             }
         }
     }
-    message(&parts, End::Stop)
+    message(&parts, AnswerEnd::Stop)
 }
 
 /// The tool call of an action, if it has one.
-fn tool_call(action: &Action) -> Option<ToolCall> {
+fn tool_call(action: &ScriptAction) -> Option<ModelToolCall> {
     let (name, arguments) = match action {
-        Action::Run(command) => {
+        ScriptAction::Run(command) => {
             ("bash", json!({ "command": command, "description": "Run the command of the script" }))
         }
-        Action::Ask(command) => {
+        ScriptAction::Ask(command) => {
             let command = format!("{ASKS}{command}");
             (
                 "bash",
                 json!({ "command": command, "description": "Run a command that needs a permission" }),
             )
         }
-        Action::Write { path, content } => {
+        ScriptAction::Write { path, content } => {
             ("write", json!({ "filePath": path, "content": content }))
         }
-        Action::Question(questions) => {
+        ScriptAction::Question(questions) => {
             let questions: Vec<Value> = questions.iter().map(question_arguments).collect();
             ("question", json!({ "questions": questions }))
         }
-        Action::Plan(todos) => {
+        ScriptAction::Plan(todos) => {
             let todo = |(content, status): &(String, &str)| json!({ "content": content, "status": status, "priority": "medium" });
             let todos: Vec<Value> = todos.iter().map(todo).collect();
             ("todowrite", json!({ "todos": todos }))
         }
-        Action::Call { tool, arguments } => (tool.as_str(), arguments.clone()),
+        ScriptAction::Call { tool, arguments } => (tool.as_str(), arguments.clone()),
         _ => return None,
     };
-    Some(ToolCall { name: name.to_owned(), arguments })
+    Some(ModelToolCall { name: name.to_owned(), arguments })
 }
 
-fn question_arguments(question: &Question) -> Value {
+fn question_arguments(question: &ScriptedQuestion) -> Value {
     let options: Vec<Value> = question
         .options
         .iter()
@@ -161,25 +170,27 @@ fn question_arguments(question: &Question) -> Value {
 }
 
 /// Text of the final answer about a finished tool.
-fn report(action: &Action, result: &str) -> String {
+fn report(action: &ScriptAction, result: &str) -> String {
     match action {
-        Action::Write { path, .. } => {
+        ScriptAction::Write { path, .. } => {
             text::report(&format!("Writing {}", text::code(path)), result)
         }
-        Action::Question(questions) => {
+        ScriptAction::Question(questions) => {
             let texts: Vec<&str> = questions.iter().map(|one| one.text.as_str()).collect();
             text::question_report(&texts, result)
         }
-        Action::Plan(todos) => format!("The plan has {} lines.", todos.len()),
-        Action::Call { tool, .. } => text::report(&text::code(tool), result),
-        Action::Run(command) | Action::Ask(command) => text::report(&text::code(command), result),
+        ScriptAction::Plan(todos) => format!("The plan has {} lines.", todos.len()),
+        ScriptAction::Call { tool, .. } => text::report(&text::code(tool), result),
+        ScriptAction::Run(command) | ScriptAction::Ask(command) => {
+            text::report(&text::code(command), result)
+        }
         _ => result.to_owned(),
     }
 }
 
 /// Pace of streaming.
 #[derive(Debug, Clone, Copy)]
-enum Pace {
+enum StreamPace {
     /// Word by word over this many seconds.
     Over(f64),
     /// In large chunks, at once.
@@ -188,53 +199,53 @@ enum Pace {
 
 /// One text of an answer.
 #[derive(Debug)]
-struct Part {
+struct AnswerPart {
     text: String,
-    pace: Pace,
+    pace: StreamPace,
     /// Neighbouring lines stay together; everything else is a paragraph.
     line: bool,
 }
 
-impl Part {
-    fn new(text: String, pace: Pace) -> Self {
+impl AnswerPart {
+    fn new(text: String, pace: StreamPace) -> Self {
         Self { text, pace, line: false }
     }
 }
 
-fn message(parts: &[Part], end: End) -> Answer {
+fn message(parts: &[AnswerPart], end: AnswerEnd) -> ModelAnswer {
     let mut pieces = Vec::new();
     for (index, part) in parts.iter().enumerate() {
         if index > 0 {
             let joint = if part.line && parts[index - 1].line { "\n" } else { "\n\n" };
-            pieces.push(Piece { text: joint.to_owned(), pause: Duration::ZERO });
+            pieces.push(TextPiece { text: joint.to_owned(), pause: Duration::ZERO });
         }
         match part.pace {
-            Pace::Over(seconds) => pieces.extend(words(&part.text, seconds)),
-            Pace::Blocks => pieces.extend(blocks(&part.text)),
+            StreamPace::Over(seconds) => pieces.extend(words(&part.text, seconds)),
+            StreamPace::Blocks => pieces.extend(blocks(&part.text)),
         }
     }
-    Answer::Message { pieces, end }
+    ModelAnswer::Message { pieces, end }
 }
 
 /// The first word is sent at once; the time is spread over the delays after the words, including the last.
-fn words(text: &str, seconds: f64) -> Vec<Piece> {
+fn words(text: &str, seconds: f64) -> Vec<TextPiece> {
     let words: Vec<&str> = text.split_inclusive(' ').collect();
     let pause = Duration::from_secs_f64(seconds / words.len().max(1) as f64);
-    words.into_iter().map(|word| Piece { text: word.to_owned(), pause }).collect()
+    words.into_iter().map(|word| TextPiece { text: word.to_owned(), pause }).collect()
 }
 
-fn blocks(text: &str) -> Vec<Piece> {
+fn blocks(text: &str) -> Vec<TextPiece> {
     let chars: Vec<char> = text.chars().collect();
     let blocks = chars.chunks(CHUNK_CHARS_MAX);
-    blocks.map(|block| Piece { text: block.iter().collect(), pause: Duration::ZERO }).collect()
+    blocks.map(|block| TextPiece { text: block.iter().collect(), pause: Duration::ZERO }).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn request(user: &str, results: &[&str]) -> Request {
-        Request {
+    fn request(user: &str, results: &[&str]) -> ModelRequest {
+        ModelRequest {
             system: String::new(),
             model: "m".into(),
             stream: true,
@@ -249,13 +260,13 @@ mod tests {
         }
     }
 
-    fn told(answer: Answer) -> (String, End, Duration) {
+    fn told(answer: ModelAnswer) -> (String, AnswerEnd, Duration) {
         match answer {
-            Answer::Message { pieces, end } => {
+            ModelAnswer::Message { pieces, end } => {
                 let pause = pieces.iter().map(|piece| piece.pause).sum();
                 (pieces.into_iter().map(|piece| piece.text).collect(), end, pause)
             }
-            Answer::Fail(status) => panic!("failed with {status}"),
+            ModelAnswer::Fail(status) => panic!("failed with {status}"),
         }
     }
 
@@ -265,13 +276,13 @@ mod tests {
         let (text, end, pause) = told(answer(&request(script, &[])));
         assert_eq!((text.as_str(), pause), ("first words", Duration::from_secs(2)));
         assert!(
-            matches!(end, End::Tool(call) if call.name == "bash" && call.arguments["command"] == "ls")
+            matches!(end, AnswerEnd::Tool(call) if call.name == "bash" && call.arguments["command"] == "ls")
         );
 
         let (text, end, _) = told(answer(&request(script, &["b.txt\n"])));
         assert_eq!(text, "");
         assert!(
-            matches!(end, End::Tool(call) if call.name == "write" && call.arguments["filePath"] == "a.txt")
+            matches!(end, AnswerEnd::Tool(call) if call.name == "write" && call.arguments["filePath"] == "a.txt")
         );
 
         let (text, end, pause) =
@@ -281,29 +292,29 @@ mod tests {
             "first words\n\n`ls` finished:\n\n```\nb.txt\n```\n\n\
              Writing `a.txt` finished:\n\n```\nWrote file successfully.\n```\n\nlast"
         );
-        assert_eq!((end, pause), (End::Stop, Duration::ZERO));
+        assert_eq!((end, pause), (AnswerEnd::Stop, Duration::ZERO));
     }
 
     #[test]
     fn ask_action_reaches_outside_project() {
         let (_, end, _) = told(answer(&request("ask: date", &[])));
         assert!(
-            matches!(end, End::Tool(call) if call.arguments["command"] == "cat /dev/null; date")
+            matches!(end, AnswerEnd::Tool(call) if call.arguments["command"] == "cat /dev/null; date")
         );
     }
 
     #[test]
     fn plan_and_images_are_reported() {
-        let todo = Request {
+        let todo = ModelRequest {
             tools: vec!["todowrite".into()],
             images: vec!["image/png".into(), "image/jpeg".into()],
             ..request("plan: [x] a | b\nlook", &[])
         };
         let (_, end, _) = told(answer(&todo));
-        let End::Tool(call) = end else { panic!("no tool call") };
+        let AnswerEnd::Tool(call) = end else { panic!("no tool call") };
         assert_eq!(call.arguments["todos"][0]["status"], "completed");
         assert_eq!(call.arguments["todos"][1]["content"], "b");
-        let (text, ..) = told(answer(&Request { results: vec!["[]".into()], ..todo }));
+        let (text, ..) = told(answer(&ModelRequest { results: vec!["[]".into()], ..todo }));
         assert_eq!(text, "The plan has 2 lines.\n\nI see 2 images: image/png, image/jpeg.");
         let (text, ..) = told(answer(&request("look", &[])));
         assert_eq!(text, "I see no images.");
@@ -312,7 +323,7 @@ mod tests {
     #[test]
     fn a_question_offers_its_options() {
         let (_, end, _) = told(answer(&request("question: Which? | a | b", &[])));
-        let End::Tool(call) = end else { panic!("no tool call") };
+        let AnswerEnd::Tool(call) = end else { panic!("no tool call") };
         let question = &call.arguments["questions"][0];
         assert_eq!((call.name.as_str(), &question["question"]), ("question", &json!("Which?")));
         assert_eq!(question["options"][1]["label"], "b");
@@ -320,12 +331,12 @@ mod tests {
 
     #[test]
     fn fail_and_cut_happen_in_order() {
-        assert_eq!(answer(&request("fail: 503", &[])), Answer::Fail(503));
+        assert_eq!(answer(&request("fail: 503", &[])), ModelAnswer::Fail(503));
         let script = "run: ls\nfail: 500";
-        assert!(matches!(told(answer(&request(script, &[]))).1, End::Tool(_)));
-        assert_eq!(answer(&request(script, &["x"])), Answer::Fail(500));
+        assert!(matches!(told(answer(&request(script, &[]))).1, AnswerEnd::Tool(_)));
+        assert_eq!(answer(&request(script, &["x"])), ModelAnswer::Fail(500));
         assert_eq!(told(answer(&request("echo: so far\ncut", &[]))).0, "so far");
-        assert_eq!(told(answer(&request("run: ls\ncut", &["x"]))).1, End::Cut);
+        assert_eq!(told(answer(&request("run: ls\ncut", &["x"]))).1, AnswerEnd::Cut);
     }
 
     #[test]
@@ -335,21 +346,23 @@ mod tests {
 
     #[test]
     fn internal_requests_run_no_actions() {
-        let internal = Request { internal: true, tools: vec![], ..request("fail: 500", &[]) };
+        let internal = ModelRequest { internal: true, tools: vec![], ..request("fail: 500", &[]) };
         assert!(told(answer(&internal)).0.starts_with("Summary"));
-        assert_eq!(told(answer(&Request { title: true, ..internal })).0, "Scripted session");
+        assert_eq!(told(answer(&ModelRequest { title: true, ..internal })).0, "Scripted session");
     }
 
     #[test]
     fn script_continues_past_missing_tool() {
-        let without =
-            Request { tools: vec!["bash".into()], ..request("question: Q | a\nrun: ls", &["out"]) };
+        let without = ModelRequest {
+            tools: vec!["bash".into()],
+            ..request("question: Q | a\nrun: ls", &["out"])
+        };
         let (text, end, _) = told(answer(&without));
         assert!(
             text.starts_with("This request offers no `question` tool.\n\n`ls` finished"),
             "{text}"
         );
-        assert_eq!(end, End::Stop);
+        assert_eq!(end, AnswerEnd::Stop);
     }
 
     #[test]

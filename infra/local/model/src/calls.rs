@@ -7,13 +7,13 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use crate::answer::{Answer, End};
+use crate::answer::{AnswerEnd, ModelAnswer};
 use crate::limits::{CALL_TEXT_CHARS_MAX, CALLS_MAX, KEY_DIGITS, TOOLS_MAX, bounded, ended};
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// A request and its answer, as in `GET /calls`.
 #[derive(Debug, Clone, Serialize)]
-struct Call {
+struct ModelCall {
     /// Time of the request, in milliseconds since 1970.
     time_ms: u64,
     /// Header `x-session-id` with OpenCode's session.
@@ -42,12 +42,12 @@ struct Call {
 
 /// The latest calls, and the total count.
 #[derive(Debug, Default)]
-pub(crate) struct Calls(Mutex<Log>);
+pub(crate) struct Calls(Mutex<CallLog>);
 
 #[derive(Debug, Default, Serialize)]
-struct Log {
+struct CallLog {
     total: u64,
-    calls: VecDeque<Call>,
+    calls: VecDeque<ModelCall>,
 }
 
 impl Calls {
@@ -56,10 +56,10 @@ impl Calls {
         &self,
         session_id: Option<&str>,
         key: Option<&str>,
-        request: &Request,
-        answer: &Answer,
+        request: &ModelRequest,
+        answer: &ModelAnswer,
     ) {
-        let mut call = Call {
+        let mut call = ModelCall {
             time_ms: now_ms(),
             session_id: session_id.map(|id| bounded(id, CALL_TEXT_CHARS_MAX)),
             key: key.map(digest),
@@ -79,16 +79,16 @@ impl Calls {
             status: 200,
         };
         match answer {
-            Answer::Fail(status) => call.status = *status,
-            Answer::Message { pieces, end } => {
+            ModelAnswer::Fail(status) => call.status = *status,
+            ModelAnswer::Message { pieces, end } => {
                 let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
                 call.text = bounded(&text, CALL_TEXT_CHARS_MAX);
                 call.end = match end {
-                    End::Stop => "stop",
-                    End::Tool(_) => "tool_calls",
-                    End::Cut => "cut",
+                    AnswerEnd::Stop => "stop",
+                    AnswerEnd::Tool(_) => "tool_calls",
+                    AnswerEnd::Cut => "cut",
                 };
-                if let End::Tool(tool) = end {
+                if let AnswerEnd::Tool(tool) = end {
                     call.tool =
                         Some(serde_json::json!({ "name": tool.name, "arguments": tool.arguments }));
                 }

@@ -6,17 +6,17 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{ASKS, End, Piece, ToolCall};
-use crate::request::Request;
-use crate::wire::{Envelope, Frame, tokens_of};
+use crate::answer::{ASKS, AnswerEnd, ModelToolCall, TextPiece};
+use crate::request::ModelRequest;
+use crate::wire::{ChunkEnvelope, Frame, tokens_of};
 
 /// Prefixes of Claude Code's own notes in a user message; the second follows each image.
 const NOTES: [&str; 2] = ["<system-reminder>", "[Image: source: "];
 
 #[derive(Deserialize)]
-struct Body {
+struct MessagesRequest {
     model: String,
-    messages: Vec<Message>,
+    messages: Vec<InputMessage>,
     #[serde(default)]
     system: Value,
     #[serde(default)]
@@ -26,7 +26,7 @@ struct Body {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct InputMessage {
     role: String,
     content: Value,
 }
@@ -57,7 +57,7 @@ fn known(name: &str) -> &str {
 }
 
 /// A call in the format of Claude Code's tools.
-fn translated(call: &ToolCall) -> (&str, Value) {
+fn translated(call: &ModelToolCall) -> (&str, Value) {
     let arguments = &call.arguments;
     match call.name.as_str() {
         "bash" => {
@@ -94,12 +94,12 @@ fn images(content: &Value) -> Vec<String> {
 }
 
 /// Parses a request body; the error says what is wrong.
-pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
-    let body: Body = serde_json::from_slice(body).map_err(|error| {
+pub(crate) fn parse(body: &[u8]) -> Result<ModelRequest, String> {
+    let body: MessagesRequest = serde_json::from_slice(body).map_err(|error| {
         format!("The body is no Messages request: {error}. Send JSON with `model` and `messages`.")
     })?;
-    let is_user = |message: &Message| message.role == "user";
-    let said = |message: &Message| is_user(message) && !texts(&message.content).is_empty();
+    let is_user = |message: &InputMessage| message.role == "user";
+    let said = |message: &InputMessage| is_user(message) && !texts(&message.content).is_empty();
     let last_user = body.messages.iter().rposition(said).ok_or(
         "`messages` has no text with role `user`. Add one: its lines are what the scripted model does.",
     )?;
@@ -109,7 +109,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         .filter_map(|tool| tool["name"].as_str().map(|name| known(name).to_owned()))
         .collect();
     let system = texts(&body.system).join("\n");
-    Ok(Request {
+    Ok(ModelRequest {
         internal: tools.is_empty() && !system.is_empty(),
         title: system.contains("title"),
         model: body.model,
@@ -138,10 +138,10 @@ fn event(kind: &str, mut data: Value, pause: Duration) -> Frame {
 
 /// The events of a streamed answer, in order.
 pub(crate) fn frames(
-    envelope: &Envelope,
-    request: &Request,
-    pieces: &[Piece],
-    end: &End,
+    envelope: &ChunkEnvelope,
+    request: &ModelRequest,
+    pieces: &[TextPiece],
+    end: &AnswerEnd,
 ) -> Vec<Frame> {
     let (read, written) = tokens_of(request, pieces, end);
     let mut message = message(envelope, request, json!([]));
@@ -160,15 +160,15 @@ pub(crate) fn frames(
         }
     }
     let reason = match end {
-        End::Cut => return frames,
-        End::Stop => "end_turn",
-        End::Tool(_) => "tool_use",
+        AnswerEnd::Cut => return frames,
+        AnswerEnd::Stop => "end_turn",
+        AnswerEnd::Tool(_) => "tool_use",
     };
     if !pieces.is_empty() {
         frames.push(at_once("content_block_stop", json!({ "index": index })));
         index += 1;
     }
-    if let End::Tool(call) = end {
+    if let AnswerEnd::Tool(call) = end {
         let (name, input) = translated(call);
         let block =
             json!({ "type": "tool_use", "id": call_id(envelope), "name": name, "input": {} });
@@ -187,17 +187,22 @@ pub(crate) fn frames(
 }
 
 /// The body of an answer that is not streamed.
-pub(crate) fn whole(envelope: &Envelope, request: &Request, pieces: &[Piece], end: &End) -> Value {
+pub(crate) fn whole(
+    envelope: &ChunkEnvelope,
+    request: &ModelRequest,
+    pieces: &[TextPiece],
+    end: &AnswerEnd,
+) -> Value {
     let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
     let mut content = vec![json!({ "type": "text", "text": text })];
     let reason = match end {
-        End::Tool(call) => {
+        AnswerEnd::Tool(call) => {
             let (name, input) = translated(call);
             let block = json!({ "type": "tool_use", "id": call_id(envelope), "name": name, "input": input });
             content.push(block);
             "tool_use"
         }
-        End::Stop | End::Cut => "end_turn",
+        AnswerEnd::Stop | AnswerEnd::Cut => "end_turn",
     };
     let (read, written) = tokens_of(request, pieces, end);
     let mut message = message(envelope, request, json!(content));
@@ -206,12 +211,12 @@ pub(crate) fn whole(envelope: &Envelope, request: &Request, pieces: &[Piece], en
     message
 }
 
-fn message(envelope: &Envelope, request: &Request, content: Value) -> Value {
+fn message(envelope: &ChunkEnvelope, request: &ModelRequest, content: Value) -> Value {
     json!({ "id": envelope.id.replacen("chatcmpl-", "msg_", 1), "type": "message", "role": "assistant",
         "model": request.model, "content": content, "stop_reason": null, "stop_sequence": null })
 }
 
-fn call_id(envelope: &Envelope) -> String {
+fn call_id(envelope: &ChunkEnvelope) -> String {
     envelope.id.replacen("chatcmpl-", "toolu_", 1)
 }
 

@@ -8,7 +8,7 @@ const FILE_ANNOUNCEMENT: &str = "Called the Read tool with the following input:"
 
 /// A parsed request.
 #[derive(Debug, Clone)]
-pub(crate) struct Request {
+pub(crate) struct ModelRequest {
     pub(crate) model: String,
     pub(crate) stream: bool,
     pub(crate) include_usage: bool,
@@ -31,9 +31,9 @@ pub(crate) struct Request {
 }
 
 #[derive(Deserialize)]
-struct Body {
+struct CompletionRequest {
     model: String,
-    messages: Vec<Message>,
+    messages: Vec<CompletionMessage>,
     #[serde(default)]
     stream: Option<bool>,
     #[serde(default)]
@@ -49,13 +49,13 @@ struct StreamOptions {
 }
 
 #[derive(Deserialize)]
-struct Message {
+struct CompletionMessage {
     role: String,
     #[serde(default)]
     content: Value,
 }
 
-impl Message {
+impl CompletionMessage {
     /// Text of the content: a string, or the text parts of a list (images have none).
     fn text(&self) -> String {
         match &self.content {
@@ -102,8 +102,8 @@ pub(crate) fn media_type(address: &str) -> String {
 }
 
 /// Parses a request body; the error says what is wrong.
-pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
-    let body: Body = serde_json::from_slice(body)
+pub(crate) fn parse(body: &[u8]) -> Result<ModelRequest, String> {
+    let body: CompletionRequest = serde_json::from_slice(body)
         .map_err(|error| format!("The body is not a chat-completions request: {error}. Send JSON with `model` and `messages`."))?;
     let last_user = body.messages.iter().rposition(|message| message.role == "user").ok_or(
         "`messages` has no message with role `user`. Add one: its lines are what the scripted model does.",
@@ -113,15 +113,20 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         let name = tool["function"]["name"].as_str();
         tools.push(name.ok_or("Each of `tools` needs `function.name`.")?.to_owned());
     }
-    let texts: Vec<String> = body.messages.iter().map(Message::text).collect();
-    let system = |message: &Message| matches!(message.role.as_str(), "system" | "developer");
+    let texts: Vec<String> = body.messages.iter().map(CompletionMessage::text).collect();
+    let system =
+        |message: &CompletionMessage| matches!(message.role.as_str(), "system" | "developer");
     let title = body
         .messages
         .iter()
         .any(|message| system(message) && message.text().contains("title generator"));
-    let said: Vec<String> =
-        body.messages.iter().filter(|message| system(message)).map(Message::text).collect();
-    Ok(Request {
+    let said: Vec<String> = body
+        .messages
+        .iter()
+        .filter(|message| system(message))
+        .map(CompletionMessage::text)
+        .collect();
+    Ok(ModelRequest {
         system: said.join("\n"),
         model: body.model,
         stream: body.stream.unwrap_or(false),

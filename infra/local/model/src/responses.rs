@@ -5,15 +5,15 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::answer::{ASKS, End, Piece, ToolCall};
-use crate::request::{Request, media_type};
-use crate::wire::{Envelope, Frame, tokens_of};
+use crate::answer::{ASKS, AnswerEnd, ModelToolCall, TextPiece};
+use crate::request::{ModelRequest, media_type};
+use crate::wire::{ChunkEnvelope, Frame, tokens_of};
 
 /// Prefixes of Codex's own notes with the user role.
 const NOTES: [&str; 2] = ["<environment_context>", "<user_instructions>"];
 
 #[derive(Deserialize)]
-struct Body {
+struct ResponsesRequest {
     model: String,
     input: Vec<Value>,
     #[serde(default)]
@@ -42,7 +42,7 @@ fn result(item: &Value) -> Option<String> {
 }
 
 /// A call in the format of Codex's tools: it writes files through its shell.
-fn translated(call: &ToolCall) -> (&str, Value) {
+fn translated(call: &ModelToolCall) -> (&str, Value) {
     let arguments = &call.arguments;
     match call.name.as_str() {
         "bash" => {
@@ -72,8 +72,8 @@ fn images(item: &Value) -> Vec<String> {
 }
 
 /// Parses a request body; the error says what is wrong.
-pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
-    let body: Body = serde_json::from_slice(body).map_err(|error| {
+pub(crate) fn parse(body: &[u8]) -> Result<ModelRequest, String> {
+    let body: ResponsesRequest = serde_json::from_slice(body).map_err(|error| {
         format!(
             "The body is no Responses request: {error}. Send JSON with `model` and a list `input`."
         )
@@ -93,7 +93,7 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
         })
         .map(str::to_owned)
         .collect();
-    Ok(Request {
+    Ok(ModelRequest {
         internal: tools.is_empty() && !body.instructions.is_empty(),
         title: body.instructions.contains("title"),
         model: body.model,
@@ -109,11 +109,11 @@ pub(crate) fn parse(body: &[u8]) -> Result<Request, String> {
 }
 
 /// Numbers the events of one answer.
-struct Events {
+struct ResponseEvents {
     frames: Vec<Frame>,
 }
 
-impl Events {
+impl ResponseEvents {
     fn push(&mut self, kind: &str, mut data: Value, pause: Duration) {
         data["type"] = json!(kind);
         data["sequence_number"] = json!(self.frames.len());
@@ -127,15 +127,15 @@ impl Events {
 
 /// The events of a streamed answer, in order.
 pub(crate) fn frames(
-    envelope: &Envelope,
-    request: &Request,
-    pieces: &[Piece],
-    end: &End,
+    envelope: &ChunkEnvelope,
+    request: &ModelRequest,
+    pieces: &[TextPiece],
+    end: &AnswerEnd,
 ) -> Vec<Frame> {
     let id = |prefix: &str| envelope.id.replacen("chatcmpl-", prefix, 1);
     let mut response = json!({ "id": id("resp_"), "object": "response", "created_at": envelope.created,
         "status": "in_progress", "model": request.model, "output": [] });
-    let mut events = Events { frames: Vec::new() };
+    let mut events = ResponseEvents { frames: Vec::new() };
     events.at_once("response.created", json!({ "response": response }));
     let mut output = Vec::new();
     if !pieces.is_empty() {
@@ -158,7 +158,7 @@ pub(crate) fn frames(
                 piece.pause,
             );
         }
-        if *end == End::Cut {
+        if *end == AnswerEnd::Cut {
             return events.frames;
         }
         events.at_once("response.output_text.done", with("text", json!(text)));
@@ -167,7 +167,7 @@ pub(crate) fn frames(
         events.at_once("response.output_item.done", json!({ "output_index": 0, "item": done }));
         output.push(done);
     }
-    if let End::Tool(call) = end {
+    if let AnswerEnd::Tool(call) = end {
         let (name, input) = translated(call);
         let item = json!({ "type": "function_call", "id": id("fc_"), "call_id": id("call_"), "name": name,
             "arguments": input.to_string(), "status": "completed" });

@@ -4,7 +4,7 @@ use crate::limits::{ACTIONS_MAX, LONG_CHARS_MAX, OPTIONS_MAX, QUESTIONS_MAX, SLO
 
 /// An action of the model.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Action {
+pub(crate) enum ScriptAction {
     /// Answer with this text.
     Echo(String),
     /// Stream the text over this many seconds.
@@ -16,7 +16,7 @@ pub(crate) enum Action {
     /// Run a command that needs a permission first.
     Ask(String),
     /// Ask the person one or several questions at once.
-    Question(Vec<Question>),
+    Question(Vec<ScriptedQuestion>),
     /// Answer exactly this many characters.
     Long(usize),
     /// Answer with this HTTP status.
@@ -35,7 +35,7 @@ pub(crate) enum Action {
 
 /// A question to the person.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub(crate) struct Question {
+pub(crate) struct ScriptedQuestion {
     pub(crate) header: String,
     pub(crate) text: String,
     /// Options: label and description of each.
@@ -61,26 +61,26 @@ pub(crate) const USAGES: [&str; 12] = [
 ];
 
 /// Parses a message's actions; empty if no line is one.
-pub(crate) fn parse(message: &str) -> Vec<Action> {
+pub(crate) fn parse(message: &str) -> Vec<ScriptAction> {
     message.lines().filter_map(parse_line).take(ACTIONS_MAX).collect()
 }
 
-fn parse_line(line: &str) -> Option<Action> {
+fn parse_line(line: &str) -> Option<ScriptAction> {
     let line = line.trim();
     if line.eq_ignore_ascii_case("cut") {
-        return Some(Action::Cut);
+        return Some(ScriptAction::Cut);
     }
     if line.eq_ignore_ascii_case("look") {
-        return Some(Action::NameImages);
+        return Some(ScriptAction::NameImages);
     }
     let (keyword, rest) = line.split_once(':')?;
     let rest = rest.trim();
     let (action, usage) = match keyword.to_ascii_lowercase().as_str() {
-        "echo" => (Some(Action::Echo(rest.to_owned())), USAGES[0]),
+        "echo" => (Some(ScriptAction::Echo(rest.to_owned())), USAGES[0]),
         "slow" => (slow(rest), USAGES[1]),
-        "run" => (command(rest).map(Action::Run), USAGES[2]),
+        "run" => (command(rest).map(ScriptAction::Run), USAGES[2]),
         "write" => (write(rest), USAGES[3]),
-        "ask" => (command(rest).map(Action::Ask), USAGES[4]),
+        "ask" => (command(rest).map(ScriptAction::Ask), USAGES[4]),
         "question" => (question(rest), USAGES[5]),
         "long" => (long(rest), USAGES[6]),
         "fail" => (fail(rest), USAGES[7]),
@@ -88,37 +88,37 @@ fn parse_line(line: &str) -> Option<Action> {
         "call" => (call(rest), USAGES[11]),
         _ => return None,
     };
-    Some(action.unwrap_or_else(|| Action::Unreadable { line: line.to_owned(), usage }))
+    Some(action.unwrap_or_else(|| ScriptAction::Unreadable { line: line.to_owned(), usage }))
 }
 
 fn command(rest: &str) -> Option<String> {
     (!rest.is_empty()).then(|| rest.to_owned())
 }
 
-fn slow(rest: &str) -> Option<Action> {
+fn slow(rest: &str) -> Option<ScriptAction> {
     let (seconds, text) = rest.split_once(char::is_whitespace)?;
     let seconds: f64 = seconds.parse().ok()?;
     (0.0..=SLOW_SECONDS_MAX)
         .contains(&seconds)
-        .then(|| Action::Slow { seconds, text: text.trim().to_owned() })
+        .then(|| ScriptAction::Slow { seconds, text: text.trim().to_owned() })
 }
 
-fn write(rest: &str) -> Option<Action> {
+fn write(rest: &str) -> Option<ScriptAction> {
     let (path, content) = rest.split_once(char::is_whitespace).unwrap_or((rest, ""));
-    (!path.is_empty()).then(|| Action::Write {
+    (!path.is_empty()).then(|| ScriptAction::Write {
         path: path.to_owned(),
         content: content.trim().replace("\\n", "\n"),
     })
 }
 
-fn question(rest: &str) -> Option<Action> {
-    let questions: Option<Vec<Question>> =
+fn question(rest: &str) -> Option<ScriptAction> {
+    let questions: Option<Vec<ScriptedQuestion>> =
         rest.split(" // ").take(QUESTIONS_MAX).map(asked).collect();
-    questions.map(Action::Question)
+    questions.map(ScriptAction::Question)
 }
 
 /// `[HEADER, several] TEXT | LABEL = DESCRIPTION | LABEL`; only the text is required.
-fn asked(text: &str) -> Option<Question> {
+fn asked(text: &str) -> Option<ScriptedQuestion> {
     let mut parts = text.split('|').map(str::trim);
     let first = parts.next()?;
     let named = first.strip_prefix('[').and_then(|rest| rest.split_once(']'));
@@ -130,7 +130,7 @@ fn asked(text: &str) -> Option<Question> {
     };
     let options = parts.filter(|option| !option.is_empty());
     let text = text.trim().to_owned();
-    (!text.is_empty()).then(|| Question {
+    (!text.is_empty()).then(|| ScriptedQuestion {
         header: header.trim().to_owned(),
         text,
         options: options.take(OPTIONS_MAX).map(option).collect(),
@@ -138,13 +138,13 @@ fn asked(text: &str) -> Option<Question> {
     })
 }
 
-fn long(rest: &str) -> Option<Action> {
+fn long(rest: &str) -> Option<ScriptAction> {
     let chars: usize = rest.parse().ok()?;
-    (1..=LONG_CHARS_MAX).contains(&chars).then_some(Action::Long(chars))
+    (1..=LONG_CHARS_MAX).contains(&chars).then_some(ScriptAction::Long(chars))
 }
 
 /// `[x]` is done, `[>]` is in progress, everything else is pending.
-fn plan(rest: &str) -> Option<Action> {
+fn plan(rest: &str) -> Option<ScriptAction> {
     let todo = |task: &str| {
         let task = task.trim();
         let (text, status) = match (task.strip_prefix("[x]"), task.strip_prefix("[>]")) {
@@ -155,18 +155,18 @@ fn plan(rest: &str) -> Option<Action> {
         (!text.trim().is_empty()).then(|| (text.trim().to_owned(), status))
     };
     let todos: Option<Vec<_>> = rest.split('|').take(OPTIONS_MAX).map(todo).collect();
-    todos.map(Action::Plan)
+    todos.map(ScriptAction::Plan)
 }
 
-fn call(rest: &str) -> Option<Action> {
+fn call(rest: &str) -> Option<ScriptAction> {
     let (tool, arguments) = rest.split_once(char::is_whitespace)?;
     let arguments: serde_json::Value = serde_json::from_str(arguments).ok()?;
-    arguments.is_object().then(|| Action::Call { tool: tool.to_owned(), arguments })
+    arguments.is_object().then(|| ScriptAction::Call { tool: tool.to_owned(), arguments })
 }
 
-fn fail(rest: &str) -> Option<Action> {
+fn fail(rest: &str) -> Option<ScriptAction> {
     let status: u16 = rest.parse().ok()?;
-    (400..=599).contains(&status).then_some(Action::Fail(status))
+    (400..=599).contains(&status).then_some(ScriptAction::Fail(status))
 }
 
 #[cfg(test)]
@@ -183,12 +183,12 @@ mod tests {
         assert_eq!(
             script,
             [
-                Action::Echo("hi: there".into()),
-                Action::Slow { seconds: 0.5, text: "one two".into() },
-                Action::Run("ls | wc -l".into()),
-                Action::Write { path: "a/b.txt".into(), content: "x\ny".into() },
-                Action::Ask("date".into()),
-                Action::Question(vec![Question {
+                ScriptAction::Echo("hi: there".into()),
+                ScriptAction::Slow { seconds: 0.5, text: "one two".into() },
+                ScriptAction::Run("ls | wc -l".into()),
+                ScriptAction::Write { path: "a/b.txt".into(), content: "x\ny".into() },
+                ScriptAction::Ask("date".into()),
+                ScriptAction::Question(vec![ScriptedQuestion {
                     header: "Question".into(),
                     text: "Which?".into(),
                     options: vec![
@@ -197,16 +197,16 @@ mod tests {
                     ],
                     multiple: false,
                 }]),
-                Action::Long(5000),
-                Action::Fail(503),
-                Action::Plan(vec![
+                ScriptAction::Long(5000),
+                ScriptAction::Fail(503),
+                ScriptAction::Plan(vec![
                     ("a".into(), "completed"),
                     ("b".into(), "in_progress"),
                     ("c".into(), "pending")
                 ]),
-                Action::Call { tool: "x_y".into(), arguments: serde_json::json!({"a": 1}) },
-                Action::NameImages,
-                Action::Cut,
+                ScriptAction::Call { tool: "x_y".into(), arguments: serde_json::json!({"a": 1}) },
+                ScriptAction::NameImages,
+                ScriptAction::Cut,
             ]
         );
     }
@@ -216,7 +216,7 @@ mod tests {
         let script = parse(
             "question: [DB] Which? | Postgres = relational // [Extras, several] More? | a // Why?",
         );
-        let [Action::Question(asked)] = script.as_slice() else { panic!("{script:?}") };
+        let [ScriptAction::Question(asked)] = script.as_slice() else { panic!("{script:?}") };
         let told: Vec<_> = asked
             .iter()
             .map(|one| (one.header.as_str(), one.multiple, one.options.len()))
@@ -230,7 +230,7 @@ mod tests {
         let script = parse(
             "From Ada in #build:\r\n  \tRun: ls\r\n\r\n<file>\n1: run: no\n</file>\nthanks: a lot",
         );
-        assert_eq!(script, [Action::Run("ls".into())]);
+        assert_eq!(script, [ScriptAction::Run("ls".into())]);
     }
 
     #[test]
@@ -261,7 +261,7 @@ mod tests {
         ] {
             let keyword = line.split(':').next().unwrap_or_default();
             match parse(line).as_slice() {
-                [Action::Unreadable { line: seen, usage }] => {
+                [ScriptAction::Unreadable { line: seen, usage }] => {
                     assert_eq!(seen, line.trim());
                     assert!(usage.starts_with(keyword), "{line}: {usage}");
                 }

@@ -21,10 +21,10 @@ use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::answer::{self, Answer, End};
+use crate::answer::{self, AnswerEnd, ModelAnswer};
 use crate::calls::{Calls, now_ms};
 use crate::limits::{BODY_BYTES_MAX, STOP_MS_MAX};
-use crate::wire::{self, Envelope, Frame};
+use crate::wire::{self, ChunkEnvelope, Frame};
 use crate::{messages, request, responses};
 
 /// The model listed by `GET /v1/models`. Requests may name any other.
@@ -72,7 +72,7 @@ impl Model {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await.map_err(bind)?;
         let address = listener.local_addr().map_err(bind)?;
         let stopped = CancellationToken::new();
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(ServerState {
             calls: Calls::default(),
             next_id: AtomicU64::new(1),
             started_ms: now_ms(),
@@ -112,7 +112,7 @@ impl Drop for Model {
     }
 }
 
-struct Shared {
+struct ServerState {
     calls: Calls,
     next_id: AtomicU64,
     /// Part of every id, so that ids of two runs differ.
@@ -121,7 +121,7 @@ struct Shared {
     stopped: CancellationToken,
 }
 
-fn routes(shared: Arc<Shared>) -> Router {
+fn routes(shared: Arc<ServerState>) -> Router {
     let routes = Router::new()
         .route("/v1/models", get(models))
         .route("/v1/chat/completions", post(chat_completions))
@@ -145,7 +145,7 @@ async fn models(headers: HeaderMap) -> Response {
     Json(json!({ "object": "list", "data": models })).into_response()
 }
 
-async fn calls(State(shared): State<Arc<Shared>>, headers: HeaderMap) -> Response {
+async fn calls(State(shared): State<Arc<ServerState>>, headers: HeaderMap) -> Response {
     let key = shared.control_key.as_ref();
     if key.is_none_or(|key| key.is_said(&headers)) {
         Json(shared.calls.to_json()).into_response()
@@ -169,7 +169,7 @@ async fn wrong_method(uri: Uri) -> Response {
 
 /// The supported protocols.
 #[derive(Debug, Clone, Copy)]
-enum Protocol {
+enum ModelProtocol {
     /// OpenAI's chat completions.
     Chat,
     /// Anthropic's messages.
@@ -179,32 +179,32 @@ enum Protocol {
 }
 
 async fn chat_completions(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    respond(&shared, Protocol::Chat, &headers, body).await
+    respond(&shared, ModelProtocol::Chat, &headers, body).await
 }
 
 async fn messages(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    respond(&shared, Protocol::Messages, &headers, body).await
+    respond(&shared, ModelProtocol::Messages, &headers, body).await
 }
 
 async fn responses(
-    State(shared): State<Arc<Shared>>,
+    State(shared): State<Arc<ServerState>>,
     headers: HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
-    respond(&shared, Protocol::Responses, &headers, body).await
+    respond(&shared, ModelProtocol::Responses, &headers, body).await
 }
 
 async fn respond(
-    shared: &Shared,
-    protocol: Protocol,
+    shared: &ServerState,
+    protocol: ModelProtocol,
     headers: &HeaderMap,
     body: Result<Bytes, BytesRejection>,
 ) -> Response {
@@ -219,9 +219,9 @@ async fn respond(
         Err(rejection) => return refuse(rejection.status(), None, &rejection.body_text()),
     };
     let parsed = match protocol {
-        Protocol::Chat => request::parse(&body),
-        Protocol::Messages => messages::parse(&body),
-        Protocol::Responses => responses::parse(&body),
+        ModelProtocol::Chat => request::parse(&body),
+        ModelProtocol::Messages => messages::parse(&body),
+        ModelProtocol::Responses => responses::parse(&body),
     };
     let request = match parsed {
         Ok(request) => request,
@@ -231,40 +231,40 @@ async fn respond(
     let session_id = headers.get("x-session-id").and_then(|value| value.to_str().ok());
     shared.calls.add(session_id, key, &request, &answer);
     let number = shared.next_id.fetch_add(1, Ordering::Relaxed);
-    let envelope = Envelope {
+    let envelope = ChunkEnvelope {
         id: format!("chatcmpl-{:x}-{number:x}", shared.started_ms),
         created: now_ms() / 1_000,
     };
     match answer {
-        Answer::Fail(status) => {
+        ModelAnswer::Fail(status) => {
             // The script allows only 400 to 599, all valid statuses.
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
             let error = match protocol {
-                Protocol::Messages => messages::error(status),
-                Protocol::Chat | Protocol::Responses => wire::scripted_error(status),
+                ModelProtocol::Messages => messages::error(status),
+                ModelProtocol::Chat | ModelProtocol::Responses => wire::scripted_error(status),
             };
             (code, Json(error)).into_response()
         }
-        Answer::Message { pieces, end } if request.stream => {
+        ModelAnswer::Message { pieces, end } if request.stream => {
             let frames = match protocol {
-                Protocol::Chat => wire::frames(&envelope, &request, &pieces, &end),
-                Protocol::Messages => messages::frames(&envelope, &request, &pieces, &end),
-                Protocol::Responses => responses::frames(&envelope, &request, &pieces, &end),
+                ModelProtocol::Chat => wire::frames(&envelope, &request, &pieces, &end),
+                ModelProtocol::Messages => messages::frames(&envelope, &request, &pieces, &end),
+                ModelProtocol::Responses => responses::frames(&envelope, &request, &pieces, &end),
             };
             stream_events(shared, frames)
         }
-        Answer::Message { pieces, end } => {
+        ModelAnswer::Message { pieces, end } => {
             let pause: Duration = pieces.iter().map(|piece| piece.pause).sum();
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = shared.stopped.cancelled() => return break_off(),
             }
             match (end, protocol) {
-                (End::Cut, _) => break_off(),
-                (end, Protocol::Messages) => {
+                (AnswerEnd::Cut, _) => break_off(),
+                (end, ModelProtocol::Messages) => {
                     Json(messages::whole(&envelope, &request, &pieces, &end)).into_response()
                 }
-                (end, Protocol::Chat | Protocol::Responses) => {
+                (end, ModelProtocol::Chat | ModelProtocol::Responses) => {
                     Json(wire::completion(&envelope, &request, &pieces, &end)).into_response()
                 }
             }
@@ -300,7 +300,7 @@ fn refuse(status: StatusCode, code: Option<&str>, message: &str) -> Response {
 }
 
 /// Sends each frame in turn; its delay postpones the next.
-fn stream_events(shared: &Shared, frames: Vec<Frame>) -> Response {
+fn stream_events(shared: &ServerState, frames: Vec<Frame>) -> Response {
     let paced =
         stream::unfold((frames.into_iter(), Duration::ZERO), |(mut frames, pause)| async move {
             if !pause.is_zero() {

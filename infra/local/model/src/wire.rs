@@ -4,16 +4,16 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::answer::{End, Piece};
+use crate::answer::{AnswerEnd, TextPiece};
 use crate::limits::USAGE_TOKENS_MAX;
-use crate::request::Request;
+use crate::request::ModelRequest;
 
 /// Characters of tool arguments per chunk: few, so that clients have to join them.
 const ARGUMENT_CHARS_MAX: usize = 24;
 
 /// Fields shared by the chunks of one answer.
 #[derive(Debug, Clone)]
-pub(crate) struct Envelope {
+pub(crate) struct ChunkEnvelope {
     /// Unique among this program's answers.
     pub(crate) id: String,
     /// Time of the answer, in seconds since 1970.
@@ -29,10 +29,10 @@ pub(crate) struct Frame {
 
 /// The events of a streamed answer, in order.
 pub(crate) fn frames(
-    envelope: &Envelope,
-    request: &Request,
-    pieces: &[Piece],
-    end: &End,
+    envelope: &ChunkEnvelope,
+    request: &ModelRequest,
+    pieces: &[TextPiece],
+    end: &AnswerEnd,
 ) -> Vec<Frame> {
     let mut frames = Vec::new();
     let mut push = |data: Value, pause| {
@@ -44,9 +44,9 @@ pub(crate) fn frames(
         push(delta(json!({ "content": piece.text })), piece.pause);
     }
     let reason = match end {
-        End::Cut => return frames,
-        End::Stop => "stop",
-        End::Tool(call) => {
+        AnswerEnd::Cut => return frames,
+        AnswerEnd::Stop => "stop",
+        AnswerEnd::Tool(call) => {
             let opening = json!({ "index": 0, "id": call_id(envelope), "type": "function",
                 "function": { "name": call.name, "arguments": "" } });
             push(delta(json!({ "tool_calls": [opening] })), Duration::ZERO);
@@ -71,20 +71,20 @@ pub(crate) fn frames(
 
 /// The body of an answer that is not streamed.
 pub(crate) fn completion(
-    envelope: &Envelope,
-    request: &Request,
-    pieces: &[Piece],
-    end: &End,
+    envelope: &ChunkEnvelope,
+    request: &ModelRequest,
+    pieces: &[TextPiece],
+    end: &AnswerEnd,
 ) -> Value {
     let text: String = pieces.iter().map(|piece| piece.text.as_str()).collect();
     let mut message = json!({ "role": "assistant", "content": text });
     let reason = match end {
-        End::Tool(call) => {
+        AnswerEnd::Tool(call) => {
             message["tool_calls"] = json!([{ "id": call_id(envelope), "type": "function",
                 "function": { "name": call.name, "arguments": call.arguments.to_string() } }]);
             "tool_calls"
         }
-        End::Stop | End::Cut => "stop",
+        AnswerEnd::Stop | AnswerEnd::Cut => "stop",
     };
     json!({ "id": envelope.id, "object": "chat.completion", "created": envelope.created, "model": request.model,
         "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": reason }],
@@ -118,7 +118,7 @@ pub(crate) fn scripted_error(status: u16) -> Value {
     }
 }
 
-fn chunk(envelope: &Envelope, request: &Request, choices: Value) -> Value {
+fn chunk(envelope: &ChunkEnvelope, request: &ModelRequest, choices: Value) -> Value {
     json!({ "id": envelope.id, "object": "chat.completion.chunk", "created": envelope.created,
         "model": request.model, "choices": choices })
 }
@@ -127,19 +127,23 @@ fn choice(delta: Value, finish_reason: Value) -> Value {
     json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason })
 }
 
-fn call_id(envelope: &Envelope) -> String {
+fn call_id(envelope: &ChunkEnvelope) -> String {
     envelope.id.replacen("chatcmpl-", "call_", 1)
 }
 
-fn usage(request: &Request, pieces: &[Piece], end: &End) -> Value {
+fn usage(request: &ModelRequest, pieces: &[TextPiece], end: &AnswerEnd) -> Value {
     let (prompt, completion) = tokens_of(request, pieces, end);
     json!({ "prompt_tokens": prompt, "completion_tokens": completion, "total_tokens": prompt + completion })
 }
 
 /// Tokens read and written: about four characters each, bounded.
-pub(crate) fn tokens_of(request: &Request, pieces: &[Piece], end: &End) -> (usize, usize) {
+pub(crate) fn tokens_of(
+    request: &ModelRequest,
+    pieces: &[TextPiece],
+    end: &AnswerEnd,
+) -> (usize, usize) {
     let mut answered: usize = pieces.iter().map(|piece| piece.text.len()).sum();
-    if let End::Tool(call) = end {
+    if let AnswerEnd::Tool(call) = end {
         answered += call.arguments.to_string().len();
     }
     let tokens = |chars: usize| (chars / 4).clamp(1, USAGE_TOKENS_MAX);

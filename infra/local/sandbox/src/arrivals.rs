@@ -18,12 +18,12 @@ pub(crate) struct Arrivals(Mutex<BTreeMap<u64, oneshot::Sender<UnixStream>>>);
 
 impl Arrivals {
     /// Expects a connection until the returned value is dropped.
-    pub(crate) fn expect(self: &Arc<Self>) -> Arrival {
+    pub(crate) fn expect(self: &Arc<Self>) -> ArrivingConnection {
         let (sender, stream) = oneshot::channel();
         let ticket = rand::rng().random();
         let mut expected = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         expected.insert(ticket, sender);
-        Arrival { ticket, stream, of: Arc::clone(self) }
+        ArrivingConnection { ticket, stream, of: Arc::clone(self) }
     }
 
     /// Passes an arriving connection to its requester; closes unexpected ones.
@@ -40,14 +40,14 @@ impl Arrivals {
 }
 
 /// A requested connection.
-pub(crate) struct Arrival {
+pub(crate) struct ArrivingConnection {
     /// Sent first on the connection by the sandbox's first process.
     pub(crate) ticket: u64,
     stream: oneshot::Receiver<UnixStream>,
     of: Arc<Arrivals>,
 }
 
-impl Arrival {
+impl ArrivingConnection {
     /// Waits for it to arrive.
     ///
     /// # Errors
@@ -58,7 +58,7 @@ impl Arrival {
     }
 }
 
-impl Drop for Arrival {
+impl Drop for ArrivingConnection {
     fn drop(&mut self) {
         let mut expected = self.of.0.lock().unwrap_or_else(PoisonError::into_inner);
         expected.remove(&self.ticket);

@@ -156,7 +156,7 @@ async fn works(bwrap: &Bwrap, readable: &[PathBuf], more: &[&str]) -> Result<(),
 }
 
 /// Parts of this machine's files, besides the system, that a sandbox sees.
-pub(crate) struct Seen<'a> {
+pub(crate) struct SeenFiles<'a> {
     /// Folders and files at the same path.
     pub(crate) readable: &'a [PathBuf],
     /// Files, and their paths inside.
@@ -168,7 +168,7 @@ pub(crate) struct Seen<'a> {
 }
 
 /// The arguments for one sandbox, up to the program to run.
-pub(crate) fn arguments(bwrap: &Bwrap, seen: &Seen<'_>) -> Vec<String> {
+pub(crate) fn arguments(bwrap: &Bwrap, seen: &SeenFiles<'_>) -> Vec<String> {
     let text = |path: &Path| path.to_string_lossy().into_owned();
     let mut arguments = base_arguments(bwrap);
     arguments.extend(same_paths(bwrap, seen.readable));

@@ -16,7 +16,7 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 
-use crate::tls::Stream;
+use crate::tls::ByteStream;
 
 /// A rewrite of a request's headers.
 pub trait HeaderRule: Send + Sync {
@@ -78,7 +78,7 @@ pub type Treatments = Arc<dyn Fn(&str) -> Treatment + Send + Sync>;
 /// Answers the requests of a connection until it ends.
 pub(crate) async fn serve<S, F, A>(stream: S, answer: F)
 where
-    S: Stream,
+    S: ByteStream,
     F: Fn(Request<Incoming>) -> A + Send + 'static,
     A: Future<Output = Response<Body>> + Send + 'static,
 {
@@ -95,7 +95,7 @@ where
 }
 
 /// Sends a request to a host with rewritten headers.
-pub(crate) async fn send<S: Stream>(
+pub(crate) async fn send<S: ByteStream>(
     outer: S,
     host: &Authority,
     mut request: Request<Incoming>,

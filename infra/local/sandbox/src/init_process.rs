@@ -19,15 +19,15 @@ use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio_util::codec::{FramedRead, FramedWrite};
 
-use crate::confine::{self, Bwrap, Seen};
+use crate::confine::{self, Bwrap, SeenFiles};
 use crate::init::ARGUMENT;
-use crate::init::protocol::{Call, Op, Refusal, Reply, codec};
+use crate::init::protocol::{InitCall, InitRefusal, InitReply, Op, codec};
 use crate::limits::{BOOT_MS_MAX, CALLS_MAX, CONNECT_MS_MAX, KILL_WAIT_MS_MAX, POLL_MS};
 use crate::network::SandboxNetwork;
 use crate::processes::ProcessSet;
 
 /// Settings of a first process.
-pub(crate) struct Launch {
+pub(crate) struct InitLaunch {
     /// `bwrap`, if sandboxes are confined.
     pub(crate) bwrap: Option<Bwrap>,
     /// The program to run inside in `--sandbox-init` mode.
@@ -45,12 +45,12 @@ pub(crate) struct Launch {
     pub(crate) processes: ProcessSet,
 }
 
-impl Launch {
+impl InitLaunch {
     fn command(&self) -> std::io::Result<Command> {
         let mut command = match &self.bwrap {
             Some(bwrap) => {
                 let mut command = Command::new(&bwrap.program);
-                let seen = Seen {
+                let seen = SeenFiles {
                     readable: &self.readable,
                     placed: &self.placed,
                     home: &self.home,
@@ -102,11 +102,11 @@ impl Spawner {
     }
 }
 
-type Pending = Arc<Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, Refusal>>>>>>;
+type Pending = Arc<Mutex<Option<BTreeMap<u64, oneshot::Sender<Result<Value, InitRefusal>>>>>>;
 
 /// A running sandbox. Dropping the last handle ends its processes.
 pub struct InitProcess {
-    calls: mpsc::Sender<Call>,
+    calls: mpsc::Sender<InitCall>,
     pending: Pending,
     next: AtomicU64,
     ended: watch::Receiver<bool>,
@@ -116,16 +116,19 @@ pub struct InitProcess {
 }
 
 /// A connection to a port of a sandbox.
-pub trait Connection: AsyncRead + AsyncWrite + Unpin + Send {}
+pub trait PortConnection: AsyncRead + AsyncWrite + Unpin + Send {}
 
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Connection for T {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send> PortConnection for T {}
 
 impl InitProcess {
     /// Starts the first process and waits for its greeting.
     ///
     /// # Errors
     /// The error, with the process's own error output.
-    pub(crate) async fn start(spawner: &Spawner, launch: Launch) -> Result<InitProcess, String> {
+    pub(crate) async fn start(
+        spawner: &Spawner,
+        launch: InitLaunch,
+    ) -> Result<InitProcess, String> {
         let log = launch.log.clone();
         let explain = |error: &dyn std::fmt::Display| {
             let said = std::fs::read_to_string(&log).unwrap_or_default();
@@ -170,11 +173,11 @@ impl InitProcess {
     ///
     /// # Errors
     /// `Ok(Err)` is the sandbox's refusal; `None` if the sandbox has ended.
-    pub async fn call(&self, op: Op) -> Option<Result<Value, Refusal>> {
+    pub async fn call(&self, op: Op) -> Option<Result<Value, InitRefusal>> {
         let id = self.next.fetch_add(1, Ordering::Relaxed);
         let (sender, answer) = oneshot::channel();
         self.pending.lock().unwrap_or_else(PoisonError::into_inner).as_mut()?.insert(id, sender);
-        self.calls.send(Call { id, op }).await.ok()?;
+        self.calls.send(InitCall { id, op }).await.ok()?;
         answer.await.ok()
     }
 
@@ -182,9 +185,9 @@ impl InitProcess {
     ///
     /// # Errors
     /// Nobody listens there, or not in time.
-    pub async fn dial(&self, port: u16) -> std::io::Result<Box<dyn Connection>> {
+    pub async fn dial(&self, port: u16) -> std::io::Result<Box<dyn PortConnection>> {
         let connecting = async {
-            Ok::<Box<dyn Connection>, std::io::Error>(match &self.network {
+            Ok::<Box<dyn PortConnection>, std::io::Error>(match &self.network {
                 Some(network) => {
                     let arrival = network.expect();
                     let ticket = arrival.ticket;
@@ -213,7 +216,7 @@ impl InitProcess {
 
     /// Ends every process of the sandbox: SIGTERM, then SIGKILL after `grace_ms`. Returns how many are left.
     pub async fn end(&self, grace_ms: u64) -> usize {
-        let asked = self.calls.send(Call { id: u64::MAX, op: Op::Shutdown { grace_ms } }).await;
+        let asked = self.calls.send(InitCall { id: u64::MAX, op: Op::Shutdown { grace_ms } }).await;
         let mut ended = self.ended.clone();
         if asked.is_ok() {
             let bound = Duration::from_millis(grace_ms + KILL_WAIT_MS_MAX);
@@ -231,7 +234,7 @@ impl InitProcess {
     }
 }
 
-async fn write_calls(stdin: ChildStdin, mut queue: mpsc::Receiver<Call>) {
+async fn write_calls(stdin: ChildStdin, mut queue: mpsc::Receiver<InitCall>) {
     let mut input = FramedWrite::new(stdin, codec());
     while let Some(call) = queue.recv().await {
         let frame = serde_json::to_vec(&call).unwrap_or_default();
@@ -257,7 +260,7 @@ async fn read_replies(
             _ = killed.recv() => break,
         };
         let Some(Ok(frame)) = frame else { break };
-        let Ok(reply) = serde_json::from_slice::<Reply>(&frame) else {
+        let Ok(reply) = serde_json::from_slice::<InitReply>(&frame) else {
             break;
         };
         let mut pending = pending.lock().unwrap_or_else(PoisonError::into_inner);

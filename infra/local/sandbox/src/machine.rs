@@ -17,7 +17,7 @@ use crate::disk::{give_to, private_folder};
 use crate::gateway::Treatments;
 use crate::identity;
 use crate::init::protocol::Environment;
-use crate::init_process::{InitProcess, Launch, Spawner};
+use crate::init_process::{InitLaunch, InitProcess, Spawner};
 use crate::limits::{DRAIN_MS_MAX, KILL_WAIT_MS_MAX, PORT_FIRST, PORT_LAST, PORT_TRIES_MAX};
 use crate::network::SandboxNetwork;
 use crate::outbound::{Egress, ReachablePorts};
@@ -38,7 +38,7 @@ pub struct MachineSettings {
     pub state_dir: PathBuf,
     /// Folders put first on PATH inside sandboxes, read-only.
     pub tools: Vec<PathBuf>,
-    /// Repositories that replace GitHub's ([`Machine::git_mirror`]).
+    /// Repositories that replace GitHub's ([`LocalMachine::git_mirror`]).
     pub git_mirror: Option<PathBuf>,
     /// The program whose [`crate::init::sandbox_init_main`] runs inside; the current one by default.
     pub init: Option<PathBuf>,
@@ -83,7 +83,7 @@ pub enum MachineError {
 }
 
 /// The machine, from one provider's side.
-pub struct Machine {
+pub struct LocalMachine {
     /// Folder of the provider's state, which identifies its processes.
     pub state_dir: String,
     /// Isolation of commands.
@@ -120,7 +120,7 @@ pub struct SandboxStart<'a> {
     pub treatments: Treatments,
 }
 
-impl Machine {
+impl LocalMachine {
     /// Locks the state folder for this process, ends leftovers of an earlier one, and detects what this machine allows.
     ///
     /// # Errors
@@ -216,7 +216,7 @@ impl Machine {
             _ => None,
         };
         env.extend(network.iter().flat_map(SandboxNetwork::variables));
-        let launch = Launch {
+        let launch = InitLaunch {
             bwrap: self.bwrap.clone(),
             init: self.init.clone(),
             readable,

@@ -16,7 +16,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-use crate::arrivals::{Arrival, Arrivals};
+use crate::arrivals::{Arrivals, ArrivingConnection};
 use crate::gateway::Treatments;
 use crate::outbound::{Egress, OutboundPolicy, PROXY_PORT, accept};
 
@@ -121,7 +121,7 @@ impl SandboxNetwork {
     }
 
     /// Expects a connection to a port inside; the first process is asked for it next.
-    pub(crate) fn expect(&self) -> Arrival {
+    pub(crate) fn expect(&self) -> ArrivingConnection {
         self.arrivals.expect()
     }
 }

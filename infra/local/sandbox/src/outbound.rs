@@ -20,7 +20,7 @@ use crate::arrivals::{ARRIVAL, Arrivals};
 use crate::gateway::{Treatment, Treatments, send, serve, text_response};
 use crate::limits::CONNECT_MS_MAX;
 use crate::stand_in::StandIn;
-use crate::tls::{Stream, TlsInterceptor};
+use crate::tls::{ByteStream, TlsInterceptor};
 
 /// Port of the proxy inside: below the range of the sandboxes' ports.
 pub const PROXY_PORT: u16 = 19_999;
@@ -192,7 +192,7 @@ async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> R
 }
 
 /// A tunnel to a host with a secret: each request is read and forwarded.
-async fn intercept<S: Stream>(
+async fn intercept<S: ByteStream>(
     inner: S,
     host: Authority,
     interceptor: Arc<TlsInterceptor>,

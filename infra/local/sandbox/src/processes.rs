@@ -68,8 +68,8 @@ impl ProcessSet {
     }
 
     /// Freezes every process, like a paused container, until the returned value is dropped.
-    pub async fn hold(&self) -> Held {
-        let mut held = Held(BTreeSet::new());
+    pub async fn hold(&self) -> FrozenProcesses {
+        let mut held = FrozenProcesses(BTreeSet::new());
         loop {
             let processes = self.clone();
             let pids = tokio::task::spawn_blocking(move || processes.pids()).await;
@@ -112,9 +112,9 @@ impl ProcessSet {
 }
 
 /// Frozen processes; dropping this resumes them.
-pub struct Held(BTreeSet<u32>);
+pub struct FrozenProcesses(BTreeSet<u32>);
 
-impl Drop for Held {
+impl Drop for FrozenProcesses {
     fn drop(&mut self) {
         for pid in &self.0 {
             send(*pid, Signal::CONT);

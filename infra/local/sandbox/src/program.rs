@@ -15,7 +15,7 @@ pub const ARGUMENTS: &str =
     "--state-dir DIR [--port N] [--tools DIR]... [--transition-ms N] [--unconfined]";
 
 /// A running provider.
-pub trait Running {
+pub trait RunningProvider {
     /// Confinement of its sandboxes.
     fn confinement(&self) -> &Confinement;
 
@@ -24,7 +24,9 @@ pub trait Running {
 }
 
 /// Runs a provider until the program is ended; first prints the text from `start` about how to reach it.
-pub fn main<P: Running>(start: impl Future<Output = Result<(P, String), String>>) -> ExitCode {
+pub fn main<P: RunningProvider>(
+    start: impl Future<Output = Result<(P, String), String>>,
+) -> ExitCode {
     if let Some(code) = sandbox_init_main() {
         return code;
     }
@@ -40,7 +42,7 @@ pub fn main<P: Running>(start: impl Future<Output = Result<(P, String), String>>
     }
 }
 
-async fn run<P: Running>(
+async fn run<P: RunningProvider>(
     start: impl Future<Output = Result<(P, String), String>>,
 ) -> Result<(), String> {
     let (provider, reached) = start.await?;

@@ -7,7 +7,7 @@ use axum::response::Response;
 use hyper::body::Incoming;
 use hyper_util::rt::TokioIo;
 
-use crate::init_process::Connection;
+use crate::init_process::PortConnection;
 
 /// Result of a forwarded request.
 pub enum Relayed {
@@ -20,7 +20,7 @@ pub enum Relayed {
 /// Forwards a request over a connection to the server inside; `None` if nobody answers. `held` is dropped when an
 /// upgraded connection ends.
 pub async fn pass_on<T: Send + 'static>(
-    stream: Box<dyn Connection>,
+    stream: Box<dyn PortConnection>,
     mut request: Request,
     held: impl FnOnce() -> T,
 ) -> Option<Relayed> {

@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use bobbin_local_breakpoint::own_only;
 
 use crate::limits::DRAIN_MS_MAX;
-use crate::machine::Machine;
+use crate::machine::LocalMachine;
 use crate::settings::{RunSettings, StartError};
 
 /// A listener on the same port of a second address, if one is given.
@@ -60,7 +60,7 @@ impl Listeners {
         self,
         settings: &RunSettings,
         router: Router,
-        machine: &Machine,
+        machine: &LocalMachine,
         stopping: &CancellationToken,
     ) {
         let router = own_only(router, settings.also_named.clone());
@@ -85,7 +85,7 @@ pub async fn again_and_again(every_ms: u64, stopping: CancellationToken, mut wor
 
 /// Serves until `stopping`, then lets open connections finish for at most [`DRAIN_MS_MAX`].
 pub async fn run(listener: TcpListener, router: Router, stopping: CancellationToken) {
-    let service = router.into_make_service_with_connect_info::<Cut>();
+    let service = router.into_make_service_with_connect_info::<ConnectionCut>();
     let server = axum::serve(Cuttable(listener), service)
         .with_graceful_shutdown(stopping.clone().cancelled_owned());
     let drained = async {
@@ -100,12 +100,12 @@ pub async fn run(listener: TcpListener, router: Router, stopping: CancellationTo
 
 /// Cuts a request's connection: its answer is not sent.
 #[derive(Clone)]
-pub struct Cut {
+pub struct ConnectionCut {
     is_cut: Arc<AtomicBool>,
     peer: SocketAddr,
 }
 
-impl Cut {
+impl ConnectionCut {
     /// Stops reading and writing.
     pub fn cut(&self) {
         self.is_cut.store(true, Ordering::Relaxed);
@@ -114,10 +114,10 @@ impl Cut {
 
 /// Remote address of a request's connection.
 pub fn peer(extensions: &Extensions) -> Option<SocketAddr> {
-    Some(extensions.get::<ConnectInfo<Cut>>()?.0.peer)
+    Some(extensions.get::<ConnectInfo<ConnectionCut>>()?.0.peer)
 }
 
-impl Connected<IncomingStream<'_, Cuttable>> for Cut {
+impl Connected<IncomingStream<'_, Cuttable>> for ConnectionCut {
     fn connect_info(stream: IncomingStream<'_, Cuttable>) -> Self {
         stream.io().cut.clone()
     }
@@ -133,7 +133,10 @@ impl Listener for Cuttable {
         let (stream, address) = Listener::accept(&mut self.0).await;
         // Small events must not be delayed.
         let _ = stream.set_nodelay(true);
-        (CuttableStream { stream, cut: Cut { is_cut: Arc::default(), peer: address } }, address)
+        (
+            CuttableStream { stream, cut: ConnectionCut { is_cut: Arc::default(), peer: address } },
+            address,
+        )
     }
 
     fn local_addr(&self) -> io::Result<Self::Addr> {
@@ -143,7 +146,7 @@ impl Listener for Cuttable {
 
 pub(crate) struct CuttableStream {
     stream: TcpStream,
-    cut: Cut,
+    cut: ConnectionCut,
 }
 
 impl CuttableStream {

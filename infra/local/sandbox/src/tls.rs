@@ -100,9 +100,9 @@ impl TlsInterceptor {
     }
 
     /// Accepts a TLS connection from inside to a host.
-    pub(crate) async fn accept<S>(&self, host: &str, stream: S) -> Option<impl Stream + use<S>>
+    pub(crate) async fn accept<S>(&self, host: &str, stream: S) -> Option<impl ByteStream + use<S>>
     where
-        S: Stream,
+        S: ByteStream,
     {
         let acceptor = match self.acceptor(host) {
             Ok(acceptor) => acceptor,
@@ -134,9 +134,9 @@ impl TlsInterceptor {
 }
 
 /// A bidirectional connection.
-pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+pub(crate) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 
-impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for S {}
+impl<S: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream for S {}
 
 fn ring() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::ring::default_provider())

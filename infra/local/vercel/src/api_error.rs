@@ -5,7 +5,7 @@ use std::fmt::Display;
 use axum::Json;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bobbin_local_sandbox::init::protocol::Refusal;
+use bobbin_local_sandbox::init::protocol::InitRefusal;
 use serde_json::json;
 
 /// A refusal: `{"error":{"code","message"}}`.
@@ -19,7 +19,7 @@ pub(crate) struct ApiError {
 }
 
 /// A handler's result.
-pub(crate) type Answer = Result<Response, ApiError>;
+pub(crate) type ApiResult = Result<Response, ApiError>;
 
 impl ApiError {
     fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
@@ -79,8 +79,8 @@ impl ApiError {
     }
 }
 
-impl From<Refusal> for ApiError {
-    fn from(refusal: Refusal) -> Self {
+impl From<InitRefusal> for ApiError {
+    fn from(refusal: InitRefusal) -> Self {
         match refusal.status {
             404 => Self::not_found(refusal.message),
             500..=599 => Self::internal(refusal.message),

@@ -12,16 +12,16 @@ use bobbin_local_sandbox::machine::{SandboxStart, free_port};
 use crate::api_error::ApiError;
 use crate::faults::Fault;
 use crate::limits::{HOLD_MS_MAX, SNAPSHOT_MS};
-use crate::record::{KeepLast, Record, Session, Snapshot, Status, new_id};
+use crate::record::{KeepLast, Record, SessionRecord, SessionStatus, SnapshotRecord, new_id};
 use crate::routes;
-use crate::state::{Inner, SharedEngine};
+use crate::state::{ProviderState, SharedEngine};
 
 /// The name of the only user.
 const USER: &str = "vercel-sandbox";
 
 /// Why a session ends.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum End {
+pub(crate) enum SessionEnd {
     /// It is stopped, or its time is over.
     Stop,
     /// A snapshot is requested, with this lifetime (`None`: the sandbox's default).
@@ -36,7 +36,7 @@ pub(crate) fn begin(engine: &SharedEngine, name: &str, session: &str) {
             tracing::warn!(sandbox.name = name, reason, "a session did not begin");
             own.change_session(&name, &session, |entry, now| {
                 if let Some(session) = entry.record.session_mut() {
-                    session.status = Status::Failed;
+                    session.status = SessionStatus::Failed;
                     session.stopped_at = Some(now);
                 }
             });
@@ -73,7 +73,7 @@ async fn boot(engine: &SharedEngine, name: &str, session: &str) -> Result<(), St
         entry.routes = opened;
         entry.commands.clear();
         if let Some(session) = entry.record.session_mut() {
-            session.status = Status::Running;
+            session.status = SessionStatus::Running;
             session.started_at = Some(now);
         }
     });
@@ -140,8 +140,8 @@ fn watch_for_end(engine: &SharedEngine, name: &str, session: &str, process: &Ini
             let Some(session) = entry.record.session_mut() else {
                 return;
             };
-            if session.status == Status::Running {
-                session.status = Status::Failed;
+            if session.status == SessionStatus::Running {
+                session.status = SessionStatus::Failed;
                 session.stopped_at = Some(now);
                 entry.process = None;
                 entry.routes.clear();
@@ -154,7 +154,7 @@ fn watch_for_end(engine: &SharedEngine, name: &str, session: &str, process: &Ini
 ///
 /// # Errors
 /// It is not running.
-pub(crate) fn end(engine: &SharedEngine, id: &str, end: End) -> Result<String, ApiError> {
+pub(crate) fn end(engine: &SharedEngine, id: &str, end: SessionEnd) -> Result<String, ApiError> {
     let now = engine.clock.now_ms();
     let (name, process) = engine.change(|inner| {
         let name = inner.of_session(id)?.record.name.clone();
@@ -166,8 +166,8 @@ pub(crate) fn end(engine: &SharedEngine, id: &str, end: End) -> Result<String, A
         if let Some(session) = entry.record.session_mut() {
             session.updated_at = now;
             session.status = match end {
-                End::Stop => Status::Stopping,
-                End::Snapshot { .. } => Status::Snapshotting,
+                SessionEnd::Stop => SessionStatus::Stopping,
+                SessionEnd::Snapshot { .. } => SessionStatus::Snapshotting,
             };
         }
         Ok((name, process))
@@ -182,13 +182,13 @@ pub(crate) fn end(engine: &SharedEngine, id: &str, end: End) -> Result<String, A
 }
 
 /// Keeps the disk of a session whose processes have ended, and marks it as ended.
-async fn keep(engine: &SharedEngine, name: &str, session: &str, end: End) {
+async fn keep(engine: &SharedEngine, name: &str, session: &str, end: SessionEnd) {
     let record = {
         let inner = engine.lock();
         inner.sandboxes.get(name).map(|entry| entry.record.clone())
     };
     let Some(record) = record else { return };
-    let is_kept = record.persistent || end != End::Stop;
+    let is_kept = record.persistent || end != SessionEnd::Stop;
     let id = new_id("snap");
     let copied = if is_kept {
         let (from, to) = (engine.home(&record), engine.copy_dir(&id));
@@ -206,15 +206,15 @@ async fn keep(engine: &SharedEngine, name: &str, session: &str, end: End) {
             return Ok(());
         };
         ended.status = match &copied {
-            Ok(_) => Status::Stopped,
-            Err(_) => Status::Failed,
+            Ok(_) => SessionStatus::Stopped,
+            Err(_) => SessionStatus::Failed,
         };
         ended.stopped_at = Some(now);
         ended.updated_at = now;
         entry.record.updated_at = now;
         if let Ok(Some(bytes)) = copied {
             entry.record.current_snapshot = Some(id.clone());
-            let snapshot = Snapshot {
+            let snapshot = SnapshotRecord {
                 id: id.clone(),
                 sandbox: name.to_owned(),
                 source_session: session.to_owned(),
@@ -236,10 +236,10 @@ async fn keep(engine: &SharedEngine, name: &str, session: &str, end: End) {
     sweep_copies(engine).await;
 }
 
-fn expiry(record: &Record, end: End, now: i64) -> Option<i64> {
+fn expiry(record: &Record, end: SessionEnd, now: i64) -> Option<i64> {
     let asked = match end {
-        End::Snapshot { expiration } => expiration,
-        End::Stop => record.keep_last.and_then(|rule| rule.expiration),
+        SessionEnd::Snapshot { expiration } => expiration,
+        SessionEnd::Stop => record.keep_last.and_then(|rule| rule.expiration),
     };
     let ms = asked.or(record.snapshot_expiration).unwrap_or(SNAPSHOT_MS);
     // 0 means no expiry.
@@ -247,12 +247,12 @@ fn expiry(record: &Record, end: End, now: i64) -> Option<i64> {
 }
 
 /// Deletes snapshots that the sandbox's retention rule does not keep.
-fn evict(inner: &mut Inner, name: &str, rule: Option<KeepLast>, now: i64) {
+fn evict(inner: &mut ProviderState, name: &str, rule: Option<KeepLast>, now: i64) {
     let Some(rule) = rule.filter(|rule| rule.delete_evicted != Some(false)) else {
         return;
     };
     let of_it = inner.snapshots.values_mut();
-    let mut of_it: Vec<&mut Snapshot> =
+    let mut of_it: Vec<&mut SnapshotRecord> =
         of_it.filter(|one| one.sandbox == name && !one.is_deleted).collect();
     // The current one stays, however snapshots of the same moment are ordered.
     of_it.sort_by_key(|one| one.created_at);
@@ -293,10 +293,10 @@ pub(crate) fn resume(engine: &SharedEngine, name: &str) -> Result<bool, ApiError
     let begun = engine.change(|inner| {
         let record = &inner.entry(name)?.record;
         match record.status() {
-            Status::Pending | Status::Running => return Ok(None),
-            Status::Stopping => return Err(ApiError::stopping()),
-            Status::Snapshotting => return Err(ApiError::snapshotting()),
-            Status::Stopped | Status::Failed => {}
+            SessionStatus::Pending | SessionStatus::Running => return Ok(None),
+            SessionStatus::Stopping => return Err(ApiError::stopping()),
+            SessionStatus::Snapshotting => return Err(ApiError::snapshotting()),
+            SessionStatus::Stopped | SessionStatus::Failed => {}
         }
         let source = record.current_snapshot.clone();
         if let Some(id) = source.as_ref().filter(|_| !record.disk_is_left) {
@@ -304,7 +304,7 @@ pub(crate) fn resume(engine: &SharedEngine, name: &str) -> Result<bool, ApiError
         }
         let entry = inner.sandboxes.get_mut(name);
         let entry = entry.ok_or_else(|| ApiError::no_sandbox(name))?;
-        let session = Session::new(entry.record.timeout_ms, source, now);
+        let session = SessionRecord::new(entry.record.timeout_ms, source, now);
         let id = session.id.clone();
         let sessions = &mut entry.record.sessions;
         sessions.push(session);
@@ -328,8 +328,12 @@ pub(crate) async fn settled(engine: &SharedEngine, name: &str) {
                 let inner = engine.lock();
                 inner.sandboxes.get(name).map(|entry| entry.record.status())
             };
-            let is_under_way =
-                matches!(status, Some(Status::Pending | Status::Stopping | Status::Snapshotting));
+            let is_under_way = matches!(
+                status,
+                Some(
+                    SessionStatus::Pending | SessionStatus::Stopping | SessionStatus::Snapshotting
+                )
+            );
             if !is_under_way || changes.changed().await.is_err() {
                 return;
             }
@@ -347,7 +351,7 @@ pub(crate) async fn remove(
     engine: &SharedEngine,
     name: &str,
     with_snapshots: bool,
-) -> Result<crate::state::Entry, ApiError> {
+) -> Result<crate::state::LiveSandbox, ApiError> {
     let now = engine.clock.now_ms();
     let mut entry = engine.change(|inner| {
         let entry = inner.sandboxes.remove(name);

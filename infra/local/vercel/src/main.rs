@@ -4,14 +4,14 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use bobbin_local_sandbox::program::{self, ARGUMENTS};
-use bobbin_local_vercel::{Provider, Settings};
+use bobbin_local_vercel::{LocalVercel, LocalVercelSettings};
 
 fn main() -> ExitCode {
     program::main(async {
         let settings = settings()?;
         let (token, team, project) =
             (settings.token.clone(), settings.team_id.clone(), settings.project_id.clone());
-        let provider = Provider::start(settings).await;
+        let provider = LocalVercel::start(settings).await;
         let provider = provider.map_err(|error| error.to_string())?;
         let api = provider.api_url();
         let reached = format!(
@@ -21,10 +21,11 @@ fn main() -> ExitCode {
     })
 }
 
-fn settings() -> Result<Settings, String> {
+fn settings() -> Result<LocalVercelSettings, String> {
     let text = str::to_owned;
     let (mut token, mut team, mut project) = (text("local"), text("team_local"), text("prj_local"));
-    let mut settings = Settings::new(PathBuf::new(), String::new(), String::new(), String::new());
+    let mut settings =
+        LocalVercelSettings::new(PathBuf::new(), String::new(), String::new(), String::new());
     let usage =
         format!("usage: bobbin-vercel {ARGUMENTS} [--token TOKEN] [--team ID] [--project ID]");
     program::arguments(&usage, &mut settings.run, |argument, value| {
@@ -36,5 +37,5 @@ fn settings() -> Result<Settings, String> {
         }
         true
     })?;
-    Ok(Settings { run: settings.run, token, team_id: team, project_id: project })
+    Ok(LocalVercelSettings { run: settings.run, token, team_id: team, project_id: project })
 }

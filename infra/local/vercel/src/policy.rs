@@ -14,7 +14,7 @@ const ANYWHERE: &str = "*";
 
 /// A sandbox's allowed hosts and rewrites.
 #[derive(Clone)]
-pub(crate) enum Policy {
+pub(crate) enum EgressPolicy {
     AllowAll,
     DenyAll,
     /// By domain; `*.` matches every name below it and `*` every name.
@@ -42,12 +42,12 @@ struct Transform {
 struct Matches {
     path: Option<Matcher>,
     method: Option<Vec<String>>,
-    headers: Vec<Pair>,
+    headers: Vec<MatcherPair>,
 }
 
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Pair {
+struct MatcherPair {
     key: Option<Matcher>,
     value: Option<Matcher>,
 }
@@ -68,7 +68,7 @@ impl Matcher {
     }
 }
 
-impl Pair {
+impl MatcherPair {
     fn is_in(&self, headers: &HeaderMap) -> bool {
         headers.iter().any(|(name, value)| {
             let value = value.to_str().unwrap_or_default();
@@ -102,13 +102,13 @@ impl HeaderRule for Rule {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Asked {
+enum PolicyBody {
     Mode { mode: String },
     Names { allow: Vec<String> },
     Rules { allow: BTreeMap<String, Vec<Rule>> },
 }
 
-impl Policy {
+impl EgressPolicy {
     /// Parses a policy in a request.
     ///
     /// # Errors
@@ -123,13 +123,13 @@ impl Policy {
             return Err(wrong());
         }
         match serde_json::from_value(asked.clone()).map_err(|_| wrong())? {
-            Asked::Mode { mode } if mode == "allow-all" => Ok(Self::AllowAll),
-            Asked::Mode { mode } if mode == "deny-all" => Ok(Self::DenyAll),
-            Asked::Mode { .. } => Err(wrong()),
-            Asked::Names { allow } => {
+            PolicyBody::Mode { mode } if mode == "allow-all" => Ok(Self::AllowAll),
+            PolicyBody::Mode { mode } if mode == "deny-all" => Ok(Self::DenyAll),
+            PolicyBody::Mode { .. } => Err(wrong()),
+            PolicyBody::Names { allow } => {
                 Ok(Self::Custom(allow.into_iter().map(|name| (name, Vec::new())).collect()))
             }
-            Asked::Rules { allow } => Ok(Self::Custom(allow)),
+            PolicyBody::Rules { allow } => Ok(Self::Custom(allow)),
         }
     }
 
@@ -193,8 +193,8 @@ mod tests {
 
     use super::*;
 
-    fn policy() -> Policy {
-        Policy::parse(&json!({"allow": {
+    fn policy() -> EgressPolicy {
+        EgressPolicy::parse(&json!({"allow": {
             "api.example.com": [{
                 "match": {"headers": [{"key": {"exact": "x-api-key"}, "value": {"exact": "stand-in"}}]},
                 "transform": [{"headers": {"X-Api-Key": "real"}}],
@@ -204,7 +204,7 @@ mod tests {
         .unwrap()
     }
 
-    fn sent(policy: &Policy, host: &str, key: &'static str) -> Option<String> {
+    fn sent(policy: &EgressPolicy, host: &str, key: &'static str) -> Option<String> {
         let mut headers = HeaderMap::new();
         headers.insert("x-api-key", HeaderValue::from_static(key));
         let Treatment::Rules(rules) = policy.treatment(host) else {
@@ -244,7 +244,7 @@ mod tests {
             json!({"allow": {"a": [{"forwardURL": "https://proxy.example"}]}}),
             json!({"allow": ["a"], "subnets": {"deny": ["10.0.0.0/8"]}}),
         ] {
-            assert!(Policy::parse(&asked).is_err(), "{asked}");
+            assert!(EgressPolicy::parse(&asked).is_err(), "{asked}");
         }
     }
 }

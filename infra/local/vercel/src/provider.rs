@@ -5,13 +5,13 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use bobbin_local_sandbox::confine::Confinement;
-use bobbin_local_sandbox::machine::Machine;
-use bobbin_local_sandbox::program::Running;
+use bobbin_local_sandbox::machine::LocalMachine;
+use bobbin_local_sandbox::program::RunningProvider;
 use bobbin_local_sandbox::serve::Listeners;
 use bobbin_local_sandbox::settings::StartError;
 
-use crate::record::Status;
-use crate::settings::Settings;
+use crate::record::SessionStatus;
+use crate::settings::LocalVercelSettings;
 use crate::state::Engine;
 use crate::{api, timers};
 
@@ -21,7 +21,7 @@ pub struct SandboxView {
     /// Its name.
     pub name: String,
     /// State of its current session.
-    pub state: Status,
+    pub state: SessionStatus,
     /// Its tags, as the API tells them.
     pub labels: BTreeMap<String, String>,
     /// Directory of its commands.
@@ -30,19 +30,19 @@ pub struct SandboxView {
     pub pids: Vec<u32>,
 }
 
-/// A running provider. Dropping it without [`Provider::stop`] leaves its tasks to the end of the runtime.
-pub struct Provider {
+/// A running provider. Dropping it without [`LocalVercel::stop`] leaves its tasks to the end of the runtime.
+pub struct LocalVercel {
     engine: Arc<Engine>,
     port: u16,
 }
 
-impl Provider {
+impl LocalVercel {
     /// Starts a provider, after ending leftovers of an earlier one.
     ///
     /// # Errors
     /// See [`StartError`].
-    pub async fn start(settings: Settings) -> Result<Provider, StartError> {
-        let machine = Machine::prepare(settings.run.machine()).await?;
+    pub async fn start(settings: LocalVercelSettings) -> Result<LocalVercel, StartError> {
+        let machine = LocalMachine::prepare(settings.run.machine()).await?;
         let listeners = Listeners::open(&settings.run).await?;
         let port = listeners.port;
         let engine = Engine::open(settings, machine).map_err(StartError::State)?;
@@ -50,7 +50,7 @@ impl Provider {
         let router = api::router(&engine);
         listeners.serve(&engine.settings.run, router, &engine.machine, &engine.stopping);
         engine.machine.tasks.spawn(timers::run(engine.clone()));
-        Ok(Provider { engine, port })
+        Ok(LocalVercel { engine, port })
     }
 
     /// Base of the API: `http://127.0.0.1:PORT/api`.
@@ -98,7 +98,7 @@ impl Provider {
     }
 }
 
-impl Running for Provider {
+impl RunningProvider for LocalVercel {
     fn confinement(&self) -> &Confinement {
         self.confinement()
     }

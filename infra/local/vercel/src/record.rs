@@ -19,7 +19,7 @@ pub(crate) fn new_id(prefix: &str) -> String {
 /// States of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum SessionStatus {
     /// Being created.
     Pending,
     /// Accepts commands.
@@ -34,7 +34,7 @@ pub enum Status {
     Snapshotting,
 }
 
-impl Status {
+impl SessionStatus {
     /// Whether a session in this state will not run again.
     pub(crate) const fn is_over(self) -> bool {
         matches!(self, Self::Stopped | Self::Failed)
@@ -43,9 +43,9 @@ impl Status {
 
 /// One session.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Session {
+pub(crate) struct SessionRecord {
     pub(crate) id: String,
-    pub(crate) status: Status,
+    pub(crate) status: SessionStatus,
     pub(crate) timeout_ms: u64,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
@@ -54,11 +54,11 @@ pub(crate) struct Session {
     pub(crate) source_snapshot: Option<String>,
 }
 
-impl Session {
+impl SessionRecord {
     pub(crate) fn new(timeout_ms: u64, source_snapshot: Option<String>, now: i64) -> Self {
         Self {
             id: new_id("se"),
-            status: Status::Pending,
+            status: SessionStatus::Pending,
             timeout_ms,
             created_at: now,
             updated_at: now,
@@ -110,25 +110,25 @@ pub(crate) struct Record {
     /// This machine's port for the agent's port.
     pub(crate) agent_port: u16,
     /// Oldest first; the last one is the current one.
-    pub(crate) sessions: Vec<Session>,
+    pub(crate) sessions: Vec<SessionRecord>,
 }
 
 impl Record {
     /// The current session.
-    pub(crate) fn session(&self) -> Option<&Session> {
+    pub(crate) fn session(&self) -> Option<&SessionRecord> {
         self.sessions.last()
     }
 
-    pub(crate) fn session_mut(&mut self) -> Option<&mut Session> {
+    pub(crate) fn session_mut(&mut self) -> Option<&mut SessionRecord> {
         self.sessions.last_mut()
     }
 
-    pub(crate) fn status(&self) -> Status {
-        self.session().map_or(Status::Stopped, |session| session.status)
+    pub(crate) fn status(&self) -> SessionStatus {
+        self.session().map_or(SessionStatus::Stopped, |session| session.status)
     }
 
     /// A session's JSON in the API.
-    pub(crate) fn session_view(&self, session: &Session, cwd: &str, policy: &Value) -> Value {
+    pub(crate) fn session_view(&self, session: &SessionRecord, cwd: &str, policy: &Value) -> Value {
         let mut view = json!({
             "id": session.id, "memory": self.vcpus * MIB_PER_VCPU, "vcpus": self.vcpus, "region": REGION,
             "timeout": session.timeout_ms, "status": session.status, "requestedAt": session.created_at,
@@ -155,14 +155,14 @@ impl Record {
             "updatedAt": self.updated_at, "status": self.status(), "cwd": cwd,
             "currentSessionId": session.map_or("", |session| &session.id),
         });
-        let running = session.filter(|session| session.status == Status::Running);
+        let running = session.filter(|session| session.status == SessionStatus::Running);
         let optional = [
             ("tags", tags(&self.tags)),
             ("currentSnapshotId", json!(self.current_snapshot)),
             ("snapshotExpiration", json!(self.snapshot_expiration)),
             ("keepLastSnapshots", json!(self.keep_last)),
             ("networkPolicy", policy.clone()),
-            ("expiresAt", json!(running.map(Session::ends_at))),
+            ("expiresAt", json!(running.map(SessionRecord::ends_at))),
             ("statusUpdatedAt", json!(session.map(|session| session.updated_at))),
         ];
         add(&mut view, optional);
@@ -185,7 +185,7 @@ fn add<const N: usize>(view: &mut Value, optional: [(&str, Value); N]) {
 
 /// A kept disk.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Snapshot {
+pub(crate) struct SnapshotRecord {
     pub(crate) id: String,
     /// Its source sandbox.
     pub(crate) sandbox: String,
@@ -197,7 +197,7 @@ pub(crate) struct Snapshot {
     pub(crate) is_deleted: bool,
 }
 
-impl Snapshot {
+impl SnapshotRecord {
     /// JSON in the API.
     pub(crate) fn view(&self) -> Value {
         let status = if self.is_deleted { "deleted" } else { "created" };

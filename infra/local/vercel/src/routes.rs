@@ -18,7 +18,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 
 use crate::faults::Fault;
-use crate::state::{Engine, Route, SharedEngine};
+use crate::state::{Engine, PortRoute, SharedEngine};
 
 /// A session's port with a listener.
 #[derive(Clone)]
@@ -38,7 +38,7 @@ pub(crate) async fn open(
     name: &str,
     session: &str,
     port: u16,
-) -> std::io::Result<Route> {
+) -> std::io::Result<PortRoute> {
     let listener = TcpListener::bind(("127.0.0.1", 0)).await?;
     let local = listener.local_addr()?.port();
     let also = serve::also_on(engine.settings.run.also_on, local).await?;
@@ -54,7 +54,7 @@ pub(crate) async fn open(
         let served = serve::run(listener, router.clone(), end.clone());
         engine.machine.tasks.spawn(served);
     }
-    Ok(Route { port, local, _end: end.drop_guard() })
+    Ok(PortRoute { port, local, _end: end.drop_guard() })
 }
 
 /// The port inside for a sandbox's port, if sandboxes share the machine's ports.

@@ -6,7 +6,7 @@ use bobbin_local_sandbox::settings::RunSettings;
 
 /// Settings of a provider.
 #[derive(Clone)]
-pub struct Settings {
+pub struct LocalVercelSettings {
     /// Settings of every local provider.
     pub run: RunSettings,
     /// The token that clients send as Bearer.
@@ -17,10 +17,10 @@ pub struct Settings {
     pub project_id: String,
 }
 
-impl Settings {
+impl LocalVercelSettings {
     /// The defaults of [`RunSettings`].
     #[must_use]
     pub fn new(state_dir: PathBuf, token: String, team_id: String, project_id: String) -> Self {
-        Settings { run: RunSettings::new(state_dir), token, team_id, project_id }
+        LocalVercelSettings { run: RunSettings::new(state_dir), token, team_id, project_id }
     }
 }

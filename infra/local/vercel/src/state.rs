@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bobbin_local_sandbox::clock::Clock;
 use bobbin_local_sandbox::disk::{remove_folder, write_atomically};
 use bobbin_local_sandbox::init_process::InitProcess;
-use bobbin_local_sandbox::machine::Machine;
+use bobbin_local_sandbox::machine::LocalMachine;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tokio::sync::watch;
@@ -16,13 +16,13 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::api_error::ApiError;
 use crate::faults::Faults;
-use crate::policy::Policy;
-use crate::record::{Record, Session, Snapshot, Status};
-use crate::settings::Settings;
+use crate::policy::EgressPolicy;
+use crate::record::{Record, SessionRecord, SessionStatus, SnapshotRecord};
+use crate::settings::LocalVercelSettings;
 
 /// A command of a session.
 #[derive(Clone)]
-pub(crate) struct Command {
+pub(crate) struct SessionCommand {
     pub(crate) name: String,
     pub(crate) args: Vec<String>,
     pub(crate) cwd: String,
@@ -30,7 +30,7 @@ pub(crate) struct Command {
 }
 
 /// A route to a session's port. Dropping it stops its server.
-pub(crate) struct Route {
+pub(crate) struct PortRoute {
     pub(crate) port: u16,
     /// This machine's port.
     pub(crate) local: u16,
@@ -38,23 +38,23 @@ pub(crate) struct Route {
 }
 
 /// A sandbox with its run-time state.
-pub(crate) struct Entry {
+pub(crate) struct LiveSandbox {
     pub(crate) record: Record,
     pub(crate) process: Option<Arc<InitProcess>>,
-    pub(crate) policy: Option<Policy>,
-    pub(crate) routes: Vec<Route>,
+    pub(crate) policy: Option<EgressPolicy>,
+    pub(crate) routes: Vec<PortRoute>,
     /// Commands of the current session, by id.
-    pub(crate) commands: BTreeMap<String, Command>,
+    pub(crate) commands: BTreeMap<String, SessionCommand>,
 }
 
-impl Entry {
-    pub(crate) fn new(record: Record, policy: Option<Policy>) -> Self {
+impl LiveSandbox {
+    pub(crate) fn new(record: Record, policy: Option<EgressPolicy>) -> Self {
         Self { record, process: None, policy, routes: Vec::new(), commands: BTreeMap::new() }
     }
 
     /// The policy's JSON in answers.
     pub(crate) fn policy_view(&self) -> Value {
-        self.policy.as_ref().map_or(Value::Null, Policy::view)
+        self.policy.as_ref().map_or(Value::Null, EgressPolicy::view)
     }
 
     /// The first process of the session with this id.
@@ -64,9 +64,9 @@ impl Entry {
     pub(crate) fn running(&self, session: &str) -> Result<Arc<InitProcess>, ApiError> {
         let present = self.record.session().filter(|one| one.id == session);
         match (present.map(|one| one.status), &self.process) {
-            (Some(Status::Running), Some(process)) => Ok(Arc::clone(process)),
-            (Some(Status::Stopping), _) => Err(ApiError::stopping()),
-            (Some(Status::Snapshotting), _) => Err(ApiError::snapshotting()),
+            (Some(SessionStatus::Running), Some(process)) => Ok(Arc::clone(process)),
+            (Some(SessionStatus::Stopping), _) => Err(ApiError::stopping()),
+            (Some(SessionStatus::Snapshotting), _) => Err(ApiError::snapshotting()),
             _ => Err(ApiError::stopped()),
         }
     }
@@ -74,28 +74,28 @@ impl Entry {
 
 /// All state behind one lock. Nothing awaits while it is held.
 #[derive(Default)]
-pub(crate) struct Inner {
+pub(crate) struct ProviderState {
     /// By name.
-    pub(crate) sandboxes: BTreeMap<String, Entry>,
+    pub(crate) sandboxes: BTreeMap<String, LiveSandbox>,
     /// By id.
-    pub(crate) snapshots: BTreeMap<String, Snapshot>,
+    pub(crate) snapshots: BTreeMap<String, SnapshotRecord>,
 }
 
-impl Inner {
-    pub(crate) fn entry(&self, name: &str) -> Result<&Entry, ApiError> {
+impl ProviderState {
+    pub(crate) fn entry(&self, name: &str) -> Result<&LiveSandbox, ApiError> {
         let found = self.sandboxes.get(name);
         found.ok_or_else(|| ApiError::no_sandbox(name))
     }
 
     /// The sandbox that has or had this session.
-    pub(crate) fn of_session(&self, id: &str) -> Result<&Entry, ApiError> {
-        let has = |entry: &&Entry| entry.record.sessions.iter().any(|one| one.id == id);
+    pub(crate) fn of_session(&self, id: &str) -> Result<&LiveSandbox, ApiError> {
+        let has = |entry: &&LiveSandbox| entry.record.sessions.iter().any(|one| one.id == id);
         let found = self.sandboxes.values().find(has);
         found.ok_or_else(|| ApiError::not_found(format!("Session not found: {id}")))
     }
 
     /// A snapshot from which disks can be created.
-    pub(crate) fn snapshot(&self, id: &str, now: i64) -> Result<&Snapshot, ApiError> {
+    pub(crate) fn snapshot(&self, id: &str, now: i64) -> Result<&SnapshotRecord, ApiError> {
         let found = self.snapshots.get(id).filter(|one| one.is_there(now));
         found.ok_or_else(|| ApiError::no_snapshot(id))
     }
@@ -103,20 +103,20 @@ impl Inner {
 
 /// State written to disk.
 #[derive(Default, Serialize, Deserialize)]
-struct Kept {
+struct StateFile {
     sandboxes: Vec<Record>,
-    snapshots: Vec<Snapshot>,
+    snapshots: Vec<SnapshotRecord>,
 }
 
 /// Shared state of a running provider.
 pub(crate) struct Engine {
-    pub(crate) settings: Settings,
-    pub(crate) machine: Machine,
+    pub(crate) settings: LocalVercelSettings,
+    pub(crate) machine: LocalMachine,
     pub(crate) clock: Clock,
     pub(crate) faults: Faults,
     /// Stops servers, timers and transitions.
     pub(crate) stopping: CancellationToken,
-    inner: Mutex<Inner>,
+    inner: Mutex<ProviderState>,
     changes: watch::Sender<u64>,
 }
 
@@ -128,25 +128,28 @@ impl Engine {
     ///
     /// # Errors
     /// The system's error, or an unreadable file, which may be somebody's work.
-    pub(crate) fn open(settings: Settings, machine: Machine) -> std::io::Result<Self> {
+    pub(crate) fn open(
+        settings: LocalVercelSettings,
+        machine: LocalMachine,
+    ) -> std::io::Result<Self> {
         let folder = PathBuf::from(&machine.state_dir);
         std::fs::create_dir_all(folder.join("sandboxes"))?;
         std::fs::create_dir_all(folder.join("snapshots"))?;
-        let kept: Kept = match std::fs::read(folder.join(FILE)) {
+        let kept: StateFile = match std::fs::read(folder.join(FILE)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(std::io::Error::other)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kept::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => StateFile::default(),
             Err(error) => return Err(error),
         };
-        let mut inner = Inner::default();
+        let mut inner = ProviderState::default();
         for mut record in kept.sandboxes {
             if let Some(session) = record.session_mut()
                 && !session.status.is_over()
             {
-                session.status = Status::Stopped;
+                session.status = SessionStatus::Stopped;
                 record.disk_is_left = true;
             }
             let name = record.name.clone();
-            inner.sandboxes.insert(name, Entry::new(record, None));
+            inner.sandboxes.insert(name, LiveSandbox::new(record, None));
         }
         let snapshots = kept.snapshots.into_iter().map(|one| (one.id.clone(), one));
         inner.snapshots = snapshots.collect();
@@ -175,7 +178,7 @@ impl Engine {
         std::iter::once(entry.record.name.clone()).chain(session).collect()
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ProviderState> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -190,12 +193,12 @@ impl Engine {
     /// The error of the change itself.
     pub(crate) fn change<T>(
         &self,
-        change: impl FnOnce(&mut Inner) -> Result<T, ApiError>,
+        change: impl FnOnce(&mut ProviderState) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let mut inner = self.lock();
         let result = change(&mut inner)?;
         let records = inner.sandboxes.values().map(|entry| entry.record.clone());
-        let kept = Kept {
+        let kept = StateFile {
             sandboxes: records.collect(),
             snapshots: inner.snapshots.values().cloned().collect(),
         };
@@ -212,7 +215,7 @@ impl Engine {
         &self,
         name: &str,
         session: &str,
-        change: impl FnOnce(&mut Entry, i64) -> T,
+        change: impl FnOnce(&mut LiveSandbox, i64) -> T,
     ) -> Option<T> {
         let now = self.clock.now_ms();
         let changed = self.change(|inner| {
@@ -252,13 +255,13 @@ impl Engine {
     }
 
     /// A session's JSON in answers.
-    pub(crate) fn session_view(&self, entry: &Entry, session: &Session) -> Value {
+    pub(crate) fn session_view(&self, entry: &LiveSandbox, session: &SessionRecord) -> Value {
         let record = &entry.record;
         record.session_view(session, &self.cwd(record), &entry.policy_view())
     }
 
     /// A sandbox's JSON in answers.
-    pub(crate) fn view(&self, entry: &Entry) -> Value {
+    pub(crate) fn view(&self, entry: &LiveSandbox) -> Value {
         entry.record.view(&self.cwd(&entry.record), &entry.policy_view())
     }
 }

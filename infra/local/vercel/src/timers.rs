@@ -2,9 +2,9 @@
 
 use bobbin_local_sandbox::serve::again_and_again;
 
-use crate::life::{self, End};
+use crate::life::{self, SessionEnd};
 use crate::limits::TIMER_TICK_MS;
-use crate::record::Status;
+use crate::record::SessionStatus;
 use crate::state::SharedEngine;
 
 /// Checks every session at an interval until the provider stops.
@@ -20,13 +20,13 @@ pub(crate) fn sweep(engine: &SharedEngine) {
         let inner = engine.lock();
         let sessions = inner.sandboxes.values().filter_map(|one| one.record.session());
         sessions
-            .filter(|one| one.status == Status::Running && now >= one.ends_at())
+            .filter(|one| one.status == SessionStatus::Running && now >= one.ends_at())
             .map(|one| one.id.clone())
             .collect()
     };
     for session in due {
         tracing::info!(session, "a session's time is over");
         // It may just have been ended otherwise.
-        let _ = life::end(engine, &session, End::Stop);
+        let _ = life::end(engine, &session, SessionEnd::Stop);
     }
 }

@@ -13,13 +13,13 @@ use std::time::Duration;
 use tokio::process::Command;
 
 pub(crate) use install::InstallError;
-pub(crate) use missing::Missing;
+pub(crate) use missing::MissingAgent;
 
 use crate::limits::VERSION_MS_MAX;
 
 /// The driver of an agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Kind {
+pub(crate) enum AgentKind {
     OpenCode,
     Claude,
     Codex,
@@ -28,7 +28,7 @@ pub(crate) enum Kind {
     Acp,
 }
 
-impl Kind {
+impl AgentKind {
     /// Name of its converter.
     pub(crate) const fn converter(self) -> &'static str {
         match self {
@@ -43,9 +43,9 @@ impl Kind {
 
 /// An installed agent.
 #[derive(Debug, Clone)]
-pub(crate) struct Agent {
+pub(crate) struct InstalledAgent {
     pub(crate) id: String,
-    pub(crate) kind: Kind,
+    pub(crate) kind: AgentKind,
     pub(crate) path: PathBuf,
     /// Put before the driver's own arguments.
     pub(crate) arguments: Vec<String>,
@@ -65,9 +65,9 @@ const PLAN: Mode =
 
 /// A known agent.
 #[derive(Debug, Clone)]
-struct Known {
+struct KnownAgent {
     id: String,
-    kind: Kind,
+    kind: AgentKind,
     program: String,
     arguments: Vec<String>,
 }
@@ -101,7 +101,7 @@ pub(crate) fn install(
 /// All agents of this daemon.
 #[derive(Debug, Clone)]
 pub(crate) struct Agents {
-    known: Vec<Known>,
+    known: Vec<KnownAgent>,
     /// Folder for `install`.
     folder: PathBuf,
 }
@@ -113,14 +113,14 @@ impl Agents {
     /// What is wrong with a configured one, in words.
     pub(crate) fn new(folder: PathBuf, configured: &[String]) -> Result<Self, String> {
         let own = [
-            ("opencode", Kind::OpenCode),
-            ("claude", Kind::Claude),
-            ("codex", Kind::Codex),
-            ("amp", Kind::Amp),
+            ("opencode", AgentKind::OpenCode),
+            ("claude", AgentKind::Claude),
+            ("codex", AgentKind::Codex),
+            ("amp", AgentKind::Amp),
         ];
-        let mut known: Vec<Known> = own
+        let mut known: Vec<KnownAgent> = own
             .into_iter()
-            .map(|(id, kind)| Known {
+            .map(|(id, kind)| KnownAgent {
                 id: id.to_owned(),
                 kind,
                 program: id.to_owned(),
@@ -142,12 +142,12 @@ impl Agents {
         self.known.iter().map(|known| known.id.as_str())
     }
 
-    pub(crate) fn kind(&self, id: &str) -> Result<Kind, Missing> {
+    pub(crate) fn kind(&self, id: &str) -> Result<AgentKind, MissingAgent> {
         self.known(id).map(|known| known.kind)
     }
 
-    fn known(&self, id: &str) -> Result<&Known, Missing> {
-        self.known.iter().find(|known| known.id == id).ok_or_else(|| Missing::Unsupported {
+    fn known(&self, id: &str) -> Result<&KnownAgent, MissingAgent> {
+        self.known.iter().find(|known| known.id == id).ok_or_else(|| MissingAgent::Unsupported {
             id: id.to_owned(),
             known: self.ids().map(str::to_owned).collect(),
         })
@@ -157,16 +157,16 @@ impl Agents {
     ///
     /// # Errors
     /// It is unknown or not installed; the error says how to install it.
-    pub(crate) async fn find(&self, id: &str) -> Result<Agent, Missing> {
+    pub(crate) async fn find(&self, id: &str) -> Result<InstalledAgent, MissingAgent> {
         let known = self.known(id)?.clone();
         let places = self.places(&known.program);
         let found = tokio::task::spawn_blocking(move || places.into_iter().find(|p| is_program(p)));
-        let path = found.await.ok().flatten().ok_or_else(|| Missing::NotInstalled {
+        let path = found.await.ok().flatten().ok_or_else(|| MissingAgent::NotInstalled {
             id: id.to_owned(),
             program: known.program.clone(),
             folder: self.folder.clone(),
         })?;
-        Ok(Agent { id: known.id, kind: known.kind, path, arguments: known.arguments })
+        Ok(InstalledAgent { id: known.id, kind: known.kind, path, arguments: known.arguments })
     }
 
     fn places(&self, program: &str) -> Vec<PathBuf> {
@@ -207,7 +207,7 @@ impl Agents {
         Ok(self.folder.join("bin").join(&known.program))
     }
 
-    fn package(&self, known: &Known) -> Result<install::Package, InstallError> {
+    fn package(&self, known: &KnownAgent) -> Result<install::Package, InstallError> {
         install::package(known.kind).ok_or_else(|| InstallError::NotPinned {
             id: known.id.clone(),
             folder: self.folder.clone(),
@@ -215,17 +215,17 @@ impl Agents {
     }
 
     /// The modes of an agent.
-    pub(crate) fn modes(&self, id: &str) -> Result<&'static [Mode], Missing> {
+    pub(crate) fn modes(&self, id: &str) -> Result<&'static [Mode], MissingAgent> {
         Ok(match self.kind(id)? {
-            Kind::OpenCode | Kind::Claude | Kind::Codex => &[BUILD, PLAN],
+            AgentKind::OpenCode | AgentKind::Claude | AgentKind::Codex => &[BUILD, PLAN],
             // Amp has no planning mode on its command line; ACP agents announce theirs only in a session.
-            Kind::Amp | Kind::Acp => &[BUILD],
+            AgentKind::Amp | AgentKind::Acp => &[BUILD],
         })
     }
 }
 
 /// A program's own version; `None` if it does not print one in time.
-pub(crate) async fn version(agent: &Agent) -> Option<String> {
+pub(crate) async fn version(agent: &InstalledAgent) -> Option<String> {
     let mut command = Command::new(&agent.path);
     command.arg("--version").stdin(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
     let bound = Duration::from_millis(VERSION_MS_MAX);
@@ -237,16 +237,19 @@ pub(crate) async fn version(agent: &Agent) -> Option<String> {
     Some(word.to_owned())
 }
 
-fn parse(text: &str) -> Result<Known, String> {
+fn parse(text: &str) -> Result<KnownAgent, String> {
     let (id, line) =
         text.split_once('=').ok_or_else(|| format!("--acp {text}: write NAME=COMMAND LINE"))?;
     let is_name =
         !id.is_empty() && id.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     let mut words = line.split_whitespace().map(str::to_owned);
     match words.next() {
-        Some(program) if is_name => {
-            Ok(Known { id: id.to_owned(), kind: Kind::Acp, program, arguments: words.collect() })
-        }
+        Some(program) if is_name => Ok(KnownAgent {
+            id: id.to_owned(),
+            kind: AgentKind::Acp,
+            program,
+            arguments: words.collect(),
+        }),
         _ => Err(format!(
             "--acp {text}: the name takes letters, digits and -, and a program follows the ="
         )),

@@ -23,7 +23,7 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use serde_json::json;
 
-use crate::driver::Shared;
+use crate::driver::SharedServers;
 use crate::host::Host;
 use crate::limits::BODY_BYTES_MAX;
 use crate::sessions::Sessions;
@@ -37,20 +37,20 @@ const OUTCOME_HEADER: &str = "x-bobbin-outcome";
 
 /// Shared state of the handlers.
 #[derive(Debug, Clone)]
-pub(crate) struct Api {
+pub(crate) struct DaemonApi {
     sessions: Arc<Sessions>,
     host: Arc<Host>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServers>,
 }
 
 /// All routes, behind the token.
 pub(crate) fn router(
     sessions: Arc<Sessions>,
     host: Arc<Host>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedServers>,
     token: &str,
 ) -> Router {
-    let api = Api { sessions, host, shared };
+    let api = DaemonApi { sessions, host, shared };
     let routes = Router::new()
         .route("/v1/health", get(health))
         .route("/v1/agents", get(agents::list))

@@ -16,7 +16,7 @@ pub(crate) const TOKEN_VARIABLE: &str = "BOBBIN_AGENTD_TOKEN";
     version,
     after_help = "bobbin-agentd install AGENT... --into DIR fetches agents and ends."
 )]
-pub(crate) struct Arguments {
+pub(crate) struct DaemonArguments {
     /// Address to listen on
     #[arg(long, default_value = "127.0.0.1")]
     pub(crate) host: IpAddr,

@@ -24,7 +24,7 @@ use snapshot::{Snapshots, Unknown};
 pub(crate) struct FileChange {
     /// Path in the repository, or in the session's directory if that is in none.
     pub(crate) file: String,
-    pub(crate) status: Status,
+    pub(crate) status: ChangeStatus,
     /// Lines.
     pub(crate) additions: u64,
     pub(crate) deletions: u64,
@@ -34,7 +34,7 @@ pub(crate) struct FileChange {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Status {
+pub(crate) enum ChangeStatus {
     Added,
     Deleted,
     Modified,
@@ -42,15 +42,15 @@ pub(crate) enum Status {
 
 /// The changes of all sessions' turns.
 #[derive(Debug)]
-pub(crate) struct Changes {
+pub(crate) struct RecordedChanges {
     state_dir: PathBuf,
     /// By session; locked while its files are read.
-    runs: Mutex<HashMap<String, Arc<Mutex<Option<Run>>>>>,
+    runs: Mutex<HashMap<String, Arc<Mutex<Option<ChangedTurns>>>>>,
 }
 
 /// Consecutive turns without a pause.
 #[derive(Debug)]
-struct Run {
+struct ChangedTurns {
     snapshots: Snapshots,
     /// Each turn, with the tree at its start.
     turns: Vec<(String, String)>,
@@ -58,7 +58,7 @@ struct Run {
     is_open: bool,
 }
 
-impl Run {
+impl ChangedTurns {
     async fn of(directory: &Path, folder: &Path, state_dir: &Path) -> Result<Self, Unknown> {
         remove(folder);
         Ok(Self {
@@ -76,7 +76,7 @@ impl Run {
     }
 }
 
-impl Changes {
+impl RecordedChanges {
     /// In the daemon's folder. Comparisons of an earlier start are forgotten.
     pub(crate) fn new(state_dir: &Path) -> Self {
         let changes = Self { state_dir: state_dir.to_owned(), runs: Mutex::default() };
@@ -98,7 +98,7 @@ impl Changes {
         self.folder(session).join(format!("{hex}.json"))
     }
 
-    async fn run(&self, session: &str) -> Arc<Mutex<Option<Run>>> {
+    async fn run(&self, session: &str) -> Arc<Mutex<Option<ChangedTurns>>> {
         let mut runs = self.runs.lock().await;
         runs.entry(session.to_owned()).or_default().clone()
     }
@@ -112,7 +112,7 @@ impl Changes {
         let before = run.take().filter(|_| follows);
         let begun = match before {
             Some(before) => before.begin(turn).await,
-            None => match Run::of(Path::new(directory), &folder, &self.state_dir).await {
+            None => match ChangedTurns::of(Path::new(directory), &folder, &self.state_dir).await {
                 Ok(fresh) => fresh.begin(turn).await,
                 Err(unknown) => Err(unknown),
             },
@@ -140,7 +140,7 @@ impl Changes {
         *run = Some(ended);
     }
 
-    async fn compare(&self, session: &str, run: &mut Run) -> Result<(), Unknown> {
+    async fn compare(&self, session: &str, run: &mut ChangedTurns) -> Result<(), Unknown> {
         let end = run.snapshots.take().await?;
         for (turn, start) in &run.turns {
             let changes = run.snapshots.compare(start, &end).await?;

@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::limits::{CONNECTIONS_MAX, HEAD_MS_MAX, LOOK_MS};
 
-struct Connection {
+struct ClientConnection {
     task: JoinHandle<()>,
     /// It has presented the token.
     is_known: Arc<AtomicBool>,
@@ -29,7 +29,7 @@ struct Connection {
 /// Serves forever.
 pub(crate) async fn serve(listener: TcpListener, app: Router) {
     // Oldest first.
-    let mut open: Vec<Connection> = Vec::new();
+    let mut open: Vec<ClientConnection> = Vec::new();
     loop {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
@@ -41,7 +41,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Router) {
         };
         open.retain(|one| !one.task.is_finished());
         if open.len() >= CONNECTIONS_MAX {
-            let stranger = |one: &Connection| !one.is_known.load(Ordering::Relaxed);
+            let stranger = |one: &ClientConnection| !one.is_known.load(Ordering::Relaxed);
             let Some(place) = open.iter().position(stranger) else {
                 continue;
             };
@@ -49,7 +49,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Router) {
         }
         let is_known = Arc::new(AtomicBool::new(false));
         let task = tokio::spawn(connection(stream, app.clone(), is_known.clone()));
-        open.push(Connection { task, is_known });
+        open.push(ClientConnection { task, is_known });
     }
 }
 

@@ -12,12 +12,12 @@ use crate::limits::DAEMON_LOG_BYTES_MAX;
 
 /// Writes to a file that restarts when it has grown large; the previous one is kept as `<name>.1`.
 #[derive(Debug)]
-struct Bounded {
+struct BoundedFile {
     path: PathBuf,
     open: Mutex<(File, u64)>,
 }
 
-impl Bounded {
+impl BoundedFile {
     fn open(path: &Path) -> io::Result<Self> {
         let file = OpenOptions::new().create(true).append(true).open(path)?;
         let length = file.metadata()?.len();
@@ -25,7 +25,7 @@ impl Bounded {
     }
 }
 
-impl Write for &Bounded {
+impl Write for &BoundedFile {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if open.1 + bytes.len() as u64 > DAEMON_LOG_BYTES_MAX {
@@ -45,8 +45,8 @@ impl Write for &Bounded {
     }
 }
 
-impl<'a> MakeWriter<'a> for Bounded {
-    type Writer = &'a Bounded;
+impl<'a> MakeWriter<'a> for BoundedFile {
+    type Writer = &'a BoundedFile;
 
     fn make_writer(&'a self) -> Self::Writer {
         self
@@ -62,7 +62,7 @@ pub(crate) fn begin(path: Option<&Path>) -> io::Result<()> {
         EnvFilter::try_from_env("BOBBIN_AGENTD_LOG").unwrap_or_else(|_| EnvFilter::new("info"));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_ansi(false);
     match path {
-        Some(path) => builder.with_writer(Bounded::open(path)?).init(),
+        Some(path) => builder.with_writer(BoundedFile::open(path)?).init(),
         None => builder.with_writer(io::stderr).init(),
     }
     Ok(())

@@ -21,22 +21,22 @@ use tokio::sync::mpsc;
 
 pub(crate) use handed::Handed;
 
-use crate::agents::{Agent, Kind};
+use crate::agents::{AgentKind, InstalledAgent};
 use crate::host::Host;
 use crate::limits::ORDERS_MAX;
-use crate::state::{Answer, Ask, Created, Ended, Prompt};
+use crate::state::{AskAnswer, SessionParameters, TurnEnd, TurnPrompt, WaitingAsk};
 
 /// An order to the agent.
 #[derive(Debug, Clone)]
 pub(crate) enum Order {
     Prompt(Handed),
-    Answer { ask: Ask, answer: Answer },
+    Answer { ask: WaitingAsk, answer: AskAnswer },
     Cancel,
 }
 
 /// A report about the agent.
 #[derive(Debug)]
-pub(crate) enum Report {
+pub(crate) enum AgentReport {
     /// It is ready, in this session of its own.
     Ready {
         agent_session: Option<String>,
@@ -47,7 +47,7 @@ pub(crate) enum Report {
     Said(Vec<Converted>),
     Ended {
         turn: String,
-        ended: Ended,
+        ended: TurnEnd,
     },
 }
 
@@ -72,17 +72,17 @@ impl Down {
 
 /// Parameters of an agent's start.
 #[derive(Debug, Clone)]
-pub(crate) struct Launch {
+pub(crate) struct AgentLaunch {
     pub(crate) session: String,
-    pub(crate) agent: Agent,
-    pub(crate) created: Created,
+    pub(crate) agent: InstalledAgent,
+    pub(crate) created: SessionParameters,
     /// The agent's own session to resume.
     pub(crate) agent_session: Option<String>,
     /// Number of earlier starts.
     pub(crate) launches: u64,
 }
 
-impl Launch {
+impl AgentLaunch {
     /// A converter whose ask ids differ from those of earlier starts.
     pub(crate) fn converter(&self) -> Converter {
         let mut converter = Converter::of(self.agent.kind.converter());
@@ -93,14 +93,14 @@ impl Launch {
     }
 
     /// A turn's model: its own, else the session's.
-    pub(crate) fn model<'a>(&'a self, prompt: &'a Prompt) -> Option<&'a str> {
+    pub(crate) fn model<'a>(&'a self, prompt: &'a TurnPrompt) -> Option<&'a str> {
         prompt.model.as_deref().or(self.created.model.as_deref())
     }
 }
 
 /// Shared by the drivers of all sessions.
 #[derive(Debug, Default)]
-pub(crate) struct Shared {
+pub(crate) struct SharedServers {
     /// The one server of all OpenCode sessions.
     pub(crate) opencode: opencode::Server,
 }
@@ -108,24 +108,24 @@ pub(crate) struct Shared {
 /// Channel for a driver's reports. Sending waits while the receiver is busy.
 #[derive(Debug, Clone)]
 pub(crate) struct Reports {
-    sender: mpsc::Sender<Report>,
+    sender: mpsc::Sender<AgentReport>,
     host: Arc<Host>,
     session: String,
 }
 
 impl Reports {
-    pub(crate) fn new(sender: mpsc::Sender<Report>, host: Arc<Host>, session: &str) -> Self {
+    pub(crate) fn new(sender: mpsc::Sender<AgentReport>, host: Arc<Host>, session: &str) -> Self {
         Self { sender, host, session: session.to_owned() }
     }
 
-    pub(crate) async fn send(&self, report: Report) {
+    pub(crate) async fn send(&self, report: AgentReport) {
         // Before anybody can learn of the end, by its event or otherwise, and continue.
         let ends = match &report {
-            Report::Ended { .. } => true,
-            Report::Said(made) => {
+            AgentReport::Ended { .. } => true,
+            AgentReport::Said(made) => {
                 made.iter().any(|one| matches!(one.data, UniversalEventData::TurnEnded { .. }))
             }
-            Report::Ready { .. } | Report::AgentSession(_) => false,
+            AgentReport::Ready { .. } | AgentReport::AgentSession(_) => false,
         };
         if ends {
             self.host.changes.end(&self.session).await;
@@ -137,9 +137,9 @@ impl Reports {
 
 /// Runs an agent until its orders end or it exits.
 pub(crate) async fn drive(
-    launch: Launch,
+    launch: AgentLaunch,
     host: &Host,
-    shared: &Shared,
+    shared: &SharedServers,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
@@ -170,26 +170,26 @@ pub(crate) async fn drive(
 }
 
 async fn speak(
-    launch: &Launch,
+    launch: &AgentLaunch,
     host: &Host,
-    shared: &Shared,
+    shared: &SharedServers,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
     match launch.agent.kind {
-        Kind::OpenCode => {
+        AgentKind::OpenCode => {
             opencode::drive(launch.clone(), host, &shared.opencode, orders, reports).await
         }
-        Kind::Claude => {
+        AgentKind::Claude => {
             let mut protocol = claude::Claude::new(launch);
             stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
         }
-        Kind::Codex => {
+        AgentKind::Codex => {
             let mut protocol = codex::Codex::new(launch);
             stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
         }
-        Kind::Amp => amp::drive(launch, host, orders, reports).await,
-        Kind::Acp => {
+        AgentKind::Amp => amp::drive(launch, host, orders, reports).await,
+        AgentKind::Acp => {
             let mut protocol = acp::Acp::new(launch);
             stdio::drive(&mut protocol, launch, host, &mut orders, reports).await
         }
@@ -205,7 +205,7 @@ fn loads_project_config() -> bool {
 }
 
 /// A prompt's text with its attached files named: the agent reads them itself.
-fn with_attachments(prompt: &Prompt) -> String {
+fn with_attachments(prompt: &TurnPrompt) -> String {
     let mut text = prompt.text.clone();
     for attachment in &prompt.attachments {
         text.push_str("\n\nAttached file: ");

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use crate::agents::Agents;
-use crate::changes::Changes;
+use crate::changes::RecordedChanges;
 use crate::limits::{RESERVE_BYTES, STOP_GRACE_MS};
 use crate::names::file_name;
 
@@ -15,7 +15,7 @@ use crate::names::file_name;
 pub(crate) struct Host {
     pub(crate) state_dir: PathBuf,
     pub(crate) agents: Agents,
-    pub(crate) changes: Changes,
+    pub(crate) changes: RecordedChanges,
     /// Unique to this start of the daemon.
     start: String,
     launches: AtomicU64,
@@ -50,7 +50,7 @@ impl Host {
         let host = Self {
             state_dir: state_dir.to_owned(),
             agents,
-            changes: Changes::new(state_dir),
+            changes: RecordedChanges::new(state_dir),
             start: uuid::Uuid::new_v4().to_string(),
             launches: AtomicU64::new(0),
             is_stopping: AtomicBool::new(false),

@@ -21,15 +21,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::limits::{INDEX_EVERY, LINE_BYTES_MAX, LOG_ENDS_BYTES_MAX};
-use crate::state::Change;
+use crate::state::SessionChange;
 
-pub(crate) use read::{Page, Reader};
+pub(crate) use read::{LogPage, Reader};
 
 /// An atomic entry: a change of the session, an event for its clients, or both.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
-pub(crate) struct Line {
+pub(crate) struct LogEntry {
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<SessionChange>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) event: Option<LoggedEvent>,
 }
@@ -56,7 +56,7 @@ pub(crate) enum AppendError {
 
 /// How far into its bound a log may be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Room {
+pub(crate) enum LogRoom {
     Ordinary,
     /// Ends of turns may exceed the bound.
     Ends,
@@ -64,14 +64,14 @@ pub(crate) enum Room {
 
 /// Shared by readers and the writer.
 #[derive(Debug, Default)]
-struct Shared {
+struct SharedLog {
     /// Bytes safely on disk.
     end: AtomicU64,
     /// Some event ids and the offsets of their lines, in order.
     index: RwLock<Vec<(u64, u64)>>,
 }
 
-impl Shared {
+impl SharedLog {
     fn note(&self, id: u64, position: u64) {
         let mut index = self.index.write().unwrap_or_else(PoisonError::into_inner);
         if index.last().is_none_or(|(last, _)| id >= last + INDEX_EVERY) {
@@ -92,7 +92,7 @@ impl Shared {
 
 /// Contents found in a log file.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Found {
+pub(crate) struct LogDamage {
     /// Bytes of an incomplete line at the end, from an interrupted write. They are removed.
     pub(crate) torn_bytes: u64,
     /// Unreadable lines before the last complete one. They stay in the file and are skipped.
@@ -101,20 +101,20 @@ pub(crate) struct Found {
 
 /// The only writer of a session's log.
 #[derive(Debug)]
-pub(crate) struct Log {
+pub(crate) struct SessionLog {
     file: Arc<File>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
     bytes_max: u64,
     broken: Option<String>,
 }
 
-impl Log {
+impl SessionLog {
     /// Opens or creates a log, and passes on its lines one by one.
     pub(crate) fn open(
         path: &Path,
         bytes_max: u64,
-        mut each: impl FnMut(Line),
-    ) -> io::Result<(Self, Found)> {
+        mut each: impl FnMut(LogEntry),
+    ) -> io::Result<(Self, LogDamage)> {
         let is_new = !path.exists();
         let file =
             OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path)?;
@@ -122,7 +122,7 @@ impl Log {
             // Otherwise a power failure could remove the name of a file whose bytes are on disk.
             File::open(folder)?.sync_all()?;
         }
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(SharedLog::default());
         let found = recover(&file, &shared, &mut each)?;
         let log = Self { file: Arc::new(file), shared, bytes_max, broken: None };
         Ok((log, found))
@@ -136,7 +136,7 @@ impl Log {
     ///
     /// # Errors
     /// [`AppendError`]: none of the lines counts.
-    pub(crate) fn append(&mut self, lines: &[Line], room: Room) -> Result<(), AppendError> {
+    pub(crate) fn append(&mut self, lines: &[LogEntry], room: LogRoom) -> Result<(), AppendError> {
         if let Some(why) = &self.broken {
             return Err(AppendError::Broken(why.clone()));
         }
@@ -151,8 +151,8 @@ impl Log {
         }
         let end = start + bytes.len() as u64;
         let beyond = match room {
-            Room::Ordinary => 0,
-            Room::Ends => LOG_ENDS_BYTES_MAX,
+            LogRoom::Ordinary => 0,
+            LogRoom::Ends => LOG_ENDS_BYTES_MAX,
         };
         if end > self.bytes_max + beyond {
             return Err(AppendError::Full);
@@ -184,7 +184,7 @@ impl Log {
     }
 }
 
-fn encode(line: &Line, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
+fn encode(line: &LogEntry, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
     let json = serde_json::to_vec(line)?;
     bytes.extend_from_slice(format!("{:08x} ", crc32fast::hash(&json)).as_bytes());
     bytes.extend_from_slice(&json);
@@ -192,7 +192,7 @@ fn encode(line: &Line, bytes: &mut Vec<u8>) -> serde_json::Result<()> {
     Ok(())
 }
 
-fn decode(bytes: &[u8]) -> Option<Line> {
+fn decode(bytes: &[u8]) -> Option<LogEntry> {
     let (sum, rest) = bytes.split_at_checked(8)?;
     let json = rest.strip_prefix(b" ")?.strip_suffix(b"\n")?;
     let sum = u32::from_str_radix(std::str::from_utf8(sum).ok()?, 16).ok()?;
@@ -203,7 +203,11 @@ fn decode(bytes: &[u8]) -> Option<Line> {
 }
 
 /// Reads the whole file and truncates an incomplete write at its end.
-fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Result<Found> {
+fn recover(
+    file: &File,
+    shared: &SharedLog,
+    each: &mut impl FnMut(LogEntry),
+) -> io::Result<LogDamage> {
     let mut input = BufReader::new(file);
     let mut position = 0;
     let mut whole = 0;
@@ -236,5 +240,5 @@ fn recover(file: &File, shared: &Shared, each: &mut impl FnMut(Line)) -> io::Res
         file.sync_all()?;
     }
     shared.end.store(whole, Ordering::Release);
-    Ok(Found { torn_bytes: position - whole, damaged_lines: damaged_before_whole })
+    Ok(LogDamage { torn_bytes: position - whole, damaged_lines: damaged_before_whole })
 }

@@ -34,13 +34,13 @@ use std::process::ExitCode;
 
 use clap::Parser;
 
-use crate::arguments::{Arguments, Install};
+use crate::arguments::{DaemonArguments, Install};
 
 fn main() -> ExitCode {
     if let Some(wanted) = Install::asked(std::env::args_os()) {
         return installed(&wanted);
     }
-    let arguments = Arguments::parse();
+    let arguments = DaemonArguments::parse();
     let (role, done) = match arguments.serve {
         Some(reaper) => ("bobbin-agentd (serving)", serve::run(arguments, reaper)),
         None => ("bobbin-agentd", reaper::run(arguments)),

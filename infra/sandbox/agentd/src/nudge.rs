@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use bobbin_http::{Hosts, Http, HttpError, Method};
+use bobbin_http::{AllowedHosts, Http, HttpError, Method};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -14,20 +14,20 @@ use crate::limits::{NUDGE_BYTES_MAX, NUDGE_MS_MAX, NUDGE_PAUSE_MS, NUDGE_TRIES_M
 
 /// Address and token of a nudge.
 #[derive(Clone)]
-pub(crate) struct Nudge {
+pub(crate) struct NudgeTarget {
     http: Http,
     url: String,
     token: String,
 }
 
-impl std::fmt::Debug for Nudge {
+impl std::fmt::Debug for NudgeTarget {
     /// Omits the token.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nudge").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-impl Nudge {
+impl NudgeTarget {
     /// Parses the nudge of a prompt; `None` if invalid, which is no reason to refuse the prompt.
     pub(crate) fn given(value: Value) -> Option<Self> {
         #[derive(Deserialize)]
@@ -42,7 +42,7 @@ impl Nudge {
             tracing::warn!("a prompt came with a nudge that cannot be read");
             return None;
         };
-        match Http::new(&url, Hosts::Named(Vec::new())) {
+        match Http::new(&url, AllowedHosts::Named(Vec::new())) {
             Ok(http) => Some(Self { http, url, token }),
             Err(error) => {
                 tracing::warn!(%error, "a prompt came with a nudge that cannot be used");

@@ -1,9 +1,10 @@
 //! Agent processes, and ending all their descendants.
 //!
-//! Promised: when [`Process::end`] returns, neither the agent nor anything that it started is running, whatever process
-//! group or session it had moved to: descendants are found through `/proc`, and orphans through a variable in their
-//! inherited environment. A process that escapes both (with a cleared environment and a dead parent) is left to the
-//! reaper, whose child it is by then (`reaper`). On systems without `/proc` only the agent's own process group ends.
+//! Promised: when [`AgentProcess::end`] returns, neither the agent nor anything that it started is running, whatever
+//! process group or session it had moved to: descendants are found through `/proc`, and orphans through a variable in
+//! their inherited environment. A process that escapes both (with a cleared environment and a dead parent) is left to
+//! the reaper, whose child it is by then (`reaper`). On systems without `/proc` only the agent's own process group
+//! ends.
 
 pub(crate) mod tree;
 
@@ -38,13 +39,13 @@ pub(crate) struct Program {
 
 /// A running agent.
 #[derive(Debug)]
-pub(crate) struct Process {
+pub(crate) struct AgentProcess {
     child: Child,
     marker: String,
     said: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Process {
+impl AgentProcess {
     pub(crate) fn spawn(program: &Program, host: &Host) -> std::io::Result<Self> {
         let marker = host.marker();
         let mut command = Command::new(&program.path);

@@ -11,7 +11,7 @@ use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
 
-use crate::arguments::{Arguments, TOKEN_VARIABLE};
+use crate::arguments::{DaemonArguments, TOKEN_VARIABLE};
 use crate::limits::{LOOK_MS, RESTART_ROW_MS, RESTARTS_MAX, STOP_MS_MAX};
 use crate::process::tree;
 
@@ -25,7 +25,7 @@ pub(crate) enum ReaperError {
 }
 
 /// How the serving half ended.
-enum End {
+enum ServingEnd {
     /// It exited by itself with this status, and has reported why.
     Exited(u8),
     Killed,
@@ -34,7 +34,7 @@ enum End {
 }
 
 /// Runs until a signal arrives or the serving half exits by itself.
-pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
+pub(crate) fn run(mut arguments: DaemonArguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     #[cfg(target_os = "linux")]
     rustix::process::set_child_subreaper(Some(rustix::process::getpid()))?;
     if arguments.port == 0 {
@@ -46,7 +46,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<ExitCode, Box<dyn std::err
     Ok(runtime.block_on(supervise(&arguments))?)
 }
 
-async fn supervise(arguments: &Arguments) -> Result<ExitCode, ReaperError> {
+async fn supervise(arguments: &DaemonArguments) -> Result<ExitCode, ReaperError> {
     let mut ends = Ends {
         terminate: signal(SignalKind::terminate())?,
         interrupt: signal(SignalKind::interrupt())?,
@@ -59,10 +59,10 @@ async fn supervise(arguments: &Arguments) -> Result<ExitCode, ReaperError> {
         let mut child = serving_half(arguments)?;
         let end = watch(&mut child, &mut ends, &mut adopted).await;
         let grace = match end {
-            End::Asked => Duration::from_millis(STOP_MS_MAX),
-            End::Exited(_) | End::Killed => Duration::ZERO,
+            ServingEnd::Asked => Duration::from_millis(STOP_MS_MAX),
+            ServingEnd::Exited(_) | ServingEnd::Killed => Duration::ZERO,
         };
-        if let (End::Asked, Some(pid)) = (&end, child.id()) {
+        if let (ServingEnd::Asked, Some(pid)) = (&end, child.id()) {
             // It ends its own agents itself, in order.
             tree::signal(pid, Signal::TERM);
             // Beyond the bound it is killed below with all others.
@@ -70,9 +70,9 @@ async fn supervise(arguments: &Arguments) -> Result<ExitCode, ReaperError> {
         }
         end_all(&mut child).await;
         match end {
-            End::Asked => return Ok(ExitCode::SUCCESS),
-            End::Exited(status) => return Ok(ExitCode::from(status)),
-            End::Killed => {}
+            ServingEnd::Asked => return Ok(ExitCode::SUCCESS),
+            ServingEnd::Exited(status) => return Ok(ExitCode::from(status)),
+            ServingEnd::Killed => {}
         }
         if begun.elapsed() > Duration::from_millis(RESTART_ROW_MS) {
             row = 0;
@@ -120,7 +120,7 @@ fn end_of_stdin() -> oneshot::Receiver<()> {
     ended
 }
 
-fn serving_half(arguments: &Arguments) -> std::io::Result<Child> {
+fn serving_half(arguments: &DaemonArguments) -> std::io::Result<Child> {
     let mut command = Command::new(std::env::current_exe()?);
     command
         .args(["--serve", &std::process::id().to_string()])
@@ -147,16 +147,16 @@ async fn watch(
     child: &mut Child,
     ends: &mut Ends,
     adopted: &mut tokio::signal::unix::Signal,
-) -> End {
+) -> ServingEnd {
     loop {
         tokio::select! {
             status = child.wait() => {
                 return match status.ok().and_then(|status| status.code()) {
-                    Some(code) => End::Exited(u8::try_from(code).unwrap_or(1)),
-                    None => End::Killed,
+                    Some(code) => ServingEnd::Exited(u8::try_from(code).unwrap_or(1)),
+                    None => ServingEnd::Killed,
                 };
             }
-            () = ends.come() => return End::Asked,
+            () = ends.come() => return ServingEnd::Asked,
             _ = adopted.recv() => bury(child.id()),
         }
     }

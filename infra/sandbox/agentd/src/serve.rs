@@ -11,10 +11,10 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::agents::Agents;
 use crate::api;
-use crate::arguments::Arguments;
+use crate::arguments::DaemonArguments;
 use crate::connections;
 use crate::daemon_log;
-use crate::driver::Shared;
+use crate::driver::SharedServers;
 use crate::host::Host;
 use crate::limits::STOP_GRACE_MS;
 use crate::process::{end_left_over, tree};
@@ -22,7 +22,7 @@ use crate::sessions::Sessions;
 
 /// Serves until SIGTERM, sent by the reaping half, or by the system if that half was killed.
 pub(crate) fn run(
-    arguments: Arguments,
+    arguments: DaemonArguments,
     reaper: u32,
 ) -> Result<ExitCode, Box<dyn std::error::Error>> {
     #[cfg(target_os = "linux")]
@@ -40,14 +40,14 @@ pub(crate) fn run(
     served
 }
 
-async fn serve(arguments: Arguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
+async fn serve(arguments: DaemonArguments) -> Result<ExitCode, Box<dyn std::error::Error>> {
     let mut terminate = signal(SignalKind::terminate())?;
     let agents = Agents::new(arguments.state.join("agents"), &arguments.acp)?;
     std::fs::create_dir_all(&arguments.state)?;
     let state_dir = arguments.state.canonicalize()?;
     let host = Arc::new(Host::open(&state_dir, agents)?);
     end_left_over(&host).await;
-    let shared = Arc::new(Shared::default());
+    let shared = Arc::new(SharedServers::default());
     let sessions = Arc::new(Sessions::open(host.clone(), shared.clone()).await?);
     let listener = TcpListener::bind((arguments.host, arguments.port)).await.map_err(|error| {
         format!(

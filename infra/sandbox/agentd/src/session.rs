@@ -12,17 +12,19 @@ use std::sync::Arc;
 
 use tokio::sync::{RwLock, mpsc, oneshot, watch};
 
-use crate::driver::{Down, Report, Shared};
+use crate::driver::{AgentReport, Down, SharedServers};
 use crate::host::Host;
 use crate::limits::INPUTS_MAX;
-use crate::log::{Page, Reader};
-use crate::nudge::Nudge;
-use crate::state::{Acceptance, Answer, Created, Prompt, Refused, State};
+use crate::log::{LogPage, Reader};
+use crate::nudge::NudgeTarget;
+use crate::state::{
+    Acceptance, AskAnswer, RequestRefusal, SessionParameters, SessionState, TurnPrompt,
+};
 
 /// Why a session refused a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum SessionError {
-    Refused(Refused),
+    Refused(RequestRefusal),
     /// The disk is full.
     Full,
     /// The log cannot be written or read.
@@ -31,38 +33,38 @@ pub(crate) enum SessionError {
     Gone,
 }
 
-type Reply<T> = oneshot::Sender<Result<T, SessionError>>;
+type ReplySender<T> = oneshot::Sender<Result<T, SessionError>>;
 
 /// Requests and reports to a session.
 #[derive(Debug)]
-pub(crate) enum Input {
+pub(crate) enum SessionInput {
     Create {
-        created: Created,
-        reply: Reply<()>,
+        created: SessionParameters,
+        reply: ReplySender<()>,
     },
     /// Makes the agent ready before its first prompt.
     Start,
     Prompt {
         turn: String,
-        prompt: Prompt,
-        nudge: Option<Nudge>,
-        reply: Reply<Acceptance>,
+        prompt: TurnPrompt,
+        nudge: Option<NudgeTarget>,
+        reply: ReplySender<Acceptance>,
     },
     Answer {
         ask: String,
-        answer: Answer,
-        reply: Reply<()>,
+        answer: AskAnswer,
+        reply: ReplySender<()>,
     },
     Cancel {
         turn: String,
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     Terminate {
-        reply: Reply<()>,
+        reply: ReplySender<()>,
     },
     Report {
         launch: u64,
-        report: Report,
+        report: AgentReport,
     },
     Down {
         launch: u64,
@@ -96,15 +98,15 @@ pub(crate) enum AgentStatus {
 
 /// A handle of a session.
 #[derive(Debug, Clone)]
-pub(crate) struct Session {
+pub(crate) struct SessionHandle {
     pub(crate) id: String,
-    inputs: mpsc::Sender<Input>,
-    state: Arc<RwLock<State>>,
+    inputs: mpsc::Sender<SessionInput>,
+    state: Arc<RwLock<SessionState>>,
     reader: Reader,
     progress: watch::Receiver<Progress>,
 }
 
-impl Session {
+impl SessionHandle {
     /// Opens or creates a session's log. Unfinished turns are ended: nothing starts by itself.
     ///
     /// # Errors
@@ -113,12 +115,12 @@ impl Session {
         id: &str,
         path: &Path,
         host: Arc<Host>,
-        shared: Arc<Shared>,
+        shared: Arc<SharedServers>,
     ) -> std::io::Result<Self> {
         let (sender, inputs) = mpsc::channel(INPUTS_MAX);
         let opened = {
             let path = path.to_owned();
-            tokio::task::spawn_blocking(move || actor::Opened::read(path)).await
+            tokio::task::spawn_blocking(move || actor::OpenedLog::read(path)).await
         };
         let opened = opened.map_err(std::io::Error::other)??;
         let (progress, watch) =
@@ -127,54 +129,57 @@ impl Session {
             id: id.to_owned(),
             inputs: sender.clone(),
             reader: opened.log.reader(),
-            state: Arc::new(RwLock::new(State::default())),
+            state: Arc::new(RwLock::new(SessionState::default())),
             progress: watch,
         };
         let around = actor::Around { host, shared, inputs: sender, progress };
-        let actor = actor::Actor::new(id, opened, session.state.clone(), around).await;
+        let actor = actor::SessionActor::new(id, opened, session.state.clone(), around).await;
         tokio::spawn(actor.run(inputs));
         Ok(session)
     }
 
-    async fn ask<T>(&self, input: impl FnOnce(Reply<T>) -> Input) -> Result<T, SessionError> {
+    async fn ask<T>(
+        &self,
+        input: impl FnOnce(ReplySender<T>) -> SessionInput,
+    ) -> Result<T, SessionError> {
         let (reply, answer) = oneshot::channel();
         let sent = self.inputs.send(input(reply)).await;
         sent.map_err(|_| SessionError::Gone)?;
         answer.await.map_err(|_| SessionError::Gone)?
     }
 
-    pub(crate) async fn create(&self, created: Created) -> Result<(), SessionError> {
-        self.ask(|reply| Input::Create { created, reply }).await
+    pub(crate) async fn create(&self, created: SessionParameters) -> Result<(), SessionError> {
+        self.ask(|reply| SessionInput::Create { created, reply }).await
     }
 
     pub(crate) async fn start(&self) {
         // A session that is gone needs no agent.
-        let _ = self.inputs.send(Input::Start).await;
+        let _ = self.inputs.send(SessionInput::Start).await;
     }
 
     pub(crate) async fn prompt(
         &self,
         turn: String,
-        prompt: Prompt,
-        nudge: Option<Nudge>,
+        prompt: TurnPrompt,
+        nudge: Option<NudgeTarget>,
     ) -> Result<Acceptance, SessionError> {
-        self.ask(|reply| Input::Prompt { turn, prompt, nudge, reply }).await
+        self.ask(|reply| SessionInput::Prompt { turn, prompt, nudge, reply }).await
     }
 
-    pub(crate) async fn answer(&self, ask: String, answer: Answer) -> Result<(), SessionError> {
-        self.ask(|reply| Input::Answer { ask, answer, reply }).await
+    pub(crate) async fn answer(&self, ask: String, answer: AskAnswer) -> Result<(), SessionError> {
+        self.ask(|reply| SessionInput::Answer { ask, answer, reply }).await
     }
 
     pub(crate) async fn cancel(&self, turn: String) -> Result<(), SessionError> {
-        self.ask(|reply| Input::Cancel { turn, reply }).await
+        self.ask(|reply| SessionInput::Cancel { turn, reply }).await
     }
 
     pub(crate) async fn terminate(&self) -> Result<(), SessionError> {
-        self.ask(|reply| Input::Terminate { reply }).await
+        self.ask(|reply| SessionInput::Terminate { reply }).await
     }
 
     /// The state on disk. Hold it briefly: the session cannot write meanwhile.
-    pub(crate) async fn state(&self) -> tokio::sync::RwLockReadGuard<'_, State> {
+    pub(crate) async fn state(&self) -> tokio::sync::RwLockReadGuard<'_, SessionState> {
         self.state.read().await
     }
 
@@ -188,7 +193,7 @@ impl Session {
         after: u64,
         events_max: u64,
         bytes_max: usize,
-    ) -> Result<Page, SessionError> {
+    ) -> Result<LogPage, SessionError> {
         let reader = self.reader.clone();
         let read = tokio::task::spawn_blocking(move || reader.page(after, events_max, bytes_max));
         match read.await {

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use tokio::sync::Mutex;
 
-use crate::driver::Shared;
+use crate::driver::SharedServers;
 use crate::host::Host;
 use crate::limits::SESSIONS_MAX;
 use crate::names::session_of;
-use crate::session::{Session, SessionError};
-use crate::state::Created;
+use crate::session::{SessionError, SessionHandle};
+use crate::state::SessionParameters;
 
 /// Why a session was not created.
 #[derive(Debug)]
@@ -23,8 +23,8 @@ pub(crate) enum NotCreated {
 #[derive(Debug)]
 pub(crate) struct Sessions {
     host: Arc<Host>,
-    shared: Arc<Shared>,
-    open: Mutex<BTreeMap<String, Session>>,
+    shared: Arc<SharedServers>,
+    open: Mutex<BTreeMap<String, SessionHandle>>,
 }
 
 impl Sessions {
@@ -32,7 +32,7 @@ impl Sessions {
     ///
     /// # Errors
     /// The folder of sessions cannot be read. A session with an unreadable log is skipped and logged.
-    pub(crate) async fn open(host: Arc<Host>, shared: Arc<Shared>) -> std::io::Result<Self> {
+    pub(crate) async fn open(host: Arc<Host>, shared: Arc<SharedServers>) -> std::io::Result<Self> {
         let mut open = BTreeMap::new();
         let mut entries = tokio::fs::read_dir(host.state_dir.join("sessions")).await?;
         while let Some(entry) = entries.next_entry().await? {
@@ -40,7 +40,7 @@ impl Sessions {
             let Some(id) = name.to_str().and_then(session_of) else {
                 continue;
             };
-            match Session::open(&id, &entry.path(), host.clone(), shared.clone()).await {
+            match SessionHandle::open(&id, &entry.path(), host.clone(), shared.clone()).await {
                 Ok(session) if session.state().await.created.is_some() => {
                     open.insert(id, session);
                 }
@@ -52,17 +52,21 @@ impl Sessions {
         Ok(Self { host, shared, open: Mutex::new(open) })
     }
 
-    pub(crate) async fn get(&self, id: &str) -> Option<Session> {
+    pub(crate) async fn get(&self, id: &str) -> Option<SessionHandle> {
         self.open.lock().await.get(id).cloned()
     }
 
     /// In the order of their ids.
-    pub(crate) async fn all(&self) -> Vec<Session> {
+    pub(crate) async fn all(&self) -> Vec<SessionHandle> {
         self.open.lock().await.values().cloned().collect()
     }
 
     /// Creates a session; of two concurrent requests with one id, one is told that it exists.
-    pub(crate) async fn create(&self, id: &str, created: Created) -> Result<Session, NotCreated> {
+    pub(crate) async fn create(
+        &self,
+        id: &str,
+        created: SessionParameters,
+    ) -> Result<SessionHandle, NotCreated> {
         let mut open = self.open.lock().await;
         if open.contains_key(id) {
             return Err(NotCreated::Exists);
@@ -71,7 +75,7 @@ impl Sessions {
             return Err(NotCreated::TooMany);
         }
         let path = self.host.log_of(id);
-        let session = Session::open(id, &path, self.host.clone(), self.shared.clone());
+        let session = SessionHandle::open(id, &path, self.host.clone(), self.shared.clone());
         let session = session.await.map_err(|error| match error.kind() {
             std::io::ErrorKind::StorageFull => NotCreated::Session(SessionError::Full),
             _ => NotCreated::Session(SessionError::Broken(error.to_string())),

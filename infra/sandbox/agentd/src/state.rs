@@ -8,7 +8,7 @@ mod tests;
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
-use bobbin_agent_events::{Outcome, PermissionRequest, QuestionRequest};
+use bobbin_agent_events::{PermissionRequest, QuestionRequest, TurnOutcome};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::{ASKS_MAX, QUEUED_MAX, TURNS_MAX};
@@ -16,7 +16,7 @@ use crate::limits::{ASKS_MAX, QUEUED_MAX, TURNS_MAX};
 /// Parameters of a session's creation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Created {
+pub(crate) struct SessionParameters {
     pub(crate) agent: String,
     pub(crate) agent_mode: Option<String>,
     pub(crate) permission_mode: PermissionMode,
@@ -60,10 +60,10 @@ impl PermissionMode {
 
 /// A person's prompt.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Prompt {
+pub(crate) struct TurnPrompt {
     pub(crate) text: String,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(crate) attachments: Vec<Attachment>,
+    pub(crate) attachments: Vec<PromptAttachment>,
     /// The turn's model, if not the session's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) model: Option<String>,
@@ -74,7 +74,7 @@ pub(crate) struct Prompt {
 
 /// A file in the sandbox, attached to a prompt.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Attachment {
+pub(crate) struct PromptAttachment {
     /// Absolute, or relative to the session's directory.
     pub(crate) path: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -86,12 +86,12 @@ pub(crate) struct Attachment {
 /// An ask that waits for a person.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Ask {
+pub(crate) enum WaitingAsk {
     Permission(PermissionRequest),
     Question(QuestionRequest),
 }
 
-impl Ask {
+impl WaitingAsk {
     pub(crate) fn id(&self) -> &str {
         match self {
             Self::Permission(ask) => &ask.id,
@@ -103,7 +103,7 @@ impl Ask {
 /// A person's answer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Answer {
+pub(crate) enum AskAnswer {
     Once,
     Always,
     Reject,
@@ -115,8 +115,8 @@ pub(crate) enum Answer {
 
 /// How a turn ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Ended {
-    pub(crate) outcome: Outcome,
+pub(crate) struct TurnEnd {
+    pub(crate) outcome: TurnOutcome,
     /// The reason: the agent's word, or one of the API's error types.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<String>,
@@ -125,8 +125,8 @@ pub(crate) struct Ended {
     pub(crate) message: Option<String>,
 }
 
-impl Ended {
-    pub(crate) fn of(outcome: Outcome, reason: &str, message: Option<String>) -> Self {
+impl TurnEnd {
+    pub(crate) fn of(outcome: TurnOutcome, reason: &str, message: Option<String>) -> Self {
         Self { outcome, reason: Some(reason.to_owned()), message }
     }
 }
@@ -134,8 +134,8 @@ impl Ended {
 /// A change of a session.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Change {
-    Created(Created),
+pub(crate) enum SessionChange {
+    Created(SessionParameters),
     /// An agent process is about to be started.
     Launched,
     /// The agent's own id of the session.
@@ -143,17 +143,17 @@ pub(crate) enum Change {
     /// A prompt was accepted and will run once.
     Accepted {
         turn: String,
-        prompt: Prompt,
+        prompt: TurnPrompt,
     },
     /// It is about to be given to the agent: from now on it must not be given again.
     Submitted {
         turn: String,
     },
-    Asked(Ask),
+    Asked(WaitingAsk),
     /// The answer is about to be sent to the agent.
     Answered {
         ask: String,
-        answer: Answer,
+        answer: AskAnswer,
     },
     /// The agent no longer waits for it.
     Closed {
@@ -164,12 +164,12 @@ pub(crate) enum Change {
     },
     Ended {
         turn: String,
-        ended: Ended,
+        ended: TurnEnd,
     },
     Terminated,
 }
 
-impl Change {
+impl SessionChange {
     /// Whether it ends something, or requests that: then it takes effect even if the disk is full.
     pub(crate) const fn ends(&self) -> bool {
         matches!(self, Self::CancelAsked { .. } | Self::Ended { .. } | Self::Terminated)
@@ -178,19 +178,19 @@ impl Change {
 
 /// Phase of a turn.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Phase {
+pub(crate) enum TurnPhase {
     /// Waits for its run.
-    Queued(Prompt),
+    Queued(TurnPrompt),
     Running {
-        prompt: Prompt,
+        prompt: TurnPrompt,
         is_cancelled: bool,
     },
-    Ended(Ended),
+    Ended(TurnEnd),
 }
 
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Turn {
-    pub(crate) phase: Phase,
+pub(crate) struct SessionTurn {
+    pub(crate) phase: TurnPhase,
     /// Digest of its prompt, to tell a repeat from another prompt with its id.
     digest: u64,
 }
@@ -204,7 +204,7 @@ pub(crate) enum Acceptance {
 
 /// Why a request is refused.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Refused {
+pub(crate) enum RequestRefusal {
     Terminated,
     /// The turn id was used for another prompt.
     OtherPrompt,
@@ -221,67 +221,67 @@ pub(crate) enum Refused {
 
 /// A session.
 #[derive(Debug, Clone, Default)]
-pub(crate) struct State {
-    pub(crate) created: Option<Created>,
+pub(crate) struct SessionState {
+    pub(crate) created: Option<SessionParameters>,
     pub(crate) agent_session: Option<String>,
     /// Agent processes started so far.
     pub(crate) launches: u64,
-    turns: HashMap<String, Turn>,
+    turns: HashMap<String, SessionTurn>,
     queue: VecDeque<String>,
     running: Option<String>,
-    asks: BTreeMap<String, Ask>,
+    asks: BTreeMap<String, WaitingAsk>,
     pub(crate) is_terminated: bool,
 }
 
-impl State {
+impl SessionState {
     /// Applies a change that is on disk.
-    pub(crate) fn apply(&mut self, change: Change) {
+    pub(crate) fn apply(&mut self, change: SessionChange) {
         match change {
-            Change::Created(created) => {
+            SessionChange::Created(created) => {
                 self.agent_session.clone_from(&created.resumes);
                 self.created = Some(created);
             }
-            Change::Launched => self.launches += 1,
-            Change::AgentSession(id) => self.agent_session = Some(id),
-            Change::Accepted { turn, prompt } => {
+            SessionChange::Launched => self.launches += 1,
+            SessionChange::AgentSession(id) => self.agent_session = Some(id),
+            SessionChange::Accepted { turn, prompt } => {
                 let digest = digest(&prompt);
-                let phase = Phase::Queued(prompt);
+                let phase = TurnPhase::Queued(prompt);
                 self.queue.push_back(turn.clone());
-                self.turns.insert(turn, Turn { phase, digest });
+                self.turns.insert(turn, SessionTurn { phase, digest });
             }
-            Change::Submitted { turn } => self.submitted(turn),
-            Change::Asked(ask) => {
+            SessionChange::Submitted { turn } => self.submitted(turn),
+            SessionChange::Asked(ask) => {
                 self.asks.insert(ask.id().to_owned(), ask);
             }
-            Change::Answered { ask, .. } | Change::Closed { ask } => {
+            SessionChange::Answered { ask, .. } | SessionChange::Closed { ask } => {
                 self.asks.remove(&ask);
             }
-            Change::CancelAsked { turn } => {
-                if let Some(Phase::Running { is_cancelled, .. }) = self.phase_mut(&turn) {
+            SessionChange::CancelAsked { turn } => {
+                if let Some(TurnPhase::Running { is_cancelled, .. }) = self.phase_mut(&turn) {
                     *is_cancelled = true;
                 }
             }
-            Change::Ended { turn, ended } => self.ended(&turn, ended),
-            Change::Terminated => self.is_terminated = true,
+            SessionChange::Ended { turn, ended } => self.ended(&turn, ended),
+            SessionChange::Terminated => self.is_terminated = true,
         }
     }
 
     fn submitted(&mut self, turn: String) {
         // One at a time: the previous one's end could not be written.
         if let Some(before) = self.running.take().filter(|before| *before != turn) {
-            self.ended(&before, Ended::of(Outcome::Lost, "cut", None));
+            self.ended(&before, TurnEnd::of(TurnOutcome::Lost, "cut", None));
         }
         self.queue.retain(|queued| *queued != turn);
         if let Some(phase) = self.phase_mut(&turn)
-            && let Phase::Queued(prompt) = phase
+            && let TurnPhase::Queued(prompt) = phase
         {
             let prompt = std::mem::take(prompt);
-            *phase = Phase::Running { prompt, is_cancelled: false };
+            *phase = TurnPhase::Running { prompt, is_cancelled: false };
         }
         self.running = Some(turn);
     }
 
-    fn ended(&mut self, turn: &str, ended: Ended) {
+    fn ended(&mut self, turn: &str, ended: TurnEnd) {
         self.queue.retain(|queued| queued != turn);
         if self.running.as_deref() == Some(turn) {
             self.running = None;
@@ -289,21 +289,21 @@ impl State {
             self.asks.clear();
         }
         if let Some(phase) = self.phase_mut(turn) {
-            *phase = Phase::Ended(ended);
+            *phase = TurnPhase::Ended(ended);
         }
     }
 
-    fn phase_mut(&mut self, turn: &str) -> Option<&mut Phase> {
+    fn phase_mut(&mut self, turn: &str) -> Option<&mut TurnPhase> {
         self.turns.get_mut(turn).map(|turn| &mut turn.phase)
     }
 
-    pub(crate) fn phase(&self, turn: &str) -> Option<&Phase> {
+    pub(crate) fn phase(&self, turn: &str) -> Option<&TurnPhase> {
         self.turns.get(turn).map(|turn| &turn.phase)
     }
 
     /// Whether it is queued or running.
     pub(crate) fn is_open(&self, turn: &str) -> bool {
-        matches!(self.phase(turn), Some(Phase::Queued(_) | Phase::Running { .. }))
+        matches!(self.phase(turn), Some(TurnPhase::Queued(_) | TurnPhase::Running { .. }))
     }
 
     pub(crate) fn running(&self) -> Option<&str> {
@@ -312,26 +312,26 @@ impl State {
 
     /// Whether the turn is running and being cancelled.
     pub(crate) fn is_cancelled(&self, turn: &str) -> bool {
-        matches!(self.phase(turn), Some(Phase::Running { is_cancelled: true, .. }))
+        matches!(self.phase(turn), Some(TurnPhase::Running { is_cancelled: true, .. }))
     }
 
     /// Whether this change ends something that has not ended.
-    pub(crate) fn is_ended_by(&self, change: &Change) -> bool {
+    pub(crate) fn is_ended_by(&self, change: &SessionChange) -> bool {
         match change {
-            Change::CancelAsked { turn } => {
+            SessionChange::CancelAsked { turn } => {
                 self.running() == Some(turn) && !self.is_cancelled(turn)
             }
-            Change::Ended { turn, .. } => self.is_open(turn),
-            Change::Terminated => !self.is_terminated,
+            SessionChange::Ended { turn, .. } => self.is_open(turn),
+            SessionChange::Terminated => !self.is_terminated,
             _ => false,
         }
     }
 
-    pub(crate) fn asks(&self) -> impl Iterator<Item = &Ask> {
+    pub(crate) fn asks(&self) -> impl Iterator<Item = &WaitingAsk> {
         self.asks.values()
     }
 
-    pub(crate) fn ask(&self, id: &str) -> Option<&Ask> {
+    pub(crate) fn ask(&self, id: &str) -> Option<&WaitingAsk> {
         self.asks.get(id)
     }
 
@@ -357,61 +357,67 @@ impl State {
     pub(crate) fn accept(
         &self,
         turn: &str,
-        prompt: &Prompt,
-    ) -> Result<(Acceptance, Option<Change>), Refused> {
+        prompt: &TurnPrompt,
+    ) -> Result<(Acceptance, Option<SessionChange>), RequestRefusal> {
         if let Some(known) = self.turns.get(turn) {
             return if known.digest == digest(prompt) {
                 Ok((Acceptance::AlreadyKnown, None))
             } else {
-                Err(Refused::OtherPrompt)
+                Err(RequestRefusal::OtherPrompt)
             };
         }
         if self.is_terminated {
-            return Err(Refused::Terminated);
+            return Err(RequestRefusal::Terminated);
         }
         if self.turns.len() >= TURNS_MAX {
-            return Err(Refused::SessionFull);
+            return Err(RequestRefusal::SessionFull);
         }
         if self.queue.len() >= QUEUED_MAX {
-            return Err(Refused::QueueFull);
+            return Err(RequestRefusal::QueueFull);
         }
-        let change = Change::Accepted { turn: turn.to_owned(), prompt: prompt.clone() };
+        let change = SessionChange::Accepted { turn: turn.to_owned(), prompt: prompt.clone() };
         Ok((Acceptance::Accepted, Some(change)))
     }
 
     /// Accepts a person's answer.
-    pub(crate) fn answer(&self, ask: &str, answer: Answer) -> Result<Change, Refused> {
-        let open = self.asks.get(ask).ok_or(Refused::AskGone)?;
+    pub(crate) fn answer(
+        &self,
+        ask: &str,
+        answer: AskAnswer,
+    ) -> Result<SessionChange, RequestRefusal> {
+        let open = self.asks.get(ask).ok_or(RequestRefusal::AskGone)?;
         let fits = match open {
-            Ask::Permission(_) => {
-                matches!(answer, Answer::Once | Answer::Always | Answer::Reject)
+            WaitingAsk::Permission(_) => {
+                matches!(answer, AskAnswer::Once | AskAnswer::Always | AskAnswer::Reject)
             }
-            Ask::Question(_) => matches!(answer, Answer::Answers(_) | Answer::Declined),
+            WaitingAsk::Question(_) => {
+                matches!(answer, AskAnswer::Answers(_) | AskAnswer::Declined)
+            }
         };
         if !fits {
-            return Err(Refused::WrongAnswer);
+            return Err(RequestRefusal::WrongAnswer);
         }
-        Ok(Change::Answered { ask: ask.to_owned(), answer })
+        Ok(SessionChange::Answered { ask: ask.to_owned(), answer })
     }
 
     /// Cancels a turn; no-op for one that has ended or is being cancelled.
-    pub(crate) fn cancel(&self, turn: &str) -> Result<Option<Change>, Refused> {
+    pub(crate) fn cancel(&self, turn: &str) -> Result<Option<SessionChange>, RequestRefusal> {
         match self.phase(turn) {
-            None => Err(Refused::UnknownTurn),
-            Some(Phase::Queued(_)) => Ok(Some(Change::Ended {
+            None => Err(RequestRefusal::UnknownTurn),
+            Some(TurnPhase::Queued(_)) => Ok(Some(SessionChange::Ended {
                 turn: turn.to_owned(),
-                ended: Ended::of(Outcome::Cancelled, "cancelled", None),
+                ended: TurnEnd::of(TurnOutcome::Cancelled, "cancelled", None),
             })),
-            Some(Phase::Running { is_cancelled: false, .. }) => {
-                Ok(Some(Change::CancelAsked { turn: turn.to_owned() }))
+            Some(TurnPhase::Running { is_cancelled: false, .. }) => {
+                Ok(Some(SessionChange::CancelAsked { turn: turn.to_owned() }))
             }
-            Some(Phase::Running { .. } | Phase::Ended(_)) => Ok(None),
+            Some(TurnPhase::Running { .. } | TurnPhase::Ended(_)) => Ok(None),
         }
     }
 }
 
 /// The same for the same prompt in every start of the daemon.
-fn digest(prompt: &Prompt) -> u64 {
+fn digest(prompt: &TurnPrompt) -> u64 {
     use sha2::{Digest, Sha256};
     let json = serde_json::to_vec(prompt).unwrap_or_default();
     let hash = Sha256::digest(&json);

@@ -11,7 +11,7 @@ use tokio::io::AsyncReadExt;
 use tokio::process::{Child, Command};
 use tokio::time::Instant;
 
-use crate::{AgentClient, Answered, ClientError};
+use crate::{AgentClient, ClientError, ClientResult};
 
 /// Variable with the path of the daemon's program.
 const PROGRAM_VARIABLE: &str = "SANDBOX_AGENT_BIN";
@@ -53,7 +53,7 @@ impl Embedded {
     ///
     /// # Errors
     /// [`ClientError::NotStarted`]: no program, it exited, or it does not answer within 15 s.
-    pub async fn start(options: &EmbeddedOptions) -> Answered<Self> {
+    pub async fn start(options: &EmbeddedOptions) -> ClientResult<Self> {
         let program = find(options.program.as_deref())?;
         let not_started = |error: io::Error| {
             ClientError::NotStarted(format!("{} could not be started: {error}", program.display()))
@@ -86,7 +86,7 @@ impl Embedded {
         started.ready(said).await
     }
 
-    async fn ready(mut self, said: tokio::task::JoinHandle<String>) -> Answered<Self> {
+    async fn ready(mut self, said: tokio::task::JoinHandle<String>) -> ClientResult<Self> {
         let deadline = Instant::now() + START_MAX;
         loop {
             if let Ok(Some(_)) = self.child.try_wait() {
@@ -159,7 +159,10 @@ impl Auto {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn open(server: Option<(&str, &str)>, options: &EmbeddedOptions) -> Answered<Self> {
+    pub async fn open(
+        server: Option<(&str, &str)>,
+        options: &EmbeddedOptions,
+    ) -> ClientResult<Self> {
         match server {
             Some((base, token)) => {
                 let client = AgentClient::server(base, token)?;
@@ -189,7 +192,7 @@ impl Auto {
 }
 
 /// Path of the daemon's program.
-fn find(named: Option<&Path>) -> Answered<PathBuf> {
+fn find(named: Option<&Path>) -> ClientResult<PathBuf> {
     let variable = std::env::var_os(PROGRAM_VARIABLE).map(PathBuf::from);
     if let Some(path) = named.map(Path::to_owned).or(variable) {
         return if path.is_file() {

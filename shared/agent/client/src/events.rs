@@ -7,7 +7,7 @@ use bobbin_agent::opencode::Sse;
 use bobbin_agent_events::UniversalEvent;
 use reqwest::Response;
 
-use crate::{Answered, ClientError};
+use crate::{ClientError, ClientResult};
 
 /// Longest life of one stream.
 pub(crate) const STREAM_MAX: Duration = Duration::from_secs(24 * 3600);
@@ -31,7 +31,7 @@ impl EventStream {
     ///
     /// # Errors
     /// [`ClientError::StreamEnded`]: open another one after the last event.
-    pub async fn next(&mut self) -> Answered<UniversalEvent> {
+    pub async fn next(&mut self) -> ClientResult<UniversalEvent> {
         loop {
             if let Some(text) = self.waiting.pop_front() {
                 return serde_json::from_str(&text).map_err(|_| ClientError::NotADaemon);
@@ -44,7 +44,7 @@ impl EventStream {
     ///
     /// # Errors
     /// As [`EventStream::next`].
-    pub async fn hear(&mut self) -> Answered<Vec<UniversalEvent>> {
+    pub async fn hear(&mut self) -> ClientResult<Vec<UniversalEvent>> {
         if self.waiting.is_empty() {
             self.take_in().await?;
         }
@@ -52,7 +52,7 @@ impl EventStream {
         texts.map(|text| serde_json::from_str(&text).map_err(|_| ClientError::NotADaemon)).collect()
     }
 
-    async fn take_in(&mut self) -> Answered<()> {
+    async fn take_in(&mut self) -> ClientResult<()> {
         let chunk = tokio::time::timeout(SILENCE_MAX, self.response.chunk()).await;
         let Ok(Ok(Some(bytes))) = chunk else {
             return Err(ClientError::StreamEnded);

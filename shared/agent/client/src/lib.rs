@@ -14,7 +14,7 @@ mod embedded;
 use std::time::Duration;
 
 use bobbin_agent_events::UniversalEvent;
-use bobbin_http::{Answer, Hosts, Http, Method, is_loopback};
+use bobbin_http::{AllowedHosts, Http, Method, ReceivedAnswer, is_loopback};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::RequestBuilder;
 use serde::de::DeserializeOwned;
@@ -25,8 +25,9 @@ pub use embedded::{Auto, Embedded, EmbeddedOptions};
 pub use error::ClientError;
 pub use events::EventStream;
 pub use types::{
-    AgentInfo, Ask, Attachment, CreateSession, Created, EventsPage, FileChange, FileStatus,
-    Message, Mode, Nudge, Reply, SessionInfo, Submitted, TurnChanges, TurnState, TurnStatus,
+    AgentInfo, AgentMode, CreateSession, CreatedSession, DaemonAsk, EventsPage, FileChange,
+    FileStatus, MessageAttachment, NewMessage, NudgeAddress, PermissionAnswer, SessionInfo,
+    Submitted, TurnChanges, TurnState, TurnStatus,
 };
 
 /// Bound of a call that waits for nothing.
@@ -42,7 +43,7 @@ pub const POLL_MS_MAX: u64 = 60_000;
 const PATH: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~');
 
 /// Result of a call.
-pub type Answered<T> = Result<T, ClientError>;
+pub type ClientResult<T> = Result<T, ClientError>;
 
 /// Client of an existing daemon.
 #[derive(Clone)]
@@ -67,8 +68,9 @@ impl AgentClient {
     ///
     /// # Errors
     /// The address is not allowed.
-    pub fn server(base: &str, token: &str) -> Answered<Self> {
-        let hosts = if is_loopback(base) { Hosts::Named(Vec::new()) } else { Hosts::Public };
+    pub fn server(base: &str, token: &str) -> ClientResult<Self> {
+        let hosts =
+            if is_loopback(base) { AllowedHosts::Named(Vec::new()) } else { AllowedHosts::Public };
         Ok(Self::over(Http::new(base, hosts)?, base, token))
     }
 
@@ -100,7 +102,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn health(&self) -> Answered<()> {
+    pub async fn health(&self) -> ClientResult<()> {
         let request = self.request(Method::GET, "/v1/health")?;
         self.call(request.timeout(Duration::from_secs(2))).await.map(|_| ())
     }
@@ -109,32 +111,32 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn agents(&self) -> Answered<Vec<AgentInfo>> {
+    pub async fn agents(&self) -> ClientResult<Vec<AgentInfo>> {
         #[derive(serde::Deserialize)]
-        struct List {
+        struct AgentList {
             agents: Vec<AgentInfo>,
         }
-        self.get::<List>("/v1/agents").await.map(|list| list.agents)
+        self.get::<AgentList>("/v1/agents").await.map(|list| list.agents)
     }
 
     /// The modes of an agent.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn modes(&self, agent: &str) -> Answered<Vec<Mode>> {
+    pub async fn modes(&self, agent: &str) -> ClientResult<Vec<AgentMode>> {
         #[derive(serde::Deserialize)]
-        struct List {
-            modes: Vec<Mode>,
+        struct ModeList {
+            modes: Vec<AgentMode>,
         }
         let path = format!("/v1/agents/{}/modes", part(agent));
-        self.get::<List>(&path).await.map(|list| list.modes)
+        self.get::<ModeList>(&path).await.map(|list| list.modes)
     }
 
     /// Installs an agent, if it is missing. A repeat is harmless.
     ///
     /// # Errors
     /// [`ClientError`]; with `install_failed` it says which step failed.
-    pub async fn install(&self, agent: &str) -> Answered<()> {
+    pub async fn install(&self, agent: &str) -> ClientResult<()> {
         let path = format!("/v1/agents/{}/install", part(agent));
         let request = self.request(Method::POST, &path)?.json(&json!({}));
         self.call(request.timeout(Duration::from_millis(INSTALL_MS))).await.map(|_| ())
@@ -144,19 +146,23 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn sessions(&self) -> Answered<Vec<SessionInfo>> {
+    pub async fn sessions(&self) -> ClientResult<Vec<SessionInfo>> {
         #[derive(serde::Deserialize)]
-        struct List {
+        struct SessionList {
             sessions: Vec<SessionInfo>,
         }
-        self.get::<List>("/v1/sessions").await.map(|list| list.sessions)
+        self.get::<SessionList>("/v1/sessions").await.map(|list| list.sessions)
     }
 
     /// Creates a session. If the id exists: [`ClientError::is_kind`]`("session_already_exists")`, and nothing is done.
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn create_session(&self, id: &str, session: &CreateSession) -> Answered<Created> {
+    pub async fn create_session(
+        &self,
+        id: &str,
+        session: &CreateSession,
+    ) -> ClientResult<CreatedSession> {
         let request = self.request(Method::POST, &at(id, ""))?.json(session);
         self.read(request.timeout(Duration::from_millis(CREATE_MS))).await
     }
@@ -165,7 +171,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`]. Without an answer it is not known whether the turn was accepted: send it again with its id.
-    pub async fn send(&self, session: &str, message: &Message) -> Answered<Submitted> {
+    pub async fn send(&self, session: &str, message: &NewMessage) -> ClientResult<Submitted> {
         let answer = self.post(&at(session, "/messages"), &json!(message)).await?;
         let header = |name: &str| Some(answer.headers.get(name)?.to_str().ok()?.to_owned());
         let turn = header("x-bobbin-turn").ok_or(ClientError::NotADaemon)?;
@@ -179,7 +185,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn turn(&self, session: &str, turn: &str) -> Answered<TurnStatus> {
+    pub async fn turn(&self, session: &str, turn: &str) -> ClientResult<TurnStatus> {
         self.get(&at(session, &format!("/turns/{}", part(turn)))).await
     }
 
@@ -187,7 +193,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn changes(&self, session: &str, turn: &str) -> Answered<TurnChanges> {
+    pub async fn changes(&self, session: &str, turn: &str) -> ClientResult<TurnChanges> {
         self.get(&at(session, &format!("/turns/{}/changes", part(turn)))).await
     }
 
@@ -195,7 +201,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn cancel(&self, session: &str, turn: &str) -> Answered<()> {
+    pub async fn cancel(&self, session: &str, turn: &str) -> ClientResult<()> {
         let path = at(session, &format!("/turns/{}/cancel", part(turn)));
         self.post(&path, &Value::Null).await.map(|_| ())
     }
@@ -204,7 +210,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn terminate(&self, session: &str) -> Answered<()> {
+    pub async fn terminate(&self, session: &str) -> ClientResult<()> {
         self.post(&at(session, "/terminate"), &Value::Null).await.map(|_| ())
     }
 
@@ -212,7 +218,12 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`]; 404 if it is no longer open.
-    pub async fn reply_permission(&self, session: &str, ask: &str, reply: Reply) -> Answered<()> {
+    pub async fn reply_permission(
+        &self,
+        session: &str,
+        ask: &str,
+        reply: PermissionAnswer,
+    ) -> ClientResult<()> {
         let path = at(session, &format!("/permissions/{}/reply", part(ask)));
         self.post(&path, &json!({"reply": reply})).await.map(|_| ())
     }
@@ -226,7 +237,7 @@ impl AgentClient {
         session: &str,
         ask: &str,
         answers: &[Vec<String>],
-    ) -> Answered<()> {
+    ) -> ClientResult<()> {
         let path = at(session, &format!("/questions/{}/reply", part(ask)));
         self.post(&path, &json!({"answers": answers})).await.map(|_| ())
     }
@@ -235,7 +246,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`]; 404 if they are no longer open.
-    pub async fn reject_question(&self, session: &str, ask: &str) -> Answered<()> {
+    pub async fn reject_question(&self, session: &str, ask: &str) -> ClientResult<()> {
         let path = at(session, &format!("/questions/{}/reject", part(ask)));
         self.post(&path, &Value::Null).await.map(|_| ())
     }
@@ -250,7 +261,7 @@ impl AgentClient {
         offset: u64,
         limit: u64,
         wait: Duration,
-    ) -> Answered<EventsPage> {
+    ) -> ClientResult<EventsPage> {
         let wait = wait.min(Duration::from_millis(POLL_MS_MAX));
         let query = format!("/events?offset={offset}&limit={limit}&wait={}", wait.as_millis());
         let request = self.request(Method::GET, &at(session, &query))?;
@@ -262,7 +273,7 @@ impl AgentClient {
     ///
     /// # Errors
     /// [`ClientError`].
-    pub async fn follow(&self, session: &str, offset: u64) -> Answered<EventStream> {
+    pub async fn follow(&self, session: &str, offset: u64) -> ClientResult<EventStream> {
         let path = at(session, &format!("/events/sse?offset={offset}"));
         let request = self.request(Method::GET, &path)?.timeout(events::STREAM_MAX);
         let response = self.http.open(request).await?;
@@ -272,7 +283,7 @@ impl AgentClient {
         Err(ClientError::refused(response.status().as_u16(), None))
     }
 
-    fn request(&self, method: Method, path: &str) -> Answered<RequestBuilder> {
+    fn request(&self, method: Method, path: &str) -> ClientResult<RequestBuilder> {
         let mut request = self.http.request(method, &format!("{}{path}", self.base))?;
         for (name, value) in &self.headers {
             request = request.header(name, value);
@@ -280,7 +291,7 @@ impl AgentClient {
         Ok(request.bearer_auth(&self.token).timeout(Duration::from_millis(CALL_MS)))
     }
 
-    async fn call(&self, request: RequestBuilder) -> Answered<Answer> {
+    async fn call(&self, request: RequestBuilder) -> ClientResult<ReceivedAnswer> {
         let answer = self.http.send(request).await?;
         if answer.ok() {
             return Ok(answer);
@@ -288,16 +299,16 @@ impl AgentClient {
         Err(ClientError::refused(answer.status, answer.json()))
     }
 
-    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> Answered<T> {
+    async fn read<T: DeserializeOwned>(&self, request: RequestBuilder) -> ClientResult<T> {
         self.call(request).await?.json().ok_or(ClientError::NotADaemon)
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str) -> Answered<T> {
+    async fn get<T: DeserializeOwned>(&self, path: &str) -> ClientResult<T> {
         let request = self.request(Method::GET, path)?;
         self.read(request).await
     }
 
-    async fn post(&self, path: &str, body: &Value) -> Answered<Answer> {
+    async fn post(&self, path: &str, body: &Value) -> ClientResult<ReceivedAnswer> {
         let request = self.request(Method::POST, path)?;
         let request = if body.is_null() { request } else { request.json(body) };
         self.call(request).await

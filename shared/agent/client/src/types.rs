@@ -1,6 +1,6 @@
 //! Requests and answers: the session API of sandbox-agent at 79bb441, and our extensions.
 
-use bobbin_agent_events::{Outcome, PermissionRequest, QuestionRequest, UniversalEvent};
+use bobbin_agent_events::{PermissionRequest, QuestionRequest, TurnOutcome, UniversalEvent};
 use serde::{Deserialize, Serialize};
 
 /// An agent of the daemon.
@@ -18,7 +18,7 @@ pub struct AgentInfo {
 
 /// A mode of an agent.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-pub struct Mode {
+pub struct AgentMode {
     /// Id for [`CreateSession::agent_mode`].
     pub id: String,
     /// Display name.
@@ -62,7 +62,7 @@ pub struct CreateSession {
 /// A created session.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Created {
+pub struct CreatedSession {
     /// Whether its agent runs or starts.
     pub healthy: bool,
     /// The agent's own session id, if it already has one.
@@ -110,7 +110,7 @@ pub struct SessionInfo {
 
 /// A message.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Message {
+pub struct NewMessage {
     /// The text.
     pub message: String,
     /// The id of its turn: a repeat with it does nothing. Our extension.
@@ -118,7 +118,7 @@ pub struct Message {
     pub turn: Option<String>,
     /// Files in the sandbox that go with it. Our extension.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<MessageAttachment>,
     /// The model of this turn. Our extension.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub model: Option<String>,
@@ -128,19 +128,19 @@ pub struct Message {
     /// Address and token for reporting the end or an ask; a daemon that does not know this field reports nothing. Our
     /// extension.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub nudge: Option<Nudge>,
+    pub nudge: Option<NudgeAddress>,
 }
 
 /// Address and token with which the daemon reports an event. `Debug` shows no token.
 #[derive(Clone, PartialEq, Eq, Serialize)]
-pub struct Nudge {
+pub struct NudgeAddress {
     /// Address to which it posts an empty body; https, or loopback.
     pub url: String,
     /// Token that it sends as `Authorization: Bearer`.
     pub token: String,
 }
 
-impl std::fmt::Debug for Nudge {
+impl std::fmt::Debug for NudgeAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Nudge").field("url", &self.url).finish_non_exhaustive()
     }
@@ -148,7 +148,7 @@ impl std::fmt::Debug for Nudge {
 
 /// A file that goes with a message.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Attachment {
+pub struct MessageAttachment {
     /// Path in the sandbox: absolute, or relative to the session's directory.
     pub path: String,
     /// Its media type. An image is shown to the model if the agent supports that; of other files it gets the name.
@@ -176,9 +176,9 @@ pub struct TurnStatus {
     pub state: TurnState,
     /// The asks for which it waits.
     #[serde(default)]
-    pub asks: Vec<Ask>,
+    pub asks: Vec<DaemonAsk>,
     /// How it ended.
-    pub outcome: Option<Outcome>,
+    pub outcome: Option<TurnOutcome>,
     /// The agent's reason for the end, or the daemon's.
     pub reason: Option<String>,
     /// Message for a person, if it failed or was lost.
@@ -244,7 +244,7 @@ pub enum FileStatus {
 /// An open ask of a turn.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub enum Ask {
+pub enum DaemonAsk {
     /// The agent requests a permission.
     Permission(PermissionRequest),
     /// The agent asks questions.
@@ -254,7 +254,7 @@ pub enum Ask {
 /// The answer to a permission.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Reply {
+pub enum PermissionAnswer {
     /// Allow this time.
     Once,
     /// Allow this and similar requests from now on.

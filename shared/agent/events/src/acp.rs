@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::ask::{PermissionRequest, QuestionRequest, ToolRef};
 use crate::convert::{Converted, Understood, count, decode, finish, tag, text_at};
 use crate::event::{
-    AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, TurnEnded, UniversalEventData, Usage,
-    UsageScope,
+    AskClosed, CrashInfo, Plan, PlanItem, PlanState, TokenUsage, TurnEnded, TurnOutcome,
+    UniversalEventData, UsageScope,
 };
 use crate::form;
 use crate::generated::acp as wire;
@@ -26,20 +26,20 @@ const INPUT_BYTES_MAX: usize = 16 * 1024;
 /// Converts an agent's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Converter {
+pub struct AcpConverter {
     /// How often the process was restarted.
     process: u64,
     /// Number of messages without an agent's id so far.
     unnamed: u64,
     /// Role and id of a message without an agent's id, while its chunks arrive.
     open: Option<(String, String)>,
-    calls: Recent<Call>,
+    calls: Recent<AcpCall>,
     prompts: Recent<()>,
 }
 
 /// Fields of a tool call that its updates omit.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct Call {
+struct AcpCall {
     title: Option<String>,
     name: Option<String>,
     kind: Option<String>,
@@ -47,7 +47,7 @@ struct Call {
     input: Value,
 }
 
-impl Converter {
+impl AcpConverter {
     /// Converts one message to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/params/sessionId");
@@ -120,11 +120,13 @@ impl Converter {
             }
             "usage_update" => {
                 let wire::UsageUpdate { cost, used } = decode(update)?;
-                let context =
-                    Usage { total_tokens: Some(count(used)), ..Usage::of(UsageScope::Context) };
-                let cost = cost.filter(|cost| cost.currency == "USD").map(|cost| Usage {
+                let context = TokenUsage {
+                    total_tokens: Some(count(used)),
+                    ..TokenUsage::of(UsageScope::Context)
+                };
+                let cost = cost.filter(|cost| cost.currency == "USD").map(|cost| TokenUsage {
                     cost_usd: Some(cost.amount),
-                    ..Usage::of(UsageScope::Session)
+                    ..TokenUsage::of(UsageScope::Session)
                 });
                 let all = [Some(context), cost].into_iter().flatten();
                 all.map(Into::into).collect()
@@ -168,7 +170,7 @@ impl Converter {
         self.open = None;
         let id = update.tool_call_id;
         let had = self.calls.remove(&id).unwrap_or_default();
-        let call = Call {
+        let call = AcpCall {
             title: update.title.as_deref().map(remembered).or(had.title),
             name: update.name.as_deref().map(remembered).or(had.name),
             kind: update.kind.as_deref().map(remembered).or(had.kind),
@@ -197,7 +199,7 @@ impl Converter {
             .with("kind", call.kind.clone());
         let input =
             if call.input.to_string().len() > INPUT_BYTES_MAX { Value::Null } else { call.input };
-        self.calls.set(&id, Call { input, ..call });
+        self.calls.set(&id, AcpCall { input, ..call });
         message.into()
     }
 
@@ -257,12 +259,12 @@ impl Converter {
         self.prompts.remove(&id_text(request));
         let wire::PromptResponse { stop_reason } = decode(result)?;
         let outcome = match stop_reason.as_str() {
-            "end_turn" | "max_tokens" => Outcome::Done,
-            "cancelled" => Outcome::Cancelled,
-            _ => Outcome::Failed,
+            "end_turn" | "max_tokens" => TurnOutcome::Done,
+            "cancelled" => TurnOutcome::Cancelled,
+            _ => TurnOutcome::Failed,
         };
         let message =
-            (outcome == Outcome::Failed).then(|| format!("The agent stopped: {stop_reason}."));
+            (outcome == TurnOutcome::Failed).then(|| format!("The agent stopped: {stop_reason}."));
         let ended = TurnEnded { outcome, reason: Some(stop_reason), message, usage: None };
         Ok(vec![ended.into()])
     }
@@ -273,7 +275,7 @@ impl Converter {
         let message = error_said(error);
         if self.prompts.remove(&id_text(request)).is_some() {
             let ended = TurnEnded {
-                outcome: Outcome::Failed,
+                outcome: TurnOutcome::Failed,
                 reason: Some(code.to_string()),
                 message: Some(message),
                 usage: None,

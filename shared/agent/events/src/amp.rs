@@ -6,18 +6,18 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::convert::{Converted, Understood, count_at, decode, finish, started, tag, text_at};
-use crate::event::{Outcome, TurnEnded, Usage, UsageScope};
+use crate::event::{TokenUsage, TurnEnded, TurnOutcome, UsageScope};
 use crate::generated::amp as wire;
 use crate::stream_json::{self, Blocks};
 
 /// Converts Amp's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Converter {
+pub struct AmpConverter {
     blocks: Blocks,
 }
 
-impl Converter {
+impl AmpConverter {
     /// Converts one line to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/session_id");
@@ -41,15 +41,15 @@ impl Converter {
 
 fn ended(line: wire::ResultLine) -> TurnEnded {
     let failed = line.is_error || line.subtype != "success";
-    let usage = line.usage.map(|told| Usage {
+    let usage = line.usage.map(|told| TokenUsage {
         input_tokens: count_at(&told, "/input_tokens"),
         output_tokens: count_at(&told, "/output_tokens"),
         cache_read_tokens: count_at(&told, "/cache_read_input_tokens"),
         cache_write_tokens: count_at(&told, "/cache_creation_input_tokens"),
-        ..Usage::of(UsageScope::Turn)
+        ..TokenUsage::of(UsageScope::Turn)
     });
     TurnEnded {
-        outcome: if failed { Outcome::Failed } else { Outcome::Done },
+        outcome: if failed { TurnOutcome::Failed } else { TurnOutcome::Done },
         reason: Some(line.subtype),
         message: line.error.or(line.result).filter(|_| failed),
         usage,

@@ -13,7 +13,8 @@ use crate::convert::{
     Converted, Understood, count_at, decode, filled, finish, started, tag, text_at,
 };
 use crate::event::{
-    AskClosed, Outcome, State, Status, TurnEnded, UniversalEventData, Usage, UsageScope,
+    AskClosed, Status, StatusState, TokenUsage, TurnEnded, TurnOutcome, UniversalEventData,
+    UsageScope,
 };
 use crate::generated::claude as wire;
 use crate::message::UniversalMessageParsed;
@@ -32,7 +33,7 @@ const NANO: f64 = 1e9;
 /// Converts Claude Code's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Converter {
+pub struct ClaudeConverter {
     blocks: Blocks,
     /// The message that is being streamed, by the call of its subagent; the key is empty for the agent itself.
     streamed: Recent<String>,
@@ -42,7 +43,7 @@ pub struct Converter {
     cost_nano_usd: u64,
 }
 
-impl Converter {
+impl ClaudeConverter {
     /// Converts one line to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/session_id");
@@ -63,13 +64,13 @@ impl Converter {
             ("system", "init") => vec![started::<wire::InitLine>(line)?],
             ("system", "status") => {
                 let wire::StatusLine { status, .. } = decode(line)?;
-                let state = State::Busy;
+                let state = StatusState::Busy;
                 let message = status;
                 vec![Status { message, ..Status::of(state) }.into()]
             }
             ("system", "api_retry") => {
                 let wire::RetryLine { error, .. } = decode(line)?;
-                let state = State::Retrying;
+                let state = StatusState::Retrying;
                 let message = error.map(|error| match error {
                     Value::String(text) => text,
                     other => other.to_string(),
@@ -187,18 +188,18 @@ impl Converter {
     fn ended(&mut self, line: wire::ResultLine) -> TurnEnded {
         let terminal = line.terminal_reason.unwrap_or_default();
         let outcome = match line.subtype.as_str() {
-            _ if terminal.starts_with("aborted") => Outcome::Cancelled,
-            "success" if !line.is_error => Outcome::Done,
-            _ => Outcome::Failed,
+            _ if terminal.starts_with("aborted") => TurnOutcome::Cancelled,
+            "success" if !line.is_error => TurnOutcome::Done,
+            _ => TurnOutcome::Failed,
         };
         let usage = line.usage.as_ref();
-        let usage = Usage {
+        let usage = TokenUsage {
             input_tokens: usage.and_then(|it| count_at(it, "/input_tokens")),
             output_tokens: usage.and_then(|it| count_at(it, "/output_tokens")),
             cache_read_tokens: usage.and_then(|it| count_at(it, "/cache_read_input_tokens")),
             cache_write_tokens: usage.and_then(|it| count_at(it, "/cache_creation_input_tokens")),
             cost_usd: line.total_cost_usd.map(|total| self.cost_since(total)),
-            ..Usage::of(UsageScope::Turn)
+            ..TokenUsage::of(UsageScope::Turn)
         };
         let errors = line.errors.unwrap_or_default();
         let errors = errors.iter().find_map(Value::as_str).map(str::to_owned);
@@ -206,11 +207,11 @@ impl Converter {
             outcome,
             // Also "success" if the model call failed.
             reason: match (outcome, line.subtype.as_str()) {
-                (Outcome::Cancelled, _) => Some(terminal),
+                (TurnOutcome::Cancelled, _) => Some(terminal),
                 (_, "success") => line.stop_reason,
                 _ => Some(line.subtype),
             },
-            message: filled(line.result).or(errors).filter(|_| outcome == Outcome::Failed),
+            message: filled(line.result).or(errors).filter(|_| outcome == TurnOutcome::Failed),
             usage: Some(usage),
         }
     }

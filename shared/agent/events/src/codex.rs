@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
 use crate::convert::{Converted, Understood, count, decode, finish, tag, text_at};
 use crate::event::{
-    AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, Started, State, Status, TurnEnded,
-    UniversalEventData, Usage, UsageScope,
+    AskClosed, CrashInfo, Plan, PlanItem, PlanState, Started, Status, StatusState, TokenUsage,
+    TurnEnded, TurnOutcome, UniversalEventData, UsageScope,
 };
 use crate::form;
 use crate::generated::codex as wire;
@@ -26,14 +26,14 @@ const FILES_MAX: usize = 16;
 /// Converts Codex's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Converter {
+pub struct CodexConverter {
     /// How often the process was restarted.
     process: u64,
     /// The files that an item changes, by item: its ask does not name them.
     files: Recent<Vec<String>>,
 }
 
-impl Converter {
+impl CodexConverter {
     /// Converts one line to events.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
         let session = text_at(&raw, "/params/threadId")
@@ -70,7 +70,7 @@ impl Converter {
             }
             "turn/started" => {
                 let _: wire::TurnStarted = decode(params)?;
-                vec![Status::of(State::Busy).into()]
+                vec![Status::of(StatusState::Busy).into()]
             }
             "turn/completed" => {
                 let wire::TurnCompleted { turn, .. } = decode(params)?;
@@ -205,37 +205,37 @@ impl Converter {
     }
 }
 
-fn state(status: &wire::ThreadStatus) -> Option<State> {
+fn state(status: &wire::ThreadStatus) -> Option<StatusState> {
     let waits = |flags: &Vec<String>| flags.iter().any(|flag| flag.starts_with("waiting"));
     match status.type_.as_str() {
-        "idle" => Some(State::Idle),
-        "active" if status.active_flags.as_ref().is_some_and(waits) => Some(State::Waiting),
-        "active" => Some(State::Busy),
-        "systemError" => Some(State::Failed),
+        "idle" => Some(StatusState::Idle),
+        "active" if status.active_flags.as_ref().is_some_and(waits) => Some(StatusState::Waiting),
+        "active" => Some(StatusState::Busy),
+        "systemError" => Some(StatusState::Failed),
         _ => None,
     }
 }
 
-fn usage(total: wire::TokenUsage) -> Usage {
+fn usage(total: wire::TokenUsage) -> TokenUsage {
     let cached = total.cached_input_tokens.unwrap_or_default();
     let reasoning = total.reasoning_output_tokens.unwrap_or_default();
-    Usage {
+    TokenUsage {
         input_tokens: Some(count(total.input_tokens - cached)),
         output_tokens: Some(count(total.output_tokens - reasoning)),
         reasoning_tokens: total.reasoning_output_tokens.map(count),
         cache_read_tokens: total.cached_input_tokens.map(count),
         cache_write_tokens: total.cache_write_input_tokens.map(count),
         total_tokens: Some(count(total.total_tokens)),
-        ..Usage::of(UsageScope::Session)
+        ..TokenUsage::of(UsageScope::Session)
     }
 }
 
 fn ended(turn: wire::Turn) -> TurnEnded {
     TurnEnded {
         outcome: match turn.status.as_str() {
-            "completed" => Outcome::Done,
-            "interrupted" => Outcome::Cancelled,
-            _ => Outcome::Failed,
+            "completed" => TurnOutcome::Done,
+            "interrupted" => TurnOutcome::Cancelled,
+            _ => TurnOutcome::Failed,
         },
         reason: Some(turn.status),
         message: turn.error.map(|error| error.message),
@@ -246,7 +246,7 @@ fn ended(turn: wire::Turn) -> TurnEnded {
 fn error(notice: wire::ErrorNotice) -> UniversalEventData {
     let wire::ErrorNotice { error, will_retry, .. } = notice;
     if will_retry {
-        let state = State::Retrying;
+        let state = StatusState::Retrying;
         let message = Some(error.message);
         return Status { message, ..Status::of(state) }.into();
     }

@@ -20,7 +20,7 @@ pub struct Converted {
 
 /// The part of an event that does not come from the agent's output.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Envelope {
+pub struct EventEnvelope {
     /// Its position in the session's log, from 1.
     pub id: u64,
     /// Its number among the session's events, from 1.
@@ -47,7 +47,7 @@ impl Converted {
 
     /// Builds the event.
     #[must_use]
-    pub fn into_event(mut self, envelope: Envelope) -> UniversalEvent {
+    pub fn into_event(mut self, envelope: EventEnvelope) -> UniversalEvent {
         // The answer goes to the session by the client's id.
         match &mut self.data {
             UniversalEventData::PermissionAsked { permission_asked } => {

@@ -13,15 +13,15 @@ use crate::{acp, amp, claude, codex, opencode};
 #[serde(tag = "agent", rename_all = "lowercase")]
 pub enum Converter {
     /// For OpenCode's event stream.
-    OpenCode(opencode::Converter),
+    OpenCode(opencode::OpenCodeConverter),
     /// For Claude Code's `stream-json`.
-    Claude(claude::Converter),
+    Claude(claude::ClaudeConverter),
     /// For Codex's `app-server`.
-    Codex(codex::Converter),
+    Codex(codex::CodexConverter),
     /// For Amp's `--stream-json`.
-    Amp(amp::Converter),
+    Amp(amp::AmpConverter),
     /// For the Agent Client Protocol, version 1.
-    Acp(acp::Converter),
+    Acp(acp::AcpConverter),
 }
 
 impl Converter {
@@ -29,11 +29,11 @@ impl Converter {
     #[must_use]
     pub fn of(agent: &str) -> Self {
         match agent {
-            "opencode" => Self::OpenCode(opencode::Converter::default()),
-            "claude" => Self::Claude(claude::Converter::default()),
-            "codex" => Self::Codex(codex::Converter::default()),
-            "amp" => Self::Amp(amp::Converter::default()),
-            _ => Self::Acp(acp::Converter::default()),
+            "opencode" => Self::OpenCode(opencode::OpenCodeConverter::default()),
+            "claude" => Self::Claude(claude::ClaudeConverter::default()),
+            "codex" => Self::Codex(codex::CodexConverter::default()),
+            "amp" => Self::Amp(amp::AmpConverter::default()),
+            _ => Self::Acp(acp::AcpConverter::default()),
         }
     }
 

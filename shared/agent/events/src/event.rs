@@ -89,7 +89,7 @@ pub enum UniversalEventData {
     /// Tokens and cost.
     Usage {
         /// The usage.
-        usage: Usage,
+        usage: TokenUsage,
         /// The agent's raw output.
         raw: Value,
     },
@@ -136,7 +136,7 @@ pub struct CrashInfo {
 #[serde(rename_all = "camelCase")]
 pub struct TurnEnded {
     /// How it ended.
-    pub outcome: Outcome,
+    pub outcome: TurnOutcome,
     /// The agent's own reason: `end_turn`, `interrupted`, `refusal` and the like.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
@@ -145,13 +145,13 @@ pub struct TurnEnded {
     pub message: Option<String>,
     /// Usage of this turn, if the agent reports it at the end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub usage: Option<Usage>,
+    pub usage: Option<TokenUsage>,
 }
 
 /// How a turn ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Outcome {
+pub enum TurnOutcome {
     /// The agent had nothing more to do.
     Done,
     /// It was told to stop, or a permission that it needed was refused.
@@ -177,7 +177,7 @@ pub struct AskClosed {
 #[serde(rename_all = "camelCase")]
 pub struct Status {
     /// The state itself.
-    pub state: State,
+    pub state: StatusState,
     /// The vendor's message, if the agent reports it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
@@ -192,7 +192,7 @@ pub struct Status {
 /// States of a session.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum StatusState {
     /// Idle.
     Idle,
     /// Working.
@@ -208,7 +208,7 @@ pub enum State {
 /// Tokens and cost. Absent means unknown, not zero.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct TokenUsage {
     /// Scope of the numbers.
     pub scope: UsageScope,
     /// Input tokens, without those from the vendor's cache if the agent separates them.
@@ -234,7 +234,7 @@ pub struct Usage {
     pub cost_usd: Option<f64>,
 }
 
-/// Scope of a [`Usage`].
+/// Scope of a [`TokenUsage`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UsageScope {
@@ -278,7 +278,7 @@ pub enum PlanState {
     Cancelled,
 }
 
-impl Usage {
+impl TokenUsage {
     /// Empty usage of this scope.
     #[must_use]
     pub const fn of(scope: UsageScope) -> Self {
@@ -298,7 +298,7 @@ impl Usage {
 impl Status {
     /// A state without a reason.
     #[must_use]
-    pub const fn of(state: State) -> Self {
+    pub const fn of(state: StatusState) -> Self {
         Self { state, message: None, next_ms: None, attempt: None }
     }
 }
@@ -373,8 +373,8 @@ impl From<Status> for UniversalEventData {
     }
 }
 
-impl From<Usage> for UniversalEventData {
-    fn from(usage: Usage) -> Self {
+impl From<TokenUsage> for UniversalEventData {
+    fn from(usage: TokenUsage) -> Self {
         let raw = Value::Null;
         Self::Usage { usage, raw }
     }

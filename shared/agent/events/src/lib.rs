@@ -22,11 +22,11 @@ mod rpc;
 mod stream_json;
 
 pub use ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
-pub use convert::{Converted, Envelope};
+pub use convert::{Converted, EventEnvelope};
 pub use converter::Converter;
 pub use event::{
-    AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, Started, State, Status, TurnEnded,
-    UniversalEvent, UniversalEventData, Usage, UsageScope,
+    AskClosed, CrashInfo, Plan, PlanItem, PlanState, Started, Status, StatusState, TokenUsage,
+    TurnEnded, TurnOutcome, UniversalEvent, UniversalEventData, UsageScope,
 };
 pub use message::{
     AttachmentSource, UniversalMessage, UniversalMessageParsed, UniversalMessagePart,

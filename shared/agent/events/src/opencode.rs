@@ -9,8 +9,8 @@ use serde_json::Value;
 use crate::ask::{PermissionRequest, QuestionInfo, QuestionOption, QuestionRequest, ToolRef};
 use crate::convert::{Converted, Understood, count_at, decode, filled, finish, tag, text_at};
 use crate::event::{
-    AskClosed, CrashInfo, Outcome, Plan, PlanItem, PlanState, Started, State, Status, TurnEnded,
-    UniversalEventData, Usage, UsageScope,
+    AskClosed, CrashInfo, Plan, PlanItem, PlanState, Started, Status, StatusState, TokenUsage,
+    TurnEnded, TurnOutcome, UniversalEventData, UsageScope,
 };
 use crate::generated::opencode as wire;
 use crate::message::{
@@ -27,7 +27,7 @@ const TEXTS_MAX: usize = 64;
 /// Converts OpenCode's output to universal events.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Converter {
+pub struct OpenCodeConverter {
     /// Roles of messages, which their parts do not name.
     roles: Recent<String>,
     /// Whether a part is text, which its deltas do not say.
@@ -35,12 +35,12 @@ pub struct Converter {
     /// Text parts of messages since the last step in them began.
     written: Recent<Vec<String>>,
     /// State of the sessions' turns.
-    turns: Recent<Turn>,
+    turns: Recent<OpenTurn>,
 }
 
 /// State of a session's turn that determines its end.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-struct Turn {
+struct OpenTurn {
     /// Whether one is running.
     busy: bool,
     /// Name and message of the last error.
@@ -49,7 +49,7 @@ struct Turn {
     finish: Option<String>,
 }
 
-impl Converter {
+impl OpenCodeConverter {
     /// Converts the data of one server-sent event. A message from `GET /session/{id}/message` (`info` and `parts`)
     /// gives the same events as the stream.
     pub fn convert(&mut self, raw: Value) -> Vec<Converted> {
@@ -250,7 +250,7 @@ impl Converter {
         })
     }
 
-    fn turn(&self, session: &str) -> Turn {
+    fn turn(&self, session: &str) -> OpenTurn {
         self.turns.get(session).cloned().unwrap_or_default()
     }
 
@@ -283,15 +283,15 @@ impl Converter {
         turn.busy = true;
         self.turns.set(session, turn);
         let state = match status.type_.as_str() {
-            "retry" => State::Retrying,
-            _ => State::Busy,
+            "retry" => StatusState::Retrying,
+            _ => StatusState::Busy,
         };
         vec![Status { state, message: status.message, next_ms, attempt }.into()]
     }
 
     /// A session reports more than once that it is idle: the turn ends with the first.
     fn idle(&mut self, session: &str) -> Vec<UniversalEventData> {
-        let idle = Status::of(State::Idle).into();
+        let idle = Status::of(StatusState::Idle).into();
         match self.turns.remove(session) {
             Some(turn) if turn.busy => vec![ended(turn).into(), idle],
             _ => vec![idle],
@@ -340,14 +340,14 @@ fn started(session: wire::Session) -> Started {
     Started { message: filled(session.title.clone()), details: serde_json::to_value(session).ok() }
 }
 
-fn ended(turn: Turn) -> TurnEnded {
+fn ended(turn: OpenTurn) -> TurnEnded {
     let (outcome, message) = match (&turn.failure, turn.finish.as_deref()) {
-        (Some((name, _)), _) if name == "MessageAbortedError" => (Outcome::Cancelled, None),
-        (Some((_, message)), _) => (Outcome::Failed, Some(message.clone())),
+        (Some((name, _)), _) if name == "MessageAbortedError" => (TurnOutcome::Cancelled, None),
+        (Some((_, message)), _) => (TurnOutcome::Failed, Some(message.clone())),
         // It stopped instead of calling a tool: a permission that the tool needed was refused.
-        (None, Some("tool-calls")) => (Outcome::Cancelled, None),
-        (None, Some("error")) => (Outcome::Failed, None),
-        (None, _) => (Outcome::Done, None),
+        (None, Some("tool-calls")) => (TurnOutcome::Cancelled, None),
+        (None, Some("error")) => (TurnOutcome::Failed, None),
+        (None, _) => (TurnOutcome::Done, None),
     };
     TurnEnded {
         outcome,
@@ -370,10 +370,10 @@ fn failed(error: &Value) -> (String, String) {
     (remembered(&name), remembered(&message))
 }
 
-fn usage(head: &wire::MessageHead) -> Option<Usage> {
+fn usage(head: &wire::MessageHead) -> Option<TokenUsage> {
     let tokens = head.tokens.as_ref()?;
     head.time.as_ref()?.get("completed")?;
-    Some(Usage {
+    Some(TokenUsage {
         input_tokens: count_at(tokens, "/input"),
         output_tokens: count_at(tokens, "/output"),
         reasoning_tokens: count_at(tokens, "/reasoning"),
@@ -381,7 +381,7 @@ fn usage(head: &wire::MessageHead) -> Option<Usage> {
         cache_write_tokens: count_at(tokens, "/cache/write"),
         total_tokens: count_at(tokens, "/total"),
         cost_usd: head.cost,
-        ..Usage::of(UsageScope::Message(head.id.clone()))
+        ..TokenUsage::of(UsageScope::Message(head.id.clone()))
     })
 }
 

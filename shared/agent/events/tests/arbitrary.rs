@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use bobbin_agent_events::{Converted, Converter, Envelope, UniversalEvent};
+use bobbin_agent_events::{Converted, Converter, EventEnvelope, UniversalEvent};
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
@@ -146,7 +146,7 @@ fn nothing_is_lost(converter: &mut Converter, value: &Value) -> Result<(), TestC
     prop_assert_eq!(first.raw(), Some(value));
     prop_assert!(others.iter().filter_map(Converted::raw).all(Value::is_null));
     for one in converted {
-        let event = one.into_event(Envelope {
+        let event = one.into_event(EventEnvelope {
             id: 1,
             seq: 1,
             timestamp: String::new(),

@@ -1,7 +1,7 @@
 //! Attempts at one prompt. The daemon runs a turn's id only once, so a prompt whose run was cut (the sandbox stopped)
 //! is sent again with another id, which is derived from the first one: a third submission finds the second attempt.
 
-use bobbin_agent_client::{Answered, TurnState, TurnStatus};
+use bobbin_agent_client::{ClientResult, TurnState, TurnStatus};
 
 /// Most attempts at one prompt. The core gives up long before.
 const TRIES_MAX: u32 = 20;
@@ -33,9 +33,9 @@ impl Newest {
 }
 
 /// Finds the newest attempt; `look` asks the daemon about one turn. One call, unless an attempt was cut.
-pub(crate) async fn newest<F>(message: &str, look: impl Fn(String) -> F) -> Answered<Newest>
+pub(crate) async fn newest<F>(message: &str, look: impl Fn(String) -> F) -> ClientResult<Newest>
 where
-    F: Future<Output = Answered<TurnStatus>>,
+    F: Future<Output = ClientResult<TurnStatus>>,
 {
     let turn = id(message, 1);
     let status = look(turn.clone()).await?;

@@ -16,12 +16,12 @@ pub(crate) const PLAN: &str = "plan";
 
 /// A parsed choice: `claude`, `claude:plan`, `opencode`, or one of OpenCode's own modes such as `plan`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Choice<'a> {
+pub(crate) struct AgentChoice<'a> {
     pub(crate) agent: &'a str,
     pub(crate) mode: Option<&'a str>,
 }
 
-impl<'a> Choice<'a> {
+impl<'a> AgentChoice<'a> {
     pub(crate) fn read(chosen: Option<&'a str>) -> Self {
         let Some(chosen) = chosen else {
             return Self { agent: DEFAULT, mode: None };
@@ -93,11 +93,11 @@ mod tests {
             (Some("claude"), "claude", None),
             (Some("codex:plan"), "codex", Some("plan")),
         ] {
-            assert_eq!(Choice::read(chosen), Choice { agent, mode }, "{chosen:?}");
+            assert_eq!(AgentChoice::read(chosen), AgentChoice { agent, mode }, "{chosen:?}");
         }
-        assert_eq!(Choice::read(Some("plan")).of_session(), None);
-        assert_eq!(Choice::read(Some("claude:plan")).of_session(), Some("plan"));
-        assert_eq!(Choice::read(Some("claude:plan")).of_turn(), None);
+        assert_eq!(AgentChoice::read(Some("plan")).of_session(), None);
+        assert_eq!(AgentChoice::read(Some("claude:plan")).of_session(), Some("plan"));
+        assert_eq!(AgentChoice::read(Some("claude:plan")).of_turn(), None);
     }
 
     #[test]
@@ -118,7 +118,7 @@ mod tests {
         };
         let model = |models: &Models, agent: &str, name: &str| {
             let route = models.route(name).unwrap();
-            Choice::read(Some(agent)).model(models, &route)
+            AgentChoice::read(Some(agent)).model(models, &route)
         };
         let some = |name: &str| Ok(Some(name.to_owned()));
         let makers = of(None, keys("a"));

@@ -4,7 +4,7 @@ use std::future::Future;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use bobbin_agent::{AgentError, AgentErrorKind, Missed, Refresh};
-use bobbin_agent_client::{AgentClient, Answered, ClientError};
+use bobbin_agent_client::{AgentClient, ClientError, ClientResult};
 use bobbin_core::base::endpoint::{Endpoint, NoEndpoint};
 use bobbin_core::base::failure::Failure;
 use bobbin_http::{Http, HttpError};
@@ -45,7 +45,7 @@ impl Daemon {
     /// repeated.
     pub(crate) async fn call<T, F>(&self, call: impl Fn(AgentClient) -> F) -> Result<T, Trouble>
     where
-        F: Future<Output = Answered<T>>,
+        F: Future<Output = ClientResult<T>>,
     {
         match call(self.client()).await {
             Err(error) if is_of_the_endpoint(&error) => {

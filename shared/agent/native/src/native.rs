@@ -7,25 +7,25 @@ use async_trait::async_trait;
 use bobbin_agent::opencode::models::Models;
 use bobbin_agent::opencode::{OpenCode, session_title};
 use bobbin_agent::{
-    Agent, AgentError, AgentResult, Conversation, Missed, Observation, Observe, Reported,
+    Agent, AgentError, AgentResult, ConversationKey, Missed, Observation, Observe, Reported,
     RunCursor, RunRef, RunStop, Submission,
 };
 use bobbin_agent_client::{
-    AgentClient, Attachment, CreateSession, FileChange, FileStatus, Message, Nudge, Reply,
-    SessionInfo, TurnState,
+    AgentClient, CreateSession, FileChange, FileStatus, MessageAttachment, NewMessage,
+    NudgeAddress, PermissionAnswer, SessionInfo, TurnState,
 };
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, AskId, digest};
 use bobbin_core::protocol::effect::Sending;
 use bobbin_core::records::ask::{About, Choice as Said};
-use bobbin_core::records::changes::{Change, Changes, How};
+use bobbin_core::records::changes::{ChangedFile, Changes, How};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asks;
-use crate::choice::{Choice, DEFAULT, FETCHED, OTHERS, PLAN, PLANNERS};
+use crate::choice::{AgentChoice, DEFAULT, FETCHED, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
 use crate::observe;
 use crate::standing::{begins_again, is_open, known};
@@ -59,7 +59,7 @@ impl std::fmt::Debug for NativeAgent {
 impl NativeAgent {
     /// The session of a conversation with an agent in this workspace. Its id is derived from these, so that a repeat
     /// creates none, and a thread that changes its agent finds an earlier conversation with it.
-    fn session(&self, conversation: Conversation<'_>, choice: Choice<'_>) -> String {
+    fn session(&self, conversation: ConversationKey<'_>, choice: AgentChoice<'_>) -> String {
         let directory = self.directory.as_deref().unwrap_or_default();
         let mode = choice.of_session().unwrap_or_default();
         let of = digest(&["native-session", &conversation.name(), directory, mode]);
@@ -173,11 +173,11 @@ impl Agent for NativeAgent {
 
     async fn ensure_session(
         &self,
-        conversation: Conversation<'_>,
+        conversation: ConversationKey<'_>,
         known: Option<&AgentSessionId>,
         agent: Option<&str>,
     ) -> AgentResult<AgentSessionId> {
-        let choice = Choice::read(agent);
+        let choice = AgentChoice::read(agent);
         let id = self.session(conversation, choice);
         let wanted = CreateSession {
             agent: choice.agent.to_owned(),
@@ -221,7 +221,7 @@ impl Agent for NativeAgent {
     }
 
     async fn submit(&self, session: &AgentSessionId, prompt: Submission<'_>) -> Result<(), Missed> {
-        let choice = Choice::read(prompt.agent);
+        let choice = AgentChoice::read(prompt.agent);
         let route = self.models.route(prompt.model).map_err(unfit)?;
         let model = choice.model(&self.models, &route).map_err(unfit)?;
         let turn = match prompt.sending {
@@ -237,18 +237,18 @@ impl Agent for NativeAgent {
             }
         };
         // The daemon reads them from the sandbox's disk.
-        let images = prompt.images.iter().map(|image| Attachment {
+        let images = prompt.images.iter().map(|image| MessageAttachment {
             path: image.path.clone(),
             mime: Some(image.media_type.to_owned()),
             filename: Some(image.name.clone()),
         });
-        let message = Message {
+        let message = NewMessage {
             message: prompt.text.to_owned(),
             turn: Some(turn),
             attachments: images.collect(),
             model,
             mode: choice.of_turn().map(str::to_owned),
-            nudge: prompt.nudge.map(|nudge| Nudge {
+            nudge: prompt.nudge.map(|nudge| NudgeAddress {
                 url: nudge.url.clone(),
                 token: nudge.token.expose().to_owned(),
             }),
@@ -333,9 +333,9 @@ impl Agent for NativeAgent {
             })
         };
         let told = match (about, said) {
-            (About::Permission { .. }, Said::Once) => permission(Reply::Once).await,
-            (About::Permission { .. }, Said::Always) => permission(Reply::Always).await,
-            (About::Permission { .. }, Said::Reject) => permission(Reply::Reject).await,
+            (About::Permission { .. }, Said::Once) => permission(PermissionAnswer::Once).await,
+            (About::Permission { .. }, Said::Always) => permission(PermissionAnswer::Always).await,
+            (About::Permission { .. }, Said::Reject) => permission(PermissionAnswer::Reject).await,
             (About::Question { .. }, Said::Reject) => {
                 let call =
                     |client: AgentClient| async move { client.reject_question(session, id).await };
@@ -369,8 +369,8 @@ impl Agent for NativeAgent {
     }
 }
 
-fn change(file: FileChange) -> Change {
-    Change {
+fn change(file: FileChange) -> ChangedFile {
+    ChangedFile {
         file: file.file,
         how: match file.status {
             FileStatus::Added => How::Added,

@@ -6,17 +6,17 @@ use std::time::Duration;
 use bobbin_agent::{
     AgentResult, Fold, Observation, Observe, Pulse, RunCursor, RunRef, RunState, reason_of,
 };
-use bobbin_agent_client::{AgentClient, Ask, EventStream, TurnState, TurnStatus};
-use bobbin_agent_events::Outcome;
+use bobbin_agent_client::{AgentClient, DaemonAsk, EventStream, TurnState, TurnStatus};
+use bobbin_agent_events::TurnOutcome;
 use bobbin_core::base::ids::AskId;
 use bobbin_core::records::ask::About;
-use bobbin_core::records::run::{Answer, RunEnd};
+use bobbin_core::records::run::{RunAnswer, RunEnd};
 use tokio::time::{Instant, timeout};
 
 use crate::asks;
 use crate::attempt::Newest;
 use crate::daemon::{Daemon, Trouble};
-use crate::standing::{CUT_LATER, Standing};
+use crate::standing::{CUT_LATER, RunStanding};
 
 /// Events before the newest one that are read to find where a run began; doubled until that is enough.
 const BACK_EVENTS: u64 = 500;
@@ -211,8 +211,8 @@ impl DaemonRun {
             .iter()
             .flat_map(|turn| &turn.status.asks)
             .map(|ask| match ask {
-                Ask::Permission(ask) => ask.id.clone(),
-                Ask::Question(ask) => ask.id.clone(),
+                DaemonAsk::Permission(ask) => ask.id.clone(),
+                DaemonAsk::Question(ask) => ask.id.clone(),
             })
             .collect();
         self.fold.keep_asks(&open);
@@ -230,11 +230,11 @@ impl DaemonRun {
         Ok(())
     }
 
-    fn answer(&self, turns: &[Newest]) -> Answer {
+    fn answer(&self, turns: &[Newest]) -> RunAnswer {
         let last = turns.last().map(|turn| &turn.status);
         let fold = &self.fold;
         let (steps, earlier) = fold.steps(true);
-        Answer {
+        RunAnswer {
             end: end_of(last, fold.trouble()),
             text: fold.text(),
             usage: fold.usage(),
@@ -250,12 +250,12 @@ impl DaemonRun {
             None => self.turns().await?,
         };
         let states: Vec<TurnState> = turns.iter().map(|turn| turn.status.state).collect();
-        let standing = Standing::of(&states);
+        let standing = RunStanding::of(&states);
         match standing {
-            Standing::Works => return Ok(RunState::Busy),
-            Standing::Cut => return Ok(RunState::Lost),
-            Standing::Unseen => return Ok(RunState::Pending),
-            Standing::CutLater | Standing::Over => {}
+            RunStanding::Works => return Ok(RunState::Busy),
+            RunStanding::Cut => return Ok(RunState::Lost),
+            RunStanding::Unseen => return Ok(RunState::Pending),
+            RunStanding::CutLater | RunStanding::Over => {}
         }
         // All events of a turn that has ended can be read.
         let last = turns.iter().map(|turn| turn.status.last_event).max();
@@ -264,7 +264,7 @@ impl DaemonRun {
         self.fold = fold;
         read?;
         let mut answer = self.answer(&turns);
-        if standing == Standing::CutLater {
+        if standing == RunStanding::CutLater {
             let reason = CUT_LATER.to_owned();
             answer.end = RunEnd::Error { reason };
         }
@@ -284,22 +284,22 @@ fn end_of(last: Option<&TurnStatus>, trouble: Option<&str>) -> RunEnd {
     };
     let said = last.message.as_deref().unwrap_or_default();
     match last.outcome {
-        Some(Outcome::Failed) => RunEnd::Error {
+        Some(TurnOutcome::Failed) => RunEnd::Error {
             reason: match trouble {
                 Some(trouble) => trouble.to_owned(),
                 None => reason_of("", None, said),
             },
         },
-        Some(Outcome::Cancelled) => RunEnd::Aborted,
+        Some(TurnOutcome::Cancelled) => RunEnd::Aborted,
         _ if last.reason.as_deref().is_some_and(|reason| REFUSED.contains(&reason)) => {
             RunEnd::Rejected
         }
-        Some(Outcome::Done) => match last.reason.as_deref() {
+        Some(TurnOutcome::Done) => match last.reason.as_deref() {
             Some(reason) if CUT.contains(&reason) => RunEnd::Cut,
             Some(reason) if !UNEXPLAINED.contains(&reason) => RunEnd::Completed,
             _ => RunEnd::Unexplained,
         },
-        Some(Outcome::Lost) | None => RunEnd::Unexplained,
+        Some(TurnOutcome::Lost) | None => RunEnd::Unexplained,
     }
 }
 
@@ -309,7 +309,7 @@ mod tests {
     use std::sync::Arc;
 
     use bobbin_core::base::endpoint::Endpoint;
-    use bobbin_http::{Hosts, Http};
+    use bobbin_http::{AllowedHosts, Http};
     use bobbin_test_server::{Reply, Server};
     use serde_json::json;
 
@@ -320,7 +320,7 @@ mod tests {
         let replies =
             states.iter().map(|state| Reply::json(200, &json!({"state": state, "lastEvent": 0})));
         let server = Server::answering(replies).await;
-        let http = Http::new(server.base(), Hosts::Public).unwrap();
+        let http = Http::new(server.base(), AllowedHosts::Public).unwrap();
         let endpoint = Endpoint { url: server.base().to_owned(), headers: Vec::new() };
         let refresh = Arc::new(|| unreachable!("the endpoint answers"));
         let daemon = Daemon::new(http, endpoint, "token", refresh);

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use bobbin_agent::opencode::models::{ModelSettings, Models};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime, Via};
-use bobbin_agent::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts};
+use bobbin_agent::{Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
 use bobbin_http::Http;
@@ -55,7 +55,7 @@ impl Runtime for NativeRuntime {
         self.opencode.keys()
     }
 
-    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
+    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<ServerLaunch, Failure> {
         let mut launch = self.opencode.launch(inputs)?;
         if !inputs.is_trusted {
             let (name, value) = PROJECT_CONFIG;
@@ -117,7 +117,7 @@ mod tests {
 
     use super::*;
 
-    fn launch(model: &str, base_url: Option<&str>) -> Launch {
+    fn launch(model: &str, base_url: Option<&str>) -> ServerLaunch {
         let settings = ModelSettings {
             model: model.to_owned(),
             models: Vec::new(),

@@ -6,7 +6,7 @@ use bobbin_core::records::run::PromptState;
 
 /// State of the run of some prompts, without its answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum RunStanding {
     /// One of them is running, or waits for a person.
     Works,
     /// None is running, and one was cut when the daemon or its sandbox was stopped.
@@ -19,7 +19,7 @@ pub enum Standing {
     Over,
 }
 
-impl Standing {
+impl RunStanding {
     /// For all prompts of one run, the first one first.
     #[must_use]
     pub fn of(states: &[TurnState]) -> Self {
@@ -73,11 +73,11 @@ mod tests {
 
     #[test]
     fn standing_combines_states_of_all_prompts() {
-        assert_eq!(Standing::of(&[Done, Lost]), Standing::CutLater);
-        assert_eq!(Standing::of(&[Lost, Done]), Standing::Cut);
-        assert_eq!(Standing::of(&[Lost]), Standing::Cut);
-        assert_eq!(Standing::of(&[Done, Lost, Running]), Standing::Works);
-        assert_eq!(Standing::of(&[Done, NotSeen]), Standing::Unseen);
-        assert_eq!(Standing::of(&[Done, Done]), Standing::Over);
+        assert_eq!(RunStanding::of(&[Done, Lost]), RunStanding::CutLater);
+        assert_eq!(RunStanding::of(&[Lost, Done]), RunStanding::Cut);
+        assert_eq!(RunStanding::of(&[Lost]), RunStanding::Cut);
+        assert_eq!(RunStanding::of(&[Done, Lost, Running]), RunStanding::Works);
+        assert_eq!(RunStanding::of(&[Done, NotSeen]), RunStanding::Unseen);
+        assert_eq!(RunStanding::of(&[Done, Done]), RunStanding::Over);
     }
 }

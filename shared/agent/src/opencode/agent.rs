@@ -16,7 +16,7 @@ use super::client::{OpenCode, OpenCodeError};
 use super::request::session_title;
 use super::{changes, observe, options, stop, submit};
 use crate::observe::{Observation, Observe, RunCursor, RunRef, RunState};
-use crate::runtime::{Agent, AgentResult, Conversation, Missed, Reported, RunStop, Submission};
+use crate::runtime::{Agent, AgentResult, ConversationKey, Missed, Reported, RunStop, Submission};
 
 #[async_trait]
 impl Agent for OpenCode {
@@ -38,7 +38,7 @@ impl Agent for OpenCode {
 
     async fn ensure_session(
         &self,
-        conversation: Conversation<'_>,
+        conversation: ConversationKey<'_>,
         known: Option<&AgentSessionId>,
         _agent: Option<&str>,
     ) -> AgentResult<AgentSessionId> {

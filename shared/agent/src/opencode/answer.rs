@@ -1,22 +1,22 @@
 //! State and result of a run, from the message list alone.
 
-use bobbin_core::records::run::{Answer, RunEnd};
+use bobbin_core::records::run::{RunAnswer, RunEnd};
 
 use super::order::{in_order, is_ours, turn_of};
 use super::reading::Reading;
-use super::types::{Message, MessageError, Role, Status};
+use super::types::{MessageError, OpenCodeMessage, OpenCodeStatus, Role};
 use crate::observe::RunState;
 use crate::reason::reason_of;
 
 /// State of the run of this prompt and of the prompts that were sent into it. Read the status first, then the messages.
 #[must_use]
 pub fn conclude(
-    messages: &[Message],
+    messages: &[OpenCodeMessage],
     prompt: &str,
     further: &[String],
-    status: Option<&Status>,
+    status: Option<&OpenCodeStatus>,
 ) -> RunState {
-    if !matches!(status, None | Some(Status::Idle)) {
+    if !matches!(status, None | Some(OpenCodeStatus::Idle)) {
         return RunState::Busy;
     }
     let messages = in_order(messages);
@@ -47,15 +47,15 @@ pub fn conclude(
 }
 
 /// The answer in the list, of a run with this end.
-fn read(messages: &[Message], prompt: &str, further: &[String], end: RunEnd) -> Answer {
+fn read(messages: &[OpenCodeMessage], prompt: &str, further: &[String], end: RunEnd) -> RunAnswer {
     let mut reading = Reading::new("", prompt, further);
     reading.read_messages(messages);
     let fold = reading.fold();
     let (steps, earlier) = fold.steps(true);
-    Answer { end, text: fold.text(), usage: fold.usage(), steps, earlier, plan: fold.plan() }
+    RunAnswer { end, text: fold.text(), usage: fold.usage(), steps, earlier, plan: fold.plan() }
 }
 
-fn end_of(last: &Message) -> RunEnd {
+fn end_of(last: &OpenCodeMessage) -> RunEnd {
     match (&last.info.error, last.info.finish.as_deref()) {
         (Some(error), _) if error.name == "MessageAbortedError" => RunEnd::Aborted,
         (Some(error), _) => RunEnd::Error { reason: people_reason(error) },

@@ -7,12 +7,12 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_core::records::changes::{Change, Changes};
+use bobbin_core::records::changes::{ChangedFile, Changes};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
 use super::client::{OpenCode, OpenCodeError};
-use super::types::{FileDiff, Message};
+use super::types::{FileDiff, OpenCodeMessage};
 use crate::runtime::Reported;
 
 /// How long, and how often, to poll for a sum that lacks a step's changes.
@@ -45,15 +45,15 @@ pub(super) async fn summed_up(
         }
         let standing = standing(&told, &sum);
         let is_last = match standing {
-            Standing::Whole => true,
-            Standing::Unclear => since.elapsed() >= Duration::from_millis(SETTLED_MS),
-            Standing::Behind => false,
+            SumStanding::Whole => true,
+            SumStanding::Unclear => since.elapsed() >= Duration::from_millis(SETTLED_MS),
+            SumStanding::Behind => false,
         };
         if is_last || Instant::now() >= until {
             let may_lack = by_tools && sum.is_empty();
             let changes = Changes {
-                files: sum.into_iter().map(Change::from).collect(),
-                unknown: standing == Standing::Behind,
+                files: sum.into_iter().map(ChangedFile::from).collect(),
+                unknown: standing == SumStanding::Behind,
             };
             return Ok(Reported { changes, may_lack });
         }
@@ -63,7 +63,7 @@ pub(super) async fn summed_up(
 
 /// A sum compared with the changes of the steps.
 #[derive(Debug, PartialEq, Eq)]
-enum Standing {
+enum SumStanding {
     /// It names every file.
     Whole,
     /// It lacks some files that may be back at their first state.
@@ -74,29 +74,29 @@ enum Standing {
 
 /// The steps of a prompt's run, oldest first.
 fn steps<'a>(
-    messages: &'a [Message],
+    messages: &'a [OpenCodeMessage],
     prompt: &str,
-) -> impl DoubleEndedIterator<Item = &'a Message> {
-    let is_of = move |message: &&Message| message.info.parent_id.as_deref() == Some(prompt);
+) -> impl DoubleEndedIterator<Item = &'a OpenCodeMessage> {
+    let is_of = move |message: &&OpenCodeMessage| message.info.parent_id.as_deref() == Some(prompt);
     messages.iter().filter(is_of)
 }
 
-fn has_ended(step: &Message) -> bool {
+fn has_ended(step: &OpenCodeMessage) -> bool {
     step.parts().any(|part| part["type"] == "step-finish")
 }
 
-fn ran_tools(messages: &[Message], prompt: &str) -> bool {
-    steps(messages, prompt).flat_map(Message::parts).any(|part| part["type"] == "tool")
+fn ran_tools(messages: &[OpenCodeMessage], prompt: &str) -> bool {
+    steps(messages, prompt).flat_map(OpenCodeMessage::parts).any(|part| part["type"] == "tool")
 }
 
 /// Whether the run was stopped, or broke off, in its last step.
-fn is_cut(messages: &[Message], prompt: &str) -> bool {
+fn is_cut(messages: &[OpenCodeMessage], prompt: &str) -> bool {
     steps(messages, prompt).next_back().is_some_and(|last| !has_ended(last))
 }
 
 /// For each file, by absolute path, how many steps of a prompt's run have changed it. A step without an end is never
 /// summed up.
-fn told(messages: &[Message], prompt: &str) -> BTreeMap<String, usize> {
+fn told(messages: &[OpenCodeMessage], prompt: &str) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for message in steps(messages, prompt).filter(|message| has_ended(message)) {
         for patch in message.parts().filter(|part| part["type"] == "patch") {
@@ -108,7 +108,7 @@ fn told(messages: &[Message], prompt: &str) -> BTreeMap<String, usize> {
     told
 }
 
-fn standing(told: &BTreeMap<String, usize>, sum: &[FileDiff]) -> Standing {
+fn standing(told: &BTreeMap<String, usize>, sum: &[FileDiff]) -> SumStanding {
     let is_named = |path: &str| {
         let mut files = sum.iter();
         files.any(|one| {
@@ -119,9 +119,9 @@ fn standing(told: &BTreeMap<String, usize>, sum: &[FileDiff]) -> Standing {
     let lacks = told.iter().filter(|(path, _)| !is_named(path));
     // A file that only one step has changed cannot be back at its first state.
     match lacks.map(|(_, steps)| *steps).min() {
-        None => Standing::Whole,
-        Some(1) => Standing::Behind,
-        Some(_) => Standing::Unclear,
+        None => SumStanding::Whole,
+        Some(1) => SumStanding::Behind,
+        Some(_) => SumStanding::Unclear,
     }
 }
 
@@ -197,7 +197,7 @@ mod tests {
 
     #[test]
     fn stopped_run_is_recognised() {
-        let messages: Vec<Message> = serde_json::from_value(json!([
+        let messages: Vec<OpenCodeMessage> = serde_json::from_value(json!([
             prompt("msg_1"),
             step("msg_1", &["/work/a.txt"], true),
             step("msg_1", &[], false),
@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn file_changed_twice_may_be_unchanged() {
-        let messages: Vec<Message> = serde_json::from_value(json!([
+        let messages: Vec<OpenCodeMessage> = serde_json::from_value(json!([
             prompt("msg_1"),
             step("msg_1", &["/work/kept.txt", "/work/tmp.py"], true),
             step("msg_1", &["/work/tmp.py"], true),
@@ -221,9 +221,9 @@ mod tests {
             let sum: Vec<FileDiff> = serde_json::from_value(sum(files)).unwrap();
             standing(&told, &sum)
         };
-        assert_eq!(at(&[]), Standing::Behind);
-        assert_eq!(at(&["kept.txt"]), Standing::Unclear);
-        assert_eq!(at(&["ept.txt", "tmp.py"]), Standing::Behind);
-        assert_eq!(at(&["kept.txt", "tmp.py"]), Standing::Whole);
+        assert_eq!(at(&[]), SumStanding::Behind);
+        assert_eq!(at(&["kept.txt"]), SumStanding::Unclear);
+        assert_eq!(at(&["ept.txt", "tmp.py"]), SumStanding::Behind);
+        assert_eq!(at(&["kept.txt", "tmp.py"]), SumStanding::Whole);
     }
 }

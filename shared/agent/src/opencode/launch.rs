@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::client::Via;
 use super::request::{QUIET_ENVIRONMENT, WITHOUT_PROJECT_CONFIG, plugin_marker};
 use crate::bare::PREPARE;
-use crate::runtime::{Launch, LaunchInputs};
+use crate::runtime::{LaunchInputs, ServerLaunch};
 
 /// The script that starts the server; its first lines are prepended.
 const START_SCRIPT: &str = include_str!("start.sh");
@@ -31,7 +31,7 @@ pub(super) const LAST_WORDS: &str =
     "tail -q -n 5 .bobbin/opencode.log .bobbin/agentd.log 2>/dev/null | head -c 4000";
 
 /// The launch of a server with this configuration.
-pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: &Value) -> Launch {
+pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: &Value) -> ServerLaunch {
     let set = |(name, value): (&str, &str)| (name.to_owned(), value.to_owned());
     let mut environment: BTreeMap<String, String> =
         QUIET_ENVIRONMENT.into_iter().map(set).collect();
@@ -50,7 +50,7 @@ pub(super) fn launch(via: Via, inputs: LaunchInputs<'_>, config: &Value) -> Laun
         set((secret, inputs.password)),
         set(("OPENCODE_CONFIG_CONTENT", &config.to_string())),
     ]);
-    Launch {
+    ServerLaunch {
         script: format!(
             "server={server}\nrestart={}\nmarker='{}'\n{PREPARE}{START_SCRIPT}",
             u8::from(inputs.restart),

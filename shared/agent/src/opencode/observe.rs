@@ -8,8 +8,8 @@ use tokio::time::timeout;
 
 use super::answer::conclude;
 use super::client::{Events, OpenCode, OpenCodeError};
-use super::reading::{Reading, Snapshot};
-use super::types::{Message, Status};
+use super::reading::{Reading, RunSnapshot};
+use super::types::{OpenCodeMessage, OpenCodeStatus};
 use crate::observe::{Observation, Observe, Pulse, RunCursor, RunRef, RunState};
 use crate::runtime::{AgentError, AgentResult};
 
@@ -47,7 +47,7 @@ struct WatchedRun {
     caught_up: bool,
     pulse: Pulse,
     /// Status and messages that were read, in this order, and not evaluated yet.
-    read: Option<(Option<Status>, Vec<Message>)>,
+    read: Option<(Option<OpenCodeStatus>, Vec<OpenCodeMessage>)>,
 }
 
 impl WatchedRun {
@@ -102,7 +102,7 @@ impl WatchedRun {
         // The first observation uses the data just read.
         let status = statuses.get(&self.session).cloned();
         self.read = Some((status, messages.clone()));
-        self.reading.catch_up(Snapshot { statuses, permissions, questions, messages });
+        self.reading.catch_up(RunSnapshot { statuses, permissions, questions, messages });
         self.caught_up = true;
         Ok(())
     }
@@ -157,7 +157,7 @@ impl WatchedRun {
                 (statuses.remove(&self.session), None)
             }
         };
-        if !matches!(status, None | Some(Status::Idle)) {
+        if !matches!(status, None | Some(OpenCodeStatus::Idle)) {
             return Ok(RunState::Busy);
         }
         let messages = match read {

@@ -9,7 +9,7 @@ use serde::de::IgnoredAny;
 
 /// The answer of `GET /config/providers`.
 #[derive(Debug, Deserialize)]
-pub struct Providers {
+pub struct ConfigProviders {
     providers: Vec<ProviderEntry>,
 }
 
@@ -32,7 +32,7 @@ pub struct AgentEntry {
 
 /// The models, as provider/model.
 #[must_use]
-pub fn models(answer: &Providers) -> Vec<String> {
+pub fn models(answer: &ConfigProviders) -> Vec<String> {
     let each = answer.providers.iter().flat_map(|provider| {
         let names = provider.models.keys();
         names.map(|model| format!("{}/{model}", provider.id))
@@ -56,7 +56,7 @@ mod tests {
     fn options_list_names_without_keys() {
         let answer = r#"{"providers":[{"id":"anthropic","key":"sk-secret","options":{"apiKey":"sk-secret"},
             "models":{"b":{"id":"b"},"a":{}}},{"id":"x","models":{"y/z":{}}}],"default":{"x":"y/z"}}"#;
-        let read: Providers = serde_json::from_str(answer).expect("valid");
+        let read: ConfigProviders = serde_json::from_str(answer).expect("valid");
         assert_eq!(models(&read), ["anthropic/a", "anthropic/b", "x/y/z"]);
         assert!(!format!("{read:?}").contains("secret"));
         let answer = r#"[{"name":"build","mode":"primary"},{"name":"explore","mode":"subagent"},

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use super::types::{Message, Role};
+use super::types::{OpenCodeMessage, Role};
 
 /// Whether Bobbin minted this message id (see `PromptIds::mint`: twelve hex digits of time, fourteen of a hash).
 /// OpenCode's own suffixes are base 62, so one of them looks like ours once in 10^8.
@@ -17,12 +17,13 @@ pub fn is_minted(id: &str) -> bool {
 /// (measured on 1.18.33), which is after its answers: such a prompt is moved before the first message that names it as
 /// its parent.
 #[must_use]
-pub fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
+pub fn in_order(messages: &[OpenCodeMessage]) -> Cow<'_, [OpenCodeMessage]> {
     let mut ordered = Cow::Borrowed(messages);
     for at in 0..messages.len() {
         let first = match &ordered[at] {
             message if is_ours(message) => {
-                let answers = |one: &Message| one.info.parent_id.as_ref() == Some(&message.info.id);
+                let answers =
+                    |one: &OpenCodeMessage| one.info.parent_id.as_ref() == Some(&message.info.id);
                 ordered[..at].iter().position(answers)
             }
             _ => None,
@@ -37,7 +38,7 @@ pub fn in_order(messages: &[Message]) -> Cow<'_, [Message]> {
 /// Whether the list (ordered by [`in_order`]) contains the turn of this prompt from its beginning: the part read so far
 /// may begin in the middle of it.
 #[must_use]
-pub fn is_whole(messages: &[Message], prompt: &str) -> bool {
+pub fn is_whole(messages: &[OpenCodeMessage], prompt: &str) -> bool {
     let Some(at) = messages.iter().position(|one| one.info.id == prompt) else {
         return false;
     };
@@ -51,10 +52,10 @@ pub fn is_whole(messages: &[Message], prompt: &str) -> bool {
 /// turn, so `parentID` does not help. `None` if the prompt is not in the list.
 #[must_use]
 pub fn turn_of<'a>(
-    messages: &'a [Message],
+    messages: &'a [OpenCodeMessage],
     prompt: &str,
     further: &[String],
-) -> Option<&'a [Message]> {
+) -> Option<&'a [OpenCodeMessage]> {
     let start = messages.iter().position(|m| m.info.id == prompt)? + 1;
     let rest = &messages[start..];
     let end =
@@ -62,6 +63,6 @@ pub fn turn_of<'a>(
     Some(&rest[..end])
 }
 
-pub(super) fn is_ours(message: &Message) -> bool {
+pub(super) fn is_ours(message: &OpenCodeMessage) -> bool {
     message.info.role == Role::User && is_minted(&message.info.id)
 }

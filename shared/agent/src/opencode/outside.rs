@@ -4,7 +4,7 @@ use bobbin_core::base::failure::Failure;
 use serde_json::{Value, json};
 
 use super::client::{OpenCode, OpenCodeError};
-use crate::runtime::{AgentError, Launch};
+use crate::runtime::{AgentError, ServerLaunch};
 
 /// Name of the server: OpenCode prefixes the name of each tool with it, as in `sandbox_run_command`.
 pub(super) const SERVER: &str = "sandbox";
@@ -51,7 +51,7 @@ pub(super) fn configured(config: &mut Value, tools: &ToolServer) {
 }
 
 /// Passes the bearer token to the server.
-pub(super) fn with_bearer(mut launch: Launch, bearer: &str) -> Launch {
+pub(super) fn with_bearer(mut launch: ServerLaunch, bearer: &str) -> ServerLaunch {
     let variable = BEARER_VARIABLE.to_owned();
     launch.environment.insert(variable, bearer.to_owned());
     launch

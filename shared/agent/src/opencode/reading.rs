@@ -7,26 +7,28 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bobbin_agent_events::{
-    Converted, State, Status as Told, UniversalEventData, UniversalMessage, UniversalMessageParsed,
-    UsageScope, opencode::Converter,
+    Converted, Status as Told, StatusState, UniversalEventData, UniversalMessage,
+    UniversalMessageParsed, UsageScope, opencode::OpenCodeConverter,
 };
 use serde_json::{Value, json};
 
 use super::order::{in_order, is_minted};
-use super::types::{Message, Role, Session, Status, Statuses, shorten};
+use super::types::{
+    OpenCodeMessage, OpenCodeSession, OpenCodeStatus, OpenCodeStatuses, Role, shorten,
+};
 use crate::fold::Fold;
 
 /// State read after (re)connecting; replaces the state from events.
 #[derive(Debug, Clone, Default)]
-pub struct Snapshot {
+pub struct RunSnapshot {
     /// `GET /session/status`, read first.
-    pub statuses: Statuses,
+    pub statuses: OpenCodeStatuses,
     /// Answer of `GET /permission`.
     pub permissions: Vec<Value>,
     /// Answer of `GET /question`.
     pub questions: Vec<Value>,
     /// Messages of the session from the prompt on, oldest first.
-    pub messages: Vec<Message>,
+    pub messages: Vec<OpenCodeMessage>,
 }
 
 /// The run of one prompt, and of those that were sent into it.
@@ -34,7 +36,7 @@ pub struct Snapshot {
 pub struct Reading {
     session: String,
     prompts: Vec<String>,
-    converter: Converter,
+    converter: OpenCodeConverter,
     fold: Fold,
     /// The prompt to which each message belongs: the last of our prompts before it.
     prompt_of: BTreeMap<String, Option<String>>,
@@ -62,7 +64,7 @@ impl Reading {
         Self {
             session: session.to_owned(),
             prompts,
-            converter: Converter::default(),
+            converter: OpenCodeConverter::default(),
             fold,
             prompt_of: BTreeMap::new(),
             current: None,
@@ -91,8 +93,8 @@ impl Reading {
     }
 
     /// Replaces the known state by the one just read.
-    pub fn catch_up(&mut self, snapshot: Snapshot) {
-        let Snapshot { statuses, permissions, questions, messages } = snapshot;
+    pub fn catch_up(&mut self, snapshot: RunSnapshot) {
+        let RunSnapshot { statuses, permissions, questions, messages } = snapshot;
         self.read_messages(&messages);
         if let Some(status) = statuses.get(&self.session) {
             self.of_run(&told(status));
@@ -110,10 +112,10 @@ impl Reading {
     }
 
     /// Starts over with these messages of the session.
-    pub fn read_messages(&mut self, messages: &[Message]) {
+    pub fn read_messages(&mut self, messages: &[OpenCodeMessage]) {
         self.fold = Fold::default();
         self.fold.of(&self.prompts);
-        self.converter = Converter::default();
+        self.converter = OpenCodeConverter::default();
         (self.prompt_of, self.current, self.strange) = (BTreeMap::new(), None, Vec::new());
         self.torn = messages.iter().flat_map(unfinished_texts).collect();
         for message in in_order(messages).iter() {
@@ -174,7 +176,7 @@ impl Reading {
     }
 
     /// Records the parent of a session.
-    pub fn meet(&mut self, session: &Session) {
+    pub fn meet(&mut self, session: &OpenCodeSession) {
         match &session.parent_id {
             Some(parent) if self.family.contains(parent) => self.adopt(&session.id),
             _ if self.family.contains(&session.id) => {}
@@ -248,7 +250,7 @@ impl Reading {
             UniversalEventData::AskClosed { ask_closed, .. } => {
                 self.strange.retain(|(_, asked)| asked.asked() != Some(&ask_closed.id));
             }
-            UniversalEventData::Status { status, .. } if status.state == State::Idle => {
+            UniversalEventData::Status { status, .. } if status.state == StatusState::Idle => {
                 self.strange.retain(|(asking, _)| asking != session);
                 self.fold.close_asks_of(Some(session));
                 return;
@@ -265,19 +267,19 @@ impl Reading {
     }
 }
 
-fn unfinished_texts(message: &Message) -> impl Iterator<Item = String> {
+fn unfinished_texts(message: &OpenCodeMessage) -> impl Iterator<Item = String> {
     let parts = message.raw.pointer("/parts").and_then(Value::as_array).into_iter().flatten();
     let open = parts.filter(|part| text(part, "/type") == Some("text"));
     let open = open.filter(|part| part.pointer("/time/end").is_none());
     open.filter_map(|part| text(part, "/id").map(str::to_owned))
 }
 
-fn told(status: &Status) -> UniversalEventData {
+fn told(status: &OpenCodeStatus) -> UniversalEventData {
     match status {
-        Status::Idle => Told::of(State::Idle),
-        Status::Busy | Status::Other => Told::of(State::Busy),
-        Status::Retry { attempt, message, next } => Told {
-            state: State::Retrying,
+        OpenCodeStatus::Idle => Told::of(StatusState::Idle),
+        OpenCodeStatus::Busy | OpenCodeStatus::Other => Told::of(StatusState::Busy),
+        OpenCodeStatus::Retry { attempt, message, next } => Told {
+            state: StatusState::Retrying,
             message: Some(message.clone()),
             // A float beyond the range saturates, and NaN becomes zero.
             next_ms: Some(*next as u64),

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::runtime::Conversation;
+use crate::runtime::ConversationKey;
 
 /// The version of OpenCode on which everything here was measured.
 pub const VERSION: &str = "1.18.33";
@@ -55,13 +55,13 @@ impl std::fmt::Display for ModelName {
 
 /// The title by which a conversation's session is found.
 #[must_use]
-pub fn session_title(conversation: Conversation<'_>) -> String {
+pub fn session_title(conversation: ConversationKey<'_>) -> String {
     format!("bobbin {}", conversation.name())
 }
 
 /// Body of `POST /session`. With a title, no model call is needed to invent one.
 #[must_use]
-pub fn create_session(conversation: Conversation<'_>) -> Value {
+pub fn create_session(conversation: ConversationKey<'_>) -> Value {
     let thread = conversation.thread.to_string();
     json!({ "title": session_title(conversation), "metadata": { "thread": thread } })
 }

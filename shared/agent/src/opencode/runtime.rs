@@ -10,7 +10,7 @@ use super::client::{OpenCode, Via};
 use super::launch;
 use super::models::{ModelSettings, Models};
 use super::outside::{self, ToolServer};
-use crate::runtime::{Agent, Launch, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts};
+use crate::runtime::{Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch};
 
 /// OpenCode, with the models of a stack.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl Runtime for OpenCodeRuntime {
         self.models.for_server().map(|(_, keys)| keys)
     }
 
-    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<Launch, Failure> {
+    fn launch(&self, inputs: LaunchInputs<'_>) -> Result<ServerLaunch, Failure> {
         let (mut config, _) = self.models.for_server()?;
         let Some(tools) = &self.tools else {
             return Ok(launch::launch(self.via, inputs, &config));

@@ -6,7 +6,7 @@ use tokio::time::{Instant, sleep};
 
 use super::client::{OpenCode, OpenCodeError};
 use super::order::is_minted;
-use super::types::{Message, Role, Status};
+use super::types::{OpenCodeMessage, OpenCodeStatus, Role};
 
 /// How long an abort waits for the run to begin, and the poll interval.
 const BEGIN_MS_MAX: u64 = 20_000;
@@ -64,7 +64,7 @@ pub(super) async fn until_idle(
     let until = Instant::now() + Duration::from_millis(BEGIN_MS_MAX);
     loop {
         let mut statuses = client.statuses().await?;
-        let is_busy = !matches!(statuses.remove(session), None | Some(Status::Idle));
+        let is_busy = !matches!(statuses.remove(session), None | Some(OpenCodeStatus::Idle));
         let newest = client.newest(session).await?;
         if !is_of(&newest, messages) {
             return Ok(true);
@@ -83,7 +83,7 @@ pub(super) async fn until_idle(
 }
 
 /// Whether the newest of our prompts is one of these; also true if it is further back than what was read.
-fn is_of(newest: &[Message], turn: &[String]) -> bool {
+fn is_of(newest: &[OpenCodeMessage], turn: &[String]) -> bool {
     let ours = newest
         .iter()
         .rfind(|message| message.info.role == Role::User && is_minted(&message.info.id));
@@ -92,7 +92,7 @@ fn is_of(newest: &[Message], turn: &[String]) -> bool {
 
 /// Whether the agent is writing an answer: the newest one is not complete. One that a dead server left behind is older
 /// than the messages after it.
-fn is_answering(newest: &[Message]) -> bool {
+fn is_answering(newest: &[OpenCodeMessage]) -> bool {
     let last = newest.iter().rfind(|message| message.info.role == Role::Assistant);
     last.is_some_and(|message| message.info.time.completed.is_none())
 }

@@ -5,15 +5,15 @@
 use std::path::PathBuf;
 
 use bobbin_core::records::ask::{About, Opt, Question};
-use bobbin_core::records::card::{PlanState, StepState};
-use bobbin_core::records::run::{Answer, RunEnd};
+use bobbin_core::records::card::{PlanLineState, StepState};
+use bobbin_core::records::run::{RunAnswer, RunEnd};
 use serde_json::{Value, json};
 
 use super::answer::conclude;
 use super::order::{in_order, is_whole};
-use super::reading::{Reading, Snapshot};
+use super::reading::{Reading, RunSnapshot};
 use super::sse::Sse;
-use super::types::{Message, Role};
+use super::types::{OpenCodeMessage, Role};
 use crate::observe::RunState;
 use crate::steps::PLAN_MAX;
 
@@ -33,11 +33,11 @@ fn list(name: &str) -> Value {
     serde_json::from_str(&fixture(&format!("{name}.messages.json"))).unwrap()
 }
 
-fn messages(name: &str) -> Vec<Message> {
+fn messages(name: &str) -> Vec<OpenCodeMessage> {
     read(&list(name))
 }
 
-fn read(list: &Value) -> Vec<Message> {
+fn read(list: &Value) -> Vec<OpenCodeMessage> {
     serde_json::from_value(list.clone()).unwrap()
 }
 
@@ -98,7 +98,7 @@ fn event(kind: &str, properties: Value) -> Value {
     json!({"type": kind, "properties": properties})
 }
 
-fn done(state: RunState) -> Answer {
+fn done(state: RunState) -> RunAnswer {
     match state {
         RunState::Done(answer) => answer,
         other => panic!("not done: {other:?}"),
@@ -178,7 +178,7 @@ fn events_agree_with_message_list() {
         assert_eq!(told.steps(false), (answer.steps, answer.earlier), "{name}");
         assert_eq!(told.asks(), [], "{name}: nothing is open after the end");
         let mut caught_up = Reading::new(&list[0].info.session_id, prompt, &[]);
-        caught_up.catch_up(Snapshot { messages: list, ..Snapshot::default() });
+        caught_up.catch_up(RunSnapshot { messages: list, ..RunSnapshot::default() });
         let caught_up = caught_up.fold();
         assert_eq!(caught_up.steps(false), told.steps(false), "{name}");
         assert_eq!(caught_up.words(), told.words(), "{name}");
@@ -225,7 +225,7 @@ fn unknown_finish_reason_is_unexplained() {
                 "parts": [{"id": "prt_1", "sessionID": "s", "messageID": "msg_2", "type": "text", "text": "half of it"}],
             },
         ]);
-        let list: Vec<Message> = serde_json::from_value(list).unwrap();
+        let list: Vec<OpenCodeMessage> = serde_json::from_value(list).unwrap();
         let answer = done(conclude(&list, &list[0].info.id, &[], None));
         assert_eq!(answer.text, "half of it");
         answer.end
@@ -334,11 +334,11 @@ fn reconnect_drops_idle_sessions_asks() {
     let asked = asked("abort-perm");
     let session = asked["sessionID"].as_str().unwrap().to_owned();
     let mut reading = Reading::new(&session, "msg_x", &[]);
-    let snapshot = Snapshot { permissions: vec![asked], ..Snapshot::default() };
+    let snapshot = RunSnapshot { permissions: vec![asked], ..RunSnapshot::default() };
     reading.catch_up(snapshot.clone());
     assert_eq!(reading.fold().asks(), []);
-    let statuses = [(session, super::types::Status::Busy)].into();
-    reading.catch_up(Snapshot { statuses, ..snapshot });
+    let statuses = [(session, super::types::OpenCodeStatus::Busy)].into();
+    reading.catch_up(RunSnapshot { statuses, ..snapshot });
     assert_eq!(reading.fold().asks().len(), 1);
 }
 
@@ -451,7 +451,10 @@ fn run_of_dead_server_is_stopped() {
     assert_eq!(conclude(&list, &prompt, &[], None), RunState::Stopped);
     assert_eq!(conclude(&list[..1], &prompt, &[], None), RunState::Pending);
     assert_eq!(conclude(&list, "msg_other", &[], None), RunState::Pending);
-    assert_eq!(conclude(&list, &prompt, &[], Some(&super::types::Status::Busy)), RunState::Busy);
+    assert_eq!(
+        conclude(&list, &prompt, &[], Some(&super::types::OpenCodeStatus::Busy)),
+        RunState::Busy
+    );
     let compaction = messages("overflow");
     assert_eq!(
         conclude(&compaction[..3], &compaction[0].info.id, &[], None),
@@ -497,7 +500,7 @@ fn resent_prompt_keeps_its_answer() {
     // The same from the stream: its update comes after the answer.
     let session = &list[0].info.session_id;
     let mut reading = Reading::new(session, OURS, &[]);
-    reading.catch_up(Snapshot { messages: list.clone(), ..Snapshot::default() });
+    reading.catch_up(RunSnapshot { messages: list.clone(), ..RunSnapshot::default() });
     let info = json!({"id": OURS, "sessionID": session, "role": "user", "time": {"created": 9e12}});
     reading.hear(event("message.updated", json!({ "info": info })));
     assert_eq!(reading.fold().text(), done(answered).text);
@@ -605,10 +608,10 @@ fn plan_is_the_last_todo_list() {
     assert_eq!(
         planned(turn),
         [
-            ("read it".to_owned(), PlanState::Done),
-            ("fix it…".to_owned(), PlanState::Now),
-            ("test it".to_owned(), PlanState::Next),
-            ("ship it with GITHUB_TOKEN=***".to_owned(), PlanState::Dropped),
+            ("read it".to_owned(), PlanLineState::Done),
+            ("fix it…".to_owned(), PlanLineState::Now),
+            ("test it".to_owned(), PlanLineState::Next),
+            ("ship it with GITHUB_TOKEN=***".to_owned(), PlanLineState::Dropped),
         ]
     );
     let many: Vec<Value> = (0..50).map(|n| todo(&format!("step {n}"), "pending")).collect();

@@ -28,7 +28,7 @@ pub struct Health {
 
 /// A conversation with the agent; a subagent has a separate one.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Session {
+pub struct OpenCodeSession {
     pub id: String,
     /// As given at creation.
     #[serde(default, deserialize_with = "lenient")]
@@ -71,7 +71,7 @@ pub struct Time {
 /// Status of a session. `GET /session/status` lists only those that are not idle.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Status {
+pub enum OpenCodeStatus {
     /// It waits for a prompt.
     Idle,
     /// Running, or waiting for an ask.
@@ -94,7 +94,7 @@ pub enum Status {
 }
 
 /// The answer of `GET /session/status`.
-pub type Statuses = BTreeMap<String, Status>;
+pub type OpenCodeStatuses = BTreeMap<String, OpenCodeStatus>;
 
 /// Author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Deserialize)]
@@ -113,39 +113,39 @@ pub enum Role {
 /// A message with its parts, as returned by lists and single reads. Output of tools, images and the model's reasoning
 /// are not kept.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Message {
+pub struct OpenCodeMessage {
     /// Author, times and end.
     pub info: Info,
     /// The whole message, for the converter.
     pub(super) raw: Value,
 }
 
-impl Message {
+impl OpenCodeMessage {
     /// Its parts, in order.
     pub(super) fn parts(&self) -> impl Iterator<Item = &Value> {
         self.raw["parts"].as_array().into_iter().flatten()
     }
 }
 
-impl<'de> Deserialize<'de> for Message {
+impl<'de> Deserialize<'de> for OpenCodeMessage {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         #[derive(Deserialize)]
-        struct Listed {
+        struct ListedMessage {
             info: Value,
             #[serde(default)]
-            parts: Vec<Kept>,
+            parts: Vec<KeptPart>,
         }
         /// A part, shortened before the next one is parsed.
         #[derive(Deserialize, Serialize)]
         #[serde(from = "Value")]
-        struct Kept(Value);
-        impl From<Value> for Kept {
+        struct KeptPart(Value);
+        impl From<Value> for KeptPart {
             fn from(mut part: Value) -> Self {
                 shorten(&mut part);
                 Self(part)
             }
         }
-        let Listed { info: mut head, parts } = Listed::deserialize(deserializer)?;
+        let ListedMessage { info: mut head, parts } = ListedMessage::deserialize(deserializer)?;
         // A prompt's head contains the changes of all files.
         if let Some(fields) = head.as_object_mut()
             && fields.get("summary").is_some_and(Value::is_object)
@@ -266,7 +266,7 @@ pub struct FileDiff {
     pub patch: String,
 }
 
-impl From<FileDiff> for bobbin_core::records::changes::Change {
+impl From<FileDiff> for bobbin_core::records::changes::ChangedFile {
     fn from(diff: FileDiff) -> Self {
         use bobbin_core::records::changes::How;
         Self {

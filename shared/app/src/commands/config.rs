@@ -11,7 +11,9 @@ use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::message::Control;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
-use bobbin_core::tenant::settings::{Change, Kind, List, Settings, change_words, listing};
+use bobbin_core::tenant::settings::{
+    DefaultKind, Settings, SettingsChange, SettingsList, change_words, listing,
+};
 use bobbin_core::text::span;
 
 use crate::control::Lane;
@@ -26,7 +28,7 @@ impl Lane<'_> {
     pub(super) async fn configure(
         &self,
         control: &Control,
-        change: &Change,
+        change: &SettingsChange,
         settings: Settings,
         now_ms: Ms,
     ) -> Result<(), Failure> {
@@ -41,11 +43,11 @@ impl Lane<'_> {
     pub(crate) async fn changed(
         &self,
         control: &Control,
-        change: &Change,
+        change: &SettingsChange,
         mut settings: Settings,
         now_ms: Ms,
     ) -> Result<String, Failure> {
-        if *change == Change::Show {
+        if *change == SettingsChange::Show {
             return Ok(listing(&settings, &control.membership.channel, now_ms, |list, id| {
                 named(&control.thread, list, id)
             }));
@@ -93,11 +95,12 @@ impl Lane<'_> {
     }
 
     /// Why a provider cannot become the default: only providers that are set up can.
-    fn no_such_provider(&self, change: &Change, settings: &Settings) -> Option<String> {
-        let Change::Default { of: Kind::Provider, value: Some(value), .. } = change else {
+    fn no_such_provider(&self, change: &SettingsChange, settings: &Settings) -> Option<String> {
+        let SettingsChange::Default { of: DefaultKind::Provider, value: Some(value), .. } = change
+        else {
             return None;
         };
-        let name = Kind::Provider.usable(value).ok()?;
+        let name = DefaultKind::Provider.usable(value).ok()?;
         if settings.sandbox_credentials().is_some() && name == OF_TENANTS {
             return None;
         }
@@ -111,11 +114,12 @@ impl Lane<'_> {
 
     /// Why no sandbox would have the agent that is to become the default, as far as the tenant's sandboxes have
     /// reported their agents.
-    async fn no_such_agent(&self, change: &Change, tenant: &Tenant) -> Option<String> {
-        let Change::Default { of: Kind::Agent, value: Some(value), .. } = change else {
+    async fn no_such_agent(&self, change: &SettingsChange, tenant: &Tenant) -> Option<String> {
+        let SettingsChange::Default { of: DefaultKind::Agent, value: Some(value), .. } = change
+        else {
             return None;
         };
-        let name = Kind::Agent.usable(value).ok()?;
+        let name = DefaultKind::Agent.usable(value).ok()?;
         // An unreadable catalogue does not prove that an agent is missing.
         let known = self.store.catalogue(tenant).await.ok()?.agents;
         let is_known = known.is_empty() || known.contains(&name);
@@ -146,10 +150,10 @@ impl Lane<'_> {
 }
 
 /// When the change takes effect, if not at once.
-fn later(change: &Change, settings: &Settings, now_ms: Ms) -> String {
+fn later(change: &SettingsChange, settings: &Settings, now_ms: Ms) -> String {
     let since_ms = settings.direct.last().map_or(0, |last| last.since_ms);
     match (change, since_ms.saturating_sub(now_ms)) {
-        (Change::Direct { .. }, wait_ms) if wait_ms > 0 => format!(
+        (SettingsChange::Direct { .. }, wait_ms) if wait_ms > 0 => format!(
             " This holds for what is sent {} from now on; what was begun goes on where it was begun.",
             span(wait_ms)
         ),
@@ -159,10 +163,10 @@ fn later(change: &Change, settings: &Settings, now_ms: Ms) -> String {
 
 /// An id in a form that people of the platform can read: a mention of a channel shows its name and pings nobody. People
 /// and roles share one kind of id there, so their ids stay as they are.
-fn named(thread: &ThreadKey, list: List, id: &str) -> String {
+fn named(thread: &ThreadKey, list: SettingsList, id: &str) -> String {
     let shown = match list {
-        List::Channels => thread.channel_shown(id),
-        List::People => None,
+        SettingsList::Channels => thread.channel_shown(id),
+        SettingsList::People => None,
     };
     shown.unwrap_or_else(|| format!("`{id}`"))
 }
@@ -175,8 +179,8 @@ mod tests {
     fn channels_are_shown_as_the_chat_shows_them_and_people_by_their_ids() {
         let discord = ThreadKey::discord("1", "2").expect("a key");
         let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
-        assert_eq!(named(&discord, List::Channels, "20"), "<#20>");
-        assert_eq!(named(&discord, List::People, "4"), "`4`");
-        assert_eq!(named(&slack, List::Channels, "C1"), "`C1`");
+        assert_eq!(named(&discord, SettingsList::Channels, "20"), "<#20>");
+        assert_eq!(named(&discord, SettingsList::People, "4"), "`4`");
+        assert_eq!(named(&slack, SettingsList::Channels, "C1"), "`C1`");
     }
 }

@@ -3,7 +3,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, Which, Work};
+use bobbin_core::records::message::{Control, WhichSandbox, Work};
 
 use crate::control::Lane;
 
@@ -12,12 +12,12 @@ impl Lane<'_> {
     pub(super) async fn connect(
         &self,
         control: &Control,
-        to: Option<&Which>,
+        to: Option<&WhichSandbox>,
         found: &Loaded,
         now_ms: Ms,
     ) -> Result<(), Failure> {
         let meant = match to {
-            None | Some(Which::Here) => None,
+            None | Some(WhichSandbox::Here) => None,
             Some(which) => match self.meant(control, which, found).await? {
                 Ok((key, _)) => Some(key),
                 Err(words) => return self.chat.tell(&control.reply, &words).await,

@@ -4,7 +4,7 @@ use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, Operation, Which};
+use bobbin_core::records::message::{Control, Operation, WhichSandbox};
 use bobbin_core::shown::sandboxes::Listed;
 
 use super::operate::pointless;
@@ -15,7 +15,7 @@ impl Lane<'_> {
     pub(super) async fn ask_destroy(
         &self,
         control: &Control,
-        which: &Which,
+        which: &WhichSandbox,
         found: &Loaded,
         now_ms: Ms,
     ) -> Result<(), Failure> {

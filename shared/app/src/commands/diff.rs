@@ -4,7 +4,7 @@ use bobbin_chat::Say;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Control;
 
 use crate::control::Lane;
@@ -49,15 +49,15 @@ impl Lane<'_> {
         &self,
         thread: &ThreadKey,
         found: &Loaded,
-    ) -> Result<Option<Entry>, Failure> {
+    ) -> Result<Option<LedgerEntry>, Failure> {
         let ended = found.session.iter().flat_map(|session| &session.ended);
         let turns: Vec<TurnId> = ended.map(|ended| ended.id.clone()).collect();
         Ok(last_that_changed(self.entries(thread, &turns).await?))
     }
 }
 
-fn last_that_changed(entries: Vec<Entry>) -> Option<Entry> {
-    let may_have = |entry: &Entry| entry.usage.files > 0 || entry.usage.files_unknown;
+fn last_that_changed(entries: Vec<LedgerEntry>) -> Option<LedgerEntry> {
+    let may_have = |entry: &LedgerEntry| entry.usage.files > 0 || entry.usage.files_unknown;
     entries.into_iter().filter(may_have).max_by_key(|entry| entry.ended_at_ms)
 }
 
@@ -70,8 +70,8 @@ mod tests {
 
     use super::*;
 
-    fn ended(at_ms: u64, files: u32, files_unknown: bool) -> Entry {
-        Entry {
+    fn ended(at_ms: u64, files: u32, files_unknown: bool) -> LedgerEntry {
+        LedgerEntry {
             turn: format!("t{at_ms}").into(),
             by: Person::default(),
             accepted_at_ms: 0,
@@ -91,8 +91,9 @@ mod tests {
 
     #[test]
     fn the_last_turn_that_changed_files_is_shown() {
-        let last =
-            |entries: &[Entry]| last_that_changed(entries.to_vec()).map(|one| one.ended_at_ms);
+        let last = |entries: &[LedgerEntry]| {
+            last_that_changed(entries.to_vec()).map(|one| one.ended_at_ms)
+        };
         let (changed, talked) = (ended(1, 2, false), ended(3, 0, false));
         assert_eq!(last(&[talked.clone(), changed.clone()]), Some(1));
         assert_eq!(last(&[changed, ended(2, 0, true), talked.clone()]), Some(2));

@@ -9,7 +9,7 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::Control;
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
-use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, Page};
+use bobbin_core::shown::sandboxes::{ListContext, Listed, PAGE_SANDBOXES, SandboxesPage};
 
 use super::meant::here;
 use crate::control::Lane;
@@ -48,7 +48,7 @@ impl Lane<'_> {
         }
         let place = ListContext { thread: control.thread.clone(), in_thread, here };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
-        let page = Page::of(all, page, place, now_ms);
+        let page = SandboxesPage::of(all, page, place, now_ms);
         self.chat.tell(&control.reply, Say::Sandboxes(&page)).await
     }
 

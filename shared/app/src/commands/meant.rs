@@ -7,7 +7,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Control, Which};
+use bobbin_core::records::message::{Control, WhichSandbox};
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
@@ -24,18 +24,18 @@ fn gone(thread: &ThreadKey) -> String {
 }
 
 /// The sandbox that somebody means, or a reply to them.
-type Meant = Result<(SandboxKey, SandboxRecord), String>;
+type MeantSandbox = Result<(SandboxKey, SandboxRecord), String>;
 
 impl Lane<'_> {
     pub(super) async fn meant(
         &self,
         control: &Control,
-        which: &Which,
+        which: &WhichSandbox,
         found: &Loaded,
-    ) -> Result<Meant, Failure> {
+    ) -> Result<MeantSandbox, Failure> {
         let tenant = control.thread.tenant();
         let key = match which {
-            Which::Here => {
+            WhichSandbox::Here => {
                 let Some(session) = &found.session else {
                     return Ok(Err(NO_SANDBOX.to_owned()));
                 };
@@ -43,15 +43,15 @@ impl Lane<'_> {
                 let meant = (session.sandbox_key(), session.sandbox.clone());
                 return Ok(if is_there { Ok(meant) } else { Err(NO_SANDBOX.to_owned()) });
             }
-            Which::Named(name) => {
+            WhichSandbox::Named(name) => {
                 let found = self.store.name(&tenant, name).await;
                 match found.map_err(|e| e.failure())? {
                     Some(key) => key,
                     None => return Ok(Err(words::no_sandbox(name, &control.thread))),
                 }
             }
-            Which::Exactly(key) if key.tenant() == tenant => key.clone(),
-            Which::Exactly(_) => return Ok(Err(gone(&control.thread))),
+            WhichSandbox::Exactly(key) if key.tenant() == tenant => key.clone(),
+            WhichSandbox::Exactly(_) => return Ok(Err(gone(&control.thread))),
         };
         let keys = BTreeSet::from([key.clone()]);
         let mut records = self.store.sandboxes(&keys).await.map_err(|e| e.failure())?;
@@ -63,8 +63,8 @@ impl Lane<'_> {
             None => here.as_ref() == Some(&key),
         });
         Ok(record.map(|record| (key, record)).ok_or_else(|| match which {
-            Which::Named(name) => words::no_sandbox(name, &control.thread),
-            Which::Here | Which::Exactly(_) => gone(&control.thread),
+            WhichSandbox::Named(name) => words::no_sandbox(name, &control.thread),
+            WhichSandbox::Here | WhichSandbox::Exactly(_) => gone(&control.thread),
         }))
     }
 }

@@ -7,7 +7,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::message::{Body, Control, Message, Operation, Which, Work};
+use bobbin_core::records::message::{Body, Control, Message, Operation, WhichSandbox, Work};
 use bobbin_core::shown::sandboxes::{Listed, asked_for};
 
 use crate::control::Lane;
@@ -17,7 +17,7 @@ impl Lane<'_> {
     pub(super) async fn operate(
         &self,
         control: &Control,
-        (which, want): (&Which, Operation),
+        (which, want): (&WhichSandbox, Operation),
         found: &Loaded,
         now_ms: Ms,
     ) -> Result<(), Failure> {

@@ -8,7 +8,7 @@ use bobbin_core::records::message::Control;
 use bobbin_core::shown::asks::{self, Ruling};
 
 use crate::control::{Lane, place};
-use crate::sandboxes::Target;
+use crate::sandboxes::WorkTarget;
 
 impl Lane<'_> {
     /// The first decision settles the ask; later or unfitting decisions are answered with that.
@@ -55,7 +55,7 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let sandboxes = self.sandboxes(&control.thread, found).await?;
         let (sandbox, workspace) = place(&control.thread, found);
-        let target = Target {
+        let target = WorkTarget {
             thread: &control.thread,
             sandbox: &sandbox,
             generation,

@@ -38,7 +38,7 @@ const GONE: &str =
 const NEWER: &str = "Another key was stored since this one was entered, so nothing was changed.";
 
 /// Result of a request: a reply to its author.
-type Told = Result<String, Failure>;
+type SetupResult = Result<String, Failure>;
 
 impl Lane<'_> {
     pub(super) async fn own_key(
@@ -58,7 +58,7 @@ impl Lane<'_> {
         wish: &KeyWish,
         settings: Settings,
         now_ms: Ms,
-    ) -> Told {
+    ) -> SetupResult {
         if !self.tenants.is_on() {
             return Ok(NOT_ON.to_owned());
         }
@@ -84,7 +84,7 @@ impl Lane<'_> {
     }
 
     /// A link for the requester; a repeat gets the same one.
-    async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> Told {
+    async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> SetupResult {
         let tenant = control.thread.tenant();
         let made = self.tenants.link(&tenant, &control.by.id, key, &control.id);
         let Some((address, token)) = made else {
@@ -119,7 +119,13 @@ impl Lane<'_> {
     }
 
     /// The entered key counts from now on, if its provider accepts it.
-    async fn checked(&self, control: &Control, link: &str, settings: Settings, now_ms: Ms) -> Told {
+    async fn checked(
+        &self,
+        control: &Control,
+        link: &str,
+        settings: Settings,
+        now_ms: Ms,
+    ) -> SetupResult {
         let tenant = control.thread.tenant();
         let found = self.store.link(link).await.map_err(|e| e.failure())?;
         let entered = found.filter(|found| found.link.thread.tenant() == tenant);
@@ -223,7 +229,7 @@ impl Lane<'_> {
     }
 
     /// Removes a key, if no sandbox needs it.
-    async fn removed(&self, control: &Control, key: Key, settings: Settings) -> Told {
+    async fn removed(&self, control: &Control, key: Key, settings: Settings) -> SetupResult {
         let tenant = control.thread.tenant();
         let brand = key.brand();
         if settings.own_key(key).is_none() {
@@ -272,7 +278,7 @@ impl Lane<'_> {
     }
 
     /// The stored keys, each with its provider's current verdict.
-    async fn shown(&self, control: &Control, settings: Settings, now_ms: Ms) -> Told {
+    async fn shown(&self, control: &Control, settings: Settings, now_ms: Ms) -> SetupResult {
         let tenant = control.thread.tenant();
         let mut lines = Vec::new();
         for key in Key::OF_TENANTS {

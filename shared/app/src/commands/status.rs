@@ -3,7 +3,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::ports::Loaded;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Control;
 use bobbin_core::shown::status;
 
@@ -22,7 +22,7 @@ impl Lane<'_> {
     }
 }
 
-fn words(found: &Loaded, entries: &[Entry], now_ms: Ms) -> String {
+fn words(found: &Loaded, entries: &[LedgerEntry], now_ms: Ms) -> String {
     let session = found.session.as_ref();
     let words = status::words(session, &found.flags, entries, now_ms);
     let shared = session.and_then(|session| status::shared(session, |thread| thread.shown()));

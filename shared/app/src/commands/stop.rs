@@ -8,7 +8,7 @@ use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::card::{Card, CardState, card_kind};
 use bobbin_core::records::flags::StoppedAll;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Control;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::turn::Turn;
@@ -16,7 +16,7 @@ use bobbin_core::records::usage::Usage;
 
 use crate::arrival::Arrival;
 use crate::control::{Lane, place};
-use crate::sandboxes::Target;
+use crate::sandboxes::WorkTarget;
 
 /// Longest wait for an abort: other threads' Stops need the control queue's slots. The cancel flag stays, and the
 /// worker that follows the run sees it and aborts.
@@ -126,7 +126,7 @@ impl Lane<'_> {
         let aborted = async {
             let sandboxes = self.sandboxes(&control.thread, found).await?;
             let (sandbox, workspace) = place(&control.thread, found);
-            let target = Target {
+            let target = WorkTarget {
                 thread: &control.thread,
                 sandbox: &sandbox,
                 generation: prompted.generation,
@@ -175,7 +175,7 @@ impl Lane<'_> {
     }
 
     /// The click's own answer put "stopping" on the card after its final text: that text is restored.
-    async fn show_ended(&self, thread: &ThreadKey, turn: &Entry) -> Result<(), Failure> {
+    async fn show_ended(&self, thread: &ThreadKey, turn: &LedgerEntry) -> Result<(), Failure> {
         let Some(at) = &turn.card else { return Ok(()) };
         let state = CardState::Ended { outcome: turn.outcome.clone(), usage: turn.usage };
         let (since_ms, now_ms) = (turn.accepted_at_ms, turn.ended_at_ms);

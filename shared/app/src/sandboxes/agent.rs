@@ -1,6 +1,6 @@
 //! Performs the effects of the agent: a thread's agent session, its prompts and runs.
 
-use bobbin_agent::{Conversation, RunStop, Submission};
+use bobbin_agent::{ConversationKey, RunStop, Submission};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, AskId, Ms};
 use bobbin_core::protocol::effect::{AgentEffect, Sending};
@@ -10,14 +10,14 @@ use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::tokens::nudge::Nudge;
 
-use super::{RunContext, Sandboxes, Target, follow};
+use super::{RunContext, Sandboxes, WorkTarget, follow};
 
 impl Sandboxes {
     /// Performs one effect of the agent.
     pub async fn perform_agent<B: RunContext>(
         &self,
         context: &B,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         effect: &AgentEffect,
     ) -> Event {
         let done = match effect {
@@ -77,12 +77,12 @@ impl Sandboxes {
 
     async fn find_session(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         (known, since_ms): (Option<&AgentSessionId>, Ms),
         chosen: Option<&str>,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target).await?;
-        let conversation = Conversation { thread: target.thread, since_ms };
+        let conversation = ConversationKey { thread: target.thread, since_ms };
         let found = agent.ensure_session(conversation, known, chosen).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })
@@ -90,7 +90,7 @@ impl Sandboxes {
 
     async fn send_prompt(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         session: &AgentSessionId,
         prompt: Submission<'_>,
     ) -> Result<Event, Failure> {
@@ -110,7 +110,7 @@ impl Sandboxes {
     /// What the agent knows about a prompt that may have been sent.
     async fn find_prompt(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
@@ -121,7 +121,7 @@ impl Sandboxes {
 
     async fn abort(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         (session, message, turn): (&AgentSessionId, &str, &[String]),
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target).await?;
@@ -136,7 +136,7 @@ impl Sandboxes {
     /// The class of the failure.
     pub async fn abort_answering(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         agent_session: &AgentSessionId,
         turn: &[String],
     ) -> Result<(), Failure> {
@@ -147,8 +147,8 @@ impl Sandboxes {
 
     /// Ends a run that no turn follows any more, and waits until the agent is idle. A server that goes on regardless is
     /// ended, together with everything in the sandbox's other workspaces.
-    async fn end_run(&self, target: Target<'_>, run: &StrayRun) -> Result<(), Failure> {
-        let agent = self.agent_in(Target { generation: run.generation, ..target }).await?;
+    async fn end_run(&self, target: WorkTarget<'_>, run: &StrayRun) -> Result<(), Failure> {
+        let agent = self.agent_in(WorkTarget { generation: run.generation, ..target }).await?;
         let stray = RunStop::Stray { messages: &run.messages };
         let stopped = agent.stop(&run.agent_session, stray).await;
         if stopped.map_err(|e| e.failure)? {
@@ -164,7 +164,7 @@ impl Sandboxes {
     /// The class of the failure; `TurnFailed` if the choice does not fit the ask.
     pub async fn settle(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         (ask, about): (&AskId, &About),
         choice: &Choice,
     ) -> Result<(), Failure> {
@@ -177,7 +177,7 @@ impl Sandboxes {
     async fn expire<B: RunContext>(
         &self,
         context: &B,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         asked @ (ask, _): (&AskId, &About),
     ) -> Result<Event, Failure> {
         let id = ask.to_owned();

@@ -14,10 +14,10 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::images::{Image, is_image, media_type};
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::workspace::ATTACHMENTS_FOLDER;
-use bobbin_http::{Guard, Hosts, Http, HttpError, host_of, is_loopback};
+use bobbin_http::{AllowedHosts, Guard, Http, HttpError, host_of, is_loopback};
 use reqwest::Method;
 
-use super::{SandboxSettings, Sandboxes, Target};
+use super::{SandboxSettings, Sandboxes, WorkTarget};
 
 /// Bytes of files held in memory before they are put into the sandbox; may be exceeded by one file.
 const LOAD_BYTES: usize = 4 * 1024 * 1024;
@@ -48,7 +48,7 @@ impl FileSources {
         let bytes_max =
             usize::try_from(settings.limits.files.attachment_bytes).unwrap_or(usize::MAX);
         Self {
-            http: Http::guarded(Guard::new(Hosts::Named(hosts), !local.is_empty()))
+            http: Http::guarded(Guard::new(AllowedHosts::Named(hosts), !local.is_empty()))
                 .with_body_bytes_max(bytes_max),
             local,
             slack_token: settings.slack_bot_token.clone().filter(|token| !token.is_empty()),
@@ -120,7 +120,7 @@ fn origin(url: &str) -> Option<String> {
 impl Sandboxes {
     pub(super) async fn attach(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         turn: &TurnId,
         files: &[Attachment],
     ) -> Event {
@@ -191,7 +191,7 @@ impl Sandboxes {
     }
 
     /// Files already in an attachment folder, with their sizes in bytes. Empty if it cannot be read.
-    async fn there(&self, target: Target<'_>, folder: &str) -> BTreeMap<String, u64> {
+    async fn there(&self, target: WorkTarget<'_>, folder: &str) -> BTreeMap<String, u64> {
         let Ok(sandbox) = self.find(target.sandbox, target.generation).await else {
             return BTreeMap::new();
         };
@@ -202,7 +202,11 @@ impl Sandboxes {
 
     /// Images of a prompt, read from the sandbox: the same bytes on every send. An image that is not what its name
     /// says, or is gone, is treated as a normal file.
-    pub(super) async fn inline(&self, target: Target<'_>, images: &[Image]) -> Vec<InlineImage> {
+    pub(super) async fn inline(
+        &self,
+        target: WorkTarget<'_>,
+        images: &[Image],
+    ) -> Vec<InlineImage> {
         if images.is_empty() {
             return Vec::new();
         }

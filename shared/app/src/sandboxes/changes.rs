@@ -5,10 +5,10 @@ use std::time::Duration;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::changes::{Change, Changes, How};
+use bobbin_core::records::changes::{ChangedFile, Changes, How};
 
 use super::workspace::WORKSPACE;
-use super::{Sandboxes, Target};
+use super::{Sandboxes, WorkTarget};
 
 const SCRIPT: &str = include_str!("changes.sh");
 /// Succeeds if git lists a name that is not UTF-8: grep finds no characters in such a name.
@@ -52,7 +52,7 @@ impl Sandboxes {
 
 impl Sandboxes {
     /// Whether a file of the workspace has a name that is not UTF-8. False if that cannot be determined.
-    pub(super) async fn has_odd_name(&self, target: Target<'_>) -> bool {
+    pub(super) async fn has_odd_name(&self, target: WorkTarget<'_>) -> bool {
         let Ok(sandbox) = self.find(target.sandbox, target.generation).await else {
             return false;
         };
@@ -92,7 +92,7 @@ fn told(text: &str) -> Changes {
             let patch = patches.next().unwrap_or_default();
             let mut counts = counts.split('\t').map(|count| count.parse().unwrap_or(0));
             let (status, path) = file.split_once('\t')?;
-            Some(Change {
+            Some(ChangedFile {
                 file: path.to_owned(),
                 how: match status {
                     "A" => How::Added,
@@ -143,8 +143,8 @@ mod tests {
     }
 
     fn changed(root: &Path, turn: &str) -> Vec<String> {
-        let line = |change: Change| {
-            let Change { file, how, added, removed, patch } = change;
+        let line = |change: ChangedFile| {
+            let ChangedFile { file, how, added, removed, patch } = change;
             format!("{file} {how:?} +{added} -{removed} {}", patch.contains("\n@@ "))
         };
         let told = told(&shell(root, SCRIPT, turn));

@@ -13,13 +13,13 @@ use bobbin_core::base::ids::{Ms, PostRef, TurnId, digest};
 use bobbin_core::base::limits::OTHERS_MS;
 use bobbin_core::protocol::effect::Follow;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine};
 use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::parked::{Doubt, Doubtful, Seen};
-use bobbin_core::records::run::{Answer, RunEnd};
+use bobbin_core::records::run::{RunAnswer, RunEnd};
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{RunContext, Sandboxes, Target};
+use super::{RunContext, Sandboxes, WorkTarget};
 
 /// Longest wait for the stream between two rounds of checks.
 const TICK_MS: u64 = 250;
@@ -55,7 +55,7 @@ const DIGEST_CHARS: usize = 16;
 pub(super) async fn follow<B: RunContext>(
     sandboxes: &Sandboxes,
     context: &B,
-    target: Target<'_>,
+    target: WorkTarget<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
     let agent = sandboxes.agent_in(target).await?;
@@ -83,7 +83,7 @@ pub(super) async fn follow<B: RunContext>(
 pub(super) async fn look<B: RunContext>(
     sandboxes: &Sandboxes,
     context: &B,
-    target: Target<'_>,
+    target: WorkTarget<'_>,
     what: &Follow,
 ) -> Result<Event, Failure> {
     let agent = sandboxes.agent_in(target).await?;
@@ -104,16 +104,16 @@ pub(super) async fn look<B: RunContext>(
 
 /// Content of a card.
 #[derive(PartialEq, Eq, Clone, Debug)]
-struct Picture {
+struct CardContent {
     state: CardState,
-    plan: Vec<PlanItem>,
+    plan: Vec<PlanLine>,
     steps: Vec<CardStep>,
     waiting: usize,
     earlier: usize,
     ends_ms: Option<Ms>,
 }
 
-impl Picture {
+impl CardContent {
     /// Distinguishes card contents, and the posts that show them.
     fn digest(&self, at: &PostRef) -> String {
         let mut digest = digest(&[&at.channel, &at.id, &format!("{self:?}")]);
@@ -134,7 +134,7 @@ struct Others {
 struct Watch<'a, B> {
     sandboxes: &'a Sandboxes,
     context: &'a B,
-    target: Target<'a>,
+    target: WorkTarget<'a>,
     what: &'a Follow,
     asked_marks: Option<Instant>,
     others: Others,
@@ -154,7 +154,12 @@ struct Watch<'a, B> {
 type Listened = Result<Event, AgentError>;
 
 impl<'a, B: RunContext> Watch<'a, B> {
-    fn new(sandboxes: &'a Sandboxes, context: &'a B, target: Target<'a>, what: &'a Follow) -> Self {
+    fn new(
+        sandboxes: &'a Sandboxes,
+        context: &'a B,
+        target: WorkTarget<'a>,
+        what: &'a Follow,
+    ) -> Self {
         Self {
             sandboxes,
             context,
@@ -412,7 +417,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         }
         let reason = trouble.unwrap_or_else(|| "it never began to answer".to_owned());
         let (steps, earlier) = seen.told.steps(false);
-        Event::Finished(Answer {
+        Event::Finished(RunAnswer {
             end: RunEnd::Error { reason },
             text: String::new(),
             usage: Default::default(),
@@ -434,7 +439,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return;
         }
         let (steps, earlier) = seen.told.steps(false);
-        let picture = Picture {
+        let picture = CardContent {
             state: self.card_state(seen),
             plan: seen.told.plan(),
             steps,

@@ -14,7 +14,7 @@ use bobbin_sandbox::Sandbox;
 use tokio::time::{Instant, sleep};
 
 use super::Sandboxes;
-use crate::model_keys::{KeyState, Question};
+use crate::model_keys::{KeyCheck, KeyState};
 
 /// Longest time for one request, from inside and from here.
 const ASK_MS_MAX: u64 = 12_000;
@@ -38,7 +38,7 @@ impl Sandboxes {
         let until = Instant::now() + Duration::from_millis(self.settings.limits.sandbox.put_in_ms);
         let asked = keys.iter().find_map(|key| {
             let placeholder = held.get(key.variable).filter(|text| **text != key.value)?;
-            Some((key, placeholder, Question::about(key)?))
+            Some((key, placeholder, KeyCheck::about(key)?))
         });
         let (true, Some((key, placeholder, question))) = (sandbox.has_placeholders(), asked) else {
             return true;

@@ -14,7 +14,7 @@ use bobbin_core::records::changes::Changes;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
 use super::workspace::WORKSPACE;
-use super::{Sandboxes, Target};
+use super::{Sandboxes, WorkTarget};
 
 /// The script that lists the folder; its first line is prepended.
 const LIST_SCRIPT: &str = include_str!("artifacts.sh");
@@ -24,7 +24,7 @@ const LIST_MS_MAX: u64 = 30_000;
 impl Sandboxes {
     pub(super) async fn read_changes(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
@@ -38,7 +38,7 @@ impl Sandboxes {
         }))
     }
 
-    pub(crate) async fn list_artifacts(&self, target: Target<'_>) -> Result<Event, Failure> {
+    pub(crate) async fn list_artifacts(&self, target: WorkTarget<'_>) -> Result<Event, Failure> {
         let sandbox = self.find(target.sandbox, target.generation).await?;
         let script = format!("bytes={}\n{LIST_SCRIPT}", self.settings.limits.files.artifact_bytes);
         let timeout = Duration::from_millis(LIST_MS_MAX);
@@ -57,7 +57,7 @@ impl Sandboxes {
     /// Those words.
     pub async fn fetch_artifact(
         &self,
-        target: Target<'_>,
+        target: WorkTarget<'_>,
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let unread = |error: ProviderError| match error.kind {

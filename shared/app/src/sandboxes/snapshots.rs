@@ -6,7 +6,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, SandboxKey};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::sandbox::SnapshotSeen;
-use bobbin_sandbox::labels::Stack;
+use bobbin_sandbox::labels::StackIdentity;
 
 use bobbin_sandbox::{ErrorKind, ProviderError, SnapshotName, SnapshotState};
 use tokio::time::sleep;
@@ -15,8 +15,8 @@ use super::Sandboxes;
 use super::lifecycle::Done;
 
 impl Sandboxes {
-    fn stack(&self) -> Stack<'_> {
-        Stack { name: &self.settings.stack, id: &self.settings.stack_id }
+    fn stack(&self) -> StackIdentity<'_> {
+        StackIdentity { name: &self.settings.stack, id: &self.settings.stack_id }
     }
 
     /// The snapshot with this name, if the tenant's sandboxes may be created from it: it holds another sandbox's data.

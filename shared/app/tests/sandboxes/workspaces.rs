@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use bobbin_agent::{
-    Agent, Conversation, Observation, Observe, Refresh, RunCursor, RunRef, RunState, RunStop,
+    Agent, ConversationKey, Observation, Observe, Refresh, RunCursor, RunRef, RunState, RunStop,
     Runtime as _, Submission, server_http,
 };
 use bobbin_app::sandboxes::Workplace;
@@ -123,8 +123,8 @@ impl Run<'_> {
 }
 
 /// A thread's first conversation.
-const fn conversation(thread: &ThreadKey) -> Conversation<'_> {
-    Conversation { thread, since_ms: 0 }
+const fn conversation(thread: &ThreadKey) -> ConversationKey<'_> {
+    ConversationKey { thread, since_ms: 0 }
 }
 
 /// The server of the scene's sandbox, as whoever has its password reaches it.

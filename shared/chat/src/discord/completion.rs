@@ -4,18 +4,18 @@
 use std::cmp::Reverse;
 
 use bobbin_core::base::ids::SandboxName;
-use bobbin_core::tenant::settings::{Catalogue, Kind, Settings};
+use bobbin_core::tenant::settings::{Catalogue, DefaultKind, Settings};
 use bobbin_core::text::{shorten, units};
 use serde_json::{Value, json};
 
 use super::bounds::{CHOICE_UNITS_MAX, CHOICES_MAX};
 use super::configure;
-use super::interaction::Command;
+use super::interaction::InvokedCommand;
 use crate::commands::sought;
-use crate::{HttpAnswer, Known, Lookup, Sought};
+use crate::{HttpAnswer, KnownValues, Lookup, Sought};
 
 /// The text being typed and its kind; `None` if there are no suggestions for it.
-pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
+pub(super) fn typed(command: &InvokedCommand) -> Option<(Sought, String)> {
     let focused = command.focused()?;
     let sought = sought(&focused.name, || configure::kind(command))?;
     let typed = focused.value.as_ref().and_then(Value::as_str);
@@ -25,7 +25,7 @@ pub(super) fn typed(command: &Command) -> Option<(Sought, String)> {
 /// The suggestions: recently used and available values. A repository that is usable as typed is included, because no
 /// list knows them all.
 #[must_use]
-pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAnswer {
+pub fn completed(lookup: &Lookup, settings: &Settings, known: &KnownValues) -> HttpAnswer {
     let may = lookup.membership.manages || settings.admit(&lookup.membership, &lookup.user).is_ok();
     if !may {
         return super::answer::no_choices();
@@ -38,7 +38,7 @@ pub fn completed(lookup: &Lookup, settings: &Settings, known: &Known) -> HttpAns
 }
 
 /// The sandboxes whose names contain the typed text, first those in use or recently used.
-fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
+fn sandboxes(typed: &str, known: &KnownValues) -> Vec<Value> {
     let typed = typed.trim().to_ascii_lowercase();
     let glance = |name: &SandboxName| known.catalogue.sandboxes.get(name);
     let mut names: Vec<&SandboxName> =
@@ -57,9 +57,9 @@ fn sandboxes(typed: &str, known: &Known) -> Vec<Value> {
     names.into_iter().take(CHOICES_MAX).map(shown).collect()
 }
 
-fn values(kind: Kind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
+fn values(kind: DefaultKind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
     let known = catalogue.suggest(kind, typed, CHOICES_MAX);
-    let own = (kind == Kind::Repo).then(|| kind.usable(typed).ok()).flatten();
+    let own = (kind == DefaultKind::Repo).then(|| kind.usable(typed).ok()).flatten();
     let own = own.as_deref().filter(|own| !known.contains(own));
     own.into_iter()
         .chain(known.iter().copied())
@@ -78,7 +78,7 @@ mod tests {
     use super::*;
     use crate::discord::check::{CALLBACK, assert_fits};
 
-    fn lookup(kind: Kind, typed: &str) -> Lookup {
+    fn lookup(kind: DefaultKind, typed: &str) -> Lookup {
         Lookup {
             tenant: Tenant::discord("1"),
             membership: Membership { channel: "20".to_owned(), ..Membership::default() },
@@ -89,11 +89,11 @@ mod tests {
     }
 
     fn names(lookup: &Lookup, settings: &Settings, catalogue: &Catalogue) -> Vec<String> {
-        let known = Known { catalogue: catalogue.clone(), ..Known::default() };
+        let known = KnownValues { catalogue: catalogue.clone(), ..KnownValues::default() };
         shown(lookup, settings, &known)
     }
 
-    fn shown(lookup: &Lookup, settings: &Settings, known: &Known) -> Vec<String> {
+    fn shown(lookup: &Lookup, settings: &Settings, known: &KnownValues) -> Vec<String> {
         let answer = completed(lookup, settings, known);
         let body: Value = serde_json::from_str(&answer.body).expect("JSON");
         assert_fits(CALLBACK, "post", &body);
@@ -115,18 +115,18 @@ mod tests {
     #[test]
     fn suggestions_fit_discord_and_include_recent() {
         let open = Settings::default();
-        assert_eq!(names(&lookup(Kind::Model, ""), &open, &catalogue()).len(), 25);
-        assert_eq!(names(&lookup(Kind::Agent, ""), &open, &catalogue()), ["build"]);
-        assert_eq!(names(&lookup(Kind::Repo, ""), &open, &catalogue()), ["a/b"]);
-        assert_eq!(names(&lookup(Kind::Repo, "me/new"), &open, &catalogue()), ["me/new"]);
-        assert_eq!(names(&lookup(Kind::Repo, "a/b"), &open, &catalogue()), ["a/b"]);
+        assert_eq!(names(&lookup(DefaultKind::Model, ""), &open, &catalogue()).len(), 25);
+        assert_eq!(names(&lookup(DefaultKind::Agent, ""), &open, &catalogue()), ["build"]);
+        assert_eq!(names(&lookup(DefaultKind::Repo, ""), &open, &catalogue()), ["a/b"]);
+        assert_eq!(names(&lookup(DefaultKind::Repo, "me/new"), &open, &catalogue()), ["me/new"]);
+        assert_eq!(names(&lookup(DefaultKind::Repo, "a/b"), &open, &catalogue()), ["a/b"]);
     }
 
     #[test]
     fn people_without_access_get_no_suggestions() {
         let mut closed = Settings::default();
         closed.open_channels.insert("21".to_owned());
-        let nobody = lookup(Kind::Repo, "");
+        let nobody = lookup(DefaultKind::Repo, "");
         assert!(names(&nobody, &closed, &catalogue()).is_empty());
         let mut manager = nobody.clone();
         manager.membership.manages = true;
@@ -142,12 +142,13 @@ mod tests {
         catalogue.note_sandbox(&name("backend"), glance("stopped", 1_000));
         catalogue.note_sandbox(&name("frontend"), glance("running", 61_000));
         catalogue.note_sandbox(&name("gone"), glance("running", 71_000));
-        let known = Known {
+        let known = KnownValues {
             catalogue,
             names: ["backend", "admin", "frontend"].map(name).to_vec(),
             now_ms: 121_000,
         };
-        let lookup = |typed: &str| Lookup { sought: Sought::Sandbox, ..lookup(Kind::Repo, typed) };
+        let lookup =
+            |typed: &str| Lookup { sought: Sought::Sandbox, ..lookup(DefaultKind::Repo, typed) };
         let open = Settings::default();
         assert_eq!(
             shown(&lookup(""), &open, &known),
@@ -169,12 +170,12 @@ mod tests {
         let option = |name: &str, value: &str, focused: bool| json!({"name": name, "type": 3, "value": value, "focused": focused});
         assert_eq!(
             read(json!({"options": [option("model", "ant", true)]})),
-            Some((Sought::Choice(Kind::Model), "ant".to_owned()))
+            Some((Sought::Choice(DefaultKind::Model), "ant".to_owned()))
         );
         let within = |options: Value| json!({"options": [{"name": "default", "type": 1, "options": options}]});
         assert_eq!(
             read(within(json!([option("what", "agent", false), option("value", "", true)]))),
-            Some((Sought::Choice(Kind::Agent), String::new()))
+            Some((Sought::Choice(DefaultKind::Agent), String::new()))
         );
         assert_eq!(read(within(json!([option("value", "", true)]))), None);
         assert_eq!(read(json!({"options": [option("prompt", "x", true)]})), None);

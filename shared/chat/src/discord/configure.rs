@@ -4,54 +4,57 @@
 use bobbin_core::tenant::commands::argument::{
     ALLOW, CHANNEL, DEFAULT, DISALLOW, NONE, PERSON, ROLE, SANDBOXES, SHOW, VALUE, WHAT,
 };
-use bobbin_core::tenant::settings::{Change, Kind, List};
+use bobbin_core::tenant::settings::{DefaultKind, SettingsChange, SettingsList};
 
-use super::interaction::Command;
+use super::interaction::InvokedCommand;
 use crate::commands::FilledIn;
 
 /// The change, or why there is none, in words for the person.
-pub(super) fn change(command: &Command) -> Result<Change, &'static str> {
+pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'static str> {
     match command.subcommand().map(|chosen| chosen.name.as_str()) {
-        Some(SHOW) => Ok(Change::Show),
+        Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
             let of = kind(command)
                 .ok_or("Say what the default is of: a repo, model, agent, provider or runtime.")?;
             let value = command.text(VALUE).map(str::trim);
-            Ok(Change::Default {
+            Ok(SettingsChange::Default {
                 channel: command.text(CHANNEL).map(str::to_owned),
                 of,
                 value: value.filter(|value| !value.is_empty()).map(str::to_owned),
             })
         }
-        Some(ALLOW) => listed(command).map(|(list, id)| Change::Allow { list, id }),
-        Some(DISALLOW) => listed(command).map(|(list, id)| Change::Disallow { list, id }),
+        Some(ALLOW) => listed(command).map(|(list, id)| SettingsChange::Allow { list, id }),
+        Some(DISALLOW) => listed(command).map(|(list, id)| SettingsChange::Disallow { list, id }),
         _ => Err("This setting is not known any more. `/help` shows what there is."),
     }
 }
 
 /// The kind of a default.
-pub(super) fn kind(command: &Command) -> Option<Kind> {
-    Kind::named(command.text(WHAT)?)
+pub(super) fn kind(command: &InvokedCommand) -> Option<DefaultKind> {
+    DefaultKind::named(command.text(WHAT)?)
 }
 
 /// The place for new sandboxes in `/sandbox-setup`; `None` if it was not given.
-pub(super) fn place(command: &Command) -> Option<Change> {
+pub(super) fn place(command: &InvokedCommand) -> Option<SettingsChange> {
     let name = command.text(SANDBOXES)?.trim();
     let cleared = name.is_empty() || name.eq_ignore_ascii_case(NONE);
-    Some(Change::Default {
+    Some(SettingsChange::Default {
         channel: command.text(CHANNEL).map(str::to_owned),
-        of: Kind::Provider,
+        of: DefaultKind::Provider,
         value: (!cleared).then(|| name.to_owned()),
     })
 }
 
 /// One change at a time, so that each has its own line in the record of changes.
-fn listed(command: &Command) -> Result<(List, String), &'static str> {
-    let named: Vec<(List, &str)> =
-        [(List::Channels, CHANNEL), (List::People, ROLE), (List::People, PERSON)]
-            .into_iter()
-            .filter_map(|(list, name)| Some((list, command.text(name)?)))
-            .collect();
+fn listed(command: &InvokedCommand) -> Result<(SettingsList, String), &'static str> {
+    let named: Vec<(SettingsList, &str)> = [
+        (SettingsList::Channels, CHANNEL),
+        (SettingsList::People, ROLE),
+        (SettingsList::People, PERSON),
+    ]
+    .into_iter()
+    .filter_map(|(list, name)| Some((list, command.text(name)?)))
+    .collect();
     match named[..] {
         [(list, id)] => Ok((list, id.to_owned())),
         _ => Err("Choose one: a channel, a role or a person."),
@@ -64,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    fn asked(subcommand: &str, options: Value) -> Result<Change, &'static str> {
+    fn asked(subcommand: &str, options: Value) -> Result<SettingsChange, &'static str> {
         let command = json!({"name": "sandbox-config", "options": [{"name": subcommand, "type": 1, "options": options}]});
         change(&serde_json::from_value(command).expect("a command"))
     }
@@ -72,32 +75,34 @@ mod tests {
     #[test]
     fn each_subcommand_is_one_change() {
         let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
-        assert_eq!(asked("show", json!([])), Ok(Change::Show));
+        assert_eq!(asked("show", json!([])), Ok(SettingsChange::Show));
         let model =
             json!([text("what", "model"), text("value", " anthropic/a "), text("channel", "20")]);
         assert_eq!(
             asked("default", model),
-            Ok(Change::Default {
+            Ok(SettingsChange::Default {
                 channel: Some("20".to_owned()),
-                of: Kind::Model,
+                of: DefaultKind::Model,
                 value: Some("anthropic/a".to_owned())
             })
         );
         assert_eq!(
             asked("default", json!([text("what", "repo")])),
-            Ok(Change::Default { channel: None, of: Kind::Repo, value: None })
+            Ok(SettingsChange::Default { channel: None, of: DefaultKind::Repo, value: None })
         );
-        for (option, list) in
-            [("channel", List::Channels), ("role", List::People), ("person", List::People)]
-        {
+        for (option, list) in [
+            ("channel", SettingsList::Channels),
+            ("role", SettingsList::People),
+            ("person", SettingsList::People),
+        ] {
             let id = "7".to_owned();
             assert_eq!(
                 asked("allow", json!([text(option, "7")])),
-                Ok(Change::Allow { list, id: id.clone() })
+                Ok(SettingsChange::Allow { list, id: id.clone() })
             );
             assert_eq!(
                 asked("disallow", json!([text(option, "7")])),
-                Ok(Change::Disallow { list, id })
+                Ok(SettingsChange::Disallow { list, id })
             );
         }
     }
@@ -110,9 +115,9 @@ mod tests {
         };
         let text = |name: &str, value: &str| json!({"name": name, "type": 3, "value": value});
         let of = |channel: Option<&str>, value: Option<&str>| {
-            Some(Change::Default {
+            Some(SettingsChange::Default {
                 channel: channel.map(str::to_owned),
-                of: Kind::Provider,
+                of: DefaultKind::Provider,
                 value: value.map(str::to_owned),
             })
         };
@@ -130,7 +135,7 @@ mod tests {
         }
         assert!(asked("default", json!([])).is_err());
         assert!(asked("made-up", json!([])).is_err());
-        let none: Command =
+        let none: InvokedCommand =
             serde_json::from_value(json!({"name": "sandbox-config"})).expect("a command");
         assert!(change(&none).is_err());
     }

@@ -2,10 +2,10 @@
 
 use bobbin_core::base::ids::{AskId, SandboxKey, TurnId};
 use bobbin_core::records::ask::Question;
-use bobbin_core::shown::sandboxes::Action;
+use bobbin_core::shown::sandboxes::SandboxAction;
 
 use super::bounds::{CUSTOM_ID_UNITS_MAX, SELECT_OPTIONS_MAX};
-use crate::press::{Input, Press};
+use crate::press::{FormInput, Press};
 
 /// Maximum length of an ask's id in a form's button (OpenCode's have 30); a longer one is cut.
 const FORM_ASK_UNITS_MAX: usize = 50;
@@ -39,7 +39,7 @@ pub enum CustomId {
         /// The ask's id at OpenCode.
         ask: AskId,
         /// The parts of the form, at most five.
-        parts: Vec<Part>,
+        parts: Vec<FormPart>,
     },
     /// The form for an ask's answer, filled in.
     Answer {
@@ -59,7 +59,7 @@ pub enum CustomId {
     /// An action on a sandbox of that list.
     Sandbox {
         /// The action.
-        action: Action,
+        action: SandboxAction,
         /// The sandbox.
         key: SandboxKey,
     },
@@ -93,7 +93,7 @@ impl CustomId {
                 format!("v1:ask:{}:{}", bobbin_core::text::shorten(ask, 80), press.word())
             }
             Self::Form { ask, parts } => {
-                let parts: Vec<String> = parts.iter().map(Part::text).collect();
+                let parts: Vec<String> = parts.iter().map(FormPart::text).collect();
                 let ask = bobbin_core::text::shorten(ask, FORM_ASK_UNITS_MAX);
                 format!("v1:form:{ask}:{}", parts.join("-"))
             }
@@ -128,7 +128,7 @@ impl CustomId {
             }
             ["v1", "form", ask, parts] if plain(ask) => Some(Self::Form {
                 ask: ask.into(),
-                parts: parts.split('-').map(Part::parse).collect::<Option<_>>()?,
+                parts: parts.split('-').map(FormPart::parse).collect::<Option<_>>()?,
             }),
             ["v1", "answer", ask] if plain(ask) => Some(Self::Answer { ask: ask.into() }),
             ["v1", "key", provider] if plain(provider) => {
@@ -137,7 +137,7 @@ impl CustomId {
             ["v1", "pick", ask] if plain(ask) => Some(Self::Pick { ask: ask.into() }),
             ["v1", "boxes", page] => page.parse().ok().map(|page| Self::Sandboxes { page }),
             ["v1", "box", action, ref key @ ..] => Some(Self::Sandbox {
-                action: Action::parse(action)?,
+                action: SandboxAction::parse(action)?,
                 key: key.join(":").parse().ok()?,
             }),
             ["v1", "destroy", ref key @ ..] => {
@@ -156,25 +156,25 @@ fn plain(id: &str) -> bool {
 
 /// One part of a form, as encoded in the button that opens it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Part {
+pub struct FormPart {
     /// The input of the part.
-    pub input: Input,
+    pub input: FormInput,
     /// More than one option may be chosen.
     pub multiple: bool,
-    /// Number of the question's options; for [`Input::Lines`], number of questions.
+    /// Number of the question's options; for [`FormInput::Lines`], number of questions.
     pub options: usize,
 }
 
-impl Part {
+impl FormPart {
     /// An input without options.
     #[must_use]
-    pub const fn of(input: Input) -> Self {
+    pub const fn of(input: FormInput) -> Self {
         Self { input, multiple: false, options: 0 }
     }
 
     pub(super) fn select(question: usize, asked: &Question) -> Self {
         Self {
-            input: Input::Select(question),
+            input: FormInput::Select(question),
             multiple: asked.multiple,
             options: asked.options.len().min(SELECT_OPTIONS_MAX),
         }
@@ -196,8 +196,8 @@ impl Part {
     pub fn parse(text: &str) -> Option<Self> {
         let (word, options) = text.split_once('.')?;
         let (input, multiple) = match word.strip_prefix('m') {
-            Some(question) => (Input::parse(&format!("s{question}"))?, true),
-            None => (Input::parse(word)?, false),
+            Some(question) => (FormInput::parse(&format!("s{question}"))?, true),
+            None => (FormInput::parse(word)?, false),
         };
         let options = options.parse().ok().filter(|n| *n <= SELECT_OPTIONS_MAX)?;
         Some(Self { input, multiple, options })
@@ -227,13 +227,13 @@ mod tests {
             CustomId::Form {
                 ask: "que_1ffeb3fb8001fvmhi2sXUPUhJS".into(),
                 parts: ["s0.25", "m1.25", "w2.0", "n3.25", "x.9"]
-                    .map(|part| Part::parse(part).expect("a part"))
+                    .map(|part| FormPart::parse(part).expect("a part"))
                     .to_vec(),
             },
             CustomId::Answer { ask: ask().into() },
             CustomId::Sandboxes { page: 12 },
             CustomId::Sandbox {
-                action: Action::Snapshot,
+                action: SandboxAction::Snapshot,
                 key: key("discord:11820000000000000001:11820000000000000002"),
             },
             CustomId::Destroy { key: key("discord:11820000000000000001:sandbox-0123456789abcdef") },

@@ -17,10 +17,10 @@ use super::bounds::{
     TEXT_DISPLAY_UNITS_MAX,
 };
 use super::content::{inline, is_blank, plain};
-use super::custom_id::{CustomId, Part};
+use super::custom_id::{CustomId, FormPart};
 use super::interaction::Modal;
 use crate::HttpAnswer;
-use crate::press::{Input, Press};
+use crate::press::{FormInput, Press};
 
 /// The component id of the first question's text; the others follow. Discord numbers components without an id from 1.
 const FIRST_TEXT_ID: u64 = 100;
@@ -32,12 +32,12 @@ const DASH: &str = " — ";
 
 /// The parts of the form for several questions.
 #[must_use]
-pub fn layout(questions: &[Question]) -> Vec<Part> {
+pub fn layout(questions: &[Question]) -> Vec<FormPart> {
     let all = || questions.iter().enumerate();
-    let whole: Vec<Part> = all()
+    let whole: Vec<FormPart> = all()
         .flat_map(|(at, asked)| {
-            let select = (!asked.options.is_empty()).then(|| Part::select(at, asked));
-            let words = asked.takes_words().then(|| Part::of(Input::Words(at)));
+            let select = (!asked.options.is_empty()).then(|| FormPart::select(at, asked));
+            let words = asked.takes_words().then(|| FormPart::of(FormInput::Words(at)));
             select.into_iter().chain(words)
         })
         .collect();
@@ -45,18 +45,18 @@ pub fn layout(questions: &[Question]) -> Vec<Part> {
         return whole;
     }
     let one = |(at, asked): (usize, &Question)| match (asked.options.is_empty(), asked.free) {
-        (true, _) => Part::of(Input::Words(at)),
-        (false, true) if questions.len() == FORM_PARTS_MAX => Part::of(Input::Typed(at)),
-        (false, _) => Part::select(at, asked),
+        (true, _) => FormPart::of(FormInput::Words(at)),
+        (false, true) if questions.len() == FORM_PARTS_MAX => FormPart::of(FormInput::Typed(at)),
+        (false, _) => FormPart::select(at, asked),
     };
-    let mut parts: Vec<Part> = all().map(one).collect();
+    let mut parts: Vec<FormPart> = all().map(one).collect();
     if parts.len() < FORM_PARTS_MAX {
-        parts.push(Part::of(Input::Lines));
+        parts.push(FormPart::of(FormInput::Lines));
     }
     if parts.len() > FORM_PARTS_MAX {
-        parts = vec![Part {
+        parts = vec![FormPart {
             options: questions.len().min(SELECT_OPTIONS_MAX),
-            ..Part::of(Input::Lines)
+            ..FormPart::of(FormInput::Lines)
         }];
     }
     parts
@@ -108,15 +108,15 @@ pub fn display(
 
 /// The contents of a question's text in the message.
 #[derive(Debug, Default, PartialEq, Eq)]
-struct Said {
+struct QuestionText {
     name: String,
     words: String,
     options: Vec<(String, String)>,
 }
 
 /// Parses a question's text.
-fn said(components: &[Value], at: usize) -> Said {
-    let mut said = Said::default();
+fn said(components: &[Value], at: usize) -> QuestionText {
+    let mut said = QuestionText::default();
     let Some(content) = content(components, FIRST_TEXT_ID + at as u64) else {
         return said;
     };
@@ -144,7 +144,7 @@ fn content(components: &[Value], id: u64) -> Option<&str> {
 
 /// The form, with the texts of the clicked message.
 #[must_use]
-pub fn open(ask: &AskId, parts: &[Part], components: &[Value]) -> HttpAnswer {
+pub fn open(ask: &AskId, parts: &[FormPart], components: &[Value]) -> HttpAnswer {
     let fields: Vec<Value> =
         parts.iter().take(FORM_PARTS_MAX).map(|part| field(part, parts, components)).collect();
     let id = CustomId::Answer { ask: ask.to_owned() };
@@ -153,11 +153,11 @@ pub fn open(ask: &AskId, parts: &[Part], components: &[Value]) -> HttpAnswer {
     )
 }
 
-fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
+fn field(part: &FormPart, parts: &[FormPart], components: &[Value]) -> Value {
     let id = part.input.word();
-    let shares = parts.iter().any(|other| other.input == Input::Lines);
+    let shares = parts.iter().any(|other| other.input == FormInput::Lines);
     match part.input {
-        Input::Select(at) => {
+        FormInput::Select(at) => {
             let said = said(components, at);
             let entries: Vec<Value> = (0..part.options.max(1))
                 .map(|n| {
@@ -166,7 +166,7 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
                 })
                 .collect();
             let most = if part.multiple { entries.len() } else { 1 };
-            let beside = parts.iter().any(|other| other.input == Input::Words(at));
+            let beside = parts.iter().any(|other| other.input == FormInput::Words(at));
             let required = !(beside || shares);
             let placeholder = match (required, part.multiple) {
                 (true, true) => "Choose one or more",
@@ -179,9 +179,9 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
                 "placeholder": placeholder});
             labelled(&heading(&said, at), &said.words, select)
         }
-        Input::Words(at) => {
+        FormInput::Words(at) => {
             let said = said(components, at);
-            let beside = parts.iter().any(|other| other.input == Input::Select(at));
+            let beside = parts.iter().any(|other| other.input == FormInput::Select(at));
             let mut text = text(&id, WORDS_CHARS_MAX, !beside, "");
             text["style"] = json!(if beside { ONE_LINE } else { LINES });
             match (beside, parts.len()) {
@@ -190,18 +190,18 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
                 (false, _) => labelled(&heading(&said, at), &said.words, text),
             }
         }
-        Input::Typed(at) => {
+        FormInput::Typed(at) => {
             let said = said(components, at);
             let mut text = text(&id, WORDS_CHARS_MAX, true, "");
             text["placeholder"] = json!("The number of an option, or your own words");
             labelled(&heading(&said, at), &said.words, text)
         }
-        Input::Lines if part.options == 0 => labelled(
+        FormInput::Lines if part.options == 0 => labelled(
             "In your own words",
             "Where no option fits: a line like “2: your words”",
             text(&id, FORM_TEXT_UNITS_MAX, false, ""),
         ),
-        Input::Lines => {
+        FormInput::Lines => {
             let lines: Vec<String> = (1..=part.options).map(|n| format!("{n}: ")).collect();
             labelled(
                 "Your answers",
@@ -212,7 +212,7 @@ fn field(part: &Part, parts: &[Part], components: &[Value]) -> Value {
     }
 }
 
-fn heading(said: &Said, at: usize) -> String {
+fn heading(said: &QuestionText, at: usize) -> String {
     if is_blank(&said.name) { format!("Question {}", at + 1) } else { said.name.clone() }
 }
 
@@ -244,7 +244,7 @@ pub fn filled(modal: &Modal) -> Option<Vec<Field>> {
     inputs
         .map(|field| {
             let text = field.value.as_str().unwrap_or_default();
-            Input::parse(&field.custom_id)?.filled(&field.values, text)
+            FormInput::parse(&field.custom_id)?.filled(&field.values, text)
         })
         .collect()
 }
@@ -299,8 +299,8 @@ mod tests {
         }
     }
 
-    fn words(parts: &[Part]) -> Vec<String> {
-        parts.iter().map(Part::text).collect()
+    fn words(parts: &[FormPart]) -> Vec<String> {
+        parts.iter().map(FormPart::text).collect()
     }
 
     #[test]
@@ -326,7 +326,7 @@ mod tests {
         assert_eq!((read.name.as_str(), read.words.as_str()), ("2. D_B", "Which [one] <@1>?"));
         let option = |label: &str| (label.to_owned(), format!("what *{label}* means"));
         assert_eq!(read.options, [option("Post_gres"), option("a*b")]);
-        assert_eq!(said(components, 0), Said::default());
+        assert_eq!(said(components, 0), QuestionText::default());
         let parts = layout(&[question(&[], true), asked]);
         let body: Value =
             serde_json::from_str(&open(&"que_1".into(), &parts, components).body).expect("JSON");
@@ -349,8 +349,8 @@ mod tests {
             ),
             ("s0.0", json!("odd")),
         ] {
-            let parts: Vec<Part> =
-                parts.split('-').map(|part| Part::parse(part).expect("a part")).collect();
+            let parts: Vec<FormPart> =
+                parts.split('-').map(|part| FormPart::parse(part).expect("a part")).collect();
             let components = components.as_array().map_or(&[][..], Vec::as_slice);
             let body: Value = serde_json::from_str(&open(&"que_1".into(), &parts, components).body)
                 .expect("JSON");

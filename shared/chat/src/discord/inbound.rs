@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use self::act::UNKNOWN_COMMAND;
-use self::request::{Refused, Request, refuse};
+use self::request::{AdmittedInteraction, Refused, refuse};
 use super::answer;
 use super::app::App;
 use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
@@ -50,7 +50,8 @@ pub fn interactions(
         return answered(&interaction, app, now_ms);
     }
     // Only the type of a ping is read: its other fields are not guaranteed.
-    let (words, note) = match serde_json::from_slice::<Envelope>(raw).map(|known| known.kind) {
+    let (words, note) = match serde_json::from_slice::<InteractionKind>(raw).map(|known| known.kind)
+    {
         Ok(1) => return Inbound::only(answer::pong(), "discord: ping"),
         Ok(2..=5) => (
             "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
@@ -73,19 +74,21 @@ fn is_usable(id: &str) -> bool {
 }
 
 #[derive(Deserialize)]
-struct Envelope {
+struct InteractionKind {
     #[serde(rename = "type")]
     kind: u64,
 }
 
 fn answered(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
     let outcome =
-        Request::admitted(interaction, app, now_ms).and_then(|request| match interaction.kind {
-            2 => request.command(&data(interaction)?),
-            3 => request.click(&data(interaction)?),
-            4 => request.typing(&data(interaction)?),
-            _ => request.form(&data(interaction)?),
-        });
+        AdmittedInteraction::admitted(interaction, app, now_ms).and_then(
+            |request| match interaction.kind {
+                2 => request.command(&data(interaction)?),
+                3 => request.click(&data(interaction)?),
+                4 => request.typing(&data(interaction)?),
+                _ => request.form(&data(interaction)?),
+            },
+        );
     if interaction.kind == 4 {
         // Nothing can be said while somebody types: people without permission see no suggestions.
         return outcome

@@ -33,11 +33,11 @@ pub struct Interaction {
     /// The channel or thread as an object; absent in old payloads.
     pub channel: Option<Channel>,
     /// The person, in a guild.
-    pub member: Option<Member>,
+    pub member: Option<GuildMember>,
     /// The person, in a direct message.
     pub user: Option<User>,
     /// The message that was clicked, or from which a form was opened.
-    pub message: Option<Message>,
+    pub message: Option<DiscordMessage>,
     /// Our permissions in this channel, decimal.
     pub app_permissions: Option<String>,
     /// 0 guild, 1 direct message with the bot, 2 any other.
@@ -69,7 +69,7 @@ impl Channel {
 /// The acting person, as a member of the guild.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Member {
+pub struct GuildMember {
     pub user: Option<User>,
     /// Name in this guild.
     pub nick: Option<String>,
@@ -94,14 +94,14 @@ pub struct User {
 /// A message: the fields that we read.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Message {
+pub struct DiscordMessage {
     #[serde(deserialize_with = "or_default")]
     pub content: String,
     pub flags: Option<u64>,
     #[serde(deserialize_with = "or_default")]
     pub components: Vec<Value>,
     #[serde(deserialize_with = "or_default")]
-    pub attachments: Vec<Attachment>,
+    pub attachments: Vec<DiscordAttachment>,
     /// The author; absent in a snapshot.
     pub author: Option<User>,
     /// Embeds, in which other bots write: builds, alerts, tickets.
@@ -111,7 +111,7 @@ pub struct Message {
     #[serde(deserialize_with = "or_default")]
     pub message_snapshots: Vec<ForwardedMessage>,
     /// The message that it replies to; null if that was deleted.
-    pub referenced_message: Option<Box<Message>>,
+    pub referenced_message: Option<Box<DiscordMessage>>,
 }
 
 /// The copy of a forwarded message.
@@ -120,12 +120,12 @@ pub struct Message {
 pub struct ForwardedMessage {
     /// Without its author: Discord does not say who wrote it.
     #[serde(deserialize_with = "or_default")]
-    pub message: Message,
+    pub message: DiscordMessage,
 }
 
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Attachment {
+pub struct DiscordAttachment {
     pub filename: String,
     /// Size of the file in bytes, by Discord's count.
     pub size: u64,
@@ -139,15 +139,15 @@ pub struct Attachment {
 #[serde(default)]
 pub struct Resolved {
     #[serde(deserialize_with = "or_default")]
-    pub attachments: BTreeMap<String, Attachment>,
+    pub attachments: BTreeMap<String, DiscordAttachment>,
     #[serde(deserialize_with = "or_default")]
-    pub messages: BTreeMap<String, Message>,
+    pub messages: BTreeMap<String, DiscordMessage>,
 }
 
 /// Data of a command or completion.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Command {
+pub struct InvokedCommand {
     pub name: String,
     /// 1 slash, 2 user menu, 3 message menu.
     #[serde(rename = "type")]
@@ -162,7 +162,7 @@ pub struct Command {
 }
 
 /// Options of the command itself or its subcommand.
-impl FilledIn for Command {
+impl FilledIn for InvokedCommand {
     fn text(&self, name: &str) -> Option<&str> {
         self.value(name)?.as_str()
     }
@@ -181,7 +181,7 @@ impl FilledIn for Command {
     }
 }
 
-impl Command {
+impl InvokedCommand {
     /// The subcommand.
     #[must_use]
     pub fn subcommand(&self) -> Option<&CommandOption> {
@@ -245,7 +245,7 @@ pub struct Modal {
     /// Id of the form, as it was opened.
     pub custom_id: String,
     #[serde(deserialize_with = "or_default")]
-    pub components: Vec<Field>,
+    pub components: Vec<FormComponent>,
     #[serde(deserialize_with = "or_default")]
     pub resolved: Resolved,
 }
@@ -253,7 +253,7 @@ pub struct Modal {
 impl Modal {
     /// The input with this id, in a label or an old action row.
     #[must_use]
-    pub fn field(&self, custom_id: &str) -> Option<&Field> {
+    pub fn field(&self, custom_id: &str) -> Option<&FormComponent> {
         let inputs = self
             .components
             .iter()
@@ -265,7 +265,7 @@ impl Modal {
 /// A part of a form.
 #[derive(Debug, Clone, Default, Deserialize)]
 #[serde(default)]
-pub struct Field {
+pub struct FormComponent {
     pub custom_id: String,
     /// The text or choice.
     #[serde(deserialize_with = "or_default")]
@@ -274,10 +274,10 @@ pub struct Field {
     #[serde(deserialize_with = "or_default")]
     pub values: Vec<String>,
     /// The input of a label.
-    pub component: Option<Box<Field>>,
+    pub component: Option<Box<FormComponent>>,
     /// The inputs of an action row.
     #[serde(deserialize_with = "or_default")]
-    pub components: Vec<Field>,
+    pub components: Vec<FormComponent>,
 }
 
 #[cfg(test)]
@@ -286,7 +286,7 @@ mod tests {
 
     #[test]
     fn old_prompt_option_name_still_works() {
-        let read = |text| serde_json::from_str::<Command>(text).expect("valid");
+        let read = |text| serde_json::from_str::<InvokedCommand>(text).expect("valid");
         let old = read(
             r#"{"options":[{"name":"file","type":11,"value":"1"},{"name":"task","type":3,"value":"do it"}]}"#,
         );

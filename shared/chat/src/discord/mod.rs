@@ -29,7 +29,7 @@ pub use app::App;
 pub use bounds::CHUNK_UNITS;
 pub(crate) use client::off;
 pub use client::{
-    Application, Channel, Discord, DiscordError, ORIGINAL_WAIT_MS_MAX, RATE_WAIT_MS_MAX,
+    Application, Discord, DiscordError, ORIGINAL_WAIT_MS_MAX, RATE_WAIT_MS_MAX, TestChannel,
     application,
 };
 pub use commands::{Difference, commands, guild_commands};

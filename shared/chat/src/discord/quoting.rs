@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::bounds::{QUOTED_UNITS_MAX, QUOTES_MAX};
 use super::content::is_blank;
-use super::interaction::{Attachment, Message, User};
+use super::interaction::{DiscordAttachment, DiscordMessage, User};
 
 /// The request if the sender only pointed at somebody else's message.
 pub const WORK_ON_QUOTED: &str = "Work on the quoted message.";
@@ -27,7 +27,7 @@ pub(super) struct Sent {
 }
 
 /// Reads a message that `sender` sends on; `None` if there is nothing to work on.
-pub(super) fn read(message: &Message, sender: &str) -> Option<Sent> {
+pub(super) fn read(message: &DiscordMessage, sender: &str) -> Option<Sent> {
     let own = message.author.as_ref().is_some_and(|by| by.id == sender);
     let answered = message.referenced_message.as_deref();
     let forwarded = message.message_snapshots.iter().map(|one| &one.message);
@@ -50,13 +50,13 @@ pub(super) fn read(message: &Message, sender: &str) -> Option<Sent> {
 }
 
 /// The files of a message and of the messages that it forwards.
-pub(super) fn files(message: &Message) -> impl Iterator<Item = &Attachment> {
+pub(super) fn files(message: &DiscordMessage) -> impl Iterator<Item = &DiscordAttachment> {
     let forwarded = message.message_snapshots.iter();
     let forwarded = forwarded.flat_map(|one| &one.message.attachments);
     message.attachments.iter().chain(forwarded)
 }
 
-fn quoted(message: &Message) -> Option<Quote> {
+fn quoted(message: &DiscordMessage) -> Option<Quote> {
     let text = shorten(&words(message), QUOTED_UNITS_MAX);
     let by = message.author.as_ref().map(name).unwrap_or_default();
     (!is_blank(&text)).then_some(Quote { by, text })
@@ -68,7 +68,7 @@ fn name(user: &User) -> String {
 }
 
 /// All readable text of a message.
-fn words(message: &Message) -> String {
+fn words(message: &DiscordMessage) -> String {
     let mut parts = vec![message.content.trim().to_owned()];
     parts.extend(message.embeds.iter().map(boxed));
     displayed(&message.components, &mut parts);
@@ -108,7 +108,7 @@ mod tests {
     use super::*;
 
     fn sent(message: Value) -> Option<(String, Vec<(String, String)>)> {
-        let message: Message = serde_json::from_value(message).expect("a message");
+        let message: DiscordMessage = serde_json::from_value(message).expect("a message");
         let sent = read(&message, "4")?;
         let quotes = sent.quotes.into_iter().map(|quote| (quote.by, quote.text));
         Some((sent.text, quotes.collect()))
@@ -138,7 +138,7 @@ mod tests {
     fn forward_keeps_files_without_author() {
         let forward = json!({"content": "", "author": {"id": "4", "username": "robin"}, "message_reference": {"type": 1},
             "message_snapshots": [{"message": {"content": "Old words", "attachments": [{"filename": "a.log", "url": "https://cdn.discordapp.com/a"}]}}]});
-        let message: Message = serde_json::from_value(forward.clone()).expect("a message");
+        let message: DiscordMessage = serde_json::from_value(forward.clone()).expect("a message");
         assert_eq!(files(&message).count(), 1);
         assert_eq!(sent(forward), Some((WORK_ON_QUOTED.to_owned(), vec![pair("", "Old words")])));
     }

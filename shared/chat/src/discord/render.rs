@@ -13,7 +13,7 @@ use bobbin_core::records::card::{Post, ShownFile};
 use bobbin_core::records::changes;
 use bobbin_core::records::message::{Open, Prompt};
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 use bobbin_core::text::{Dialect, one_line, parts, shorten, units, visible};
 use serde_json::{Value, json};
 
@@ -38,12 +38,12 @@ pub struct Rendered {
     /// The JSON of the message.
     pub body: Value,
     /// Sent as `files[0]` of a multipart request.
-    pub file: Option<File>,
+    pub file: Option<AttachedFile>,
 }
 
 /// A file attached to a message.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct File {
+pub struct AttachedFile {
     pub name: String,
     pub media_type: &'static str,
     /// Content of the file.
@@ -131,7 +131,7 @@ fn shown_file(file: &ShownFile) -> Rendered {
     Rendered {
         body: mute(json!({"content": content, "flags": SUPPRESS_EMBEDS,
             "attachments": [{"id": "0", "filename": file.name, "description": "A file of the agent"}]})),
-        file: Some(File {
+        file: Some(AttachedFile {
             name: file.name.clone(),
             media_type: media_type(&file.name),
             bytes: file.bytes.clone(),
@@ -153,7 +153,7 @@ pub fn diff(patch: &str) -> Rendered {
     Rendered {
         body: mute(json!({"content": content,
             "attachments": [{"id": "0", "filename": DIFF_FILE, "description": "What the task changed in the files"}]})),
-        file: Some(File {
+        file: Some(AttachedFile {
             name: DIFF_FILE.to_owned(),
             media_type: "text/x-diff; charset=utf-8",
             bytes: patch.as_bytes().to_vec(),
@@ -230,7 +230,7 @@ pub fn anchor_failed(open: &Open, why: &str) -> Value {
 /// The choices for the task, before the text that follows on the same line.
 fn chosen(wants: &Selection) -> String {
     let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
-    Kind::ALL
+    DefaultKind::ALL
         .into_iter()
         .filter_map(|kind| kind.of(wants).as_deref())
         .chain(sandbox)
@@ -279,7 +279,7 @@ pub fn chunk(text: &str, last: bool, file: Option<&str>) -> Rendered {
     }
     Rendered {
         body,
-        file: file.map(|text| File {
+        file: file.map(|text| AttachedFile {
             name: ANSWER_FILE.to_owned(),
             media_type: "text/markdown; charset=utf-8",
             bytes: text.as_bytes().to_vec(),

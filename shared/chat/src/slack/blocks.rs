@@ -9,7 +9,7 @@ pub const EVENT_TYPE: &str = "bobbin";
 
 /// A message's visible part.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Rendered {
+pub struct RenderedBlocks {
     /// For notifications and screen readers, escaped, at most 4,000 characters.
     pub text: String,
     /// Block Kit blocks, at most 50.

@@ -6,7 +6,9 @@ use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Wan
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::Reach;
 
-use super::endpoint::{App, Request, accept, ephemeral, form, malformed, message_id, nothing};
+use super::endpoint::{
+    App, SignedRequest, accept, ephemeral, form, malformed, message_id, nothing,
+};
 use super::escape::quoted;
 use super::help::{CONFIG_HELP, SETUP_HELP, help, sandbox_help};
 use super::limits::ECHO_CHARS_MAX;
@@ -22,7 +24,7 @@ pub(super) const NO_THREAD: &str = "0";
 /// Answers 401 if unsigned, 400 if it is not a command, 200 otherwise.
 #[must_use]
 pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
-    let request = Request { raw, signature, timestamp };
+    let request = SignedRequest { raw, signature, timestamp };
     if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }

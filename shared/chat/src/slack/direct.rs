@@ -7,13 +7,13 @@
 
 use bobbin_core::base::ids::{Ms, Tenant};
 
-use super::types::{Envelope, Event};
+use super::types::{EventPayload, SlackEvent};
 use crate::Inbound;
 use crate::inbound::Direct;
 
 /// How direct messages form threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Threads {
+pub(super) enum DirectThreads {
     /// Each message begins a thread, and replies in it belong to it.
     EachMessage,
     /// Each person has one thread.
@@ -21,7 +21,7 @@ pub(super) enum Threads {
 }
 
 /// Whether it happened in a person's direct messages with the app.
-pub(super) fn is_direct(event: &Event) -> bool {
+pub(super) fn is_direct(event: &SlackEvent) -> bool {
     event.channel_type.as_deref() == Some("im")
         || event.channel.get().is_some_and(is_direct_channel)
 }
@@ -41,27 +41,27 @@ pub(super) fn sent_ms(ts: &str) -> Ms {
 
 /// Reads an event in direct messages; `read` returns its result for either kind of threads.
 pub(super) fn taken(
-    envelope: &Envelope,
-    event: &Event,
-    read: impl Fn(Threads) -> Inbound,
+    envelope: &EventPayload,
+    event: &SlackEvent,
+    read: impl Fn(DirectThreads) -> Inbound,
 ) -> Inbound {
     let told = event.previous_message.as_deref().unwrap_or(event);
     let begins = [&told.thread_ts, &event.deleted_ts, &event.ts];
     let root = begins.into_iter().find_map(Option::as_deref);
     let (Some(root), Some(tenant)) = (root, envelope.tenant()) else {
-        return read(Threads::EachMessage);
+        return read(DirectThreads::EachMessage);
     };
     if envelope.bot().is_some() && told.parent_user_id.get() == envelope.bot() {
-        return read(Threads::OneEach);
+        return read(DirectThreads::OneEach);
     }
     either(tenant, root, read)
 }
 
 /// Result of something whose thread begins with the message `root`: in that message's thread, or, if the settings say
 /// so, in the person's one thread.
-pub(super) fn either(tenant: &str, root: &str, read: impl Fn(Threads) -> Inbound) -> Inbound {
-    let own = read(Threads::EachMessage);
-    let one = read(Threads::OneEach).enqueue;
+pub(super) fn either(tenant: &str, root: &str, read: impl Fn(DirectThreads) -> Inbound) -> Inbound {
+    let own = read(DirectThreads::EachMessage);
+    let one = read(DirectThreads::OneEach).enqueue;
     let direct = one.filter(|body| own.enqueue.as_ref().is_some_and(|own| own != body));
     Inbound {
         direct: direct.map(|body| {
@@ -72,16 +72,16 @@ pub(super) fn either(tenant: &str, root: &str, read: impl Fn(Threads) -> Inbound
 }
 
 /// The kind of threads for a click on one of our messages in direct messages.
-pub(super) fn of_post(channel: &str, stands_at: Option<&str>, root: Option<&str>) -> Threads {
+pub(super) fn of_post(channel: &str, stands_at: Option<&str>, root: Option<&str>) -> DirectThreads {
     if is_direct_channel(channel) && stands_at == root {
-        Threads::OneEach
+        DirectThreads::OneEach
     } else {
-        Threads::EachMessage
+        DirectThreads::EachMessage
     }
 }
 
 /// Whether the target of a shortcut can be one of the person's direct messages with the app: written by them or by an
 /// app. In direct messages between two people, the other person's message is not.
-pub(super) fn may_be_ours(message: &Event, user: &str) -> bool {
+pub(super) fn may_be_ours(message: &SlackEvent, user: &str) -> bool {
     message.bot_id.is_some() || message.user.get() == Some(user)
 }

@@ -6,10 +6,10 @@ use bobbin_core::records::message::{Body, Control, Reply, Want};
 use bobbin_core::tenant::access::Policy;
 use serde_json::{Map, Value, json};
 
-use super::direct::Threads;
+use super::direct::DirectThreads;
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
 use super::verify::{Unverified, verify};
-use super::who::{Admission, admission};
+use super::who::{AccessDecision, admission};
 use crate::{HttpAnswer, Inbound};
 
 /// The note for a request that looks signed but does not match our secret: with another secret it may.
@@ -31,13 +31,13 @@ impl std::fmt::Debug for App {
 }
 
 /// The raw request with its signature headers.
-pub(super) struct Request<'a> {
+pub(super) struct SignedRequest<'a> {
     pub(super) raw: &'a [u8],
     pub(super) signature: &'a str,
     pub(super) timestamp: &'a str,
 }
 
-impl Request<'_> {
+impl SignedRequest<'_> {
     /// Why the request is refused, if it is: size is checked first, then the signature. Only after that may the body be
     /// read.
     pub(super) fn refusal(&self, app: &App, now_ms: Ms) -> Option<Inbound> {
@@ -151,8 +151,8 @@ pub(super) struct Asked {
 impl Asked {
     /// The same request in the thread for this kind of direct messages: replies to the person are also posted there,
     /// under no message.
-    pub(super) fn within(mut self, threads: Threads) -> Option<Self> {
-        if threads == Threads::OneEach {
+    pub(super) fn within(mut self, threads: DirectThreads) -> Option<Self> {
+        if threads == DirectThreads::OneEach {
             self.thread = ThreadKey::slack_direct(&self.team, &self.by.id).ok()?;
             if let Reply::Slack { thread_ts, .. } = &mut self.reply {
                 *thread_ts = None;
@@ -162,7 +162,7 @@ impl Asked {
     }
 
     /// The policy's decision.
-    pub(super) fn admission(&self, policy: &Policy, external: bool) -> Admission {
+    pub(super) fn admission(&self, policy: &Policy, external: bool) -> AccessDecision {
         admission(policy, &self.team, external, &self.channel, &self.by.id)
     }
 

@@ -39,7 +39,7 @@ fn plain(text: &str, units_max: usize) -> String {
     for (at, c) in text.char_indices() {
         out.push(if c == '<' && opens_mention(&text[at + 1..]) { '\u{2039}' } else { c });
     }
-    mapped(&out, units_max, Piece::Char)
+    mapped(&out, units_max, EscapedPiece::Char)
 }
 
 /// For mrkdwn between backticks on one line.
@@ -82,7 +82,7 @@ pub(super) fn markdown(text: &str, units_max: usize) -> String {
     out.push_str(&without_broadcasts(&text[copied..]));
     mapped(&out.replace("&lt;", "<"), units_max, |c| match c {
         '<' => entity(c),
-        other => Piece::Char(other),
+        other => EscapedPiece::Char(other),
     })
 }
 
@@ -120,12 +120,12 @@ fn names_broadcast(rest: &str) -> bool {
     })
 }
 
-enum Piece {
+enum EscapedPiece {
     Char(char),
     Entity(&'static str),
 }
 
-impl Piece {
+impl EscapedPiece {
     fn units(&self) -> usize {
         match self {
             Self::Char(c) => c.len_utf16(),
@@ -141,16 +141,16 @@ impl Piece {
     }
 }
 
-fn entity(c: char) -> Piece {
+fn entity(c: char) -> EscapedPiece {
     match c {
-        '&' => Piece::Entity("&amp;"),
-        '<' => Piece::Entity("&lt;"),
-        '>' => Piece::Entity("&gt;"),
-        other => Piece::Char(other),
+        '&' => EscapedPiece::Entity("&amp;"),
+        '<' => EscapedPiece::Entity("&lt;"),
+        '>' => EscapedPiece::Entity("&gt;"),
+        other => EscapedPiece::Char(other),
     }
 }
 
-fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> Piece) -> String {
+fn mapped(text: &str, units_max: usize, map: impl Fn(char) -> EscapedPiece) -> String {
     let mut out = String::with_capacity(text.len());
     let mut used = 0;
     // Length to return to if the text does not fit: one unit is kept for the ellipsis.

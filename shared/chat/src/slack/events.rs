@@ -8,13 +8,13 @@ use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::selection::Selection;
 use serde_json::json;
 
-use super::direct::{self, Threads, is_direct};
-use super::endpoint::{App, Asked, Request, malformed, message_id, nothing, object, take};
+use super::direct::{self, DirectThreads, is_direct};
+use super::endpoint::{App, Asked, SignedRequest, malformed, message_id, nothing, object, take};
 use super::help::help;
 use super::home;
 use super::limits::FILES_MAX;
-use super::types::{Envelope, Event, File, Id};
-use super::who::Admission;
+use super::types::{EventPayload, Id, SlackEvent, SlackFile};
+use super::who::AccessDecision;
 use super::words::{MENTIONED, Remainder, chosen, command, mentions, typed};
 use crate::commands::{Intent, Typist};
 use crate::{HttpAnswer, Inbound};
@@ -26,14 +26,14 @@ use crate::{HttpAnswer, Inbound};
 /// sends it again.
 #[must_use]
 pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: Ms) -> Inbound {
-    let request = Request { raw, signature, timestamp };
+    let request = SignedRequest { raw, signature, timestamp };
     if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
     let Some(fields) = object(raw) else {
         return malformed("The body is not a JSON object.");
     };
-    let Ok(envelope) = serde_json::from_value::<Envelope>(fields.into()) else {
+    let Ok(envelope) = serde_json::from_value::<EventPayload>(fields.into()) else {
         return malformed("The body is not an event envelope.");
     };
     match envelope.kind.as_str() {
@@ -48,7 +48,7 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
             Some(event) if is_direct(event) => direct::taken(&envelope, event, |threads| {
                 callback(&envelope, event, app, now_ms, threads)
             }),
-            Some(event) => callback(&envelope, event, app, now_ms, Threads::EachMessage),
+            Some(event) => callback(&envelope, event, app, now_ms, DirectThreads::EachMessage),
             None => malformed("event_callback without an event."),
         },
         "app_rate_limited" => nothing("slack limits our events"),
@@ -58,11 +58,11 @@ pub fn events(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms: M
 }
 
 fn callback(
-    envelope: &Envelope,
-    event: &Event,
+    envelope: &EventPayload,
+    event: &SlackEvent,
     app: &App,
     now_ms: Ms,
-    threads: Threads,
+    threads: DirectThreads,
 ) -> Inbound {
     match event.kind.as_str() {
         "message" if event.subtype.as_deref() == Some("message_deleted") => {
@@ -77,7 +77,7 @@ fn callback(
 }
 
 /// Why a message is ignored, if it is.
-fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
+fn ignored(envelope: &EventPayload, event: &SlackEvent) -> Option<&'static str> {
     if event.hidden {
         return Some("hidden message");
     }
@@ -99,7 +99,12 @@ fn ignored(envelope: &Envelope, event: &Event) -> Option<&'static str> {
 }
 
 /// The person and the place of an event; `None` if its ids are unusable.
-fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Option<Asked> {
+fn asked(
+    envelope: &EventPayload,
+    event: &SlackEvent,
+    ts: &str,
+    threads: DirectThreads,
+) -> Option<Asked> {
     let (tenant, channel, user) = (envelope.tenant()?, event.channel.get()?, event.user.get()?);
     let root = event.thread_ts.as_deref().unwrap_or(ts);
     let thread = ThreadKey::slack(tenant, channel, root).ok()?;
@@ -126,7 +131,13 @@ fn asked(envelope: &Envelope, event: &Event, ts: &str, threads: Threads) -> Opti
     asked.within(threads)
 }
 
-fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Threads) -> Inbound {
+fn said(
+    envelope: &EventPayload,
+    event: &SlackEvent,
+    app: &App,
+    now_ms: Ms,
+    threads: DirectThreads,
+) -> Inbound {
     if let Some(why) = ignored(envelope, event) {
         return nothing(why);
     }
@@ -134,9 +145,9 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
         return nothing("message with ids that cannot be used");
     };
     match asked.admission(&app.policy, envelope.external(event)) {
-        Admission::Stranger => return nothing("unknown tenant"),
-        Admission::Refused(why) => return take(asked.say(why), "refused by policy"),
-        Admission::Admitted => {}
+        AccessDecision::Stranger => return nothing("unknown tenant"),
+        AccessDecision::Refused(why) => return take(asked.say(why), "refused by policy"),
+        AccessDecision::Admitted => {}
     }
     let text = typed(&event.text, envelope.bot());
     let attachments = attachments(&event.files);
@@ -152,16 +163,21 @@ fn said(envelope: &Envelope, event: &Event, app: &App, now_ms: Ms, threads: Thre
     if text.is_empty() && attachments.is_empty() {
         return take(asked.control(Want::Help { text: help() }), "empty mention");
     }
-    let task = Task { text, attachments, wants, quotes: Vec::new() };
+    let task = RequestedTask { text, attachments, wants, quotes: Vec::new() };
     prompt(asked, task, now_ms)
 }
 
 /// A prompt that its author deletes while it waits is withdrawn. A running turn goes on: Stop ends it.
-fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> Inbound {
+fn deleted(
+    envelope: &EventPayload,
+    event: &SlackEvent,
+    app: &App,
+    threads: DirectThreads,
+) -> Inbound {
     let Some(before) = event.previous_message.as_deref() else {
         return nothing("deleted message that is not shown");
     };
-    let gone = Event {
+    let gone = SlackEvent {
         kind: "message".to_owned(),
         subtype: before.subtype.clone(),
         user: Id(before.user.get().map(str::to_owned)),
@@ -171,7 +187,7 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
         thread_ts: before.thread_ts.clone(),
         channel: Id(event.channel.get().map(str::to_owned)),
         channel_type: event.channel_type.clone(),
-        ..Event::default()
+        ..SlackEvent::default()
     };
     if let Some(why) = ignored(envelope, &gone) {
         return nothing(why);
@@ -182,9 +198,9 @@ fn deleted(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
         return nothing("deletion with ids that cannot be used");
     };
     match asked.admission(&app.policy, envelope.external(event)) {
-        Admission::Admitted => {}
-        Admission::Stranger => return nothing("unknown tenant"),
-        Admission::Refused(_) => return nothing("deletion by somebody who may not use it"),
+        AccessDecision::Admitted => {}
+        AccessDecision::Stranger => return nothing("unknown tenant"),
+        AccessDecision::Refused(_) => return nothing("deletion by somebody who may not use it"),
     }
     let turn = std::mem::take(&mut asked.id);
     asked.id = message_id(&asked.team, &asked.channel, ts, &["deleted"]);
@@ -215,7 +231,7 @@ fn commanded(asked: Asked, command: Command, words: &Remainder, now_ms: Ms) -> I
 
 /// A task as requested.
 #[derive(Default)]
-pub(super) struct Task {
+pub(super) struct RequestedTask {
     pub(super) text: String,
     pub(super) attachments: Vec<Attachment>,
     pub(super) wants: Selection,
@@ -223,7 +239,7 @@ pub(super) struct Task {
 }
 
 /// A prompt for the agent, within the product's bound.
-pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
+pub(super) fn prompt(asked: Asked, task: RequestedTask, now_ms: Ms) -> Inbound {
     let quoted: usize = task.quotes.iter().map(|quote| quote.text.chars().count()).sum();
     if task.text.chars().count() + quoted > Limits::DEFAULT.chat.prompt_chars {
         return take(
@@ -252,8 +268,8 @@ pub(super) fn prompt(asked: Asked, task: Task, now_ms: Ms) -> Inbound {
 }
 
 /// The files of a message. A file without an address stays in the list: the agent is told that it could not be fetched.
-pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
-    let of = |file: &File| Attachment {
+pub(super) fn attachments(files: &[SlackFile]) -> Vec<Attachment> {
+    let of = |file: &SlackFile| Attachment {
         name: if file.name.is_empty() { file.id.clone() } else { file.name.clone() },
         url: if file.url_private_download.is_empty() {
             file.url_private.clone()
@@ -267,7 +283,12 @@ pub(super) fn attachments(files: &[File]) -> Vec<Attachment> {
 }
 
 /// Handles Slack's Stop button of an agent session.
-fn stopped(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> Inbound {
+fn stopped(
+    envelope: &EventPayload,
+    event: &SlackEvent,
+    app: &App,
+    threads: DirectThreads,
+) -> Inbound {
     let at = event.event_ts.as_deref().or(event.ts.as_deref());
     let (Some(root), Some(at)) = (event.thread_ts.as_deref(), at) else {
         return nothing("stop without a thread");
@@ -277,8 +298,8 @@ fn stopped(envelope: &Envelope, event: &Event, app: &App, threads: Threads) -> I
     };
     asked.id = message_id(&asked.team, &asked.channel, root, &[at, &asked.by.id]);
     match asked.admission(&app.policy, envelope.external(event)) {
-        Admission::Stranger => nothing("unknown tenant"),
-        Admission::Refused(why) => take(asked.say(why), "refused by policy"),
-        Admission::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
+        AccessDecision::Stranger => nothing("unknown tenant"),
+        AccessDecision::Refused(why) => take(asked.say(why), "refused by policy"),
+        AccessDecision::Admitted => take(asked.control(Want::Stop { turn: None }), "stop"),
     }
 }

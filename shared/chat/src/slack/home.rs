@@ -6,12 +6,12 @@ use bobbin_core::base::ids::{ThreadKey, TurnId};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Control, Overview, Reply, Surface, Want};
 use bobbin_core::tenant::access::{Policy, Refusal};
-use bobbin_core::tenant::settings::{Change, Kind};
+use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 
 use super::endpoint::take;
 use super::endpoint::{App, message_id, nothing};
-use super::types::{Action, Envelope, Event, Interaction};
-use super::who::{Admission, EXTERNAL, admission};
+use super::types::{BlockAction, EventPayload, InteractionPayload, SlackEvent};
+use super::who::{AccessDecision, EXTERNAL, admission};
 use crate::Inbound;
 
 /// Prefix of the action id of a default's select; the kind's name follows.
@@ -26,12 +26,12 @@ pub(super) const STOP_ACTION: &str = "v1:home-stop:";
 const DIRECT: &str = "dm";
 
 /// The action id of a default's select.
-pub(super) fn default_action(of: Kind) -> String {
+pub(super) fn default_action(of: DefaultKind) -> String {
     format!("{DEFAULT_ACTION}{}", of.word())
 }
 
 /// The action id of the button that clears a default.
-pub(super) fn clear_action(of: Kind) -> String {
+pub(super) fn clear_action(of: DefaultKind) -> String {
     format!("{CLEAR_ACTION}{}", of.word())
 }
 
@@ -45,7 +45,7 @@ pub(super) fn stop_value(thread: &ThreadKey, turn: &TurnId) -> Option<String> {
 }
 
 /// Somebody opened the app. The Home shows their running tasks; the Messages tab needs nothing.
-pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
+pub(super) fn opened(envelope: &EventPayload, event: &SlackEvent, app: &App) -> Inbound {
     if event.tab != "home" {
         return nothing("tab that shows itself");
     }
@@ -58,7 +58,7 @@ pub(super) fn opened(envelope: &Envelope, event: &Event, app: &App) -> Inbound {
 }
 
 /// Handles a click or choice on the Home.
-pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
+pub(super) fn acted(interaction: &InteractionPayload, app: &App) -> Inbound {
     let Some(team) = interaction.tenant() else {
         return nothing("home with ids that cannot be used");
     };
@@ -82,9 +82,9 @@ pub(super) fn acted(interaction: &Interaction, app: &App) -> Inbound {
     nothing("element not in use")
 }
 
-fn change(action: &Action) -> Option<Change> {
+fn change(action: &BlockAction) -> Option<SettingsChange> {
     let of = |word: &str, value: Option<String>| {
-        Some(Change::Default { channel: None, of: Kind::named(word)?, value })
+        Some(SettingsChange::Default { channel: None, of: DefaultKind::named(word)?, value })
     };
     if let Some(word) = action.action_id.strip_prefix(CLEAR_ACTION) {
         return of(word, None);
@@ -95,8 +95,8 @@ fn change(action: &Action) -> Option<Change> {
 }
 
 /// The kind of default that this element sets.
-pub(super) fn kind_of(action_id: &str) -> Option<Kind> {
-    Kind::named(action_id.strip_prefix(DEFAULT_ACTION)?)
+pub(super) fn kind_of(action_id: &str) -> Option<DefaultKind> {
+    DefaultKind::named(action_id.strip_prefix(DEFAULT_ACTION)?)
 }
 
 fn overview(
@@ -104,7 +104,7 @@ fn overview(
     by: Person,
     at: &str,
     external: bool,
-    change: Option<Change>,
+    change: Option<SettingsChange>,
     policy: &Policy,
 ) -> Inbound {
     if ThreadKey::slack(team, &by.id, "0").is_err() {
@@ -139,7 +139,7 @@ fn stop(
     by: Person,
     at: &str,
     external: bool,
-    action: &Action,
+    action: &BlockAction,
     policy: &Policy,
 ) -> Inbound {
     let value = action.value.as_deref().unwrap_or_default();
@@ -177,9 +177,9 @@ fn stop(
         })
     };
     match admission(policy, team, external, channel, &by.id) {
-        Admission::Stranger => nothing("unknown tenant"),
-        Admission::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
-        Admission::Admitted => {
+        AccessDecision::Stranger => nothing("unknown tenant"),
+        AccessDecision::Refused(text) => take(control(Want::Say { text }, by), "refused by policy"),
+        AccessDecision::Admitted => {
             let turn = Some(turn.into());
             take(control(Want::Stop { turn }, by), "stop")
         }

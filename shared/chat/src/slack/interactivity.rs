@@ -10,19 +10,19 @@ use super::actions::{
     AGAIN_ACTION, ASK_ACTION, DIFF_ACTION, FIELD_ACTION, NOW_ACTION, SEND, SHORTCUT, STOP_ACTION,
     STOP_ALL_ACTION,
 };
-use super::direct::{self, Threads};
+use super::direct::{self, DirectThreads};
 use super::endpoint::{
-    App, Asked, Request, accept, ephemeral, form, malformed, message_id, nothing, object,
+    App, Asked, SignedRequest, accept, ephemeral, form, malformed, message_id, nothing, object,
 };
-use super::events::{Task, attachments, prompt};
+use super::events::{RequestedTask, attachments, prompt};
 use super::home;
 use super::sandboxes::{self, Button};
 use super::suggest::typing;
-use super::types::{Action, Interaction, Stated};
-use super::who::Admission;
+use super::types::{BlockAction, InteractionPayload, Stated};
+use super::who::AccessDecision;
 use super::words::typed;
 use crate::Inbound;
-use crate::press::{Input, Press};
+use crate::press::{FormInput, Press};
 
 /// Maximum number of inputs read from one message.
 const INPUTS_MAX: usize = 50;
@@ -38,7 +38,7 @@ pub fn interactivity(
     app: &App,
     now_ms: Ms,
 ) -> Inbound {
-    let request = Request { raw, signature, timestamp };
+    let request = SignedRequest { raw, signature, timestamp };
     if let Some(refused) = request.refusal(app, now_ms) {
         return refused;
     }
@@ -52,7 +52,7 @@ pub fn interactivity(
     let Some(payload) = object(payload.as_bytes()) else {
         return malformed("The payload is not a JSON object.");
     };
-    let Ok(interaction) = serde_json::from_value::<Interaction>(payload.into()) else {
+    let Ok(interaction) = serde_json::from_value::<InteractionPayload>(payload.into()) else {
         return malformed("The payload is not an interaction.");
     };
     match interaction.kind.as_str() {
@@ -70,7 +70,7 @@ pub fn interactivity(
 }
 
 /// The request of a known button.
-fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
+fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want> {
     let value = action.value.as_deref().filter(|v| !v.is_empty())?;
     if action.action_id == STOP_ACTION {
         return Some(Want::Stop { turn: Some(value.into()) });
@@ -98,10 +98,10 @@ fn wanted(action: &Action, interaction: &Interaction) -> Option<Want> {
 }
 
 /// The values in the message's inputs; Slack sends them with each click.
-fn filled(interaction: &Interaction) -> Vec<Field> {
+fn filled(interaction: &InteractionPayload) -> Vec<Field> {
     let inputs = interaction.state.values.values().flatten();
     let field = |(id, stated): (&String, &Stated)| {
-        let input = Input::parse(id.strip_prefix(FIELD_ACTION)?.strip_prefix(':')?)?;
+        let input = FormInput::parse(id.strip_prefix(FIELD_ACTION)?.strip_prefix(':')?)?;
         let chosen = stated.selected_option.iter().chain(&stated.selected_options);
         let values: Vec<String> = chosen.filter_map(|one| one.value.clone()).collect();
         input.filled(&values, &stated.value)
@@ -109,7 +109,7 @@ fn filled(interaction: &Interaction) -> Vec<Field> {
     inputs.take(INPUTS_MAX).filter_map(field).collect()
 }
 
-fn clicked(interaction: &Interaction, app: &App) -> Inbound {
+fn clicked(interaction: &InteractionPayload, app: &App) -> Inbound {
     if let Some((action, button, thread)) = interaction.actions.iter().find_map(|action| {
         let (button, thread) = Button::read(action)?;
         Some((action, button, thread))
@@ -134,9 +134,9 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
         return nothing("click with ids that cannot be used");
     };
     match asked.admission(&app.policy, interaction.external()) {
-        Admission::Stranger => nothing("unknown tenant"),
-        Admission::Refused(why) => accept(asked.say(why), "refused by policy"),
-        Admission::Admitted => {
+        AccessDecision::Stranger => nothing("unknown tenant"),
+        AccessDecision::Refused(why) => accept(asked.say(why), "refused by policy"),
+        AccessDecision::Admitted => {
             let note = match want {
                 Want::Stop { .. } => "stop",
                 Want::StopAll => "stop all",
@@ -152,9 +152,9 @@ fn clicked(interaction: &Interaction, app: &App) -> Inbound {
 
 /// A click on the list of sandboxes: access is checked for the person and the place, as for every click.
 fn listed(
-    interaction: &Interaction,
+    interaction: &InteractionPayload,
     app: &App,
-    action: &Action,
+    action: &BlockAction,
     (button, thread): (Button, ThreadKey),
 ) -> Inbound {
     let container = &interaction.container;
@@ -166,9 +166,9 @@ fn listed(
         return nothing("click with ids that cannot be used");
     };
     match asked.admission(&app.policy, interaction.external()) {
-        Admission::Stranger => nothing("unknown tenant"),
-        Admission::Refused(why) => accept(asked.say(why), "refused by policy"),
-        Admission::Admitted => {
+        AccessDecision::Stranger => nothing("unknown tenant"),
+        AccessDecision::Refused(why) => accept(asked.say(why), "refused by policy"),
+        AccessDecision::Admitted => {
             let note = button.note();
             accept(button.body(asked), note)
         }
@@ -180,7 +180,7 @@ const DO_QUOTED: &str = "Do what this message asks for, or look into what it rep
 
 /// The shortcut on any message starts a turn in its thread, requested by the person who used the shortcut: with the
 /// message's text if they wrote it, with the message as a quote if somebody else did.
-fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
+fn shortcut(interaction: &InteractionPayload, app: &App, now_ms: Ms) -> Inbound {
     let message = &interaction.message;
     let stands_at = message.ts.as_deref().or(interaction.message_ts.as_deref());
     let root = message.thread_ts.as_deref().or(stands_at);
@@ -190,14 +190,14 @@ fn shortcut(interaction: &Interaction, app: &App, now_ms: Ms) -> Inbound {
         direct::is_direct_channel(channel) && direct::may_be_ours(message, &interaction.user.id);
     match (interaction.tenant(), root) {
         (Some(tenant), Some(root)) if ours => direct::either(tenant, root, of),
-        _ => of(Threads::EachMessage),
+        _ => of(DirectThreads::EachMessage),
     }
 }
 
 fn sent_to(
-    interaction: &Interaction,
+    interaction: &InteractionPayload,
     app: &App,
-    (stands_at, root, threads): (Option<&str>, Option<&str>, Threads),
+    (stands_at, root, threads): (Option<&str>, Option<&str>, DirectThreads),
     now_ms: Ms,
 ) -> Inbound {
     let message = &interaction.message;
@@ -206,7 +206,7 @@ fn sent_to(
     let Some(mut asked) = asked.and_then(|asked| asked.within(threads)) else {
         return nothing("shortcut with ids that cannot be used");
     };
-    if threads == Threads::OneEach {
+    if threads == DirectThreads::OneEach {
         // Not by the channel: it may hold the person's direct messages with somebody else, where nothing can be
         // answered.
         let by = &asked.by.id;
@@ -214,16 +214,16 @@ fn sent_to(
         asked.id = message_id(&asked.team, by, stands_at.unwrap_or_default(), &further);
     }
     match asked.admission(&app.policy, interaction.external()) {
-        Admission::Stranger => return nothing("unknown tenant"),
-        Admission::Refused(why) => return accept(asked.say(why), "refused by policy"),
-        Admission::Admitted => {}
+        AccessDecision::Stranger => return nothing("unknown tenant"),
+        AccessDecision::Refused(why) => return accept(asked.say(why), "refused by policy"),
+        AccessDecision::Admitted => {}
     }
     let (text, files) = (typed(&message.text, None), attachments(&message.files));
     if text.is_empty() && files.is_empty() {
         return accept(asked.say("That message has no text to work on."), "empty message");
     }
     let own = message.user.get() == Some(asked.by.id.as_str()) && message.bot_id.is_none();
-    let mut task = Task { attachments: files, ..Task::default() };
+    let mut task = RequestedTask { attachments: files, ..RequestedTask::default() };
     if own || text.is_empty() {
         task.text = text;
     } else {
@@ -240,7 +240,7 @@ fn sent_to(
 }
 
 fn asked(
-    interaction: &Interaction,
+    interaction: &InteractionPayload,
     stands_at: Option<&str>,
     root: Option<&str>,
     pressed_at: &str,

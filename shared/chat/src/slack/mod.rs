@@ -32,7 +32,7 @@ mod words;
 
 pub use actions::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION};
 pub(crate) use client::off;
-pub use client::{Identity, Installed, Slack, SlackError, deliver, signature};
+pub use client::{AppInstallation, Identity, Slack, SlackError, deliver, signature};
 pub use commands::commands;
 pub use endpoint::{App, BAD_SIGNATURE, message_id, message_ts};
 pub use events::events;

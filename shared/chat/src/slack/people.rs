@@ -10,7 +10,7 @@ impl Member {
     /// cannot be read is an outsider.
     #[must_use]
     pub fn read(user: &Value, team: &str, enterprise: &str) -> Self {
-        let Ok(user) = User::deserialize(user) else {
+        let Ok(user) = SlackUser::deserialize(user) else {
             return Self { manages: false, outsider: true };
         };
         let outsider = user.deleted
@@ -30,7 +30,7 @@ impl Member {
 
 /// Slack's flags; a missing flag is false.
 #[derive(Deserialize)]
-struct User {
+struct SlackUser {
     #[serde(rename = "id")]
     _id: String,
     #[serde(default)]
@@ -68,7 +68,7 @@ struct EnterpriseUser {
     teams: Vec<String>,
 }
 
-impl User {
+impl SlackUser {
     /// Whether their home is neither the team nor its organisation: in a channel shared with others the flags alone do
     /// not tell. An organisation's installation has its id in place of a team's.
     fn is_of_another(&self, team: &str, enterprise: &str) -> bool {

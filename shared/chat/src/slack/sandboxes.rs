@@ -4,13 +4,13 @@
 //! button names the thread.
 
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
-use bobbin_core::records::message::{Body, Operation, Reply, Want, Which};
-use bobbin_core::shown::sandboxes::Action;
+use bobbin_core::records::message::{Body, Operation, Reply, Want, WhichSandbox};
+use bobbin_core::shown::sandboxes::SandboxAction;
 
 use super::actions::{DESTROY_ACTION, KEEP_ACTION, PAGE_ACTION, SANDBOX_ACTION};
 use super::commands::NO_THREAD;
 use super::endpoint::Asked;
-use super::types::Action as Pressed;
+use super::types::BlockAction;
 
 /// A button of the list, or of the question below it.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) enum Button {
     /// Another page.
     Page(u32),
     /// An action on a sandbox.
-    Sandbox(Action, SandboxKey),
+    Sandbox(SandboxAction, SandboxKey),
     /// Deletes the sandbox: the person has been told what is lost.
     Destroy(SandboxKey),
     /// Deletes nothing.
@@ -45,7 +45,7 @@ impl Button {
     }
 
     /// Parses both; `None` if it is not one of these buttons.
-    pub(super) fn read(pressed: &Pressed) -> Option<(Self, ThreadKey)> {
+    pub(super) fn read(pressed: &BlockAction) -> Option<(Self, ThreadKey)> {
         let id = pressed.action_id.as_str();
         let value = pressed.value.as_deref()?;
         let (thread, key) = value.split_once(' ').unwrap_or((value, ""));
@@ -58,7 +58,7 @@ impl Button {
         } else if let Some(page) = id.strip_prefix(PAGE_ACTION) {
             Self::Page(page.parse().ok()?)
         } else {
-            Self::Sandbox(Action::parse(id.strip_prefix(SANDBOX_ACTION)?)?, key()?)
+            Self::Sandbox(SandboxAction::parse(id.strip_prefix(SANDBOX_ACTION)?)?, key()?)
         };
         Some((button, thread))
     }
@@ -76,18 +76,21 @@ impl Button {
     /// Its body for the queue, requested by this person in the thread in which it was shown.
     pub(super) fn body(self, asked: Asked) -> Body {
         let in_thread = is_thread(&asked.thread);
-        let operate = |key, operation| Want::Operate { sandbox: Which::Exactly(key), operation };
+        let operate =
+            |key, operation| Want::Operate { sandbox: WhichSandbox::Exactly(key), operation };
         let want = match self {
             Self::Page(page) => Want::Sandboxes { page, in_thread },
             Self::Keep => return asked.say("Nothing was destroyed."),
             Self::Destroy(key) => operate(key, Operation::Destroy),
-            Self::Sandbox(Action::Connect, key) => Want::Connect { to: Some(Which::Exactly(key)) },
-            Self::Sandbox(Action::Destroy, key) => {
-                Want::AskDestroy { sandbox: Which::Exactly(key) }
+            Self::Sandbox(SandboxAction::Connect, key) => {
+                Want::Connect { to: Some(WhichSandbox::Exactly(key)) }
             }
-            Self::Sandbox(Action::Stop, key) => operate(key, Operation::Pause),
-            Self::Sandbox(Action::Start, key) => operate(key, Operation::Resume),
-            Self::Sandbox(Action::Snapshot, key) => operate(key, Operation::Snapshot),
+            Self::Sandbox(SandboxAction::Destroy, key) => {
+                Want::AskDestroy { sandbox: WhichSandbox::Exactly(key) }
+            }
+            Self::Sandbox(SandboxAction::Stop, key) => operate(key, Operation::Pause),
+            Self::Sandbox(SandboxAction::Start, key) => operate(key, Operation::Resume),
+            Self::Sandbox(SandboxAction::Snapshot, key) => operate(key, Operation::Snapshot),
         };
         asked.control(want)
     }

@@ -11,11 +11,11 @@ use super::blocks::label;
 use super::endpoint::{App, nothing};
 use super::home::kind_of;
 use super::limits::{OPTION_UNITS_MAX, OPTION_VALUE_UNITS_MAX, OPTIONS_MAX};
-use super::types::Interaction;
+use super::types::InteractionPayload;
 use crate::{HttpAnswer, Inbound, Lookup, Sought};
 
 /// Somebody types into a select: the caller reads the suggestions, in little time.
-pub(super) fn typing(interaction: &Interaction, app: &App) -> Inbound {
+pub(super) fn typing(interaction: &InteractionPayload, app: &App) -> Inbound {
     let (Some(kind), Some(team)) = (kind_of(&interaction.action_id), interaction.tenant()) else {
         return nothing("element not in use");
     };

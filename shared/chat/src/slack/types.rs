@@ -48,7 +48,7 @@ impl Id {
 /// Envelope of an event.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Envelope {
+pub(super) struct EventPayload {
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub(super) kind: String,
     #[serde(deserialize_with = "lenient")]
@@ -64,7 +64,7 @@ pub(super) struct Envelope {
     #[serde(deserialize_with = "lenient")]
     pub(super) is_ext_shared_channel: bool,
     #[serde(deserialize_with = "lenient")]
-    pub(super) event: Option<Event>,
+    pub(super) event: Option<SlackEvent>,
 }
 
 /// The installation for which an event is delivered.
@@ -84,7 +84,7 @@ pub(super) struct Authorization {
 /// An event, or (with the same fields) the message that was clicked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Event {
+pub(super) struct SlackEvent {
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub(super) kind: String,
     #[serde(deserialize_with = "lenient")]
@@ -117,7 +117,7 @@ pub(super) struct Event {
     #[serde(deserialize_with = "lenient")]
     pub(super) source_team: Option<String>,
     #[serde(deserialize_with = "lenient_list")]
-    pub(super) files: Vec<File>,
+    pub(super) files: Vec<SlackFile>,
     #[serde(deserialize_with = "lenient")]
     pub(super) hidden: bool,
     /// The opened tab of the app's Home.
@@ -128,7 +128,7 @@ pub(super) struct Event {
     pub(super) deleted_ts: Option<String>,
     /// The deleted message's last content.
     #[serde(deserialize_with = "lenient")]
-    pub(super) previous_message: Option<Box<Event>>,
+    pub(super) previous_message: Option<Box<SlackEvent>>,
 }
 
 /// A person's display names, if Slack sends them.
@@ -144,7 +144,7 @@ pub(super) struct Profile {
 /// A file of a message.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct File {
+pub(super) struct SlackFile {
     #[serde(deserialize_with = "lenient")]
     pub(super) id: String,
     #[serde(deserialize_with = "lenient")]
@@ -164,13 +164,13 @@ pub(super) struct File {
 /// A click, a shortcut or a submission.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Interaction {
+pub(super) struct InteractionPayload {
     #[serde(rename = "type", deserialize_with = "lenient")]
     pub(super) kind: String,
     #[serde(deserialize_with = "lenient")]
     pub(super) user: Clicker,
     #[serde(deserialize_with = "lenient")]
-    pub(super) team: Surface,
+    pub(super) team: ClickedSurface,
     pub(super) enterprise: Id,
     #[serde(deserialize_with = "lenient")]
     pub(super) is_enterprise_install: bool,
@@ -180,15 +180,15 @@ pub(super) struct Interaction {
     pub(super) container: Container,
     pub(super) channel: Id,
     #[serde(deserialize_with = "lenient")]
-    pub(super) message: Event,
+    pub(super) message: SlackEvent,
     #[serde(deserialize_with = "lenient")]
     pub(super) message_ts: Option<String>,
     #[serde(deserialize_with = "lenient")]
     pub(super) action_ts: Option<String>,
     #[serde(deserialize_with = "lenient_list")]
-    pub(super) actions: Vec<Action>,
+    pub(super) actions: Vec<BlockAction>,
     #[serde(deserialize_with = "lenient")]
-    pub(super) state: State,
+    pub(super) state: ViewState,
     /// The view in which it happened, if any.
     #[serde(deserialize_with = "lenient")]
     pub(super) view: View,
@@ -213,7 +213,7 @@ pub(super) struct View {
 /// Values of a surface's inputs, by block and action.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct State {
+pub(super) struct ViewState {
     #[serde(deserialize_with = "lenient")]
     pub(super) values: BTreeMap<String, BTreeMap<String, Stated>>,
 }
@@ -247,7 +247,7 @@ pub(super) struct Clicker {
 /// The workspace of the surface that was clicked.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Surface {
+pub(super) struct ClickedSurface {
     #[serde(deserialize_with = "lenient")]
     pub(super) id: Option<String>,
     #[serde(deserialize_with = "lenient")]
@@ -269,7 +269,7 @@ pub(super) struct Container {
 /// A button, select or input that was used.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct Action {
+pub(super) struct BlockAction {
     #[serde(deserialize_with = "lenient")]
     pub(super) action_id: String,
     #[serde(deserialize_with = "lenient")]

@@ -5,14 +5,14 @@
 
 use bobbin_core::tenant::access::{Policy, Refusal};
 
-use super::types::{Authorization, Envelope, Event, Interaction};
+use super::types::{Authorization, EventPayload, InteractionPayload, SlackEvent};
 
 /// Reply to somebody whose home is elsewhere, or in a channel that is shared with others.
 pub(super) const EXTERNAL: &str = "Bobbin works only for members of its own workspace, in channels that are not shared with other \
 organisations. Ask in a channel of your own workspace.";
 
 /// The policy's decision.
-pub(super) enum Admission {
+pub(super) enum AccessDecision {
     /// The request may be carried out.
     Admitted,
     /// Not one of our tenants: no reply, and no call with a token that we do not have.
@@ -28,12 +28,12 @@ pub(super) fn admission(
     external: bool,
     channel: &str,
     user: &str,
-) -> Admission {
+) -> AccessDecision {
     match policy.slack(tenant, channel, user) {
-        Err(Refusal::Tenant) => Admission::Stranger,
-        _ if external => Admission::Refused(EXTERNAL.to_owned()),
-        Err(refusal) => Admission::Refused(refusal.to_string()),
-        Ok(()) => Admission::Admitted,
+        Err(Refusal::Tenant) => AccessDecision::Stranger,
+        _ if external => AccessDecision::Refused(EXTERNAL.to_owned()),
+        Err(refusal) => AccessDecision::Refused(refusal.to_string()),
+        Ok(()) => AccessDecision::Admitted,
     }
 }
 
@@ -41,7 +41,7 @@ fn some(id: Option<&String>) -> Option<&str> {
     id.map(String::as_str).filter(|id| !id.is_empty())
 }
 
-impl Envelope {
+impl EventPayload {
     fn installation(&self) -> Option<&Authorization> {
         self.authorizations.first()
     }
@@ -65,7 +65,7 @@ impl Envelope {
     ///
     /// An event that names no home counts as internal only because the channel is not shared: then nobody else can be
     /// in it.
-    pub(super) fn external(&self, event: &Event) -> bool {
+    pub(super) fn external(&self, event: &SlackEvent) -> bool {
         if self.is_ext_shared_channel {
             return true;
         }
@@ -90,7 +90,7 @@ impl Envelope {
     }
 }
 
-impl Interaction {
+impl InteractionPayload {
     /// The installed team or enterprise, as far as a click names it. A view that was opened across organisations names
     /// the installed team itself, while `team` and `enterprise` are those of the person's surface.
     pub(super) fn tenant(&self) -> Option<&str> {

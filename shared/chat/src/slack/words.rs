@@ -6,22 +6,22 @@ use bobbin_core::tenant::commands::{Command, CommandRow, Reach, Spoken, TABLE, T
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KeyWish;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{Change, Kind, List, NotChanged};
+use bobbin_core::tenant::settings::{DefaultKind, NotChanged, SettingsChange, SettingsList};
 
 use crate::commands::FilledIn;
 
 /// Parses the words after `/bobbin setup` that set the place for new sandboxes; `channel` is where they were typed.
 /// `None`: they say something else.
-pub(super) fn place(words: &str, channel: &str) -> Option<Change> {
+pub(super) fn place(words: &str, channel: &str) -> Option<SettingsChange> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let (first, rest) = words.split_first()?;
     if !first.eq_ignore_ascii_case("sandboxes") {
         return None;
     }
     match *rest {
-        [value] => default(Kind::Provider, value, None),
+        [value] => default(DefaultKind::Provider, value, None),
         [value, here] if here.eq_ignore_ascii_case("here") => {
-            default(Kind::Provider, value, Some(channel))
+            default(DefaultKind::Provider, value, Some(channel))
         }
         _ => None,
     }
@@ -43,31 +43,31 @@ pub(super) fn setup(words: &str) -> Option<KeyWish> {
 }
 
 /// Parses the words after `/bobbin config`; `channel` is where they were typed. `None`: not understood.
-pub(super) fn config(words: &str, channel: &str) -> Option<Change> {
+pub(super) fn config(words: &str, channel: &str) -> Option<SettingsChange> {
     let words: Vec<&str> = words.split_whitespace().collect();
     let lower: Vec<String> = words.iter().map(|word| word.to_ascii_lowercase()).collect();
     let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
     match lower[..] {
-        [] | ["show"] => Some(Change::Show),
-        ["direct", "one"] => Some(Change::Direct { one_thread: true }),
-        ["direct", "each"] => Some(Change::Direct { one_thread: false }),
-        ["default", of, _] => default(Kind::named(of)?, words[2], None),
-        ["default", of, _, "here"] => default(Kind::named(of)?, words[2], Some(channel)),
+        [] | ["show"] => Some(SettingsChange::Show),
+        ["direct", "one"] => Some(SettingsChange::Direct { one_thread: true }),
+        ["direct", "each"] => Some(SettingsChange::Direct { one_thread: false }),
+        ["default", of, _] => default(DefaultKind::named(of)?, words[2], None),
+        ["default", of, _, "here"] => default(DefaultKind::named(of)?, words[2], Some(channel)),
         ["allow", what, _] => {
             let (list, id) = listed(what, words[2], channel)?;
-            Some(Change::Allow { list, id })
+            Some(SettingsChange::Allow { list, id })
         }
         ["disallow", what, _] => {
             let (list, id) = listed(what, words[2], channel)?;
-            Some(Change::Disallow { list, id })
+            Some(SettingsChange::Disallow { list, id })
         }
         _ => None,
     }
 }
 
-fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
+fn default(of: DefaultKind, value: &str, channel: Option<&str>) -> Option<SettingsChange> {
     let value = typed(value, None);
-    Some(Change::Default {
+    Some(SettingsChange::Default {
         channel: channel.map(str::to_owned),
         of,
         value: (!value.eq_ignore_ascii_case("none")).then_some(value),
@@ -76,13 +76,13 @@ fn default(of: Kind, value: &str, channel: Option<&str>) -> Option<Change> {
 
 /// A channel or person in the settings: `here`, a token in Slack's notation (`<#C…|name>`, `<@U…|name>`), or a plain
 /// id.
-fn listed(what: &str, word: &str, channel: &str) -> Option<(List, String)> {
+fn listed(what: &str, word: &str, channel: &str) -> Option<(SettingsList, String)> {
     let (list, sign) = match what {
-        "channel" => (List::Channels, '#'),
-        "user" => (List::People, '@'),
+        "channel" => (SettingsList::Channels, '#'),
+        "user" => (SettingsList::People, '@'),
         _ => return None,
     };
-    if list == List::Channels && word.eq_ignore_ascii_case("here") {
+    if list == SettingsList::Channels && word.eq_ignore_ascii_case("here") {
         return Some((list, channel.to_owned()));
     }
     let inside = word.strip_prefix('<').and_then(|w| w.strip_suffix('>'));
@@ -127,7 +127,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
             "in" if value.eq_ignore_ascii_case("shared") => selection.in_common = true,
             "in" => return Err(BadChoice::In),
             key => {
-                let Some(kind) = Kind::named(key) else {
+                let Some(kind) = DefaultKind::named(key) else {
                     return Ok((selection, rest));
                 };
                 kind.set(&mut selection, Some(kind.usable(value)?));
@@ -393,9 +393,9 @@ mod tests {
     #[test]
     fn setup_words_set_default_provider() {
         let of = |channel: Option<&str>, value: Option<&str>| {
-            Some(Change::Default {
+            Some(SettingsChange::Default {
                 channel: channel.map(str::to_owned),
-                of: Kind::Provider,
+                of: DefaultKind::Provider,
                 value: value.map(str::to_owned),
             })
         };
@@ -423,28 +423,34 @@ mod tests {
     #[test]
     fn config_words_parse_to_one_change() {
         let of = |channel: Option<&str>, of, value: Option<&str>| {
-            Some(Change::Default {
+            Some(SettingsChange::Default {
                 channel: channel.map(str::to_owned),
                 of,
                 value: value.map(str::to_owned),
             })
         };
-        assert_eq!(config("", "C1"), Some(Change::Show));
-        assert_eq!(config("default repo acme/API", "C1"), of(None, Kind::Repo, Some("acme/API")));
+        assert_eq!(config("", "C1"), Some(SettingsChange::Show));
+        assert_eq!(
+            config("default repo acme/API", "C1"),
+            of(None, DefaultKind::Repo, Some("acme/API"))
+        );
         assert_eq!(
             config("default model openai/b HERE", "C1"),
-            of(Some("C1"), Kind::Model, Some("openai/b"))
+            of(Some("C1"), DefaultKind::Model, Some("openai/b"))
         );
-        assert_eq!(config("default agent none", "C1"), of(None, Kind::Agent, None));
-        let allow = |list, id: &str| Some(Change::Allow { list, id: id.to_owned() });
-        assert_eq!(config("allow channel here", "C1"), allow(List::Channels, "C1"));
-        assert_eq!(config("allow channel <#C2|general>", "C1"), allow(List::Channels, "C2"));
-        assert_eq!(config("allow user <@U2|sam>", "C1"), allow(List::People, "U2"));
+        assert_eq!(config("default agent none", "C1"), of(None, DefaultKind::Agent, None));
+        let allow = |list, id: &str| Some(SettingsChange::Allow { list, id: id.to_owned() });
+        assert_eq!(config("allow channel here", "C1"), allow(SettingsList::Channels, "C1"));
+        assert_eq!(
+            config("allow channel <#C2|general>", "C1"),
+            allow(SettingsList::Channels, "C2")
+        );
+        assert_eq!(config("allow user <@U2|sam>", "C1"), allow(SettingsList::People, "U2"));
         assert_eq!(
             config("disallow user U2", "C1"),
-            Some(Change::Disallow { list: List::People, id: "U2".to_owned() })
+            Some(SettingsChange::Disallow { list: SettingsList::People, id: "U2".to_owned() })
         );
-        let direct = |one_thread| Some(Change::Direct { one_thread });
+        let direct = |one_thread| Some(SettingsChange::Direct { one_thread });
         assert_eq!(config("direct ONE", "C1"), direct(true));
         assert_eq!(config("direct each", "C1"), direct(false));
         for odd in [

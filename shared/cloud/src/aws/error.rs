@@ -102,7 +102,7 @@ pub enum CallError {
 
 /// Why a call failed, classified by what to do about it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Cause {
+pub enum FailureCause {
     /// Transient: throttled, timed out, service in trouble, not reached.
     Passing,
     /// Another write was in progress; the service is healthy, and a retry helps soon.
@@ -119,7 +119,7 @@ pub enum Cause {
     Wrong,
 }
 
-impl Cause {
+impl FailureCause {
     /// What an operator has to do; `None` if it passes without action.
     #[must_use]
     pub const fn remedy(self) -> Option<&'static str> {
@@ -156,11 +156,11 @@ impl CallError {
 
     /// The cause of the failure, which decides what to do about it.
     #[must_use]
-    pub fn cause(&self) -> Cause {
+    pub fn cause(&self) -> FailureCause {
         match self {
             Self::Refused { code, status, .. } => cause(code, *status),
-            Self::Unsigned { .. } => Cause::Unknown,
-            _ => Cause::Passing,
+            Self::Unsigned { .. } => FailureCause::Unknown,
+            _ => FailureCause::Passing,
         }
     }
 
@@ -174,19 +174,19 @@ impl CallError {
     }
 }
 
-fn cause(code: &str, status: u16) -> Cause {
+fn cause(code: &str, status: u16) -> FailureCause {
     // The queues' codes have a prefix: `AWS.SimpleQueueService.NonExistentQueue`.
     match code.rsplit('.').next().unwrap_or(code) {
-        code if THROTTLED.contains(&code) || PASSING.contains(&code) => Cause::Passing,
-        CONTENDED => Cause::Contended,
+        code if THROTTLED.contains(&code) || PASSING.contains(&code) => FailureCause::Passing,
+        CONTENDED => FailureCause::Contended,
         "AccessDenied"
         | "AccessDeniedException"
         | "UnauthorizedOperation"
         | "NotAuthorized"
         | "OptInRequired"
         | "KmsAccessDenied"
-        | "KMSAccessDeniedException" => Cause::NotAllowed,
-        "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" => Cause::Expired,
+        | "KMSAccessDeniedException" => FailureCause::NotAllowed,
+        "ExpiredToken" | "ExpiredTokenException" | "RequestExpired" => FailureCause::Expired,
         "UnrecognizedClientException"
         | "InvalidClientTokenId"
         | "InvalidAccessKeyId"
@@ -198,12 +198,14 @@ fn cause(code: &str, status: u16) -> Cause {
         | "MissingAuthenticationToken"
         | "MissingAuthenticationTokenException"
         | "AuthFailure"
-        | "InvalidSecurity" => Cause::Unknown,
-        "ResourceNotFoundException" | "QueueDoesNotExist" | "NonExistentQueue" => Cause::Missing,
+        | "InvalidSecurity" => FailureCause::Unknown,
+        "ResourceNotFoundException" | "QueueDoesNotExist" | "NonExistentQueue" => {
+            FailureCause::Missing
+        }
         _ => match status {
-            408 | 425 | 429 | 500.. => Cause::Passing,
-            401 | 403 => Cause::NotAllowed,
-            _ => Cause::Wrong,
+            408 | 425 | 429 | 500.. => FailureCause::Passing,
+            401 | 403 => FailureCause::NotAllowed,
+            _ => FailureCause::Wrong,
         },
     }
 }
@@ -260,7 +262,9 @@ where
 /// The service's message. One about a signature is withheld: it quotes the signed request, including the session token.
 fn words<'a>(code: &str, status: u16, message: Option<&'a str>) -> &'a str {
     match cause(code, status) {
-        Cause::Unknown | Cause::Expired => "the credentials or the signature were not accepted",
+        FailureCause::Unknown | FailureCause::Expired => {
+            "the credentials or the signature were not accepted"
+        }
         _ => message.unwrap_or("no message"),
     }
 }
@@ -316,31 +320,31 @@ mod tests {
     #[test]
     fn only_lasting_errors_have_remedies() {
         let table = [
-            ("ThrottlingException", 400, Cause::Passing),
-            (CONTENDED, 400, Cause::Contended),
-            ("ProvisionedThroughputExceededException", 400, Cause::Passing),
-            ("RequestThrottled", 403, Cause::Passing),
-            ("RequestTimeout", 400, Cause::Passing),
-            ("InternalServerError", 500, Cause::Passing),
-            ("AnythingAtAll", 503, Cause::Passing),
-            ("AnythingAtAll", 429, Cause::Passing),
-            ("AccessDeniedException", 400, Cause::NotAllowed),
-            ("KMSAccessDeniedException", 400, Cause::NotAllowed),
-            ("AnythingAtAll", 403, Cause::NotAllowed),
-            ("ExpiredTokenException", 400, Cause::Expired),
-            ("ExpiredToken", 403, Cause::Expired),
-            ("InvalidSignatureException", 400, Cause::Unknown),
-            ("SignatureDoesNotMatch", 403, Cause::Unknown),
-            ("UnrecognizedClientException", 400, Cause::Unknown),
-            ("InvalidClientTokenId", 403, Cause::Unknown),
-            ("AWS.SimpleQueueService.NonExistentQueue", 400, Cause::Missing),
-            ("QueueDoesNotExist", 400, Cause::Missing),
-            ("ResourceNotFoundException", 400, Cause::Missing),
-            ("ValidationException", 400, Cause::Wrong),
+            ("ThrottlingException", 400, FailureCause::Passing),
+            (CONTENDED, 400, FailureCause::Contended),
+            ("ProvisionedThroughputExceededException", 400, FailureCause::Passing),
+            ("RequestThrottled", 403, FailureCause::Passing),
+            ("RequestTimeout", 400, FailureCause::Passing),
+            ("InternalServerError", 500, FailureCause::Passing),
+            ("AnythingAtAll", 503, FailureCause::Passing),
+            ("AnythingAtAll", 429, FailureCause::Passing),
+            ("AccessDeniedException", 400, FailureCause::NotAllowed),
+            ("KMSAccessDeniedException", 400, FailureCause::NotAllowed),
+            ("AnythingAtAll", 403, FailureCause::NotAllowed),
+            ("ExpiredTokenException", 400, FailureCause::Expired),
+            ("ExpiredToken", 403, FailureCause::Expired),
+            ("InvalidSignatureException", 400, FailureCause::Unknown),
+            ("SignatureDoesNotMatch", 403, FailureCause::Unknown),
+            ("UnrecognizedClientException", 400, FailureCause::Unknown),
+            ("InvalidClientTokenId", 403, FailureCause::Unknown),
+            ("AWS.SimpleQueueService.NonExistentQueue", 400, FailureCause::Missing),
+            ("QueueDoesNotExist", 400, FailureCause::Missing),
+            ("ResourceNotFoundException", 400, FailureCause::Missing),
+            ("ValidationException", 400, FailureCause::Wrong),
         ];
         for (code, status, expected) in table {
             assert_eq!(cause(code, status), expected, "{code} {status}");
-            let is_of_time = matches!(expected, Cause::Passing | Cause::Contended);
+            let is_of_time = matches!(expected, FailureCause::Passing | FailureCause::Contended);
             assert_eq!(expected.remedy().is_none(), is_of_time);
         }
     }

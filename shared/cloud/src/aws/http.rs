@@ -121,7 +121,7 @@ fn client(
         // The builder has no way to fail; without it the machine's own roots would be trusted.
         Err(_) => builder,
     };
-    let connector = SharedHttpConnector::new(Checked(builder.build()));
+    let connector = SharedHttpConnector::new(CheckedConnector(builder.build()));
     // One for all clients, regardless of their bounds: they share its connections.
     http_client_fn(move |_, _| connector.clone())
 }
@@ -129,9 +129,9 @@ fn client(
 /// Bounds the length of answers, and rejects an empty answer of the table: the SDK would read it as "there is no such
 /// item".
 #[derive(Debug)]
-struct Checked(Connector);
+struct CheckedConnector(Connector);
 
-impl HttpConnector for Checked {
+impl HttpConnector for CheckedConnector {
     fn call(&self, request: HttpRequest) -> HttpConnectorFuture {
         let target = request.headers().get("x-amz-target");
         let is_tables = target.is_some_and(|target| target.starts_with("DynamoDB_"));

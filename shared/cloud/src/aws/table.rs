@@ -25,7 +25,7 @@ use aws_sdk_dynamodb::types::{
 };
 
 use super::error::CONTENDED;
-use super::{Aws, Bounded, CallError, Cause, Late};
+use super::{Aws, Bounded, CallError, FailureCause, Late};
 
 /// Bound of a call to the table, retries included, unless its caller has less time.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
@@ -61,15 +61,15 @@ async fn give_way(attempt: u32) {
 }
 
 /// An item, or a key: attributes by name.
-pub(crate) type Item = HashMap<String, AttributeValue>;
+pub(crate) type TableItem = HashMap<String, AttributeValue>;
 
 /// The attribute as text, if it is text.
-pub(crate) fn text<'a>(item: &'a Item, name: &str) -> Option<&'a str> {
+pub(crate) fn text<'a>(item: &'a TableItem, name: &str) -> Option<&'a str> {
     item.get(name)?.as_s().ok().map(String::as_str)
 }
 
 /// The attribute as a number, if it is a number of this type.
-pub(crate) fn number<T: FromStr>(item: &Item, name: &str) -> Option<T> {
+pub(crate) fn number<T: FromStr>(item: &TableItem, name: &str) -> Option<T> {
     item.get(name)?.as_n().ok()?.parse().ok()
 }
 
@@ -85,50 +85,50 @@ pub(crate) fn n(number: impl Into<u64>) -> AttributeValue {
 
 /// A page of items.
 #[derive(Debug)]
-pub(crate) struct Page {
-    pub(crate) items: Vec<Item>,
+pub(crate) struct ItemPage {
+    pub(crate) items: Vec<TableItem>,
     /// Key after which the next page begins; `None` on the last page.
-    pub(crate) next: Option<Item>,
+    pub(crate) next: Option<TableItem>,
 }
 
 /// A write of one item, with its expressions and the names and values that they use.
 #[derive(Debug, Clone)]
-pub(crate) struct Write {
-    change: Change,
+pub(crate) struct ItemWrite {
+    change: ItemChange,
     condition: Option<String>,
     names: HashMap<String, String>,
-    values: Item,
+    values: TableItem,
 }
 
 #[derive(Debug, Clone)]
-enum Change {
+enum ItemChange {
     /// Replaces the item.
-    Put(Item),
+    Put(TableItem),
     /// Updates the item with this key by the expression.
-    Update(Item, String),
+    Update(TableItem, String),
     /// Deletes the item with this key, if it exists.
-    Delete(Item),
+    Delete(TableItem),
 }
 
-impl Write {
-    const fn of(change: Change, names: HashMap<String, String>, values: Item) -> Self {
+impl ItemWrite {
+    const fn of(change: ItemChange, names: HashMap<String, String>, values: TableItem) -> Self {
         Self { change, condition: None, names, values }
     }
 
     /// Writes an item; an existing one is replaced.
-    pub(crate) fn put(item: Item) -> Self {
-        Self::of(Change::Put(item), HashMap::new(), Item::new())
+    pub(crate) fn put(item: TableItem) -> Self {
+        Self::of(ItemChange::Put(item), HashMap::new(), TableItem::new())
     }
 
     /// Updates attributes of an item, or creates it.
-    pub(crate) fn update(key: Item, expression: impl Into<String>) -> Self {
-        let change = Change::Update(key, expression.into());
-        Self::of(change, HashMap::new(), Item::new())
+    pub(crate) fn update(key: TableItem, expression: impl Into<String>) -> Self {
+        let change = ItemChange::Update(key, expression.into());
+        Self::of(change, HashMap::new(), TableItem::new())
     }
 
     /// Deletes an item, if it exists.
-    pub(crate) fn delete(key: Item) -> Self {
-        Self::of(Change::Delete(key), HashMap::new(), Item::new())
+    pub(crate) fn delete(key: TableItem) -> Self {
+        Self::of(ItemChange::Delete(key), HashMap::new(), TableItem::new())
     }
 
     /// Adds the condition of the write.
@@ -163,7 +163,7 @@ impl Write {
         let (names, values) = (some(self.names), some(self.values));
         let of = TransactWriteItem::builder();
         let built = match self.change {
-            Change::Put(item) => Put::builder()
+            ItemChange::Put(item) => Put::builder()
                 .table_name(table)
                 .set_item(Some(item))
                 .set_condition_expression(self.condition)
@@ -171,7 +171,7 @@ impl Write {
                 .set_expression_attribute_values(values)
                 .build()
                 .map(|put| of.put(put)),
-            Change::Update(key, expression) => Update::builder()
+            ItemChange::Update(key, expression) => Update::builder()
                 .table_name(table)
                 .set_key(Some(key))
                 .update_expression(expression)
@@ -180,7 +180,7 @@ impl Write {
                 .set_expression_attribute_values(values)
                 .build()
                 .map(|update| of.update(update)),
-            Change::Delete(key) => Delete::builder()
+            ItemChange::Delete(key) => Delete::builder()
                 .table_name(table)
                 .set_key(Some(key))
                 .set_condition_expression(self.condition)
@@ -200,7 +200,8 @@ fn unwritten(error: aws_sdk_dynamodb::error::BuildError) -> CallError {
 
 /// Whether a write met another write of the same item. The log counts these separately from failures.
 fn is_contended<T>(written: &Result<T, CallError>) -> bool {
-    let is_contended = written.as_ref().is_err_and(|error| error.cause() == Cause::Contended);
+    let is_contended =
+        written.as_ref().is_err_and(|error| error.cause() == FailureCause::Contended);
     if is_contended {
         tracing::info!(event = "table.contended", "a write met another of the same item");
     }
@@ -233,7 +234,7 @@ impl Table {
     ///
     /// # Errors
     /// [`CallError`].
-    pub(crate) async fn get(&self, key: Item) -> Result<Option<Item>, CallError> {
+    pub(crate) async fn get(&self, key: TableItem) -> Result<Option<TableItem>, CallError> {
         let get = self.aws().client.get_item().table_name(&self.name);
         let got = get.set_key(Some(key)).consistent_read(true).send().await;
         Ok(got.map_err(|e| self.aws().failed(e))?.item)
@@ -245,9 +246,9 @@ impl Table {
     /// [`CallError`].
     pub(crate) async fn get_of(
         &self,
-        key: Item,
+        key: TableItem,
         attributes: &[&str],
-    ) -> Result<Option<Item>, CallError> {
+    ) -> Result<Option<TableItem>, CallError> {
         let names = (0..attributes.len()).map(|place| format!("#a{place}"));
         let names: Vec<String> = names.collect();
         let mut get = self.aws().client.get_item().table_name(&self.name);
@@ -263,7 +264,7 @@ impl Table {
     ///
     /// # Errors
     /// [`CallError`]; if some of them could not be read, [`CallError::Partial`].
-    pub(crate) async fn get_all(&self, keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
+    pub(crate) async fn get_all(&self, keys: Vec<TableItem>) -> Result<Vec<TableItem>, CallError> {
         let Bounded { place, ms_max, .. } = self.aws();
         let bound = Duration::from_millis(*ms_max);
         let reading = tokio::time::timeout(bound, self.batch(keys));
@@ -272,7 +273,7 @@ impl Table {
             .unwrap_or_else(|_| Err(CallError::Late { place: place.to_string(), ms: *ms_max }))
     }
 
-    async fn batch(&self, mut keys: Vec<Item>) -> Result<Vec<Item>, CallError> {
+    async fn batch(&self, mut keys: Vec<TableItem>) -> Result<Vec<TableItem>, CallError> {
         let mut items = Vec::new();
         for round in 0..ROUNDS_MAX {
             if round > 0 {
@@ -302,7 +303,7 @@ impl Table {
     ///
     /// # Errors
     /// [`CallError`]; unless the call was refused, it is unknown whether it has written.
-    pub(crate) async fn write(&self, write: Write) -> Result<bool, CallError> {
+    pub(crate) async fn write(&self, write: ItemWrite) -> Result<bool, CallError> {
         Ok(self.written(write, ReturnValue::None).await?.is_some())
     }
 
@@ -310,7 +311,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::write`].
-    pub(crate) async fn update(&self, write: Write) -> Result<Option<Item>, CallError> {
+    pub(crate) async fn update(&self, write: ItemWrite) -> Result<Option<TableItem>, CallError> {
         match self.written(write, ReturnValue::AllNew).await? {
             Some(Some(item)) => Ok(Some(item)),
             Some(None) => Err(self.aws().unreadable("Attributes")),
@@ -322,7 +323,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::write`].
-    pub(crate) async fn change(&self, write: Write) -> Result<Option<Item>, CallError> {
+    pub(crate) async fn change(&self, write: ItemWrite) -> Result<Option<TableItem>, CallError> {
         let set = self.written(write, ReturnValue::UpdatedNew).await?;
         Ok(set.map(Option::unwrap_or_default))
     }
@@ -332,7 +333,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::write`].
-    pub(crate) async fn exchange(&self, write: Write) -> Result<Option<Item>, CallError> {
+    pub(crate) async fn exchange(&self, write: ItemWrite) -> Result<Option<TableItem>, CallError> {
         let before = self.written(write, ReturnValue::AllOld).await?;
         Ok(before.map(Option::unwrap_or_default))
     }
@@ -340,9 +341,9 @@ impl Table {
     /// `None`: the condition does not hold; otherwise the requested attributes of an update.
     async fn written(
         &self,
-        write: Write,
+        write: ItemWrite,
         answered: ReturnValue,
-    ) -> Result<Option<Option<Item>>, CallError> {
+    ) -> Result<Option<Option<TableItem>>, CallError> {
         for attempt in 1..CONTENTIONS_MAX {
             let written = self.written_once(write.clone(), answered.clone()).await;
             if !is_contended(&written) {
@@ -355,13 +356,13 @@ impl Table {
 
     async fn written_once(
         &self,
-        write: Write,
+        write: ItemWrite,
         answered: ReturnValue,
-    ) -> Result<Option<Option<Item>>, CallError> {
+    ) -> Result<Option<Option<TableItem>>, CallError> {
         let (names, values) = (some(write.names), some(write.values));
         let (client, table) = (&self.aws().client, &self.name);
         let written = match write.change {
-            Change::Put(item) => client
+            ItemChange::Put(item) => client
                 .put_item()
                 .table_name(table)
                 .set_item(Some(item))
@@ -372,7 +373,7 @@ impl Table {
                 .await
                 .map(|_| None)
                 .map_err(|e| self.aws().failed(e)),
-            Change::Update(key, expression) => client
+            ItemChange::Update(key, expression) => client
                 .update_item()
                 .table_name(table)
                 .set_key(Some(key))
@@ -385,7 +386,7 @@ impl Table {
                 .await
                 .map(|updated| updated.attributes)
                 .map_err(|e| self.aws().failed(e)),
-            Change::Delete(key) => client
+            ItemChange::Delete(key) => client
                 .delete_item()
                 .table_name(table)
                 .set_key(Some(key))
@@ -408,7 +409,7 @@ impl Table {
     ///
     /// # Errors
     /// As [`Table::write`].
-    pub(crate) async fn transact(&self, writes: Vec<Write>) -> Result<bool, CallError> {
+    pub(crate) async fn transact(&self, writes: Vec<ItemWrite>) -> Result<bool, CallError> {
         let writes = writes.into_iter().map(|write| write.transactional(&self.name));
         let writes: Vec<_> = writes.collect::<Result<_, _>>()?;
         for attempt in 1..CONTENTIONS_MAX {
@@ -464,9 +465,9 @@ impl Table {
     ///
     /// # Errors
     /// [`CallError`].
-    pub(crate) async fn queried(&self, query: QueryFluentBuilder) -> Result<Page, CallError> {
+    pub(crate) async fn queried(&self, query: QueryFluentBuilder) -> Result<ItemPage, CallError> {
         let page = query.send().await.map_err(|e| self.aws().failed(e))?;
-        Ok(Page {
+        Ok(ItemPage {
             items: page.items.ok_or_else(|| self.aws().unreadable("Items"))?,
             next: page.last_evaluated_key,
         })
@@ -481,9 +482,9 @@ impl Table {
     ///
     /// # Errors
     /// [`CallError`].
-    pub(crate) async fn scanned(&self, scan: ScanFluentBuilder) -> Result<Page, CallError> {
+    pub(crate) async fn scanned(&self, scan: ScanFluentBuilder) -> Result<ItemPage, CallError> {
         let page = scan.send().await.map_err(|e| self.aws().failed(e))?;
-        Ok(Page {
+        Ok(ItemPage {
             items: page.items.ok_or_else(|| self.aws().unreadable("Items"))?,
             next: page.last_evaluated_key,
         })

@@ -8,7 +8,7 @@ use bobbin_core::schema::{self, Shape, UnknownFields};
 
 use super::layout::ITEM;
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, n, number, s, text};
+use crate::aws::table::{ItemWrite, TableItem, n, number, s, text};
 
 const ACCOUNT: &str = "account";
 
@@ -57,11 +57,11 @@ impl Store {
         let mut item = key(provider);
         item.insert(ACCOUNT.to_owned(), s(body));
         item.insert("version".to_owned(), n(expected + 1));
-        Ok(self.table.write(Write::put(item).if_version(expected)).await?)
+        Ok(self.table.write(ItemWrite::put(item).if_version(expected)).await?)
     }
 }
 
-fn key(provider: &str) -> Item {
+fn key(provider: &str) -> TableItem {
     HashMap::from([
         ("thread".to_owned(), s(format!("provider:{provider}"))),
         (ITEM.to_owned(), s(ACCOUNT)),

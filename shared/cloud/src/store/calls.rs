@@ -11,7 +11,7 @@ use bobbin_core::shown::tools::{CALL_MS_MAX, CALLS_MAX};
 
 use super::layout::ITEM;
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, n, number, s};
+use crate::aws::table::{ItemWrite, TableItem, n, number, s};
 
 const CALLS: &str = "calls";
 /// Seconds that the item is kept after its last call.
@@ -42,13 +42,14 @@ impl Store {
             if until(&place).is_some_and(|until_ms| until_ms > now_ms) {
                 continue;
             }
-            let update = Write::update(key(sandbox), "SET #place = :until, #expires = :expires")
-                .condition("attribute_not_exists(#place) OR #place <= :now")
-                .name("#place", &place)
-                .name("#expires", "expires_at")
-                .value(":until", n(until_ms))
-                .value(":expires", n(until_ms / 1_000 + KEPT_S))
-                .value(":now", n(now_ms));
+            let update =
+                ItemWrite::update(key(sandbox), "SET #place = :until, #expires = :expires")
+                    .condition("attribute_not_exists(#place) OR #place <= :now")
+                    .name("#place", &place)
+                    .name("#expires", "expires_at")
+                    .value(":until", n(until_ms))
+                    .value(":expires", n(until_ms / 1_000 + KEPT_S))
+                    .value(":now", n(now_ms));
             // Another call may have taken it since it was read.
             if self.table.write(update).await? {
                 let sandbox = sandbox.clone();
@@ -63,7 +64,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn end_call(&self, held: &HeldCall) -> Result<(), StoreError> {
-        let update = Write::update(key(&held.sandbox), "REMOVE #place")
+        let update = ItemWrite::update(key(&held.sandbox), "REMOVE #place")
             .condition("#place = :until")
             .name("#place", &held.place)
             .value(":until", n(held.until_ms));
@@ -72,7 +73,7 @@ impl Store {
     }
 }
 
-fn key(sandbox: &SandboxKey) -> Item {
+fn key(sandbox: &SandboxKey) -> TableItem {
     HashMap::from([
         ("thread".to_owned(), s(format!("tools:{sandbox}"))),
         (ITEM.to_owned(), s(CALLS)),

@@ -10,7 +10,7 @@ use bobbin_core::base::ids::{Ms, SandboxKey, ThreadKey, TurnId};
 
 use super::layout::{ARMED, DUE_AT, ITEM, SANDBOX, SESSION, SWEEP, SWEPT, key, sandbox_key};
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, n, number, s, text};
+use crate::aws::table::{ItemWrite, TableItem, n, number, s, text};
 
 /// Shards of the index.
 pub const DUE_SHARDS: u8 = 16;
@@ -38,7 +38,7 @@ impl Store {
             .expression_attribute_values(":now", n(now_ms))
             .limit(DUE_PAGE);
         let page = self.table.queried(query).await?;
-        let read = |item: &Item| {
+        let read = |item: &TableItem| {
             let group = match sandbox(item) {
                 Some(key) => key.group(),
                 None => text(item, "thread")?.parse().ok()?,
@@ -60,7 +60,7 @@ impl Store {
         id: &TurnId,
         again_at_ms: Ms,
     ) -> Result<Option<TurnId>, StoreError> {
-        let write = Write::update(
+        let write = ItemWrite::update(
             item_of(group),
             "SET #sweep = if_not_exists(#sweep, :id), #armed = #due, #due = :again",
         );
@@ -91,7 +91,7 @@ impl Store {
         id: &TurnId,
         until_ms: Ms,
     ) -> Result<(), StoreError> {
-        let write = Write::update(item_of(group), "SET #swept = :until, #due = :until")
+        let write = ItemWrite::update(item_of(group), "SET #swept = :until, #due = :until")
             .condition("#sweep = :id")
             .name("#sweep", SWEEP)
             .name("#swept", SWEPT)
@@ -108,7 +108,7 @@ impl Store {
     /// [`StoreError`].
     pub async fn sweep_is_done(&self, group: &ThreadKey, id: &TurnId) -> Result<(), StoreError> {
         // If nothing is due for the record, the number remains without a shard, and is in no index.
-        let write = Write::update(
+        let write = ItemWrite::update(
             item_of(group),
             "SET #due = if_not_exists(#armed, :never) REMOVE #sweep, #swept",
         );
@@ -148,11 +148,11 @@ impl Store {
     /// [`StoreError`].
     pub async fn armed_of(&self, shard: u8, prefix: &str) -> Result<Vec<ThreadKey>, StoreError> {
         let items = self.armed_items(shard, prefix).await?;
-        let read = |item: &Item| text(item, "thread")?.parse().ok();
+        let read = |item: &TableItem| text(item, "thread")?.parse().ok();
         Ok(items.iter().filter_map(read).collect())
     }
 
-    async fn armed_items(&self, shard: u8, prefix: &str) -> Result<Vec<Item>, StoreError> {
+    async fn armed_items(&self, shard: u8, prefix: &str) -> Result<Vec<TableItem>, StoreError> {
         let (mut items, mut start) = (Vec::new(), None);
         for _ in 0..ARMED_PAGES_MAX {
             let query = self
@@ -181,12 +181,12 @@ impl Store {
 }
 
 /// Key of the item that a sweep of this group is about.
-fn item_of(group: &ThreadKey) -> Item {
+fn item_of(group: &ThreadKey) -> TableItem {
     if group.is_conversation() { key(group, SESSION) } else { sandbox_key(&group.sandbox()) }
 }
 
 /// The sandbox whose record an index item stands for; `None` if it is a thread's.
-fn sandbox(item: &Item) -> Option<SandboxKey> {
+fn sandbox(item: &TableItem) -> Option<SandboxKey> {
     if text(item, ITEM)? != SANDBOX {
         return None;
     }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 
 use super::layout::{SESSION, key};
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, s, text};
+use crate::aws::table::{ItemWrite, TableItem, s, text};
 
 const CANCEL: &str = "cancel#";
 const ASK: &str = "ask#";
@@ -73,7 +73,7 @@ impl Store {
         queued: &Queued,
         version: u64,
     ) -> Result<bool, StoreError> {
-        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+        let update = ItemWrite::update(key(thread, SESSION), "SET #mark = :mark")
             .name("#mark", format!("{QUEUED}{turn}"))
             .value(":mark", s(flag_text(queued)?))
             .if_version(version);
@@ -91,7 +91,7 @@ impl Store {
         turn: &TurnId,
         by: &Person,
     ) -> Result<bool, StoreError> {
-        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+        let update = ItemWrite::update(key(thread, SESSION), "SET #mark = :mark")
             .condition("attribute_not_exists(#mark) AND attribute_exists(#queued)")
             .name("#queued", format!("{QUEUED}{turn}"));
         let (name, value) = (format!("{NOW}{turn}"), flag_text(by)?);
@@ -104,7 +104,7 @@ impl Store {
         name: &str,
         value: Result<String, StoreError>,
     ) -> Result<bool, StoreError> {
-        let update = Write::update(key(thread, SESSION), "SET #mark = :mark")
+        let update = ItemWrite::update(key(thread, SESSION), "SET #mark = :mark")
             .condition("attribute_not_exists(#mark)");
         self.stands(thread, name, value?, update).await
     }
@@ -116,7 +116,7 @@ impl Store {
         thread: &ThreadKey,
         name: &str,
         value: String,
-        update: Write,
+        update: ItemWrite,
     ) -> Result<bool, StoreError> {
         let update = update.name("#mark", name).value(":mark", s(value.clone()));
         if self.table.write(update).await? {
@@ -129,7 +129,7 @@ impl Store {
 }
 
 /// The control flags beside a record. A damaged one is ignored, as always; one of a newer shape must not be ignored.
-pub(super) fn flags(item: &Item) -> Result<ControlFlags, StoreError> {
+pub(super) fn flags(item: &TableItem) -> Result<ControlFlags, StoreError> {
     let mut flags = ControlFlags::default();
     for (name, value) in item {
         let Ok(value) = value.as_s() else { continue };

@@ -3,7 +3,7 @@
 use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, Shape, UnknownFields};
@@ -16,10 +16,10 @@ use super::layout::{
 use super::parked::parked;
 use super::sandboxes::of_group;
 use super::{StoreError, tenant};
-use crate::aws::table::{Item, Write, n, s, text};
+use crate::aws::table::{ItemWrite, TableItem, n, s, text};
 
 /// Write of a thread's record over version `expected`.
-pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> Write {
+pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlags) -> ItemWrite {
     let stored = Session { version: expected + 1, ..session.clone() };
     let stale = names(stale);
     // Attributes that only items of shape 1 had.
@@ -37,7 +37,11 @@ pub(super) fn thread_write(session: &Session, expected: u64, stale: &ControlFlag
 }
 
 /// Write of a sandbox's record over version `expected`.
-pub(super) fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expected: u64) -> Write {
+pub(super) fn sandbox_write(
+    sandbox: &SandboxKey,
+    record: &SandboxRecord,
+    expected: u64,
+) -> ItemWrite {
     let stored = SandboxRecord { version: expected + 1, ..record.clone() };
     let due = (sandbox.due_shard(), stored.due_at_ms);
     let record = (stored.encode(), stored.version);
@@ -50,12 +54,12 @@ pub(super) fn sandbox_write(sandbox: &SandboxKey, record: &SandboxRecord, expect
 /// Sets the attributes that every record has: version, tenant, and its position in the due index while something is
 /// due; plus the given `set` and `removed`.
 fn write_of(
-    key: Item,
+    key: TableItem,
     (record, version): (String, u64),
     tenant: Tenant,
     (shard, due_at_ms): (u8, Option<Ms>),
     (set, mut removed): (&str, Vec<String>),
-) -> Write {
+) -> ItemWrite {
     let mut expression =
         format!("SET #record = :record, #version = :version, #tenant = :tenant{set}");
     match due_at_ms {
@@ -67,7 +71,7 @@ fn write_of(
         expression.push_str(&format!(" REMOVE {}", removed.join(", ")));
     }
     // `#version` is defined by the condition.
-    let write = Write::update(key, expression)
+    let write = ItemWrite::update(key, expression)
         .name("#record", "record")
         .name("#tenant", "tenant")
         .name("#shard", "due_shard")
@@ -86,9 +90,9 @@ fn write_of(
 
 pub(super) fn entry_item(
     thread: &ThreadKey,
-    entry: &Entry,
+    entry: &LedgerEntry,
     expires_at_ms: Ms,
-) -> Result<Item, StoreError> {
+) -> Result<TableItem, StoreError> {
     let body = schema::write(Shape::Entry, entry, &UnknownFields::default())
         .map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(thread, &ledger_item(&entry.turn));
@@ -99,7 +103,11 @@ pub(super) fn entry_item(
     Ok(item)
 }
 
-pub(super) fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -> Option<Item> {
+pub(super) fn patch_item(
+    thread: &ThreadKey,
+    entry: &LedgerEntry,
+    expires_at_ms: Ms,
+) -> Option<TableItem> {
     let patch = entry.patch.clone()?;
     let mut item = key(thread, &format!("{DIFF}{}", entry.turn));
     item.insert(PATCH.to_owned(), s(patch));
@@ -113,7 +121,7 @@ pub(super) fn patch_item(thread: &ThreadKey, entry: &Entry, expires_at_ms: Ms) -
 pub(super) type Stored = (Option<Session>, ControlFlags);
 
 /// The loaded state of a thread.
-pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, StoreError> {
+pub(super) fn loaded(thread: &ThreadKey, items: &[TableItem]) -> Result<Loaded, StoreError> {
     let mut loaded = Loaded::default();
     if !thread.is_conversation() {
         let settings = items.iter().find(|item| text(item, ITEM) == Some(tenant::SETTINGS));
@@ -144,7 +152,7 @@ pub(super) fn loaded(thread: &ThreadKey, items: &[Item]) -> Result<Loaded, Store
 }
 
 /// Content of a thread's item: without a version there is no record, only control flags.
-fn record(item: &Item, sandbox: Option<&Item>) -> Result<Stored, StoreError> {
+fn record(item: &TableItem, sandbox: Option<&TableItem>) -> Result<Stored, StoreError> {
     let stored = item.contains_key("version").then(|| {
         let sandbox = sandbox.map(record_of).transpose()?;
         Ok::<_, StoreError>(Session::decode(record_of(item)?, sandbox)?)

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use bobbin_core::base::ids::{SandboxKey, ThreadKey, TurnId};
 
 use super::StoreError;
-use crate::aws::table::{Item, s, text};
+use crate::aws::table::{TableItem, s, text};
 
 pub(super) const ITEM: &str = "item";
 pub(super) const SESSION: &str = "session";
@@ -24,17 +24,17 @@ pub(super) const SWEPT: &str = "swept";
 /// Items that are read for a thread's record: its own and its sandbox's.
 pub(super) const ITEMS_A_RECORD: usize = 2;
 
-pub(super) fn key(thread: &ThreadKey, item: &str) -> Item {
+pub(super) fn key(thread: &ThreadKey, item: &str) -> TableItem {
     HashMap::from([("thread".to_owned(), s(thread.to_string())), (ITEM.to_owned(), s(item))])
 }
 
 /// Key of a sandbox's record.
-pub(super) fn sandbox_key(sandbox: &SandboxKey) -> Item {
+pub(super) fn sandbox_key(sandbox: &SandboxKey) -> TableItem {
     HashMap::from([("thread".to_owned(), s(sandbox.to_string())), (ITEM.to_owned(), s(SANDBOX))])
 }
 
 /// Keys of a thread's record and its sandbox's.
-pub(super) fn record_keys(thread: &ThreadKey) -> [Item; ITEMS_A_RECORD] {
+pub(super) fn record_keys(thread: &ThreadKey) -> [TableItem; ITEMS_A_RECORD] {
     [key(thread, SESSION), sandbox_key(&thread.sandbox())]
 }
 
@@ -42,7 +42,7 @@ pub(super) fn ledger_item(turn: &TurnId) -> String {
     format!("{TURN}{turn}")
 }
 
-pub(super) fn record_of(item: &Item) -> Result<&str, StoreError> {
+pub(super) fn record_of(item: &TableItem) -> Result<&str, StoreError> {
     text(item, "record")
         .ok_or_else(|| StoreError::Damaged("there is no record attribute".to_owned()))
 }

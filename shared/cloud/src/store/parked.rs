@@ -14,7 +14,7 @@ use bobbin_core::schema::{self, Shape, UnknownFields};
 
 use super::layout::{ITEM, PARKED, key};
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, n, s, text};
+use crate::aws::table::{ItemWrite, TableItem, n, s, text};
 
 const RECEIPT: &str = "receipt";
 /// Attribute with the mark of the turn's nudge.
@@ -49,7 +49,7 @@ impl Store {
         let body = schema::write(Shape::Parked, parked, &UnknownFields::default())
             .map_err(|e| StoreError::Damaged(e.to_string()))?;
         let expression = "SET #parked = :parked, #receipt = :receipt, #nudge = :nudge, #turn = :turn, #receive = :receive, #tenant = :tenant, #expires = :expires REMOVE #wanted";
-        let update = Write::update(key(thread, PARKED), expression)
+        let update = ItemWrite::update(key(thread, PARKED), expression)
             .condition("attribute_not_exists(#turn) OR #turn <> :turn OR #receive < :receive")
             .name("#parked", PARKED)
             .name("#receipt", RECEIPT)
@@ -85,7 +85,7 @@ impl Store {
         now_ms: Ms,
     ) -> Result<Option<(Parked, String)>, StoreError> {
         let expression = "SET #wanted = :wanted, #tenant = :tenant, #expires = if_not_exists(#expires, :expires)";
-        let update = Write::update(key(thread, PARKED), expression)
+        let update = ItemWrite::update(key(thread, PARKED), expression)
             .name("#wanted", WANTED)
             .name("#tenant", "tenant")
             .name("#expires", "expires_at")
@@ -119,7 +119,7 @@ const fn expires_at_ms(at_ms: Ms) -> Ms {
 }
 
 /// Content of an item. An unreadable one counts as missing: the next delivery polls as if for the first time.
-pub(super) fn parked(item: &Item) -> Option<Parked> {
+pub(super) fn parked(item: &TableItem) -> Option<Parked> {
     debug_assert_eq!(text(item, ITEM), Some(PARKED));
     let (parked, _) = schema::read(Shape::Parked, text(item, PARKED)?).ok()?;
     Some(parked)

@@ -13,7 +13,7 @@ use bobbin_core::records::session::Session;
 
 use super::layout::{ITEM, ITEMS_A_RECORD, SANDBOX, record_keys, record_of, sandbox_key};
 use super::{ITEMS_MAX, Store, StoreError};
-use crate::aws::table::{Item, Write, s, text};
+use crate::aws::table::{ItemWrite, TableItem, s, text};
 
 /// The item of a tenant's names, and the prefix of each name in it.
 const NAMES: &str = "names";
@@ -63,7 +63,7 @@ impl Store {
         keys: &BTreeSet<SandboxKey>,
     ) -> Result<BTreeMap<SandboxKey, Result<Option<SandboxRecord>, StoreError>>, StoreError> {
         let all: Vec<&SandboxKey> = keys.iter().collect();
-        let mut found: BTreeMap<SandboxKey, Vec<Item>> = BTreeMap::new();
+        let mut found: BTreeMap<SandboxKey, Vec<TableItem>> = BTreeMap::new();
         for some in all.chunks(ITEMS_MAX / ITEMS_A_RECORD) {
             // A record from before the split is in its thread's item.
             let wanted = some.iter().flat_map(|key| record_keys(key.thread()));
@@ -118,24 +118,27 @@ impl Store {
 }
 
 /// The record in the items of a sandbox's key.
-fn record(items: Option<&Vec<Item>>) -> Result<Option<SandboxRecord>, StoreError> {
+fn record(items: Option<&Vec<TableItem>>) -> Result<Option<SandboxRecord>, StoreError> {
     let Some(items) = items else { return Ok(None) };
     let item = items.iter().find(|item| text(item, ITEM) == Some(SANDBOX));
     item.map(|item| Ok(SandboxRecord::decode(record_of(item)?)?)).transpose()
 }
 
 /// Content of a sandbox's group: no thread, and the sandbox's record if it exists.
-pub(super) fn of_group(group: &ThreadKey, items: &[Item]) -> Result<Option<Session>, StoreError> {
+pub(super) fn of_group(
+    group: &ThreadKey,
+    items: &[TableItem],
+) -> Result<Option<Session>, StoreError> {
     let found = record(Some(&items.to_vec()))?;
     Ok(found.map(|sandbox| Session { sandbox, ..Session::new(group.clone(), 0) }))
 }
 
 /// The write that gives a sandbox a name or releases it, on condition that no other sandbox has it.
-pub(super) fn name_write(write: &NameWrite) -> Write {
+pub(super) fn name_write(write: &NameWrite) -> ItemWrite {
     let change =
         if write.released { "REMOVE #name" } else { "SET #name = :key, #tenant = :tenant" };
     let tenant = write.sandbox.tenant();
-    let update = Write::update(names_key(&tenant), change)
+    let update = ItemWrite::update(names_key(&tenant), change)
         .condition("attribute_not_exists(#name) OR #name = :key")
         .name("#name", format!("{NAME}{}", write.name))
         .value(":key", s(write.sandbox.to_string()));
@@ -145,7 +148,7 @@ pub(super) fn name_write(write: &NameWrite) -> Write {
     update.name("#tenant", "tenant").value(":tenant", s(tenant.as_str()))
 }
 
-fn names_key(tenant: &Tenant) -> Item {
+fn names_key(tenant: &Tenant) -> TableItem {
     HashMap::from([
         ("thread".to_owned(), s(format!("tenant:{tenant}"))),
         (ITEM.to_owned(), s(NAMES)),

@@ -12,7 +12,7 @@ use bobbin_core::tenant::own_keys::{SetupLink, StoredLink};
 
 use super::layout::ITEM;
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, n, number, s, text};
+use crate::aws::table::{ItemWrite, TableItem, n, number, s, text};
 
 const SETUP: &str = "setup";
 const SEALED: &str = "sealed";
@@ -45,7 +45,7 @@ impl Store {
             item.insert(SEALED.to_owned(), s(sealed));
             item.insert(ENTERED.to_owned(), n(entered_at_ms));
         }
-        let put = Write::put(item).condition("attribute_not_exists(#setup)");
+        let put = ItemWrite::put(item).condition("attribute_not_exists(#setup)");
         self.table.write(put.name("#setup", SETUP)).await?;
         Ok(())
     }
@@ -74,7 +74,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn enter(&self, id: &str, sealed: &str, now_ms: Ms) -> Result<bool, StoreError> {
-        let update = Write::update(key(id), "SET #sealed = :sealed, #entered = :now")
+        let update = ItemWrite::update(key(id), "SET #sealed = :sealed, #entered = :now")
             .condition("attribute_not_exists(#sealed) AND #until > :now")
             .name("#sealed", SEALED)
             .name("#entered", ENTERED)
@@ -94,7 +94,7 @@ impl Store {
     /// # Errors
     /// [`StoreError`].
     pub async fn reopen(&self, id: &str, sealed: &str) -> Result<(), StoreError> {
-        let update = Write::update(key(id), "REMOVE #sealed, #entered")
+        let update = ItemWrite::update(key(id), "REMOVE #sealed, #entered")
             .condition("#sealed = :sealed")
             .name("#sealed", SEALED)
             .name("#entered", ENTERED)
@@ -104,6 +104,6 @@ impl Store {
     }
 }
 
-fn key(id: &str) -> Item {
+fn key(id: &str) -> TableItem {
     HashMap::from([("thread".to_owned(), s(format!("setup:{id}"))), (ITEM.to_owned(), s(SETUP))])
 }

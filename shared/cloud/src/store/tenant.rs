@@ -14,7 +14,7 @@ use serde::de::DeserializeOwned;
 
 use super::layout::ITEM;
 use super::{Store, StoreError};
-use crate::aws::table::{Item, Write, n, s, text};
+use crate::aws::table::{ItemWrite, TableItem, n, s, text};
 
 /// The item of the settings, and its attribute.
 pub(super) const SETTINGS: &str = "settings";
@@ -45,7 +45,7 @@ impl Store {
         let text = stored.encode();
         let mut item = item(tenant, SETTINGS, text)?;
         item.insert("version".to_owned(), n(stored.version));
-        let put = Write::put(item).if_version(expected);
+        let put = ItemWrite::put(item).if_version(expected);
         Ok(self.table.write(put).await?)
     }
 
@@ -78,7 +78,7 @@ impl Store {
         let mut item = item(tenant, CATALOGUE, text)?;
         let shape = catalogue.unknown.schema().max(Shape::Catalogue.writes());
         item.insert(schema::FIELD.to_owned(), n(shape));
-        let put = Write::put(item)
+        let put = ItemWrite::put(item)
             .condition("attribute_not_exists(#schema) OR #schema <= :reads")
             .name("#schema", schema::FIELD)
             .value(":reads", n(Shape::Catalogue.reads()));
@@ -89,30 +89,38 @@ impl Store {
         }
     }
 
-    async fn tenant_item(&self, tenant: &Tenant, name: &str) -> Result<Option<Item>, StoreError> {
+    async fn tenant_item(
+        &self,
+        tenant: &Tenant,
+        name: &str,
+    ) -> Result<Option<TableItem>, StoreError> {
         Ok(self.table.get(key(tenant, name)).await?)
     }
 }
 
 /// The key of a tenant's settings.
-pub(super) fn settings_key(tenant: &Tenant) -> Item {
+pub(super) fn settings_key(tenant: &Tenant) -> TableItem {
     key(tenant, SETTINGS)
 }
 
 /// The settings that an item holds.
-pub(super) fn settings(item: &Item) -> Result<Settings, StoreError> {
+pub(super) fn settings(item: &TableItem) -> Result<Settings, StoreError> {
     let (read, unknown) = decode::<Settings>(Shape::Settings, text(item, SETTINGS))?;
     Ok(Settings { unknown, ..read })
 }
 
-fn key(tenant: &Tenant, item: &str) -> Item {
+fn key(tenant: &Tenant, item: &str) -> TableItem {
     HashMap::from([
         ("thread".to_owned(), s(format!("tenant:{tenant}"))),
         (ITEM.to_owned(), s(item)),
     ])
 }
 
-fn item(tenant: &Tenant, name: &str, body: serde_json::Result<String>) -> Result<Item, StoreError> {
+fn item(
+    tenant: &Tenant,
+    name: &str,
+    body: serde_json::Result<String>,
+) -> Result<TableItem, StoreError> {
     let body = body.map_err(|e| StoreError::Damaged(e.to_string()))?;
     let mut item = key(tenant, name);
     item.insert(name.to_owned(), s(body));

@@ -9,7 +9,7 @@ use serde_json::{Map, Value};
 
 use super::layout::{DIFF, ITEM, SESSION, TURN, key};
 use super::{DUE_SHARDS, RECORDS_MAX, Store, StoreError};
-use crate::aws::table::{Item, Write, s, text};
+use crate::aws::table::{ItemWrite, TableItem, s, text};
 
 /// Most pages (of 1 MB) of the table that one call reads.
 const SCAN_PAGES_MAX: usize = 200;
@@ -18,7 +18,7 @@ const THREAD_PAGES_MAX: usize = 500;
 
 /// A part of all threads.
 #[derive(Debug, Default)]
-pub struct Page {
+pub struct ThreadsPage {
     /// Their records, with their control flags.
     pub threads: Vec<(Session, ControlFlags)>,
     /// Threads whose record cannot be read.
@@ -52,8 +52,9 @@ impl Store {
         &self,
         after: Option<&ThreadKey>,
         threads_max: usize,
-    ) -> Result<Page, StoreError> {
-        let (mut page, mut start) = (Page::default(), after.map(|thread| key(thread, SESSION)));
+    ) -> Result<ThreadsPage, StoreError> {
+        let (mut page, mut start) =
+            (ThreadsPage::default(), after.map(|thread| key(thread, SESSION)));
         for _ in 0..SCAN_PAGES_MAX {
             let scan = self
                 .table
@@ -65,7 +66,7 @@ impl Store {
                 .expression_attribute_values(":session", s(SESSION))
                 .set_exclusive_start_key(start);
             let answer = self.table.scanned(scan).await?;
-            let named = |item: &Item| text(item, "thread").unwrap_or_default().to_owned();
+            let named = |item: &TableItem| text(item, "thread").unwrap_or_default().to_owned();
             let threads: Vec<String> = answer.items.iter().map(named).collect();
             for some in threads.chunks(RECORDS_MAX) {
                 let keys: Vec<ThreadKey> = some.iter().filter_map(|one| one.parse().ok()).collect();
@@ -115,13 +116,13 @@ impl Store {
             if !name.starts_with(TURN) && !name.starts_with(DIFF) {
                 continue;
             }
-            self.table.write(Write::delete(key(thread, name))).await?;
+            self.table.write(ItemWrite::delete(key(thread, name))).await?;
             deleted += 1;
         }
         Ok(deleted)
     }
 
-    async fn partition(&self, thread: &ThreadKey) -> Result<Vec<Item>, StoreError> {
+    async fn partition(&self, thread: &ThreadKey) -> Result<Vec<TableItem>, StoreError> {
         let (mut items, mut start) = (Vec::new(), None);
         for _ in 0..THREAD_PAGES_MAX {
             let query = self
@@ -144,7 +145,7 @@ impl Store {
     }
 }
 
-fn plain(item: &Item) -> Value {
+fn plain(item: &TableItem) -> Value {
     let mut map = Map::new();
     for (name, value) in item {
         let value = match value {

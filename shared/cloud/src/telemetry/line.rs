@@ -12,9 +12,9 @@ use tracing_subscriber::registry::LookupSpan;
 
 /// Writes events as flat JSON objects.
 #[derive(Debug)]
-pub(super) struct Line;
+pub(super) struct JsonLine;
 
-impl<S> FormatEvent<S, JsonFields> for Line
+impl<S> FormatEvent<S, JsonFields> for JsonLine
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
 {
@@ -125,7 +125,7 @@ mod tests {
         let written = Written::default();
         let layer = tracing_subscriber::fmt::layer()
             .fmt_fields(JsonFields::new())
-            .event_format(Line)
+            .event_format(JsonLine)
             .with_writer(written.clone());
         tracing::subscriber::with_default(tracing_subscriber::registry().with(layer), log);
         let all = written.0.lock().unwrap_or_else(PoisonError::into_inner);

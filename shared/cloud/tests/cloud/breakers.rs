@@ -3,7 +3,7 @@
 use std::sync::atomic::Ordering;
 
 use bobbin_cloud::breaker::Breakers;
-use bobbin_core::base::breaker::Admission;
+use bobbin_core::base::breaker::CallAdmission;
 use bobbin_core::base::limits::Limits;
 use futures::future::join_all;
 
@@ -19,12 +19,12 @@ fn workers(cloud: &Cloud, count: usize) -> Vec<Breakers> {
     (0..count).map(worker).collect()
 }
 
-async fn admitted(workers: &[Breakers], now_ms: u64) -> Vec<Admission> {
+async fn admitted(workers: &[Breakers], now_ms: u64) -> Vec<CallAdmission> {
     join_all(workers.iter().map(|one| one.admit(PROVIDER, now_ms))).await
 }
 
-fn probes(admissions: &[Admission]) -> usize {
-    let probes = |admission: &&Admission| **admission == Admission::Probe;
+fn probes(admissions: &[CallAdmission]) -> usize {
+    let probes = |admission: &&CallAdmission| **admission == CallAdmission::Probe;
     admissions.iter().filter(probes).count()
 }
 
@@ -33,26 +33,26 @@ async fn workers_share_one_breaker() {
     let cloud = Cloud::start().await;
     let workers = workers(&cloud, 5);
     let limits = Limits::DEFAULT;
-    assert!(admitted(&workers, NOW_MS).await.iter().all(|one| *one == Admission::Yes));
+    assert!(admitted(&workers, NOW_MS).await.iter().all(|one| *one == CallAdmission::Yes));
     // All at once: each write that is lost to another is made again.
     join_all(workers.iter().map(|one| one.failed(PROVIDER, "503", NOW_MS))).await;
     let cached_ms = NOW_MS + limits.breaker.cache_ms;
     for admission in admitted(&workers, cached_ms).await {
         let retry_in_ms = limits.breaker.open_ms - limits.breaker.cache_ms;
-        assert_eq!(admission, Admission::No { retry_in_ms });
+        assert_eq!(admission, CallAdmission::No { retry_in_ms });
     }
 
     let over_ms = NOW_MS + limits.breaker.open_ms;
     let admissions = admitted(&workers, over_ms).await;
     assert_eq!(probes(&admissions), 1, "{admissions:?}");
-    assert!(!admissions.contains(&Admission::Yes), "{admissions:?}");
-    let prober = admissions.iter().position(|one| *one == Admission::Probe);
+    assert!(!admissions.contains(&CallAdmission::Yes), "{admissions:?}");
+    let prober = admissions.iter().position(|one| *one == CallAdmission::Probe);
     workers[prober.unwrap()].succeeded(PROVIDER, over_ms + 1).await;
     let closed_ms = over_ms + limits.breaker.cache_ms;
     for admission in admitted(&workers, closed_ms).await {
-        assert_eq!(admission, Admission::Yes);
+        assert_eq!(admission, CallAdmission::Yes);
     }
-    assert_eq!(workers[0].admit("another", NOW_MS).await, Admission::Yes);
+    assert_eq!(workers[0].admit("another", NOW_MS).await, CallAdmission::Yes);
 }
 
 #[tokio::test]
@@ -64,11 +64,11 @@ async fn failed_probe_prolongs_open_breaker() {
         workers[0].failed(PROVIDER, "no answer", NOW_MS).await;
     }
     let first_ms = NOW_MS + limits.breaker.open_ms;
-    assert_eq!(workers[1].admit(PROVIDER, first_ms).await, Admission::Probe);
+    assert_eq!(workers[1].admit(PROVIDER, first_ms).await, CallAdmission::Probe);
     workers[1].failed(PROVIDER, "no answer", first_ms).await;
     let longer_ms = first_ms + 2 * limits.breaker.open_ms;
     let before = workers[2].admit(PROVIDER, longer_ms - 1).await;
-    assert_eq!(before, Admission::No { retry_in_ms: 1 });
+    assert_eq!(before, CallAdmission::No { retry_in_ms: 1 });
 
     // The one that probes now never says how it went.
     let second = admitted(&workers, longer_ms).await;
@@ -85,12 +85,12 @@ async fn closed_breaker_costs_one_cached_read() {
     let breakers = Breakers::new(&aws(&endpoint), "table", &limits);
     for at_ms in 0..limits.breaker.cache_ms {
         let now_ms = NOW_MS + at_ms;
-        assert_eq!(breakers.admit(PROVIDER, now_ms).await, Admission::Yes);
+        assert_eq!(breakers.admit(PROVIDER, now_ms).await, CallAdmission::Yes);
         breakers.succeeded(PROVIDER, now_ms).await;
     }
     assert_eq!(calls.load(Ordering::SeqCst), 1);
     let next_ms = NOW_MS + limits.breaker.cache_ms;
-    assert_eq!(breakers.admit(PROVIDER, next_ms).await, Admission::Yes);
+    assert_eq!(breakers.admit(PROVIDER, next_ms).await, CallAdmission::Yes);
     assert_eq!(calls.load(Ordering::SeqCst), 2);
 }
 
@@ -101,10 +101,10 @@ async fn breaker_admits_when_table_fails() {
     for endpoint in [broken, mute] {
         let breakers = Breakers::new(&aws(&endpoint), "table", &Limits::DEFAULT);
         let asked = async {
-            assert_eq!(breakers.admit(PROVIDER, NOW_MS).await, Admission::Yes);
+            assert_eq!(breakers.admit(PROVIDER, NOW_MS).await, CallAdmission::Yes);
             breakers.failed(PROVIDER, "503", NOW_MS).await;
             breakers.succeeded(PROVIDER, NOW_MS).await;
-            assert_eq!(breakers.admit(PROVIDER, NOW_MS + 1).await, Admission::Yes);
+            assert_eq!(breakers.admit(PROVIDER, NOW_MS + 1).await, CallAdmission::Yes);
         };
         tokio::time::timeout(WAIT_MAX, asked).await.expect("a silent table is given up");
     }

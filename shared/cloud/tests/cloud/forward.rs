@@ -1,6 +1,6 @@
 //! A look that somebody brings forward, at a queue that is configured as the template says.
 
-use bobbin_cloud::dead_letters::Pair;
+use bobbin_cloud::dead_letters::QueuePair;
 use bobbin_cloud::forward::bring_forward;
 use bobbin_cloud::queue::Queues;
 use bobbin_cloud::store::Store;
@@ -18,7 +18,7 @@ async fn giving_back_keeps_the_nudge() {
     let aws = aws(cloud.engine.endpoint());
     let url = cloud.resource("Messages");
     let pair =
-        |name| Pair { name, home_url: url.clone(), dead_url: cloud.resource("MessagesDead") };
+        |name| QueuePair { name, home_url: url.clone(), dead_url: cloud.resource("MessagesDead") };
     let queues = Queues::of(&aws, &[pair("messages"), pair("control")]);
     let store = Store::new(&aws, &cloud.resource("Table"));
     let sqs = sdk_sqs(cloud.engine.endpoint());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use bobbin_cloud::store::{DUE_SHARDS, Store, Written};
 use bobbin_core::base::ids::{SandboxKey, SandboxName, ThreadKey};
-use bobbin_core::protocol::ports::Versions;
+use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::Phase;
@@ -22,7 +22,7 @@ fn name(text: &str) -> SandboxName {
     text.parse().unwrap()
 }
 
-async fn save(store: &Store, session: &Session, expected: Versions) -> Written {
+async fn save(store: &Store, session: &Session, expected: ExpectedVersions) -> Written {
     let none = ControlFlags::default();
     store.save(session, expected, &none, &[], 0).await.unwrap()
 }
@@ -36,7 +36,7 @@ fn naming(session: &Session, text: &str, released: bool) -> Session {
     session
 }
 
-const SANDBOX_ALONE: Versions = Versions { thread: None, sandbox: Some(1) };
+const SANDBOX_ALONE: ExpectedVersions = ExpectedVersions { thread: None, sandbox: Some(1) };
 
 #[tokio::test]
 async fn sandbox_name_has_one_owner() {
@@ -79,7 +79,7 @@ async fn linked_threads_share_sandbox_record() {
     let mut guest = found.session.unwrap();
     assert_eq!((guest.version, guest.sandbox.version), (1, 1));
     guest.sandbox.phase = Phase::Active;
-    let expected = Versions { thread: Some(1), sandbox: Some(1) };
+    let expected = ExpectedVersions { thread: Some(1), sandbox: Some(1) };
     assert_eq!(save(&store, &guest, expected).await, Written::Yes(None));
     for thread in [&founder.thread, &guest.thread] {
         let (read, _) = store.record(thread).await.unwrap();

@@ -12,11 +12,11 @@ use aws_sdk_sqs::types::QueueAttributeName;
 use axum::Router;
 use axum::http::StatusCode;
 use bobbin_cloud::aws::Aws;
-use bobbin_cloud::dead_letters::Pair;
+use bobbin_cloud::dead_letters::QueuePair;
 use bobbin_cloud::queue::Queues;
-use bobbin_core::protocol::ports::Versions;
-use bobbin_http::{Hosts, Http};
-use bobbin_local_aws::{Clock, Engine, Settings};
+use bobbin_core::protocol::ports::ExpectedVersions;
+use bobbin_http::{AllowedHosts, Http};
+use bobbin_local_aws::{Clock, Engine, EngineSettings};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -42,7 +42,7 @@ pub fn credentials() -> Credentials {
 
 /// The queues of a stack that has only the one at this address.
 pub fn queues(aws: &Aws) -> Queues {
-    let pair = |name| Pair {
+    let pair = |name| QueuePair {
         name,
         home_url: "https://sqs.us-east-1.amazonaws.com/1/q.fifo".to_owned(),
         dead_url: "https://sqs.us-east-1.amazonaws.com/1/d.fifo".to_owned(),
@@ -91,7 +91,7 @@ impl Cloud {
         let without = format!("{}{roles}", &TEMPLATE[..at("Ingress")]);
         std::fs::write(&template, without).unwrap();
         let clock = Clock::system();
-        let engine = Engine::start(Settings {
+        let engine = Engine::start(EngineSettings {
             template,
             parameters: [("TenantCredentials".to_owned(), "yes".to_owned())].into(),
             secrets: BTreeMap::new(),
@@ -119,7 +119,7 @@ impl Cloud {
 
     /// Puts a value into a secret.
     pub async fn store(&self, id: &str, value: &str) {
-        let http = Http::new(self.engine.endpoint(), Hosts::Public).unwrap();
+        let http = Http::new(self.engine.endpoint(), AllowedHosts::Public).unwrap();
         let request = http.request(Method::POST, self.engine.endpoint()).unwrap();
         let request = request
             .header("x-amz-target", "secretsmanager.PutSecretValue")
@@ -138,7 +138,7 @@ impl Cloud {
     /// What waits in a queue, oldest first, without taking it.
     pub async fn waiting(&self, queue: &str) -> Vec<Value> {
         let url = format!("{}/_bobbin/queues/{queue}/messages", self.engine.endpoint());
-        let http = Http::new(self.engine.endpoint(), Hosts::Public).unwrap();
+        let http = Http::new(self.engine.endpoint(), AllowedHosts::Public).unwrap();
         let request = http.request(Method::GET, &url).unwrap();
         http.send(request).await.unwrap().json().unwrap()
     }
@@ -213,11 +213,11 @@ pub async fn refusing(refusals: Vec<(u16, &'static str)>) -> (String, impl Fn() 
 }
 
 /// A write of a thread's record alone, in the place of the one of this version.
-pub const fn alone(thread: u64) -> Versions {
-    Versions { thread: Some(thread), sandbox: None }
+pub const fn alone(thread: u64) -> ExpectedVersions {
+    ExpectedVersions { thread: Some(thread), sandbox: None }
 }
 
 /// A write of a thread's record and of its sandbox's, in the place of those of this version.
-pub const fn both(version: u64) -> Versions {
-    Versions { thread: Some(version), sandbox: Some(version) }
+pub const fn both(version: u64) -> ExpectedVersions {
+    ExpectedVersions { thread: Some(version), sandbox: Some(version) }
 }

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 
 use bobbin_app::orphans::{Judged, judge_all};
-use bobbin_cloud::dead_letters::Pair;
+use bobbin_cloud::dead_letters::QueuePair;
 use bobbin_cloud::queue::{BATCH_MAX, Queues};
 use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::decide::orphan::Graces;
-use bobbin_core::protocol::ports::Versions;
+use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord, SandboxState};
 use bobbin_core::records::session::Session;
 use bobbin_sandbox::Sandbox;
-use bobbin_sandbox::labels::{LABEL_STACK_ID, Stack, labels};
+use bobbin_sandbox::labels::{LABEL_STACK_ID, StackIdentity, labels};
 
 use crate::support::{Cloud, aws, both};
 
@@ -25,7 +25,7 @@ const GRACES: Graces = Graces { young_ms: 300_000, vanished_ms: 600_000 };
 const CREATED_MS: u64 = NOW_MS - 86_400_000;
 const NOW_MS: u64 = 1_767_312_000_000;
 
-const STACK: Stack<'_> = Stack { name: "test", id: "this-one" };
+const STACK: StackIdentity<'_> = StackIdentity { name: "test", id: "this-one" };
 
 fn thread(number: u32) -> ThreadKey {
     ThreadKey::discord("111", &number.to_string()).unwrap()
@@ -69,7 +69,7 @@ async fn batch_judges_every_sandbox() {
             sandbox: SandboxRecord { phase, generation: 2, ..SandboxRecord::new(1) },
             ..Session::new(thread(number), 1)
         };
-        let nothing: [Entry; 0] = [];
+        let nothing: [LedgerEntry; 0] = [];
         let none = ControlFlags::default();
         store.save(&record, both(0), &none, &nothing, 0).await.unwrap();
     }
@@ -124,7 +124,7 @@ async fn unreadable_records_prevent_judging() {
 #[tokio::test]
 async fn batch_keeps_group_and_deduplication_id() {
     let cloud = Cloud::start().await;
-    let pair = |home: &str, dead: &str| Pair {
+    let pair = |home: &str, dead: &str| QueuePair {
         name: "messages",
         home_url: cloud.resource(home),
         dead_url: cloud.resource(dead),
@@ -175,7 +175,7 @@ async fn due_thread(store: &Store) -> ThreadKey {
 /// Its record as this version's successor, due then.
 async fn write_due(store: &Store, version: u64, due_at_ms: Option<Ms>) {
     let record = Session { due_at_ms, version, ..Session::new(thread(1), 1) };
-    let expected = Versions { thread: Some(version), sandbox: None };
+    let expected = ExpectedVersions { thread: Some(version), sandbox: None };
     let none = ControlFlags::default();
     let written = store.save(&record, expected, &none, &[], 0).await.unwrap();
     assert!(matches!(written, Written::Yes(_)), "{written:?}");

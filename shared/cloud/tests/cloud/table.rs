@@ -12,10 +12,10 @@ use bobbin_cloud::store::{Store, StoreError, Written};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::base::person::Person;
-use bobbin_core::protocol::ports::Versions;
+use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::ask::{Choice, Settlement};
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::{Place, Session};
@@ -34,7 +34,7 @@ fn session(number: u32) -> Session {
     Session::new(thread, 1)
 }
 
-fn entry() -> Entry {
+fn entry() -> LedgerEntry {
     let entry = json!({
         "turn": "t", "by": Person::default(), "accepted_at_ms": 1, "ended_at_ms": 2,
         "outcome": Outcome::Answered, "asked": "a",
@@ -112,7 +112,7 @@ async fn record_uses_the_documented_attributes() {
     session.sandbox.phase = Phase::Active;
     session.sandbox.due_at_ms = Some(u64::MAX / 4);
     let text = "\"\\ \u{1}\u{7f} ä 漢 🧵 \u{2028}";
-    let entry = Entry { asked: text.to_owned(), ..entry() };
+    let entry = LedgerEntry { asked: text.to_owned(), ..entry() };
     let written = store
         .save(&session, both(0), &ControlFlags::default(), std::slice::from_ref(&entry), 7_000)
         .await;
@@ -157,7 +157,7 @@ async fn both_records_are_written_together() {
     let none = ControlFlags::default();
     let mut session = session(1);
     session.sandbox.phase = Phase::Creating;
-    let write = async |session: &Session, expected: Versions| {
+    let write = async |session: &Session, expected: ExpectedVersions| {
         store.save(session, expected, &none, &[], 0).await.unwrap()
     };
     assert_eq!(write(&session, both(0)).await, Written::Yes(None));
@@ -165,9 +165,9 @@ async fn both_records_are_written_together() {
     session.conversation.fresh_since_ms = 7;
     let (thread, sandbox) = (Some(1), Some(1));
     for behind in [
-        Versions { thread: Some(2), sandbox },
-        Versions { thread, sandbox: Some(2) },
-        Versions { thread, sandbox: Some(0) },
+        ExpectedVersions { thread: Some(2), sandbox },
+        ExpectedVersions { thread, sandbox: Some(2) },
+        ExpectedVersions { thread, sandbox: Some(0) },
     ] {
         assert_eq!(write(&session, behind).await, Written::Conflict, "{behind:?}");
         let (stored, _) = store.record(&session.thread).await.unwrap();
@@ -178,7 +178,7 @@ async fn both_records_are_written_together() {
             (0, Phase::Creating)
         );
     }
-    assert_eq!(write(&session, Versions { thread, sandbox }).await, Written::Yes(None));
+    assert_eq!(write(&session, ExpectedVersions { thread, sandbox }).await, Written::Yes(None));
     let (stored, _) = store.record(&session.thread).await.unwrap();
     let stored = stored.unwrap();
     assert_eq!((stored.version, stored.sandbox.version), (2, 2));

@@ -3,7 +3,7 @@
 use bobbin_cloud::store::{Store, StoreError};
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{Catalogue, Settings};
@@ -80,7 +80,7 @@ async fn tenant_items_are_never_due() {
     let thread = ThreadKey::discord("111", "5").unwrap();
     let mut session = Session::new(thread.clone(), 1);
     session.due_at_ms = Some(5);
-    let nothing: [Entry; 0] = [];
+    let nothing: [LedgerEntry; 0] = [];
     store.save(&session, alone(0), &ControlFlags::default(), &nothing, 0).await.unwrap();
     let (mut due, mut armed) = (Vec::new(), Vec::new());
     for shard in 0..bobbin_cloud::store::DUE_SHARDS {

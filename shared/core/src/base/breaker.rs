@@ -30,7 +30,7 @@ pub struct Breaker {
 
 /// Whether a call may be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Admission {
+pub enum CallAdmission {
     /// The call may be made.
     Yes,
     /// Yes, as the one caller that probes whether the provider is back. Claim the probe before making the call.
@@ -51,19 +51,19 @@ impl Breaker {
 
     /// Whether a call may be made now.
     #[must_use]
-    pub fn admits(&self, now_ms: Ms) -> Admission {
+    pub fn admits(&self, now_ms: Ms) -> CallAdmission {
         let Some(open_until_ms) = self.open_until_ms else {
-            return Admission::Yes;
+            return CallAdmission::Yes;
         };
         let until_ms = open_until_ms.max(self.probing.unwrap_or(0));
         if now_ms < until_ms {
-            Admission::No { retry_in_ms: until_ms - now_ms }
+            CallAdmission::No { retry_in_ms: until_ms - now_ms }
         } else {
-            Admission::Probe
+            CallAdmission::Probe
         }
     }
 
-    /// The state that makes the caller with [`Admission::Probe`] the only one that probes.
+    /// The state that makes the caller with [`CallAdmission::Probe`] the only one that probes.
     #[must_use]
     pub fn claimed(&self, now_ms: Ms, limits: &BreakerLimits) -> Self {
         Self { probing: Some(now_ms.saturating_add(limits.probe_ms)), ..self.clone() }
@@ -137,10 +137,10 @@ mod tests {
     fn only_clustered_outages_open_breaker() {
         let opened = failed(&Breaker::default(), &[10, 12, 14]);
         assert_eq!(opened.open_until_ms, Some(16));
-        assert_eq!(opened.admits(14), Admission::No { retry_in_ms: 2 });
+        assert_eq!(opened.admits(14), CallAdmission::No { retry_in_ms: 2 });
         let scattered = failed(&Breaker::default(), &[10, 12, 15, 20, 25]);
         assert!(scattered.is_closed(), "{scattered:?}");
-        assert_eq!(scattered.admits(25), Admission::Yes);
+        assert_eq!(scattered.admits(25), CallAdmission::Yes);
     }
 
     #[test]
@@ -152,10 +152,10 @@ mod tests {
     #[test]
     fn single_probe_is_replaced_if_lost() {
         let open = failed(&Breaker::default(), &[1, 1, 1]);
-        assert_eq!(open.admits(3), Admission::Probe);
+        assert_eq!(open.admits(3), CallAdmission::Probe);
         let probing = open.claimed(3, &LIMITS);
-        assert_eq!(probing.admits(3), Admission::No { retry_in_ms: 3 });
-        assert_eq!(probing.admits(6), Admission::Probe);
+        assert_eq!(probing.admits(3), CallAdmission::No { retry_in_ms: 3 });
+        assert_eq!(probing.admits(6), CallAdmission::Probe);
     }
 
     #[test]
@@ -227,13 +227,13 @@ mod tests {
                 next.push(later);
             }
             match self.breaker.admits(self.now_ms) {
-                Admission::Yes if self.calls < CALLS_MAX => {
+                CallAdmission::Yes if self.calls < CALLS_MAX => {
                     let mut called = self.clone();
                     called.calls += 1;
                     next.push(called);
                 }
-                Admission::Yes | Admission::No { .. } => {}
-                Admission::Probe => {
+                CallAdmission::Yes | CallAdmission::No { .. } => {}
+                CallAdmission::Probe => {
                     let mut claimed = self.with(self.breaker.claimed(self.now_ms, &LIMITS));
                     claimed.probes.insert(self.now_ms + LIMITS.probe_ms);
                     next.push(claimed);
@@ -294,14 +294,14 @@ mod tests {
             if let Some(until) = after.breaker.open_until_ms
                 && after.now_ms < until
             {
-                let Admission::No { retry_in_ms } = after.breaker.admits(after.now_ms) else {
+                let CallAdmission::No { retry_in_ms } = after.breaker.admits(after.now_ms) else {
                     panic!("a call was admitted while it is open");
                 };
                 assert!(retry_in_ms >= until - after.now_ms);
             }
             // Without further calls, it admits one within its longest time, and one answer closes it.
             let later = after.now_ms + LIMITS.open_ms_max.max(LIMITS.probe_ms);
-            assert!(!matches!(after.breaker.admits(later), Admission::No { .. }));
+            assert!(!matches!(after.breaker.admits(later), CallAdmission::No { .. }));
             assert!(after.breaker.succeeded(later).is_closed());
             let text = serde_json::to_string(&after.breaker).expect("always JSON");
             let read: Breaker = serde_json::from_str(&text).expect("its own text");

@@ -18,19 +18,22 @@ pub trait Flat: Default {
     ///
     /// # Errors
     /// The value has the wrong type.
-    fn take<'de, A: MapAccess<'de>>(&mut self, entry: &mut Entry<'_, A>) -> Result<bool, A::Error>;
+    fn take<'de, A: MapAccess<'de>>(
+        &mut self,
+        entry: &mut FlatEntry<'_, A>,
+    ) -> Result<bool, A::Error>;
 }
 
 /// A name of the object; its value is not read yet.
 #[derive(Debug)]
-pub struct Entry<'a, A> {
+pub struct FlatEntry<'a, A> {
     name: &'a str,
     rest: &'a mut A,
     /// The valid names seen so far, for the error.
     known: Vec<String>,
 }
 
-impl<'de, A: MapAccess<'de>> Entry<'_, A> {
+impl<'de, A: MapAccess<'de>> FlatEntry<'_, A> {
     /// Reads the value into the group's field with the entry's name. Returns whether the group has one.
     ///
     /// # Errors
@@ -90,7 +93,7 @@ impl<'de, T: Flat> Visitor<'de> for Entries<T> {
             if seen.contains(&name) {
                 return Err(Error::custom(format_args!("duplicate field `{name}`")));
             }
-            let mut entry = Entry { name: &name, rest: &mut entries, known: Vec::new() };
+            let mut entry = FlatEntry { name: &name, rest: &mut entries, known: Vec::new() };
             if !read.take(&mut entry)? {
                 let known = entry.known.join("`, `");
                 return Err(Error::custom(format_args!(
@@ -141,7 +144,7 @@ mod tests {
 
         fn take<'de, A: MapAccess<'de>>(
             &mut self,
-            entry: &mut Entry<'_, A>,
+            entry: &mut FlatEntry<'_, A>,
         ) -> Result<bool, A::Error> {
             Ok(entry.into_field("first", &mut self.first)?
                 || entry.into_group(&mut self.numbers)?

@@ -14,7 +14,7 @@ mod turn;
 use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::base::flat::{self, Entry, Flat};
+use crate::base::flat::{self, Flat, FlatEntry};
 
 pub use breaker::BreakerLimits;
 pub use chat::{ChatLimits, REPLY_TOKEN_MS};
@@ -154,7 +154,10 @@ impl Default for Limits {
 impl Flat for Limits {
     const EXPECTED: &'static str = "struct Limits";
 
-    fn take<'de, A: MapAccess<'de>>(&mut self, entry: &mut Entry<'_, A>) -> Result<bool, A::Error> {
+    fn take<'de, A: MapAccess<'de>>(
+        &mut self,
+        entry: &mut FlatEntry<'_, A>,
+    ) -> Result<bool, A::Error> {
         Ok(entry.into_group(&mut self.sandbox)?
             || entry.into_group(&mut self.share)?
             || entry.into_group(&mut self.turn)?

@@ -9,7 +9,7 @@ use std::task::Poll;
 
 use crate::base::failure::Failure;
 pub use crate::protocol::delivery::{Delivery, Verdict};
-use crate::protocol::machine::{Machine, Now, Outcome, Step};
+use crate::protocol::machine::{Machine, Now, Step, StepOutcome};
 use crate::protocol::ports::{Loaded, Saved, World};
 use crate::records::session::Session;
 
@@ -44,7 +44,7 @@ async fn to_verdict<W: World>(
     let mut machine = Machine::Start;
     loop {
         let outcome = match machine.step(now(), delivery) {
-            Step::Read => Outcome::Loaded(match found.take() {
+            Step::Read => StepOutcome::Loaded(match found.take() {
                 Some(found) => found,
                 None => world.load(thread, delivery.message.about()).await,
             }),
@@ -58,13 +58,13 @@ async fn to_verdict<W: World>(
                 if let Ok(Saved::Written(_)) = saved {
                     *written = Some(write.session.clone());
                 }
-                Outcome::Saved(saved)
+                StepOutcome::Saved(saved)
             }
-            Step::Park(parked) => Outcome::Parked(world.park(thread, &parked).await),
-            Step::Perform(effect) => Outcome::Done(world.perform(&effect).await),
+            Step::Park(parked) => StepOutcome::Parked(world.park(thread, &parked).await),
+            Step::Perform(effect) => StepOutcome::Done(world.perform(&effect).await),
             Step::PerformBoth { work, card } => {
                 let (work, card) = both(world.perform(&work), world.perform(&card)).await;
-                Outcome::BothDone { work, card }
+                StepOutcome::BothDone { work, card }
             }
             Step::End(Verdict::Done) if delivery.message.is_marked() => {
                 return swept(world, delivery).await;

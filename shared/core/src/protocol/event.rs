@@ -9,10 +9,10 @@ use crate::records::ask::{About, Settlement};
 use crate::records::changes::Changes;
 use crate::records::flags::Queued;
 use crate::records::images::Image;
-use crate::records::ledger::Entry;
+use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
-use crate::records::run::{Answer, PromptState};
+use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
 
@@ -46,7 +46,7 @@ pub enum Event {
     /// What the agent offers; empty if it did not say.
     OptionsListed(AgentOptions),
     /// The ledger's entries for the requested turns.
-    Recalled(Vec<Entry>),
+    Recalled(Vec<LedgerEntry>),
     /// The sandbox that has the name; `None` if no sandbox has it.
     NameFound(Option<SandboxKey>),
     /// The deletion of the tool sandbox has been requested, or there is none.
@@ -117,7 +117,7 @@ pub enum Event {
     /// The agent has the prompt.
     Prompted,
     /// The run is over.
-    Finished(Answer),
+    Finished(RunAnswer),
     /// The follow time ended before the run did, or a poll found the run still going.
     StillRunning(Seen),
     /// The run goes on, but other work waits and no worker is free for it.

@@ -10,8 +10,8 @@ use crate::protocol::decide::{Context, Decision, Next, decide};
 use crate::protocol::delivery::{Delivery, Verdict};
 use crate::protocol::effect::Effect;
 use crate::protocol::event::{Cause, Event};
-use crate::protocol::ports::{Loaded, Performed, Saved, Versions, Write};
-use crate::protocol::target::{Addressed, Target};
+use crate::protocol::ports::{ExpectedVersions, Loaded, Performed, RecordsWrite, Saved};
+use crate::protocol::target::{Addressed, EffectTarget};
 use crate::records::flags::ControlFlags;
 use crate::records::parked::Parked;
 use crate::records::run::RunEnd;
@@ -36,20 +36,20 @@ pub struct Now {
 /// The next thing to do; [`Machine::after`] takes its outcome.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Step<'a> {
-    /// Read the thread. Answered with [`Outcome::Loaded`].
+    /// Read the thread. Answered with [`StepOutcome::Loaded`].
     Read,
-    /// Write the changes in one transaction. Answered with [`Outcome::Saved`].
+    /// Write the changes in one transaction. Answered with [`StepOutcome::Saved`].
     Write {
         /// The write.
-        write: Write<'a>,
+        write: RecordsWrite<'a>,
         /// The effect to prepare meanwhile; it is performed once the write has succeeded.
         prepare: Option<Addressed<'a>>,
     },
-    /// Save this for the next delivery of the message. Answered with [`Outcome::Parked`].
+    /// Save this for the next delivery of the message. Answered with [`StepOutcome::Parked`].
     Park(Parked),
-    /// Perform this. Answered with [`Outcome::Done`].
+    /// Perform this. Answered with [`StepOutcome::Done`].
     Perform(Addressed<'a>),
-    /// Perform both at the same time. Answered with [`Outcome::BothDone`].
+    /// Perform both at the same time. Answered with [`StepOutcome::BothDone`].
     PerformBoth {
         /// The effect that the thread waits for.
         work: Addressed<'a>,
@@ -66,7 +66,7 @@ pub enum Step<'a> {
     clippy::large_enum_variant,
     reason = "one lives at a time, and only until the machine has it"
 )]
-pub enum Outcome {
+pub enum StepOutcome {
     /// What was read, or the failure.
     Loaded(Result<Loaded, Failure>),
     /// Whether the write was made, lost its condition, or failed.
@@ -102,7 +102,7 @@ pub struct Known {
 impl Known {
     /// The effect with its target, by this record.
     fn address<'a>(&'a self, session: &Session, effect: &'a Effect) -> Addressed<'a> {
-        let at = Target::of(session, &self.settings, effect);
+        let at = EffectTarget::of(session, &self.settings, effect);
         Addressed { at, effect, flags: &self.flags, settings: &self.settings }
     }
 
@@ -160,10 +160,10 @@ impl Machine {
         let (known, next) = match self {
             Self::Start | Self::Reread { .. } | Self::Overtaken { .. } => return Step::Read,
             Self::Write { known, decision, .. } => {
-                let write = Write {
+                let write = RecordsWrite {
                     session: &decision.session,
                     before: Some(&known.session).filter(|before| before.is_stored()),
-                    expected: Versions::to_change(&known.session, &decision.session),
+                    expected: ExpectedVersions::to_change(&known.session, &decision.session),
                     entries: &decision.session.observed.writes.entries,
                     flags: &known.flags,
                 };
@@ -207,9 +207,9 @@ impl Machine {
 
     /// The state after this outcome. Total: an outcome of a step that was not asked for changes nothing.
     #[must_use]
-    pub fn after(self, outcome: Outcome, now: Now, delivery: &Delivery<'_>) -> Self {
+    pub fn after(self, outcome: StepOutcome, now: Now, delivery: &Delivery<'_>) -> Self {
         match (self, outcome) {
-            (Self::Start, Outcome::Loaded(Ok(found))) => {
+            (Self::Start, StepOutcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
                 let mut session = found.session.unwrap_or_else(fresh);
                 session.observed.in_ledger = found.in_ledger;
@@ -223,10 +223,10 @@ impl Machine {
                 };
                 Self::decided(Box::new(known), Cause::Delivered, now, delivery)
             }
-            (Self::Start, Outcome::Loaded(Err(failure))) => {
+            (Self::Start, StepOutcome::Loaded(Err(failure))) => {
                 unrecorded(delivery, &failure, "read", now)
             }
-            (Self::Reread { mut known, cause }, Outcome::Loaded(found)) => {
+            (Self::Reread { mut known, cause }, StepOutcome::Loaded(found)) => {
                 if let Ok(found) = found {
                     known.flags = found.flags;
                 }
@@ -234,24 +234,28 @@ impl Machine {
             }
             (
                 Self::Write { mut known, decision, .. },
-                Outcome::Saved(Ok(Saved::Written(flags))),
+                StepOutcome::Saved(Ok(Saved::Written(flags))),
             ) => {
                 let Decision { mut session, next } = *decision;
-                session = Versions::to_change(&known.session, &session).followed_by(session);
+                session =
+                    ExpectedVersions::to_change(&known.session, &session).followed_by(session);
                 session.observed.writes.entries.clear();
                 session.observed.writes.names.clear();
                 (known.session, known.flags) = (session, flags);
                 Self::Act { known, next: Box::new(next) }
             }
-            (Self::Write { mut known, cause, decision }, Outcome::Saved(Ok(Saved::Conflict))) => {
-                let expected = Versions::to_change(&known.session, &decision.session);
+            (
+                Self::Write { mut known, cause, decision },
+                StepOutcome::Saved(Ok(Saved::Conflict)),
+            ) => {
+                let expected = ExpectedVersions::to_change(&known.session, &decision.session);
                 known.conflicts += 1;
                 if expected.sandbox.is_none() || known.conflicts > CONFLICTS_MAX {
                     return Self::End(conflict(delivery));
                 }
                 Self::Overtaken { known, cause }
             }
-            (Self::Overtaken { mut known, cause }, Outcome::Loaded(Ok(found))) => {
+            (Self::Overtaken { mut known, cause }, StepOutcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), now.ms);
                 let stored = found.session.unwrap_or_else(fresh);
                 // A thread has one writer. If its record was written by another delivery, that one has the thread now.
@@ -272,13 +276,13 @@ impl Machine {
                 known.session.observed.sandbox.name_found = None;
                 Self::decided(known, *cause, now, delivery)
             }
-            (Self::Overtaken { .. }, Outcome::Loaded(Err(failure))) => {
+            (Self::Overtaken { .. }, StepOutcome::Loaded(Err(failure))) => {
                 unrecorded(delivery, &failure, "read", now)
             }
-            (Self::Write { .. }, Outcome::Saved(Err(failure))) => {
+            (Self::Write { .. }, StepOutcome::Saved(Err(failure))) => {
                 unrecorded(delivery, &failure, "written", now)
             }
-            (Self::Act { known, next }, Outcome::Parked(flags)) => match *next {
+            (Self::Act { known, next }, StepOutcome::Parked(flags)) => match *next {
                 Next::Hold { delay_ms, why } => {
                     let is_wanted =
                         flags.is_some_and(|flags| flags.ask_for_more_than(&known.flags));
@@ -287,13 +291,13 @@ impl Machine {
                 next => Self::Act { known, next: Box::new(next) },
             },
             (Self::Act { known, next }, came) => match (*next, came) {
-                (Next::Do(effect), Outcome::Done(performed)) => {
+                (Next::Do(effect), StepOutcome::Done(performed)) => {
                     let known = known.with(performed.flags);
                     Self::heard(known, Cause::Done(effect, performed.event), now, delivery)
                 }
                 (
                     Next::Together { work, card },
-                    Outcome::BothDone { work: of_work, card: of_card },
+                    StepOutcome::BothDone { work: of_work, card: of_card },
                 ) => {
                     let known = known.with(of_work.flags);
                     let (of_work, of_card) = (of_work.event, of_card.event);

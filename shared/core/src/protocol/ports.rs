@@ -7,7 +7,7 @@ use crate::base::ids::{Ms, ThreadKey, TurnId};
 use crate::protocol::event::Event;
 use crate::protocol::target::Addressed;
 use crate::records::flags::ControlFlags;
-use crate::records::ledger::Entry;
+use crate::records::ledger::LedgerEntry;
 use crate::records::parked::Parked;
 use crate::records::session::Session;
 use crate::tenant::settings::Settings;
@@ -23,7 +23,7 @@ pub enum Saved {
 
 /// The stored versions that a write expects; 0 means nothing is stored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Versions {
+pub struct ExpectedVersions {
     /// Version of the thread's record, which every write writes; `None` in a sandbox's group, which has no thread
     /// record.
     pub thread: Option<u64>,
@@ -31,7 +31,7 @@ pub struct Versions {
     pub sandbox: Option<u64>,
 }
 
-impl Versions {
+impl ExpectedVersions {
     /// The versions that must be stored for `changed` to replace `known`.
     #[must_use]
     pub fn to_change(known: &Session, changed: &Session) -> Self {
@@ -66,15 +66,15 @@ impl Versions {
 
 /// A write of a thread's record, and of its sandbox's record if that has changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Write<'a> {
+pub struct RecordsWrite<'a> {
     /// The records to store: the thread's and its sandbox's.
     pub session: &'a Session,
     /// The stored record; `None` if there is none.
     pub before: Option<&'a Session>,
     /// The versions that must be stored.
-    pub expected: Versions,
+    pub expected: ExpectedVersions,
     /// Ledger entries written in the same transaction.
-    pub entries: &'a [Entry],
+    pub entries: &'a [LedgerEntry],
     /// The known control flags; the write deletes those that it makes superfluous.
     pub flags: &'a ControlFlags,
 }
@@ -126,7 +126,7 @@ pub trait World: Sync {
     ) -> impl Future<Output = Result<Loaded, Failure>> + Send;
 
     /// Writes all records in one transaction if the stored versions are the expected ones; each version goes up by one.
-    fn save(&self, write: Write<'_>) -> impl Future<Output = Result<Saved, Failure>> + Send;
+    fn save(&self, write: RecordsWrite<'_>) -> impl Future<Output = Result<Saved, Failure>> + Send;
 
     /// Prepares for an effect while its intent is being written. Must change nothing outside, because the write may
     /// fail; what it cannot get, the effect gets by itself.

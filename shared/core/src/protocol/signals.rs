@@ -13,7 +13,7 @@ use crate::records::turn::{EndedTurn, Turn};
 
 /// Kind of event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub enum Kind {
+pub enum SignalKind {
     /// A sandbox was requested.
     CreateBegan,
     /// It runs, and its server is healthy. Duration: since the request.
@@ -72,7 +72,7 @@ pub enum Kind {
     TurnUntold,
 }
 
-impl Kind {
+impl SignalKind {
     /// Every kind of signal.
     pub const ALL: [Self; 28] = [
         Self::CreateBegan,
@@ -157,12 +157,13 @@ impl Kind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
     /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`BURIED`],
-    /// [`Kind::TurnLost`], [`Kind::TurnUntold`].
+    /// [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
     WorkDropped,
-    /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`], [`Kind::ChatOutageBegan`],
+    /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`],
+    /// [`SignalKind::ChatOutageBegan`],
     /// [`BREAKER_OPENED`], [`ACCOUNT_OTHER`].
     ServiceAway,
-    /// A turn has failed: [`Kind::TurnFailed`].
+    /// A turn has failed: [`SignalKind::TurnFailed`].
     TurnFailed,
 }
 
@@ -208,7 +209,7 @@ pub const USED: &str = "turn.used";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Signal {
     /// Kind of event.
-    pub kind: Kind,
+    pub kind: SignalKind,
     /// The turn, if the event belongs to one.
     pub turn: Option<TurnId>,
     /// Duration in milliseconds, if known.
@@ -233,11 +234,11 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
         let accepted = turn_before.filter(|turn| turn.id == ended.id);
         told.push(Signal {
             kind: match ended.outcome {
-                Outcome::Answered => Kind::TurnAnswered,
-                Outcome::Failed { .. } => Kind::TurnFailed,
-                Outcome::Cancelled { .. } => Kind::TurnCancelled,
-                Outcome::Lost => Kind::TurnLost,
-                Outcome::Joined { .. } => Kind::TurnJoined,
+                Outcome::Answered => SignalKind::TurnAnswered,
+                Outcome::Failed { .. } => SignalKind::TurnFailed,
+                Outcome::Cancelled { .. } => SignalKind::TurnCancelled,
+                Outcome::Lost => SignalKind::TurnLost,
+                Outcome::Joined { .. } => SignalKind::TurnJoined,
             },
             turn: Some(ended.id.clone()),
             took_ms: accepted.map(|turn| now_ms.saturating_sub(turn.accepted_at_ms)),
@@ -249,7 +250,7 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
         has_ended || before.is_some_and(is_kept)
     };
     if let Some(turn) = after.observed.chat.untold.as_ref().filter(|id| is_new(id)) {
-        told.push(Signal { kind: Kind::TurnUntold, turn: Some(turn.clone()), took_ms: None });
+        told.push(Signal { kind: SignalKind::TurnUntold, turn: Some(turn.clone()), took_ms: None });
     }
     told
 }
@@ -265,19 +266,21 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
     let anew = before.is_none_or(|session| session.sandbox.generation != after.sandbox.generation);
     let missed = |session: &Session| session.sandbox.without_secrets;
     if missed(after) > before.map_or(0, missed) {
-        tell(Kind::SecretsMissed, took_ms);
+        tell(SignalKind::SecretsMissed, took_ms);
     }
     match (was, after.sandbox.phase) {
-        (was, Phase::Creating) if was != Phase::Creating || anew => tell(Kind::CreateBegan, None),
-        (Phase::Creating, Phase::Active) => tell(Kind::CreateReady, took_ms),
-        (Phase::Creating, Phase::Error) => tell(Kind::CreateFailed, None),
-        (was, Phase::Resuming) if was != Phase::Resuming => tell(Kind::ResumeBegan, None),
-        (Phase::Resuming, Phase::Active) => tell(Kind::ResumeReady, took_ms),
-        (Phase::Resuming, Phase::Error) => tell(Kind::ResumeFailed, None),
-        (was, Phase::Paused) if was != Phase::Paused => tell(Kind::PauseDone, None),
-        (Phase::Destroying, Phase::Destroyed) => tell(Kind::DestroyDone, None),
+        (was, Phase::Creating) if was != Phase::Creating || anew => {
+            tell(SignalKind::CreateBegan, None)
+        }
+        (Phase::Creating, Phase::Active) => tell(SignalKind::CreateReady, took_ms),
+        (Phase::Creating, Phase::Error) => tell(SignalKind::CreateFailed, None),
+        (was, Phase::Resuming) if was != Phase::Resuming => tell(SignalKind::ResumeBegan, None),
+        (Phase::Resuming, Phase::Active) => tell(SignalKind::ResumeReady, took_ms),
+        (Phase::Resuming, Phase::Error) => tell(SignalKind::ResumeFailed, None),
+        (was, Phase::Paused) if was != Phase::Paused => tell(SignalKind::PauseDone, None),
+        (Phase::Destroying, Phase::Destroyed) => tell(SignalKind::DestroyDone, None),
         (was, Phase::Destroyed) if !matches!(was, Phase::Destroyed | Phase::Error) => {
-            tell(Kind::SandboxLost, None);
+            tell(SignalKind::SandboxLost, None);
         }
         _ => {}
     }
@@ -287,7 +290,7 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
             && session.conversation.session != after.conversation.session
     });
     if replaced && after.conversation.session.is_some() {
-        tell(Kind::SessionReplaced, None);
+        tell(SignalKind::SessionReplaced, None);
     }
 }
 
@@ -297,18 +300,18 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
         told.push(Signal { kind, turn: Some(after.id.clone()), took_ms });
     };
     if before.is_none() {
-        tell(Kind::TurnBegan, since_ms);
+        tell(SignalKind::TurnBegan, since_ms);
     }
     let received = before.is_none_or(|turn| turn.stage.is_received());
     if received && after.stage.is_with_agent() {
-        tell(Kind::PromptSent, since_ms);
+        tell(SignalKind::PromptSent, since_ms);
     }
     let over = |turn: &Turn| turn.stage.is_ending();
     if let (Some(before), Some(prompted)) = (before, after.stage.prompted())
         && over(after)
         && !over(before)
     {
-        tell(Kind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
+        tell(SignalKind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
     }
     let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
     let prompted = |turn: &Turn, of: fn(&Prompted) -> u32| turn.stage.prompted().map_or(0, of);
@@ -316,17 +319,17 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
         prompted(after, of) > before.map_or(0, |before| prompted(before, of))
     };
     for (kind, happened) in [
-        (Kind::PromptResent, more_sent(|prompted| prompted.resends)),
-        (Kind::ServerRestarted, more(|turn| turn.tries.server_restarts)),
-        (Kind::TurnSliced, more_sent(|prompted| prompted.windows)),
-        (Kind::TurnRetried, more(|turn| turn.tries.attempts)),
+        (SignalKind::PromptResent, more_sent(|prompted| prompted.resends)),
+        (SignalKind::ServerRestarted, more(|turn| turn.tries.server_restarts)),
+        (SignalKind::TurnSliced, more_sent(|prompted| prompted.windows)),
+        (SignalKind::TurnRetried, more(|turn| turn.tries.attempts)),
         (
-            Kind::OutageBegan,
+            SignalKind::OutageBegan,
             after.outages.provider_since_ms.is_some()
                 && before.is_none_or(|turn| turn.outages.provider_since_ms.is_none()),
         ),
         (
-            Kind::ChatOutageBegan,
+            SignalKind::ChatOutageBegan,
             after.outages.chat_since_ms.is_some()
                 && before.is_none_or(|turn| turn.outages.chat_since_ms.is_none()),
         ),
@@ -338,10 +341,10 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
     for ask in &after.asks {
         let known = before.and_then(|turn| turn.asks.iter().find(|one| one.id == ask.id));
         if known.is_none() {
-            tell(Kind::AskOpened, None);
+            tell(SignalKind::AskOpened, None);
         }
         if ask.settled && known.is_none_or(|one| !one.settled) {
-            tell(Kind::AskSettled, None);
+            tell(SignalKind::AskSettled, None);
         }
     }
 }
@@ -431,7 +434,7 @@ mod tests {
 
     #[test]
     fn signal_kind_names_are_unique() {
-        let names: BTreeSet<&str> = Kind::ALL.iter().map(|kind| kind.name()).collect();
-        assert_eq!(names.len(), Kind::ALL.len());
+        let names: BTreeSet<&str> = SignalKind::ALL.iter().map(|kind| kind.name()).collect();
+        assert_eq!(names.len(), SignalKind::ALL.len());
     }
 }

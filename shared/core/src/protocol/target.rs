@@ -10,7 +10,7 @@ use crate::tenant::settings::Settings;
 
 /// Target of an effect, taken from the record when the effect is due.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Target {
+pub struct EffectTarget {
     /// The thread whose message is in hand.
     pub thread: ThreadKey,
     /// The current turn.
@@ -29,7 +29,7 @@ pub struct Target {
     pub own_credentials: bool,
 }
 
-impl Target {
+impl EffectTarget {
     /// The target of this effect.
     #[must_use]
     pub fn of(session: &Session, settings: &Settings, effect: &Effect) -> Self {
@@ -65,7 +65,7 @@ impl Target {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Addressed<'a> {
     /// The target.
-    pub at: Target,
+    pub at: EffectTarget,
     /// The effect.
     pub effect: &'a Effect,
     /// The known control flags.

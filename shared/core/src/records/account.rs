@@ -35,7 +35,7 @@ pub struct AccountRecord {
 
 /// Whether the present account is the one on record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum AccountStanding {
     /// It is the same.
     Same,
     /// It has all parts of that one and more, or there is none on record: record the present one.
@@ -44,7 +44,7 @@ pub enum Standing {
     Other,
 }
 
-impl Standing {
+impl AccountStanding {
     /// Compares the present account with the one on record.
     #[must_use]
     pub fn of(present: &Account, recorded: Option<&AccountRecord>) -> Self {
@@ -72,11 +72,11 @@ mod tests {
             parts: parts.iter().map(|part| (*part).to_owned()).collect(),
         };
         let recorded = AccountRecord { account: account(&["a", "b"]), confirmed_at_ms: None };
-        let standing = |parts: &[&str]| Standing::of(&account(parts), Some(&recorded));
-        assert_eq!(standing(&["a", "b"]), Standing::Same);
-        assert_eq!(standing(&["a", "b", "c"]), Standing::ToRemember);
-        assert_eq!(standing(&["a", "c"]), Standing::Other);
-        assert_eq!(standing(&["a"]), Standing::Other);
-        assert_eq!(Standing::of(&account(&["a"]), None), Standing::ToRemember);
+        let standing = |parts: &[&str]| AccountStanding::of(&account(parts), Some(&recorded));
+        assert_eq!(standing(&["a", "b"]), AccountStanding::Same);
+        assert_eq!(standing(&["a", "b", "c"]), AccountStanding::ToRemember);
+        assert_eq!(standing(&["a", "c"]), AccountStanding::Other);
+        assert_eq!(standing(&["a"]), AccountStanding::Other);
+        assert_eq!(AccountStanding::of(&account(&["a"]), None), AccountStanding::ToRemember);
     }
 }

@@ -16,7 +16,7 @@ pub struct Card {
     /// What is happening now.
     pub state: CardState,
     /// The agent's plan, in its order, already bounded; empty without a plan.
-    pub plan: Vec<PlanItem>,
+    pub plan: Vec<PlanLine>,
     /// The agent's steps so far, oldest first, already bounded.
     pub steps: Vec<CardStep>,
     /// Number of steps before these.
@@ -123,17 +123,17 @@ pub enum StepState {
 
 /// One line of the agent's plan.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct PlanItem {
+pub struct PlanLine {
     /// What is to be done, in the agent's words, on one line.
     pub text: String,
     /// Its state.
-    pub state: PlanState,
+    pub state: PlanLineState,
 }
 
 /// State of a line of the plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum PlanState {
+pub enum PlanLineState {
     /// It is done.
     Done,
     /// The agent is working on it.

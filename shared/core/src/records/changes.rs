@@ -24,7 +24,7 @@ pub enum How {
 
 /// A turn's changes to one file.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Change {
+pub struct ChangedFile {
     /// Path relative to the project.
     pub file: String,
     /// Whether it was created, changed or deleted.
@@ -41,7 +41,7 @@ pub struct Change {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Changes {
     /// The changed files, in the order in which the agent lists them.
-    pub files: Vec<Change>,
+    pub files: Vec<ChangedFile>,
     /// There may be more changes: not all could be read.
     pub unknown: bool,
 }
@@ -50,8 +50,9 @@ impl Changes {
     /// The usage with the numbers of these changes.
     #[must_use]
     pub fn counted(&self, usage: Usage) -> Usage {
-        let sum =
-            |part: fn(&Change) -> u64| self.files.iter().map(part).fold(0, u64::saturating_add);
+        let sum = |part: fn(&ChangedFile) -> u64| {
+            self.files.iter().map(part).fold(0, u64::saturating_add)
+        };
         Usage {
             files: u32::try_from(self.files.len()).unwrap_or(u32::MAX),
             added: sum(|change| change.added),
@@ -101,7 +102,7 @@ impl Changes {
     pub fn summary(&self) -> String {
         let usage = self.counted(Usage::default());
         let mut lines = Vec::from_iter(in_short(&usage));
-        lines.extend(self.files.iter().take(SUMMARY_FILES_MAX).map(Change::line));
+        lines.extend(self.files.iter().take(SUMMARY_FILES_MAX).map(ChangedFile::line));
         let more = self.files.len().saturating_sub(SUMMARY_FILES_MAX);
         if more > 0 {
             lines.push(format!("  and {more} more"));
@@ -110,7 +111,7 @@ impl Changes {
     }
 }
 
-impl Change {
+impl ChangedFile {
     fn line(&self) -> String {
         let path = shorten(&one_line(&self.file), PATH_UNITS_MAX);
         let how = match (self.how, self.patch.is_empty()) {
@@ -171,9 +172,9 @@ mod tests {
 
     use super::*;
 
-    fn change(file: &str, how: How, body: &str) -> Change {
+    fn change(file: &str, how: How, body: &str) -> ChangedFile {
         let patch = format!("Index: {file}\n===\n--- {file}\t\n+++ {file}\t\n{body}");
-        Change {
+        ChangedFile {
             file: file.to_owned(),
             how,
             added: 1,

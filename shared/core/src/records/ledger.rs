@@ -27,7 +27,7 @@ const AGAIN_BYTES_MAX: usize = 300_000;
 
 /// A turn that has ended.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Entry {
+pub struct LedgerEntry {
     /// The id of the message that the turn began with.
     pub turn: TurnId,
     /// The requester.
@@ -66,7 +66,7 @@ pub struct Entry {
     pub patch: Option<String>,
 }
 
-impl Entry {
+impl LedgerEntry {
     /// Milliseconds from acceptance to end.
     #[must_use]
     pub const fn took_ms(&self) -> u64 {
@@ -90,10 +90,10 @@ pub fn kept(prompt: &Prompt) -> Option<Prompt> {
 
 /// The digest of the thread for a new agent session; empty if there is nothing. The newest entries win.
 #[must_use]
-pub fn digest(entries: &[Entry]) -> String {
+pub fn digest(entries: &[LedgerEntry]) -> String {
     const HEAD: &str = "The conversation of this thread went on elsewhere before, and files of that sandbox may be gone. What \
 was asked and answered so far, oldest first and shortened:";
-    let mut newest: Vec<&Entry> = entries.iter().collect();
+    let mut newest: Vec<&LedgerEntry> = entries.iter().collect();
     newest.sort_by_key(|entry| std::cmp::Reverse(entry.ended_at_ms));
     let mut room = DIGEST_UNITS_MAX - units(HEAD) - 1;
     let mut lines = Vec::new();
@@ -113,7 +113,7 @@ was asked and answered so far, oldest first and shortened:";
     lines.join("\n")
 }
 
-fn line(entry: &Entry) -> String {
+fn line(entry: &LedgerEntry) -> String {
     let end = match &entry.outcome {
         Outcome::Answered if entry.answered.is_empty() => "answered without words".to_owned(),
         Outcome::Answered => format!("answered: {}", entry.answered),
@@ -129,8 +129,8 @@ fn line(entry: &Entry) -> String {
 mod tests {
     use super::*;
 
-    fn entry(n: u64, asked: &str, answered: &str) -> Entry {
-        Entry {
+    fn entry(n: u64, asked: &str, answered: &str) -> LedgerEntry {
+        LedgerEntry {
             turn: format!("t{n}").into(),
             by: Person { id: "1".to_owned(), name: "Ada".to_owned() },
             accepted_at_ms: n,
@@ -150,7 +150,7 @@ mod tests {
 
     #[test]
     fn digest_lists_entries_oldest_first() {
-        let lost = Entry { outcome: Outcome::Lost, ..entry(2, "add\na test", "") };
+        let lost = LedgerEntry { outcome: Outcome::Lost, ..entry(2, "add\na test", "") };
         assert_eq!(
             digest(&[lost, entry(1, "what is here?", "A parser.")]),
             "The conversation of this thread went on elsewhere before, and files of that sandbox may be gone. What was asked and answered so far, oldest first and shortened:\n\
@@ -162,14 +162,14 @@ mod tests {
 
     #[test]
     fn digest_is_bounded_keeping_newest() {
-        let many: Vec<Entry> =
+        let many: Vec<LedgerEntry> =
             (0..200).map(|n| entry(n, &"ä".repeat(9_000), &"ö".repeat(9_000))).collect();
         let told = digest(&many);
         assert!(crate::text::units(&told) <= DIGEST_UNITS_MAX);
         assert!(
             told.lines().skip(1).all(|line| crate::text::units(line) <= DIGEST_ENTRY_UNITS_MAX)
         );
-        let short: Vec<Entry> = (0..200).map(|n| entry(n, &format!("q{n}"), "a")).collect();
+        let short: Vec<LedgerEntry> = (0..200).map(|n| entry(n, &format!("q{n}"), "a")).collect();
         let told = digest(&short);
         assert_eq!(told.lines().count(), DIGEST_ENTRIES_MAX + 1);
         assert!(told.contains("q199") && told.contains("q160") && !told.contains("q159"));

@@ -10,7 +10,7 @@ use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
 use crate::tenant::selection::Selection;
-use crate::tenant::settings::{Change, Settings};
+use crate::tenant::settings::{Settings, SettingsChange};
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -126,7 +126,7 @@ pub struct Overview {
     pub refused: Option<String>,
     /// A settings change that they requested there; made first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub change: Option<Change>,
+    pub change: Option<SettingsChange>,
 }
 
 /// Where an overview is shown.
@@ -545,7 +545,7 @@ pub enum Want {
     /// Show or change the tenant's settings.
     Configure {
         /// The change.
-        change: Change,
+        change: SettingsChange,
     },
     /// Show, enter or remove the tenant's own keys.
     OwnKey {
@@ -578,17 +578,17 @@ pub enum Want {
     Connect {
         /// The sandbox; `None` means the thread's own.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        to: Option<Which>,
+        to: Option<WhichSandbox>,
     },
     /// Ask for confirmation before a sandbox is deleted, and say what would be lost.
     AskDestroy {
         /// The sandbox.
-        sandbox: Which,
+        sandbox: WhichSandbox,
     },
     /// Pause, resume, delete or snapshot a sandbox.
     Operate {
         /// The sandbox.
-        sandbox: Which,
+        sandbox: WhichSandbox,
         /// The operation.
         operation: Operation,
     },
@@ -609,7 +609,7 @@ pub enum Want {
 /// The sandbox that a person means.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Which {
+pub enum WhichSandbox {
     /// The one that the thread works in.
     Here,
     /// The one with this name, looked up when needed.
@@ -630,7 +630,7 @@ impl Want {
             Self::Settle { .. } => Some("The decision"),
             Self::Connect { .. } => Some("Connect"),
             Self::Operate { operation, .. } => Some(operation.effect()),
-            Self::Configure { change: Change::Show } => None,
+            Self::Configure { change: SettingsChange::Show } => None,
             Self::Configure { .. } => Some("The change of the settings"),
             Self::OwnKey { key: KeyWish::Check { .. } } => Some("The check of the key"),
             Self::OwnKey { key: KeyWish::Remove { .. } } => Some("The removal of the key"),
@@ -894,7 +894,7 @@ mod tests {
 
     #[test]
     fn stop_never_waits_for_other_controls() {
-        let show = || Want::Configure { change: Change::Show };
+        let show = || Want::Configure { change: SettingsChange::Show };
         let announce = Body::Announce(Announce {
             turn: "m1".into(),
             thread: ThreadKey::discord("1", "2").expect("valid"),
@@ -919,7 +919,7 @@ mod tests {
 
     #[test]
     fn ordered_control_messages_share_a_group() {
-        let show = || Want::Configure { change: Change::Show };
+        let show = || Want::Configure { change: SettingsChange::Show };
         let (first, second) = (control("a", show()), control("b", show()));
         assert_eq!(first.group(), second.group());
         let (first, second) = (settle("a", "per-1"), settle("b", "per-1"));

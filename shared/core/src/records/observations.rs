@@ -7,10 +7,10 @@ use crate::records::ask::Settlement;
 use crate::records::card::CardState;
 use crate::records::changes::Changes;
 use crate::records::images::Image;
-use crate::records::ledger::Entry;
+use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::{Parked, Seen};
-use crate::records::run::{Answer, PromptState};
+use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
 
@@ -93,7 +93,7 @@ pub struct AgentObserved {
     /// The stray run could not be ended in this delivery.
     pub run_left: bool,
     /// The answer of the finished run.
-    pub answer: Option<Answer>,
+    pub answer: Option<RunAnswer>,
     /// The turn's file changes, once read.
     pub changes: Option<Changes>,
 }
@@ -133,7 +133,7 @@ pub struct ChatObserved {
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Writes {
     /// Ledger entries.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<LedgerEntry>,
     /// Names of sandboxes.
     pub names: Vec<NameWrite>,
 }

@@ -1,11 +1,11 @@
 //! A run of the agent: its progress with a prompt, and its results.
 
-use crate::records::card::{CardStep, PlanItem};
+use crate::records::card::{CardStep, PlanLine};
 use crate::records::usage::Usage;
 
 /// Results of a finished run.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct Answer {
+pub struct RunAnswer {
     /// How the run ended.
     pub end: RunEnd,
     /// The final text, as Markdown; empty if there was none.
@@ -17,7 +17,7 @@ pub struct Answer {
     /// Number of steps before these.
     pub earlier: usize,
     /// State of its plan.
-    pub plan: Vec<PlanItem>,
+    pub plan: Vec<PlanLine>,
 }
 
 /// How a run ended, by the messages that it left.

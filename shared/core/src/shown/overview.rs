@@ -6,7 +6,7 @@
 use crate::base::ids::{Ms, ThreadKey, TurnId};
 use crate::records::ask::About;
 use crate::records::flags::ControlFlags;
-use crate::records::ledger::Entry;
+use crate::records::ledger::LedgerEntry;
 use crate::records::outcome::Outcome;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
@@ -24,7 +24,7 @@ const LINE_UNITS_MAX: usize = 160;
 
 /// A turn that has not ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Run {
+pub struct OpenRun {
     /// The thread that it belongs to.
     pub thread: ThreadKey,
     /// The turn that has not ended.
@@ -41,9 +41,9 @@ pub struct Run {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Picture {
     /// Running and waiting turns, oldest first.
-    pub runs: Vec<Run>,
+    pub runs: Vec<OpenRun>,
     /// Recently ended turns, newest first.
-    pub ended: Vec<(ThreadKey, Entry)>,
+    pub ended: Vec<(ThreadKey, LedgerEntry)>,
     /// The tenant's defaults for a turn.
     pub defaults: Selection,
     /// The person may change the defaults.
@@ -56,7 +56,7 @@ pub struct Picture {
 
 /// The parts of a thread's record that belong to `user`.
 #[must_use]
-pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
+pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<OpenRun> {
     let mut runs = Vec::new();
     if let Some(turn) = session.turn.as_ref().filter(|turn| turn.by.id == user) {
         let asks: Vec<String> =
@@ -68,7 +68,7 @@ pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
             Stage::Prompting(_) | Stage::Running(_) if asks.is_empty() => "Working",
             Stage::Prompting(_) | Stage::Running(_) => "Waiting for a decision",
         };
-        runs.push(Run {
+        runs.push(OpenRun {
             thread: session.thread.clone(),
             turn: turn.id.clone(),
             state,
@@ -77,7 +77,7 @@ pub fn runs(session: &Session, flags: &ControlFlags, user: &str) -> Vec<Run> {
         });
     }
     let waiting = flags.queued.iter().filter(|(_, one)| !one.refused && one.by.id == user);
-    runs.extend(waiting.map(|(turn, one)| Run {
+    runs.extend(waiting.map(|(turn, one)| OpenRun {
         thread: session.thread.clone(),
         turn: turn.clone(),
         state: "Queued",
@@ -99,7 +99,7 @@ fn about(about: &About) -> String {
 
 /// Outcome of a turn, on one line: `answered 3 min 0 s ago, took 30 s: fix the build`.
 #[must_use]
-pub fn ended(entry: &Entry, now_ms: Ms) -> String {
+pub fn ended(entry: &LedgerEntry, now_ms: Ms) -> String {
     let how = match &entry.outcome {
         Outcome::Answered => "answered",
         Outcome::Failed { .. } => "failed",

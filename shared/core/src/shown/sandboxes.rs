@@ -11,7 +11,7 @@ use crate::records::message::Operation;
 use crate::records::sandbox::{KeptSnapshot, Operated, Phase, SandboxRecord};
 use crate::tenant::commands::Command;
 use crate::tenant::glance::{Glance, used};
-use crate::tenant::settings::Kind;
+use crate::tenant::settings::DefaultKind;
 use crate::text::{one_line, shorten, span};
 
 /// Sandboxes on one page in a chat: with four buttons each they fit into a message on either platform.
@@ -180,12 +180,17 @@ impl Listed {
 
     /// The actions offered for it now; `in_thread` says whether there is a thread to connect to it.
     #[must_use]
-    pub fn actions(&self, in_thread: bool) -> Vec<Action> {
+    pub fn actions(&self, in_thread: bool) -> Vec<SandboxAction> {
         let mut actions = Vec::new();
         if in_thread && !self.closing && self.agent.is_none() {
-            actions.push(Action::Connect);
+            actions.push(SandboxAction::Connect);
         }
-        let possible = [Action::Stop, Action::Start, Action::Snapshot, Action::Destroy];
+        let possible = [
+            SandboxAction::Stop,
+            SandboxAction::Start,
+            SandboxAction::Snapshot,
+            SandboxAction::Destroy,
+        ];
         actions.extend(possible.into_iter().filter(|action| {
             let want = action.operation();
             want.is_some_and(|want| self.pointless(want).is_none())
@@ -224,7 +229,7 @@ impl Listed {
 
 /// Actions for a sandbox in the list.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Action {
+pub enum SandboxAction {
     /// Let the thread work in it from now on.
     Connect,
     /// Stop it and keep its disk.
@@ -237,7 +242,7 @@ pub enum Action {
     Destroy,
 }
 
-impl Action {
+impl SandboxAction {
     /// All actions, in the order in which they are offered.
     pub const ALL: [Self; 5] =
         [Self::Connect, Self::Stop, Self::Start, Self::Snapshot, Self::Destroy];
@@ -285,14 +290,14 @@ impl Action {
     }
 }
 
-fn action_of(want: Operation) -> Option<Action> {
-    let mut all = Action::ALL.into_iter();
+fn action_of(want: Operation) -> Option<SandboxAction> {
+    let mut all = SandboxAction::ALL.into_iter();
     all.find(|action| action.operation() == Some(want))
 }
 
 /// One page of the list.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Page {
+pub struct SandboxesPage {
     /// The sandboxes of the page.
     pub shown: Vec<Listed>,
     /// The page number, from 0.
@@ -322,7 +327,7 @@ pub struct ListContext {
     pub here: Option<SandboxKey>,
 }
 
-impl Page {
+impl SandboxesPage {
     /// This page of the list, or the last page if there are fewer.
     #[must_use]
     pub fn of(mut all: Vec<Listed>, page: usize, place: ListContext, now_ms: Ms) -> Self {
@@ -476,11 +481,11 @@ impl SandboxOption {
         let of_name = |c: char| c.is_ascii_alphanumeric() || "-_.:/@".contains(c);
         let (usable, what) = match self {
             Self::Provider => (
-                Kind::Provider.usable(typed).ok(),
+                DefaultKind::Provider.usable(typed).ok(),
                 "a provider: take one that stands beside a sandbox in the list of them",
             ),
             Self::Runtime => (
-                Kind::Runtime.usable(typed).ok(),
+                DefaultKind::Runtime.usable(typed).ok(),
                 "a way to run agents: there are opencode, compat, native and outside",
             ),
             Self::Snapshot => (
@@ -564,7 +569,7 @@ mod tests {
 
     #[test]
     fn only_possible_actions_are_offered() {
-        use Action::{Connect, Destroy, Snapshot, Start, Stop};
+        use SandboxAction::{Connect, Destroy, Snapshot, Start, Stop};
         let offered = |phase, in_thread| listed(&record("a", phase, 1)).actions(in_thread);
         assert_eq!(offered(Phase::Active, true), [Connect, Stop, Snapshot, Destroy]);
         assert_eq!(offered(Phase::Paused, false), [Start, Snapshot, Destroy]);
@@ -582,7 +587,7 @@ mod tests {
             ..record("tools-1", Phase::Active, 1)
         });
         assert_eq!(one.facts(1).last().map(String::as_str), Some("for its agent alone"));
-        assert!(!one.actions(true).contains(&Action::Connect));
+        assert!(!one.actions(true).contains(&SandboxAction::Connect));
         let lost = losses(&one, 1, ToString::to_string);
         assert_eq!(lost[0], "It holds the code that the agent of discord:1:7 works on.");
     }
@@ -591,12 +596,12 @@ mod tests {
     fn page_number_is_clamped_to_last() {
         let all: Vec<Listed> =
             (0..11).map(|n| listed(&record(&format!("box-{n}"), Phase::Active, n))).collect();
-        let page = Page::of(all.clone(), 9, place(), 100);
+        let page = SandboxesPage::of(all.clone(), 9, place(), 100);
         assert_eq!((page.page, page.pages, page.shown.len()), (2, 3, 1));
         assert_eq!(page.shown[0].called(), "box-0", "the longest unused comes last");
         assert_eq!(page.heading(), "11 sandboxes have a name here. Page 3 of 3.");
-        assert_eq!(Page::of(all, 0, place(), 100).shown.len(), PAGE_SANDBOXES);
-        let none = Page::of(Vec::new(), 3, place(), 100);
+        assert_eq!(SandboxesPage::of(all, 0, place(), 100).shown.len(), PAGE_SANDBOXES);
+        let none = SandboxesPage::of(Vec::new(), 3, place(), 100);
         assert!(none.heading().contains("/sandbox-name"), "{}", none.heading());
     }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::base::ids::{Ms, ThreadKey, TurnId};
 use crate::records::flags::ControlFlags;
-use crate::records::ledger::Entry;
+use crate::records::ledger::LedgerEntry;
 use crate::records::outcome::Outcome;
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
@@ -24,7 +24,7 @@ const ASKED_UNITS_MAX: usize = 80;
 pub fn words(
     session: Option<&Session>,
     flags: &ControlFlags,
-    entries: &[Entry],
+    entries: &[LedgerEntry],
     now_ms: Ms,
 ) -> String {
     let Some(session) = session else {
@@ -55,7 +55,7 @@ pub fn words(
         }
     });
     lines.extend(behind(flags));
-    let mut last: Vec<&Entry> = entries.iter().collect();
+    let mut last: Vec<&LedgerEntry> = entries.iter().collect();
     last.sort_by_key(|entry| std::cmp::Reverse(entry.ended_at_ms));
     lines.extend(last.into_iter().take(ENDED_SHOWN).map(|turn| {
         let how = match &turn.outcome {
@@ -222,7 +222,7 @@ mod tests {
                 },
             );
         }
-        let entry = Entry {
+        let entry = LedgerEntry {
             turn: "t".into(),
             by: person("Cy"),
             accepted_at_ms: 1_000,

@@ -30,7 +30,7 @@ pub struct Site<'a> {
 
 /// State of a sandbox, for a caller of its tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Standing {
+pub enum SandboxStanding {
     /// It should be running: the provider knows whether it is.
     Up,
     /// It is stopped, being started or being stopped.
@@ -44,16 +44,16 @@ pub enum Standing {
 impl Site<'_> {
     /// Its state.
     #[must_use]
-    pub const fn standing(&self) -> Standing {
+    pub const fn standing(&self) -> SandboxStanding {
         if self.record.closing.is_some() {
-            return Standing::Gone("is being deleted, as somebody wants");
+            return SandboxStanding::Gone("is being deleted, as somebody wants");
         }
         match self.record.phase {
-            Phase::Active => Standing::Up,
-            Phase::Paused | Phase::Pausing | Phase::Resuming => Standing::Stopped,
-            Phase::Creating => Standing::BeingMade,
-            Phase::Destroying => Standing::Gone("is being deleted"),
-            Phase::Destroyed | Phase::Error => Standing::Gone("is gone, with its files"),
+            Phase::Active => SandboxStanding::Up,
+            Phase::Paused | Phase::Pausing | Phase::Resuming => SandboxStanding::Stopped,
+            Phase::Creating => SandboxStanding::BeingMade,
+            Phase::Destroying => SandboxStanding::Gone("is being deleted"),
+            Phase::Destroyed | Phase::Error => SandboxStanding::Gone("is gone, with its files"),
         }
     }
 

@@ -10,7 +10,7 @@ pub use self::row::{
     Argument, CommandRow, HelpText, Reach, Spoken, Takes, Topic, WhoMay, Writing, help,
 };
 use self::row::{flag, optional, required, subcommand};
-use crate::tenant::settings::Kind;
+use crate::tenant::settings::DefaultKind;
 
 /// A command. The order is that of [`TABLE`]; queued messages use the variant's name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -71,23 +71,23 @@ use argument::{
 };
 
 const MODEL: Argument = optional(
-    Kind::Model.word(),
+    DefaultKind::Model.word(),
     "Model for this task, as provider/model",
-    Takes::Kind(Kind::Model),
+    Takes::Kind(DefaultKind::Model),
 );
 const AGENT: Argument = optional(
-    Kind::Agent.word(),
+    DefaultKind::Agent.word(),
     "Agent: plan only plans; claude is Claude Code, codex Codex",
-    Takes::Kind(Kind::Agent),
+    Takes::Kind(DefaultKind::Agent),
 );
 const ATTACHED: Argument = optional(FILE, "A file that the agent can read", Takes::File);
 
 /// What a default can be of.
-const DEFAULTS: [(&str, &str); Kind::ALL.len()] = {
-    let mut all = [("", ""); Kind::ALL.len()];
+const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
+    let mut all = [("", ""); DefaultKind::ALL.len()];
     let mut nth = 0;
     while nth < all.len() {
-        all[nth] = (Kind::ALL[nth].label(), Kind::ALL[nth].word());
+        all[nth] = (DefaultKind::ALL[nth].label(), DefaultKind::ALL[nth].word());
         nth += 1;
     }
     all
@@ -106,9 +106,9 @@ pub const TABLE: &[CommandRow] = &[
             required(PROMPT, "What shall be done", Takes::Task),
             ATTACHED,
             optional(
-                Kind::Repo.word(),
+                DefaultKind::Repo.word(),
                 "Repository to clone, as owner/name or an https address",
-                Takes::Kind(Kind::Repo),
+                Takes::Kind(DefaultKind::Repo),
             ),
             MODEL,
             AGENT,
@@ -120,12 +120,12 @@ pub const TABLE: &[CommandRow] = &[
             optional(
                 PROVIDER,
                 "Provider of a new sandbox; with a new name beside it one of that name is made",
-                Takes::Kind(Kind::Provider),
+                Takes::Kind(DefaultKind::Provider),
             ),
             optional(
                 RUNTIME,
                 "How agents are run in a new sandbox: opencode, compat, native or outside",
-                Takes::Kind(Kind::Runtime),
+                Takes::Kind(DefaultKind::Runtime),
             ),
             optional(SNAPSHOT, "Snapshot that a new sandbox begins with", Takes::Text),
             optional(
@@ -340,7 +340,7 @@ back to one of its own)",
             optional(
                 SANDBOXES,
                 "Provider at which new sandboxes are made; none leaves it to the operator",
-                Takes::Kind(Kind::Provider),
+                Takes::Kind(DefaultKind::Provider),
             ),
             optional(CHANNEL, "With sandboxes: for this channel only", Takes::Channel),
         ],

@@ -8,7 +8,7 @@
 use serde::de::MapAccess;
 use serde::{Deserialize, Deserializer, Serialize};
 
-use crate::base::flat::{self, Entry, Flat};
+use crate::base::flat::{self, Flat, FlatEntry};
 use crate::base::limits::Limits;
 use crate::tenant::runtime_mode::TOOLS;
 
@@ -111,7 +111,10 @@ impl Default for ProviderOverrides {
 impl Flat for Overrides {
     const EXPECTED: &'static str = "struct Overrides";
 
-    fn take<'de, A: MapAccess<'de>>(&mut self, entry: &mut Entry<'_, A>) -> Result<bool, A::Error> {
+    fn take<'de, A: MapAccess<'de>>(
+        &mut self,
+        entry: &mut FlatEntry<'_, A>,
+    ) -> Result<bool, A::Error> {
         Ok(entry.into_field("limits", &mut self.limits)?
             || entry.into_group(&mut self.agents)?
             || entry.into_group(&mut self.chats)?

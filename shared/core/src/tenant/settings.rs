@@ -77,13 +77,13 @@ pub struct Changed {
     /// The person who made the change.
     pub by: Person,
     /// The change.
-    pub change: Change,
+    pub change: SettingsChange,
 }
 
 /// A request about the settings.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "change", rename_all = "snake_case")]
-pub enum Change {
+pub enum SettingsChange {
     /// Show them.
     Show,
     /// Set or clear a default.
@@ -91,21 +91,21 @@ pub enum Change {
         /// The channel; `None` means the tenant.
         channel: Option<String>,
         /// The default that was changed.
-        of: Kind,
+        of: DefaultKind,
         /// The value; `None` clears it.
         value: Option<String>,
     },
     /// Allow a channel, a person or a role; the first entry of a list closes Bobbin to all others.
     Allow {
         /// The list.
-        list: List,
+        list: SettingsList,
         /// The platform's id of the channel, person or role.
         id: String,
     },
     /// Take that back; when the last entry is removed, Bobbin is open to all whom the operator allows.
     Disallow {
         /// The list.
-        list: List,
+        list: SettingsList,
         /// The platform's id of the channel, person or role.
         id: String,
     },
@@ -119,7 +119,7 @@ pub enum Change {
 /// Kinds of defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum DefaultKind {
     /// The repository that a new sandbox clones.
     Repo,
     /// The model of a turn.
@@ -135,7 +135,7 @@ pub enum Kind {
 /// A list of the settings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum List {
+pub enum SettingsList {
     /// Channels in which Bobbin may be used.
     Channels,
     /// People and roles who may use it.
@@ -236,11 +236,13 @@ impl Settings {
     /// The person who set this kind's default for a channel, if there is a default; a person without a name if that was
     /// long ago.
     #[must_use]
-    pub fn default_set_by(&self, kind: Kind, channel: &str) -> Option<Person> {
+    pub fn default_set_by(&self, kind: DefaultKind, channel: &str) -> Option<Person> {
         let defaults = self.defaults_of(channel);
         let there = kind.of(&defaults).as_deref()?;
         let made_it = |made: &&Changed| match &made.change {
-            Change::Default { of, value: Some(value), .. } => *of == kind && value.trim() == there,
+            SettingsChange::Default { of, value: Some(value), .. } => {
+                *of == kind && value.trim() == there
+            }
             _ => false,
         };
         let made = self.audit.iter().rfind(made_it);
@@ -256,13 +258,13 @@ impl Settings {
     pub fn changed(
         &self,
         id: &str,
-        change: &Change,
+        change: &SettingsChange,
         by: &Person,
         membership: &Membership,
         now_ms: Ms,
         switch_ms: u64,
     ) -> Result<Self, NotChanged> {
-        if *change == Change::Show {
+        if *change == SettingsChange::Show {
             return Ok(self.clone());
         }
         if !membership.manages {
@@ -271,19 +273,19 @@ impl Settings {
         if self.audit.iter().any(|made| made.id == id) {
             return Ok(self.clone());
         }
-        if let Change::Direct { one_thread } = *change {
+        if let SettingsChange::Direct { one_thread } = *change {
             return Ok(self.switched(id, one_thread, by, now_ms, switch_ms));
         }
         let mut next = self.clone();
         match change {
-            Change::Show | Change::Direct { .. } => {}
-            Change::Default { channel, of, value } => {
+            SettingsChange::Show | SettingsChange::Direct { .. } => {}
+            SettingsChange::Default { channel, of, value } => {
                 let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
                 next.set_default(channel.as_deref(), *of, value)?;
                 let place = channel.as_deref().unwrap_or_default();
                 fit_together(&next.defaults_of(place.trim()))?;
             }
-            Change::Allow { list, id } => {
+            SettingsChange::Allow { list, id } => {
                 let id = usable_id(id)?;
                 let ids = next.list(*list);
                 if ids.len() >= IDS_MAX && !ids.contains(&id) {
@@ -291,7 +293,7 @@ impl Settings {
                 }
                 ids.insert(id);
             }
-            Change::Disallow { list, id } => {
+            SettingsChange::Disallow { list, id } => {
                 next.list(*list).remove(id.trim());
             }
         }
@@ -306,17 +308,17 @@ impl Settings {
         Ok(next)
     }
 
-    fn list(&mut self, list: List) -> &mut BTreeSet<String> {
+    fn list(&mut self, list: SettingsList) -> &mut BTreeSet<String> {
         match list {
-            List::Channels => &mut self.open_channels,
-            List::People => &mut self.open_to,
+            SettingsList::Channels => &mut self.open_channels,
+            SettingsList::People => &mut self.open_to,
         }
     }
 
     fn set_default(
         &mut self,
         channel: Option<&str>,
-        of: Kind,
+        of: DefaultKind,
         value: Option<String>,
     ) -> Result<(), NotChanged> {
         let Some(channel) = channel else {
@@ -350,7 +352,7 @@ struct KindRow {
     of_mut: fn(&mut Selection) -> &mut Option<String>,
 }
 
-impl Kind {
+impl DefaultKind {
     /// All kinds, in display order.
     pub const ALL: [Self; 5] =
         [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
@@ -529,7 +531,7 @@ fn page_of(value: &str) -> Option<String> {
         }
         _ => return None,
     };
-    Kind::Repo.usable(&repo).ok()
+    DefaultKind::Repo.usable(&repo).ok()
 }
 
 /// `owner/name` (GitHub), or an https address without credentials and without parent-directory steps.
@@ -586,7 +588,7 @@ pub struct Catalogue {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub providers: Vec<String>,
     /// Recent choices of turns, newest first.
-    pub recent: Recent,
+    pub recent: RecentChoices,
     /// Cached status of named sandboxes, by their last write. The owners of the names are stored elsewhere.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub sandboxes: BTreeMap<SandboxName, Glance>,
@@ -607,7 +609,7 @@ pub struct AgentOptions {
 /// Recent choices of turns, newest first.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
 #[serde(default)]
-pub struct Recent {
+pub struct RecentChoices {
     /// The repositories used, newest first.
     pub repos: Vec<String>,
     /// The models used, newest first.
@@ -616,7 +618,7 @@ pub struct Recent {
     pub agents: Vec<String>,
 }
 
-impl Recent {
+impl RecentChoices {
     /// Notes what a turn uses. Returns whether that changed anything.
     pub fn note(&mut self, used: &Selection) -> bool {
         let before = self.clone();
@@ -674,12 +676,12 @@ impl Catalogue {
 
     /// Up to `most` suggestions that contain the typed text, ignoring case; recently used ones come first.
     #[must_use]
-    pub fn suggest(&self, kind: Kind, typed: &str, most: usize) -> Vec<&str> {
+    pub fn suggest(&self, kind: DefaultKind, typed: &str, most: usize) -> Vec<&str> {
         let (recent, offered): (&[String], &[String]) = match kind {
-            Kind::Repo => (&self.recent.repos, &[]),
-            Kind::Model => (&self.recent.models, &self.models),
-            Kind::Agent => (&self.recent.agents, &self.agents),
-            Kind::Provider => (&[], &self.providers),
+            DefaultKind::Repo => (&self.recent.repos, &[]),
+            DefaultKind::Model => (&self.recent.models, &self.models),
+            DefaultKind::Agent => (&self.recent.agents, &self.agents),
+            DefaultKind::Provider => (&[], &self.providers),
             _ => (&[], &[]),
         };
         let typed = typed.trim().to_lowercase();
@@ -747,20 +749,26 @@ mod tests {
         assert_eq!(unread, Err(Refusal::Unread));
     }
 
-    fn set(settings: &Settings, change: Change) -> Settings {
+    fn set(settings: &Settings, change: SettingsChange) -> Settings {
         let id = format!("{change:?}");
         settings.changed(&id, &change, &Person::default(), &manager(), 7, 20).expect("may")
     }
 
     #[test]
     fn only_managers_change_settings() {
-        let change = Change::Allow { list: List::Channels, id: "10".to_owned() };
+        let change = SettingsChange::Allow { list: SettingsList::Channels, id: "10".to_owned() };
         let visitor = Membership::default();
         let refused =
             Settings::default().changed("c", &change, &Person::default(), &visitor, 7, 20);
         assert_eq!(refused, Err(NotChanged::NotAllowed));
-        let shown =
-            Settings::default().changed("c", &Change::Show, &Person::default(), &visitor, 7, 20);
+        let shown = Settings::default().changed(
+            "c",
+            &SettingsChange::Show,
+            &Person::default(),
+            &visitor,
+            7,
+            20,
+        );
         assert_eq!(shown, Ok(Settings::default()));
     }
 
@@ -769,18 +777,21 @@ mod tests {
         let open = Settings::default();
         assert_eq!(open.admit(&manager(), "1"), Ok(()));
         let allow = |settings: &Settings, list, id: &str| {
-            set(settings, Change::Allow { list, id: id.to_owned() })
+            set(settings, SettingsChange::Allow { list, id: id.to_owned() })
         };
-        let elsewhere = allow(&open, List::Channels, "11");
+        let elsewhere = allow(&open, SettingsList::Channels, "11");
         assert_eq!(elsewhere.admit(&manager(), "1"), Err(Refusal::Channel));
-        let here = allow(&elsewhere, List::Channels, "10");
+        let here = allow(&elsewhere, SettingsList::Channels, "10");
         assert_eq!(here.admit(&manager(), "1"), Ok(()));
-        let by_role = allow(&here, List::People, "50");
+        let by_role = allow(&here, SettingsList::People, "50");
         assert_eq!(by_role.admit(&manager(), "1"), Ok(()));
-        let other = allow(&here, List::People, "51");
+        let other = allow(&here, SettingsList::People, "51");
         assert_eq!(other.admit(&manager(), "1"), Err(Refusal::Person));
         assert_eq!(other.admit(&manager(), "51"), Ok(()));
-        let taken_back = set(&other, Change::Disallow { list: List::People, id: "51".to_owned() });
+        let taken_back = set(
+            &other,
+            SettingsChange::Disallow { list: SettingsList::People, id: "51".to_owned() },
+        );
         assert_eq!(taken_back.admit(&manager(), "1"), Ok(()));
         assert_eq!(taken_back.audit.len(), 4);
     }
@@ -790,9 +801,9 @@ mod tests {
         let default = |settings: &Settings, channel: Option<&str>, value: Option<&str>| {
             set(
                 settings,
-                Change::Default {
+                SettingsChange::Default {
                     channel: channel.map(str::to_owned),
-                    of: Kind::Model,
+                    of: DefaultKind::Model,
                     value: value.map(str::to_owned),
                 },
             )
@@ -821,7 +832,7 @@ mod tests {
             format!("/{SECRET}/"),
         ];
         for typed in &typed {
-            for kind in Kind::ALL {
+            for kind in DefaultKind::ALL {
                 if let Err(refused) = kind.usable(typed) {
                     let refused = refused.to_string();
                     let half = &SECRET[..SECRET.len() / 2];
@@ -832,7 +843,7 @@ mod tests {
             let id = usable_id(typed).expect_err("no id").to_string();
             assert!(!id.contains(SECRET), "{id}");
         }
-        let refused = Kind::Repo.usable(&typed[0]).expect_err("refused");
+        let refused = DefaultKind::Repo.usable(&typed[0]).expect_err("refused");
         assert_eq!(
             refused.to_string(),
             "An address with a name or a token in it cannot be used as a repository: name it as owner/name, or as an https address. If it was a token, revoke it: it stands in this chat now."
@@ -848,7 +859,7 @@ mod tests {
             ("https://git.example.com/a/b/tree/main", "https://git.example.com/a/b/tree/main"),
             ("https://gitlab.com/a/b/c", "https://gitlab.com/a/b/c"),
         ] {
-            assert_eq!(Kind::Repo.usable(typed).as_deref(), Ok(taken));
+            assert_eq!(DefaultKind::Repo.usable(typed).as_deref(), Ok(taken));
         }
         for (page, of) in [
             ("https://github.com/acme/trunk/tree/main", "acme/trunk"),
@@ -858,7 +869,7 @@ mod tests {
             ("https://gitlab.com/a/b/c/-/tree/main", "https://gitlab.com/a/b/c"),
             ("https://bitbucket.org/a/b/src/main/", "https://bitbucket.org/a/b"),
         ] {
-            let refused = Kind::Repo.usable(page).expect_err(page).to_string();
+            let refused = DefaultKind::Repo.usable(page).expect_err(page).to_string();
             assert_eq!(refused, format!("That is a page of {of}: name {of}."));
         }
     }
@@ -868,7 +879,7 @@ mod tests {
         for good in
             ["acme/api", "https://git.example.com/acme/api.git", "https://example.com:8443/x"]
         {
-            assert_eq!(Kind::Repo.usable(good).as_deref(), Ok(good));
+            assert_eq!(DefaultKind::Repo.usable(good).as_deref(), Ok(good));
         }
         for bad in [
             "",
@@ -884,22 +895,25 @@ mod tests {
             "a/b;rm",
             "a/$(x)",
         ] {
-            let refused = Kind::Repo.usable(bad).expect_err(bad).to_string();
+            let refused = DefaultKind::Repo.usable(bad).expect_err(bad).to_string();
             assert!(refused.contains("name it as owner/name"), "{refused}");
         }
-        assert!(Kind::Model.usable("gpt").is_err());
-        assert!(Kind::Agent.usable("build").is_ok());
-        assert_eq!(Kind::Provider.usable(" Vercel ").as_deref(), Ok("vercel"));
+        assert!(DefaultKind::Model.usable("gpt").is_err());
+        assert!(DefaultKind::Agent.usable("build").is_ok());
+        assert_eq!(DefaultKind::Provider.usable(" Vercel ").as_deref(), Ok("vercel"));
         assert_eq!(
-            Kind::Provider.usable("my cloud").expect_err("two words").to_string(),
+            DefaultKind::Provider.usable("my cloud").expect_err("two words").to_string(),
             "`my cloud` cannot be used as a provider: name one that is set up here, for example daytona."
         );
     }
 
     #[test]
     fn repeated_change_is_made_once() {
-        let change =
-            Change::Default { channel: None, of: Kind::Agent, value: Some("plan".to_owned()) };
+        let change = SettingsChange::Default {
+            channel: None,
+            of: DefaultKind::Agent,
+            value: Some("plan".to_owned()),
+        };
         let once = Settings::default()
             .changed("c1", &change, &Person::default(), &manager(), 7, 20)
             .expect("may");
@@ -944,11 +958,14 @@ mod tests {
         for n in 0..IDS_MAX {
             settings.open_channels.insert(format!("c{n}"));
         }
-        let more = Change::Allow { list: List::Channels, id: "more".to_owned() };
+        let more = SettingsChange::Allow { list: SettingsList::Channels, id: "more".to_owned() };
         let refused = settings.changed("c", &more, &Person::default(), &manager(), 7, 20);
         assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
         for n in 0..2 * AUDIT_MAX {
-            settings = set(&settings, Change::Allow { list: List::People, id: format!("p{n}") });
+            settings = set(
+                &settings,
+                SettingsChange::Allow { list: SettingsList::People, id: format!("p{n}") },
+            );
         }
         assert_eq!(settings.audit.len(), AUDIT_MAX);
     }
@@ -962,8 +979,8 @@ mod tests {
         let used = Selection { model: Some("openai/b".to_owned()), ..Selection::default() };
         assert!(catalogue.recent.note(&used));
         assert!(!catalogue.recent.note(&used));
-        assert_eq!(catalogue.suggest(Kind::Model, "", 25), ["openai/b", "anthropic/a"]);
-        assert_eq!(catalogue.suggest(Kind::Model, "ANTH", 25), ["anthropic/a"]);
-        assert_eq!(catalogue.suggest(Kind::Model, "", 1), ["openai/b"]);
+        assert_eq!(catalogue.suggest(DefaultKind::Model, "", 25), ["openai/b", "anthropic/a"]);
+        assert_eq!(catalogue.suggest(DefaultKind::Model, "ANTH", 25), ["anthropic/a"]);
+        assert_eq!(catalogue.suggest(DefaultKind::Model, "", 1), ["openai/b"]);
     }
 }

@@ -3,10 +3,11 @@
 //! present one.
 
 use crate::base::ids::SandboxKey;
-use crate::tokens::signed::{Signing, part, text_of};
+use crate::tokens::signed::{TokenKind, part, text_of};
 
 /// A sandbox's key has 128 bytes at most.
-const SIGNING: Signing = Signing { prefix: "bobbin-tools", domain: "tools-bearer", bytes_max: 512 };
+const SIGNING: TokenKind =
+    TokenKind { prefix: "bobbin-tools", domain: "tools-bearer", bytes_max: 512 };
 
 /// The sandbox whose tools may be used.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -6,12 +6,13 @@
 
 use crate::base::ids::{ThreadKey, TurnId, digest};
 use crate::base::secret::Secret;
-use crate::tokens::signed::{Signing, part, text_of};
+use crate::tokens::signed::{TokenKind, part, text_of};
 
 /// Path at which ingress accepts it.
 pub const PATH: &str = "/nudge";
 
-const SIGNING: Signing = Signing { prefix: "bobbin-nudge", domain: "turn-nudge", bytes_max: 1024 };
+const SIGNING: TokenKind =
+    TokenKind { prefix: "bobbin-nudge", domain: "turn-nudge", bytes_max: 1024 };
 
 /// The turn whose next poll may be brought forward.
 #[derive(Debug, Clone, PartialEq, Eq)]

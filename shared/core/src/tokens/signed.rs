@@ -7,7 +7,7 @@ use sha2::Sha256;
 use crate::base::ids::digest;
 
 /// A kind of token.
-pub(crate) struct Signing {
+pub(crate) struct TokenKind {
     /// Prefix that tells a finder what the token is.
     pub(crate) prefix: &'static str,
     /// The purpose: no token of one kind is valid as one of another.
@@ -16,7 +16,7 @@ pub(crate) struct Signing {
     pub(crate) bytes_max: usize,
 }
 
-impl Signing {
+impl TokenKind {
     /// The token with these parts, none of which contains a dot.
     pub(crate) fn sign(&self, stack_key: &str, parts: &[&str]) -> String {
         let named = format!("{}.{}", self.prefix, parts.join("."));

@@ -9,10 +9,10 @@ use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::records::flags::{Queued, StoppedAll};
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Candidate, Control, DeadLetters, DeadPrompt, Message, NewSandbox,
-    Open, Operation, Overview, Prompt, Quote, Reply, Surface, Want, Which, Work,
+    Open, Operation, Overview, Prompt, Quote, Reply, Surface, Want, WhichSandbox, Work,
 };
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
@@ -32,7 +32,8 @@ use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{
-    Catalogue, Change, Changed, DirectSwitch, Kind, List, Recent, Settings,
+    Catalogue, Changed, DefaultKind, DirectSwitch, RecentChoices, Settings, SettingsChange,
+    SettingsList,
 };
 use serde::Serialize;
 
@@ -474,8 +475,8 @@ fn settled(choice: Choice) -> Settlement {
     Settlement { by: anna(), choice }
 }
 
-fn entry(outcome: Outcome) -> Entry {
-    Entry {
+fn entry(outcome: Outcome) -> LedgerEntry {
+    LedgerEntry {
         turn: "t-1".into(),
         by: anna(),
         accepted_at_ms: T,
@@ -493,19 +494,25 @@ fn entry(outcome: Outcome) -> Entry {
     }
 }
 
-fn changes() -> [(&'static str, Change); 4] {
+fn changes() -> [(&'static str, SettingsChange); 4] {
     [
-        ("show", Change::Show),
+        ("show", SettingsChange::Show),
         (
             "default",
-            Change::Default {
+            SettingsChange::Default {
                 channel: Some("C0BUILD0001".to_owned()),
-                of: Kind::Model,
+                of: DefaultKind::Model,
                 value: Some("anthropic/claude".to_owned()),
             },
         ),
-        ("allow", Change::Allow { list: List::Channels, id: "C0BUILD0001".to_owned() }),
-        ("disallow", Change::Disallow { list: List::People, id: "U0ANNA00001".to_owned() }),
+        (
+            "allow",
+            SettingsChange::Allow { list: SettingsList::Channels, id: "C0BUILD0001".to_owned() },
+        ),
+        (
+            "disallow",
+            SettingsChange::Disallow { list: SettingsList::People, id: "U0ANNA00001".to_owned() },
+        ),
     ]
 }
 
@@ -533,22 +540,26 @@ fn settings() -> Settings {
 }
 
 /// Somebody has changed this of where and how new sandboxes are made.
-fn changed(change: Change) -> Settings {
+fn changed(change: SettingsChange) -> Settings {
     let mut settings = settings();
     settings.audit = vec![Changed { id: "c-9".to_owned(), at_ms: T, by: anna(), change }];
     settings
 }
 
-fn provider_change() -> Change {
-    Change::Default {
+fn provider_change() -> SettingsChange {
+    SettingsChange::Default {
         channel: Some("C0BUILD0001".to_owned()),
-        of: Kind::Provider,
+        of: DefaultKind::Provider,
         value: Some("vercel".to_owned()),
     }
 }
 
-fn runtime_change() -> Change {
-    Change::Default { channel: None, of: Kind::Runtime, value: Some("native".to_owned()) }
+fn runtime_change() -> SettingsChange {
+    SettingsChange::Default {
+        channel: None,
+        of: DefaultKind::Runtime,
+        value: Some("native".to_owned()),
+    }
 }
 
 /// What says how agents are run: of the shape after.
@@ -598,7 +609,7 @@ fn catalogue() -> Catalogue {
         models: one("anthropic/claude"),
         agents: one("build"),
         providers: one("daytona"),
-        recent: Recent {
+        recent: RecentChoices {
             repos: one("acme/shop"),
             models: one("anthropic/claude"),
             agents: one("plan"),
@@ -671,7 +682,7 @@ fn bodies() -> Vec<(&'static str, String)> {
             by: anna(),
             place,
             refused: Some("no".to_owned()),
-            change: Some(Change::Show),
+            change: Some(SettingsChange::Show),
         })
         .encode()
     };
@@ -782,13 +793,13 @@ fn bodies() -> Vec<(&'static str, String)> {
         control("control-sandboxes", Want::Sandboxes { page: 1, in_thread: true }),
         control(
             "control-connect",
-            Want::Connect { to: Some(Which::Named("frontend".parse().unwrap())) },
+            Want::Connect { to: Some(WhichSandbox::Named("frontend".parse().unwrap())) },
         ),
-        control("control-ask-destroy", Want::AskDestroy { sandbox: Which::Here }),
+        control("control-ask-destroy", Want::AskDestroy { sandbox: WhichSandbox::Here }),
         control(
             "control-operate",
             Want::Operate {
-                sandbox: Which::Exactly(thread().sandbox()),
+                sandbox: WhichSandbox::Exactly(thread().sandbox()),
                 operation: Operation::Destroy,
             },
         ),
@@ -820,7 +831,7 @@ fn bodies() -> Vec<(&'static str, String)> {
     for (name, (_, change)) in configure.into_iter().zip(changes()) {
         bodies.push(control(name, Want::Configure { change }));
     }
-    let change = Change::Direct { one_thread: true };
+    let change = SettingsChange::Direct { one_thread: true };
     bodies.push(control("control-configure-direct", Want::Configure { change }));
     let said = Body::Message(Message {
         id: "m-1".into(),

@@ -9,7 +9,7 @@ use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{Loaded, Performed, Saved, World, Write};
+use bobbin_core::protocol::ports::{Loaded, Performed, RecordsWrite, Saved, World};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::{Message, Prompt, Work};
@@ -53,7 +53,7 @@ impl World for Scene {
         }
     }
 
-    async fn save(&self, _: Write<'_>) -> Result<Saved, Failure> {
+    async fn save(&self, _: RecordsWrite<'_>) -> Result<Saved, Failure> {
         if self.met == Met::Saving {
             return Err(newer());
         }

@@ -18,7 +18,7 @@ use bobbin_core::base::person::Person;
 use bobbin_core::records::account::AccountRecord;
 use bobbin_core::records::ask::Settlement;
 use bobbin_core::records::flags::{Queued, StoppedAll};
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Body;
 use bobbin_core::records::parked::Parked;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
@@ -66,7 +66,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
             Ok((read.encode(), read.unknown.fields()))
         }
         Shape::Sandbox => plain::<SandboxRecord>(shape, text),
-        Shape::Entry => plain::<Entry>(shape, text),
+        Shape::Entry => plain::<LedgerEntry>(shape, text),
         Shape::Settings => plain::<Settings>(shape, text),
         Shape::Catalogue => plain::<Catalogue>(shape, text),
         Shape::Breaker => plain::<Breaker>(shape, text),

@@ -12,4 +12,4 @@ mod types;
 
 pub use client::{Daytona, DaytonaError, LISTED_MAX, execute_body};
 pub use sandboxes::{DaytonaSandboxes, DaytonaSettings};
-pub use types::{ErrorBody, Executed, Image, Page, PreviewLink, Sandbox};
+pub use types::{DaytonaSandbox, ErrorBody, Executed, Page, PreviewLink, SourceImage};

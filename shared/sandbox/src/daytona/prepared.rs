@@ -65,7 +65,7 @@ impl CreateSnapshot {
 /// their origin, and here by their names.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Snapshot {
+pub struct DaytonaSnapshot {
     /// Id: calls that change it need this.
     pub id: String,
     /// Name by which sandboxes are created from it.
@@ -96,7 +96,7 @@ pub enum Readiness {
     Underway,
 }
 
-impl Snapshot {
+impl DaytonaSnapshot {
     /// The readiness that its state means.
     #[must_use]
     pub fn readiness(&self) -> Readiness {
@@ -127,7 +127,7 @@ pub struct SnapshotSandbox {
 pub struct SnapshotPage {
     /// The entries of this page, the newest first.
     #[serde(default)]
-    pub items: Vec<Snapshot>,
+    pub items: Vec<DaytonaSnapshot>,
 }
 
 /// The key of the request (`GET /api-keys/current`), without its value.
@@ -176,7 +176,7 @@ pub struct Organization {
 /// Usage and quota of an organisation.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+pub struct OrganizationUsage {
     /// Usage and quota of each region.
     #[serde(default)]
     pub region_usage: Vec<RegionUsage>,
@@ -255,7 +255,7 @@ mod tests {
     fn daytona_snapshot_states_are_mapped() {
         let of = |state: &str, reason: Option<&str>| {
             let read = json!({"id": "i", "name": "n", "state": state, "errorReason": reason});
-            serde_json::from_value::<Snapshot>(read).unwrap().readiness()
+            serde_json::from_value::<DaytonaSnapshot>(read).unwrap().readiness()
         };
         assert_eq!(of("active", None), Readiness::Ready);
         assert_eq!(of("inactive", None), Readiness::Asleep);

@@ -17,10 +17,11 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
 use super::client::{Daytona, DaytonaError, LISTED_MAX};
-use super::types::{CreateSandbox, Image, older};
-use crate::labels::{Stack, stack_label, tenant_labels};
+use super::types::{CreateSandbox, SourceImage, older};
+use crate::labels::{StackIdentity, stack_label, tenant_labels};
 use crate::provider::{
-    Deletion, ErrorKind, Facts, Output, Provider, ProviderResult, Sandbox, SandboxSpec, too_late,
+    Deletion, ErrorKind, Facts, Provider, ProviderResult, Sandbox, SandboxSpec, ScriptOutput,
+    too_late,
 };
 
 const MINUTE_MS: u64 = 60_000;
@@ -37,14 +38,14 @@ pub struct DaytonaSettings {
     /// The stack's unique id: a label of every sandbox.
     pub stack_id: String,
     /// The image of sandboxes.
-    pub image: Image,
+    pub image: SourceImage,
     /// The limits, including Daytona's own safety nets for a sandbox.
     pub limits: SandboxLimits,
 }
 
 impl DaytonaSettings {
-    pub(super) fn stack(&self) -> Stack<'_> {
-        Stack { name: &self.stack, id: &self.stack_id }
+    pub(super) fn stack(&self) -> StackIdentity<'_> {
+        StackIdentity { name: &self.stack, id: &self.stack_id }
     }
 }
 
@@ -131,7 +132,7 @@ impl Provider for DaytonaSandboxes {
         spec: SandboxSpec<'_>,
     ) -> ProviderResult<SandboxState> {
         let settings = &self.settings;
-        let kept = spec.snapshot.map(|name| Image::Snapshot(name.to_string()));
+        let kept = spec.snapshot.map(|name| SourceImage::Snapshot(name.to_string()));
         let body = CreateSandbox::new(
             settings.stack(),
             key,
@@ -266,9 +267,9 @@ impl Provider for DaytonaSandboxes {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> ProviderResult<Output> {
+    ) -> ProviderResult<ScriptOutput> {
         let ran = self.client.exec(sandbox, script, env, timeout).await?;
-        Ok(Output { exit_code: ran.exit_code, text: ran.result })
+        Ok(ScriptOutput { exit_code: ran.exit_code, text: ran.result })
     }
 
     async fn put_files(

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use super::client::DaytonaError;
 use super::sandboxes::DaytonaSandboxes;
 use super::types::CreateSandbox;
-use crate::labels::{LABEL_KEYS, PLACEHOLDERS, Stack};
+use crate::labels::{LABEL_KEYS, PLACEHOLDERS, StackIdentity};
 use crate::provider::{HostedSecret, Placeholder, ProviderResult, Sandbox, SecretStore, Secrets};
 
 /// Hex digits of the stack's id in a name: names are unique in an organisation, which several stacks may share.
@@ -58,7 +58,7 @@ impl WriteSecret {
 /// The name of a stack's secret for a variable, or of a tenant's own: letters, digits, hyphens and underscores, as
 /// Daytona requires.
 #[must_use]
-pub fn secret_name(stack: Stack<'_>, owner: Option<&Tenant>, variable: &str) -> String {
+pub fn secret_name(stack: StackIdentity<'_>, owner: Option<&Tenant>, variable: &str) -> String {
     let plain = |c: char| {
         if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }
     };
@@ -171,12 +171,12 @@ mod tests {
 
     #[test]
     fn secret_name_is_unique() {
-        let name = |name, id| secret_name(Stack { name, id }, None, "OPENAI_API_KEY");
+        let name = |name, id| secret_name(StackIdentity { name, id }, None, "OPENAI_API_KEY");
         assert_eq!(name("my.stack", "a"), "bobbin-my-stack-fbfe5ad5-OPENAI_API_KEY");
         assert_ne!(name("dev", "a"), name("dev", "b"));
         let own = |guild| {
             let tenant = ThreadKey::discord(guild, "2").unwrap().tenant();
-            let dev = Stack { name: "dev", id: "a" };
+            let dev = StackIdentity { name: "dev", id: "a" };
             secret_name(dev, Some(&tenant), "OPENAI_API_KEY")
         };
         assert!(own("1") != own("3") && own("1") != name("dev", "a"));

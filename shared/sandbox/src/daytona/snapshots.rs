@@ -86,7 +86,7 @@ impl DaytonaSandboxes {
             );
             Failure::TurnFailed { reason }.into()
         };
-        match found.as_ref().map(prepared::Snapshot::readiness) {
+        match found.as_ref().map(prepared::DaytonaSnapshot::readiness) {
             Some(Readiness::Ready) => refused.into(),
             Some(Readiness::Underway) => wait("the snapshot is not ready yet"),
             Some(Readiness::Asleep) => {
@@ -144,7 +144,7 @@ impl SnapshotStore for DaytonaSandboxes {
     async fn list(&self) -> ProviderResult<Vec<Snapshot>> {
         let stack = self.settings.stack();
         let found = self.client.list_snapshots(&stack_prefix(stack)).await?;
-        let ours = |told: prepared::Snapshot| {
+        let ours = |told: prepared::DaytonaSnapshot| {
             let state = state_of(&told);
             let name = SnapshotName::parse(stack, &told.name)?;
             (state != SnapshotState::Absent).then_some(Snapshot { name, state, gib: told.size })
@@ -166,7 +166,7 @@ impl SnapshotStore for DaytonaSandboxes {
     }
 }
 
-fn state_of(found: &prepared::Snapshot) -> SnapshotState {
+fn state_of(found: &prepared::DaytonaSnapshot) -> SnapshotState {
     match found.readiness() {
         Readiness::Ready => SnapshotState::Ready,
         Readiness::Asleep => SnapshotState::Asleep,

@@ -9,7 +9,7 @@ use bobbin_core::records::sandbox::SandboxState;
 use chrono::DateTime;
 use serde::{Deserialize, Serialize};
 
-use crate::labels::{Stack, labels};
+use crate::labels::{StackIdentity, labels};
 use crate::provider;
 
 /// Sent as `X-Daytona-SDK-Version`: the daemon in the sandbox uses it as a protocol version. Pinned.
@@ -18,7 +18,7 @@ pub const PROTOCOL_VERSION: &str = "0.205.1";
 /// A sandbox, as returned by reads and lists.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sandbox {
+pub struct DaytonaSandbox {
     /// Id: the toolbox needs this, never the name.
     pub id: String,
     /// Name, unique in the organisation.
@@ -52,7 +52,7 @@ pub struct Sandbox {
     pub auto_destroy_at: Option<String>,
 }
 
-impl Sandbox {
+impl DaytonaSandbox {
     /// The sandbox state that Daytona's state means.
     #[must_use]
     pub fn sandbox_state(&self) -> SandboxState {
@@ -90,8 +90,8 @@ fn ms_of(told: Option<&str>) -> Option<Ms> {
     at.timestamp_millis().try_into().ok()
 }
 
-impl From<Sandbox> for provider::Sandbox {
-    fn from(told: Sandbox) -> Self {
+impl From<DaytonaSandbox> for provider::Sandbox {
+    fn from(told: DaytonaSandbox) -> Self {
         Self {
             state: told.sandbox_state(),
             created_ms: told.created_ms(),
@@ -107,7 +107,7 @@ impl From<Sandbox> for provider::Sandbox {
 
 /// The image of a sandbox.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Image {
+pub enum SourceImage {
     /// A prepared snapshot, by name: starts in seconds.
     Snapshot(String),
     /// A Dockerfile's text: built by Daytona, cached about a day.
@@ -163,15 +163,17 @@ impl CreateSandbox {
     /// environment: every read would return it in plain text.
     #[must_use]
     pub fn new(
-        stack: Stack<'_>,
+        stack: StackIdentity<'_>,
         key: &SandboxKey,
         generation: u32,
-        image: &Image,
+        image: &SourceImage,
         limits: &SandboxLimits,
     ) -> Self {
         let (snapshot, build_info) = match image {
-            Image::Snapshot(name) => (Some(name.clone()), None),
-            Image::Dockerfile(text) => (None, Some(BuildInfo { dockerfile_content: text.clone() })),
+            SourceImage::Snapshot(name) => (Some(name.clone()), None),
+            SourceImage::Dockerfile(text) => {
+                (None, Some(BuildInfo { dockerfile_content: text.clone() }))
+            }
         };
         let with_build = |value: u32| build_info.is_some().then_some(value);
         Self {
@@ -313,10 +315,11 @@ impl ErrorBody {
 
 /// How many of these were created before the one with this name; all others while that is not listed yet. For equal
 /// times the name decides, so that all callers count alike.
-pub(super) fn older(listed: &[Sandbox], own: &str) -> usize {
-    let made = |sandbox: &Sandbox| (sandbox.created_at.clone(), sandbox.name.clone());
+pub(super) fn older(listed: &[DaytonaSandbox], own: &str) -> usize {
+    let made = |sandbox: &DaytonaSandbox| (sandbox.created_at.clone(), sandbox.name.clone());
     let at = listed.iter().find(|one| one.name == own).map(made);
-    let is_older = |one: &&Sandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
+    let is_older =
+        |one: &&DaytonaSandbox| one.name != own && at.as_ref().is_none_or(|at| made(one) < *at);
     listed.iter().filter(is_older).count()
 }
 

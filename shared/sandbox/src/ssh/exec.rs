@@ -14,7 +14,7 @@ use super::registry::{failed, quoted};
 use super::sandboxes::SshSandboxes;
 use super::settings::is_word;
 use super::slot::{ROOT, Slot};
-use crate::provider::{InSandbox, Output, Sandbox};
+use crate::provider::{InSandbox, Sandbox, ScriptOutput};
 
 const SLOT_SCRIPT: &str = include_str!("scripts/slot.sh");
 /// Exit status of `timeout` after terminating a command, and after killing it.
@@ -111,7 +111,7 @@ impl Inside<'_> {
         script: &str,
         env: &BTreeMap<String, String>,
         time: Duration,
-    ) -> SlotResult<Output> {
+    ) -> SlotResult<ScriptOutput> {
         let slot = &self.slot;
         let seconds = time.as_secs().max(1);
         let mut input = "exec 2>&1\n".to_owned();
@@ -146,7 +146,7 @@ impl Inside<'_> {
             Some(code) if code == NOT_RUNNING.0 && text == NOT_RUNNING.1 => {
                 Err(SshError::NotRunning.into())
             }
-            code => Ok(Output { exit_code: code.map_or(-1, i64::from), text }),
+            code => Ok(ScriptOutput { exit_code: code.map_or(-1, i64::from), text }),
         }
     }
 

@@ -28,17 +28,17 @@ use super::slot::{ROOT, Slot};
 /// The open listeners, by sandbox.
 #[derive(Debug, Default)]
 pub(super) struct Forwards {
-    open: Mutex<HashMap<Slot, Forward>>,
+    open: Mutex<HashMap<Slot, PortForward>>,
 }
 
 #[derive(Debug)]
-struct Forward {
+struct PortForward {
     port: u16,
     used: Instant,
     task: JoinHandle<()>,
 }
 
-impl Drop for Forward {
+impl Drop for PortForward {
     fn drop(&mut self) {
         self.task.abort();
     }
@@ -66,7 +66,7 @@ impl Forwards {
         let far =
             Arc::new(Far { hosts: Arc::clone(hosts), user: user.to_owned(), slot: slot.clone() });
         let task = tokio::spawn(serve(listener, far));
-        let forward = Forward { port, used: Instant::now(), task };
+        let forward = PortForward { port, used: Instant::now(), task };
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         // Another task may have opened one meanwhile.
         if let Some(known) = open.get(slot) {

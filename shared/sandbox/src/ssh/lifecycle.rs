@@ -14,7 +14,7 @@ use tokio::time::timeout;
 use super::bounds::{KILLS_MAX, LIFECYCLE_MS_MAX, LISTED_MAX, PLACES_TRIED_MAX};
 use super::error::SshError;
 use super::exec::SlotVerb;
-use super::registry::{Ask, Entry, Inventory, Stage, UNCLEAN, failed};
+use super::registry::{Inventory, RegistryEntry, RegistryRequest, SlotStage, UNCLEAN, failed};
 use super::sandboxes::SshSandboxes;
 use super::slot::Slot;
 use crate::labels::{LABEL_STACK_ID, labels};
@@ -24,7 +24,7 @@ use crate::provider::Sandbox;
 pub(super) struct Everywhere(pub(super) Vec<Result<Inventory, SshError>>);
 
 impl Everywhere {
-    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Inventory, &Entry)> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = (usize, &Inventory, &RegistryEntry)> {
         let hosts = self.0.iter().enumerate();
         let known = hosts.filter_map(|(at, seen)| Some((at, seen.as_ref().ok()?)));
         known.flat_map(|(at, seen)| seen.entries.iter().map(move |entry| (at, seen, entry)))
@@ -32,7 +32,7 @@ impl Everywhere {
 
     /// The sandbox with this name. If there are two, the one that was created because the other's host could not be
     /// reached: nobody has worked in the other.
-    fn find(&self, name: &str, hosts: &[&str]) -> Option<(usize, &Inventory, &Entry)> {
+    fn find(&self, name: &str, hosts: &[&str]) -> Option<(usize, &Inventory, &RegistryEntry)> {
         let named = || self.entries().filter(|(_, _, entry)| entry.name == name);
         named()
             .filter(|(at, _, _)| !self.is_void(*at, name, hosts))
@@ -63,7 +63,11 @@ impl Everywhere {
 
 impl SshSandboxes {
     /// Creates the sandbox on the host with most room, or finds it.
-    pub(super) async fn made(&self, key: &SandboxKey, generation: u32) -> Result<Stage, SshError> {
+    pub(super) async fn made(
+        &self,
+        key: &SandboxKey,
+        generation: u32,
+    ) -> Result<SlotStage, SshError> {
         let stack = self.settings.stack();
         let name = sandbox_name(stack.name, key, generation);
         let labels = labels(stack, key, generation);
@@ -86,7 +90,7 @@ impl SshSandboxes {
                 continue;
             };
             self.remember(&slot);
-            if stage != Stage::Preparing {
+            if stage != SlotStage::Preparing {
                 return self.settle(&slot, stage).await;
             }
             let error = match self.prepare(&slot).await {
@@ -99,7 +103,7 @@ impl SshSandboxes {
                 Err(error) => return Err(error),
             };
             // Nothing of ours is there yet: the slot is left unchanged.
-            let release = Ask::Release { name: &name, from: Stage::Preparing };
+            let release = RegistryRequest::Release { name: &name, from: SlotStage::Preparing };
             self.hosts.registry(slot.host, &release).await?;
             match error {
                 SshError::Unclean { .. } => unclean.push((slot, error)),
@@ -122,7 +126,7 @@ impl SshSandboxes {
         name: &str,
         labels: &BTreeMap<String, String>,
         unclean: &[(Slot, SshError)],
-    ) -> Result<Option<(Slot, Stage)>, SshError> {
+    ) -> Result<Option<(Slot, SlotStage)>, SshError> {
         let hosts = self.hosts.all();
         let silent: Vec<&str> = (hosts.iter().zip(&seen.0))
             .filter(|(_, seen)| seen.is_err())
@@ -140,7 +144,8 @@ impl SshSandboxes {
                 .filter(|(slot, _)| slot.host == host)
                 .map(|(slot, _)| slot.number)
                 .collect();
-            let ask = Ask::Claim { name, labels, instead_of: &silent, without: &without };
+            let ask =
+                RegistryRequest::Claim { name, labels, instead_of: &silent, without: &without };
             match self.hosts.registry(host, &ask).await {
                 Ok(inventory) => {
                     let entry = inventory.entry(name);
@@ -157,7 +162,7 @@ impl SshSandboxes {
             return Err(error.clone());
         }
         let leaving = (seen.entries())
-            .find(|(_, _, entry)| entry.stage == Stage::Destroying && self.is_ours(entry));
+            .find(|(_, _, entry)| entry.stage == SlotStage::Destroying && self.is_ours(entry));
         if let Some((host, inventory, entry)) = leaving {
             let slot = self.slot_of(host, inventory, entry);
             return self.finish_delete(&slot).await.map(|_| None);
@@ -181,42 +186,47 @@ impl SshSandboxes {
         SshError::Full { hosts: told.collect::<Vec<_>>().join(", ") }
     }
 
-    pub(super) async fn deleted(&self, slot: &Slot) -> Result<Stage, SshError> {
-        let from = [Stage::Preparing, Stage::Running, Stage::Stopping, Stage::Stopped];
-        self.moved(slot, &from, Stage::Destroying).await?;
+    pub(super) async fn deleted(&self, slot: &Slot) -> Result<SlotStage, SshError> {
+        let from =
+            [SlotStage::Preparing, SlotStage::Running, SlotStage::Stopping, SlotStage::Stopped];
+        self.moved(slot, &from, SlotStage::Destroying).await?;
         self.finish_delete(slot).await
     }
 
     /// Completes an unfinished step.
-    pub(super) async fn settle(&self, slot: &Slot, stage: Stage) -> Result<Stage, SshError> {
+    pub(super) async fn settle(
+        &self,
+        slot: &Slot,
+        stage: SlotStage,
+    ) -> Result<SlotStage, SshError> {
         match stage {
-            Stage::Running | Stage::Stopped => Ok(stage),
-            Stage::Preparing => self.prepare(slot).await,
-            Stage::Stopping => self.finish_stop(slot).await,
-            Stage::Destroying => self.finish_delete(slot).await,
+            SlotStage::Running | SlotStage::Stopped => Ok(stage),
+            SlotStage::Preparing => self.prepare(slot).await,
+            SlotStage::Stopping => self.finish_stop(slot).await,
+            SlotStage::Destroying => self.finish_delete(slot).await,
         }
     }
 
-    async fn prepare(&self, slot: &Slot) -> Result<Stage, SshError> {
+    async fn prepare(&self, slot: &Slot) -> Result<SlotStage, SshError> {
         self.on_slot(slot, SlotVerb::Prepare).await?;
-        self.moved(slot, &[Stage::Preparing], Stage::Running).await?;
-        Ok(Stage::Running)
+        self.moved(slot, &[SlotStage::Preparing], SlotStage::Running).await?;
+        Ok(SlotStage::Running)
     }
 
-    pub(super) async fn finish_stop(&self, slot: &Slot) -> Result<Stage, SshError> {
+    pub(super) async fn finish_stop(&self, slot: &Slot) -> Result<SlotStage, SshError> {
         self.forwards.close(slot);
         self.end_processes(slot).await?;
-        self.moved(slot, &[Stage::Stopping], Stage::Stopped).await?;
-        Ok(Stage::Stopped)
+        self.moved(slot, &[SlotStage::Stopping], SlotStage::Stopped).await?;
+        Ok(SlotStage::Stopped)
     }
 
-    async fn finish_delete(&self, slot: &Slot) -> Result<Stage, SshError> {
+    async fn finish_delete(&self, slot: &Slot) -> Result<SlotStage, SshError> {
         self.forwards.close(slot);
         self.end_processes(slot).await?;
         self.on_slot(slot, SlotVerb::Wipe).await?;
-        let release = Ask::Release { name: &slot.name, from: Stage::Destroying };
+        let release = RegistryRequest::Release { name: &slot.name, from: SlotStage::Destroying };
         self.hosts.registry(slot.host, &release).await?;
-        Ok(Stage::Destroying)
+        Ok(SlotStage::Destroying)
     }
 
     /// Kills every process of the slot's user. The kernel kills them all at once, including the login that runs the
@@ -264,10 +274,10 @@ impl SshSandboxes {
     pub(super) async fn moved(
         &self,
         slot: &Slot,
-        from: &[Stage],
-        to: Stage,
+        from: &[SlotStage],
+        to: SlotStage,
     ) -> Result<(), SshError> {
-        let ask = Ask::Move { name: &slot.name, from, to };
+        let ask = RegistryRequest::Move { name: &slot.name, from, to };
         let inventory = self.hosts.registry(slot.host, &ask).await?;
         match inventory.entry(&slot.name).map(|entry| entry.stage) {
             Some(stage) if stage == to => Ok(()),
@@ -278,9 +288,9 @@ impl SshSandboxes {
     }
 
     /// The place of the sandbox with this name, regardless of its stack.
-    pub(super) async fn locate(&self, name: &str) -> Result<(Slot, Entry), SshError> {
+    pub(super) async fn locate(&self, name: &str) -> Result<(Slot, RegistryEntry), SshError> {
         if let Some(host) = self.guess(name)
-            && let Ok(seen) = self.hosts.registry(host, &Ask::Look).await
+            && let Ok(seen) = self.hosts.registry(host, &RegistryRequest::Look).await
             && let Some(entry) = seen.entry(name)
         {
             return Ok((self.slot_of(host, &seen, entry), entry.clone()));
@@ -295,7 +305,10 @@ impl SshSandboxes {
     }
 
     /// Like [`Self::locate`], but only for our own: another stack's is left alone. `None`: it does not exist.
-    pub(super) async fn locate_ours(&self, name: &str) -> Result<Option<(Slot, Entry)>, SshError> {
+    pub(super) async fn locate_ours(
+        &self,
+        name: &str,
+    ) -> Result<Option<(Slot, RegistryEntry)>, SshError> {
         match self.locate(name).await {
             Ok((slot, entry)) if self.is_ours(&entry) => Ok(Some((slot, entry))),
             Ok((slot, _)) => Err(self.foreign(&slot)),
@@ -306,17 +319,22 @@ impl SshSandboxes {
 
     pub(super) async fn everywhere(&self) -> Everywhere {
         let hosts = 0..self.hosts.all().len();
-        let asked = hosts.map(|host| self.hosts.registry(host, &Ask::Look));
+        let asked = hosts.map(|host| self.hosts.registry(host, &RegistryRequest::Look));
         Everywhere(join_all(asked).await)
     }
 
     /// The sandbox in the provider's form.
-    pub(super) fn told(&self, slot: &Slot, entry: &Entry) -> Sandbox {
+    pub(super) fn told(&self, slot: &Slot, entry: &RegistryEntry) -> Sandbox {
         let host = self.host_name(slot.host);
         entry.sandbox(format!("{host}/{}/{}", slot.number, slot.port))
     }
 
-    pub(super) fn slot_of(&self, host: usize, inventory: &Inventory, entry: &Entry) -> Slot {
+    pub(super) fn slot_of(
+        &self,
+        host: usize,
+        inventory: &Inventory,
+        entry: &RegistryEntry,
+    ) -> Slot {
         Slot {
             host,
             number: entry.slot,
@@ -329,7 +347,7 @@ impl SshSandboxes {
         self.hosts.all().iter().map(|host| host.name.as_str()).collect()
     }
 
-    pub(super) fn is_ours(&self, entry: &Entry) -> bool {
+    pub(super) fn is_ours(&self, entry: &RegistryEntry) -> bool {
         entry.labels.get(LABEL_STACK_ID) == Some(&self.settings.stack_id)
     }
 
@@ -351,7 +369,7 @@ impl SshSandboxes {
     }
 }
 
-pub(super) fn carries(entry: &Entry, labels: &BTreeMap<String, String>) -> bool {
+pub(super) fn carries(entry: &RegistryEntry, labels: &BTreeMap<String, String>) -> bool {
     let mut wanted = labels.iter();
     wanted.all(|(name, value)| entry.labels.get(name) == Some(value))
 }

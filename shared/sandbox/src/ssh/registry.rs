@@ -32,7 +32,7 @@ pub(super) const NO_DIRECTORY: u32 = 94;
 
 /// Life-cycle stage of a sandbox in its host's registry. Transitional stages are completed by the next reader.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Stage {
+pub(super) enum SlotStage {
     /// Its slot is taken and its directory is being made.
     Preparing,
     /// Processes may run in it.
@@ -45,7 +45,7 @@ pub(super) enum Stage {
     Destroying,
 }
 
-impl Stage {
+impl SlotStage {
     const ALL: [Self; 5] =
         [Self::Preparing, Self::Running, Self::Stopping, Self::Stopped, Self::Destroying];
 
@@ -74,7 +74,7 @@ impl Stage {
 
 /// Content of a sandbox's file.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-struct Written {
+struct SandboxFile {
     created_s: u64,
     #[serde(default)]
     instead_of: Vec<String>,
@@ -83,13 +83,13 @@ struct Written {
 
 /// A sandbox of a host.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Entry {
+pub(super) struct RegistryEntry {
     /// Number of its slot.
     pub slot: u16,
     /// Its name.
     pub name: String,
     /// Its life-cycle stage.
-    pub stage: Stage,
+    pub stage: SlotStage,
     /// Creation time in seconds since 1970, by the host's clock.
     pub created_s: u64,
     /// Hosts that could not be reached when it was created: nobody has worked in a sandbox with its name there.
@@ -98,7 +98,7 @@ pub(super) struct Entry {
     pub labels: BTreeMap<String, String>,
 }
 
-impl Entry {
+impl RegistryEntry {
     /// The sandbox in the provider's form.
     pub(super) fn sandbox(&self, exec_base: String) -> Sandbox {
         Sandbox {
@@ -122,12 +122,12 @@ pub(super) struct Inventory {
     /// Base port; slot n listens on base + n (n ≥ 1).
     pub first_port: u16,
     /// Its sandboxes.
-    pub entries: Vec<Entry>,
+    pub entries: Vec<RegistryEntry>,
 }
 
 impl Inventory {
     /// The sandbox of this name.
-    pub(super) fn entry(&self, name: &str) -> Option<&Entry> {
+    pub(super) fn entry(&self, name: &str) -> Option<&RegistryEntry> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
@@ -147,13 +147,13 @@ impl Inventory {
     }
 }
 
-fn entry(line: &str) -> Option<Entry> {
+fn entry(line: &str) -> Option<RegistryEntry> {
     let (file, written) = line.split_once('\t')?;
     let mut parts = file.split('.');
     let (slot, name, stage) = (parts.next()?, parts.next()?, parts.next()?);
-    let stage = Stage::ALL.into_iter().find(|one| one.word() == stage)?;
-    let written: Written = serde_json::from_str(written).ok()?;
-    Some(Entry {
+    let stage = SlotStage::ALL.into_iter().find(|one| one.word() == stage)?;
+    let written: SandboxFile = serde_json::from_str(written).ok()?;
+    Some(RegistryEntry {
         slot: slot.parse().ok()?,
         name: name.to_owned(),
         stage,
@@ -164,7 +164,7 @@ fn entry(line: &str) -> Option<Entry> {
 }
 
 /// A request to a registry; each returns the state afterwards.
-pub(super) enum Ask<'a> {
+pub(super) enum RegistryRequest<'a> {
     /// Only reads.
     Look,
     /// Claims a slot for this name, unless it has one; never one of `without`.
@@ -175,16 +175,16 @@ pub(super) enum Ask<'a> {
         without: &'a [u16],
     },
     /// Moves to another stage, if it is in one of these.
-    Move { name: &'a str, from: &'a [Stage], to: Stage },
+    Move { name: &'a str, from: &'a [SlotStage], to: SlotStage },
     /// Releases the slot, if it is in this stage.
-    Release { name: &'a str, from: Stage },
+    Release { name: &'a str, from: SlotStage },
 }
 
-impl Ask<'_> {
+impl RegistryRequest<'_> {
     fn lines(&self, sandboxes: u16) -> Result<String, SshError> {
         let mut set = format!("max={sandboxes}\n");
         let words =
-            |stages: &[Stage]| stages.iter().map(|s| s.word()).collect::<Vec<_>>().join(" ");
+            |stages: &[SlotStage]| stages.iter().map(|s| s.word()).collect::<Vec<_>>().join(" ");
         let (verb, name) = match self {
             Self::Look => ("look", None),
             Self::Claim { name, labels, instead_of, without } => {
@@ -226,7 +226,11 @@ impl Hosts {
     ///
     /// # Errors
     /// [`SshError`]; [`SshError::Full`] for a claim without room.
-    pub(super) async fn registry(&self, host: usize, ask: &Ask<'_>) -> Result<Inventory, SshError> {
+    pub(super) async fn registry(
+        &self,
+        host: usize,
+        ask: &RegistryRequest<'_>,
+    ) -> Result<Inventory, SshError> {
         let settings = &self.all()[host];
         let input = format!("{}{SCRIPT}", ask.lines(settings.sandboxes)?);
         let bounds = (Duration::from_millis(SCRIPT_MS_MAX), BYTES_MAX);
@@ -301,7 +305,12 @@ mod tests {
     #[test]
     fn script_quotes_names_and_labels() {
         let labels = BTreeMap::from([("a".to_owned(), "it's $(reboot)".to_owned())]);
-        let ask = |name| Ask::Claim { name, labels: &labels, instead_of: &[], without: &[1, 2] };
+        let ask = |name| RegistryRequest::Claim {
+            name,
+            labels: &labels,
+            instead_of: &[],
+            without: &[1, 2],
+        };
         assert_eq!(
             ask("bobbin-dev-g1").lines(4).unwrap(),
             "max=4\nlabels='{\"a\":\"it'\\''s $(reboot)\"}'\ninstead='[]'\nwithout='1 2'\nverb=claim\nname=bobbin-dev-g1\n"

@@ -19,11 +19,13 @@ use super::exec::SlotVerb;
 use super::forward::Forwards;
 use super::hosts::Hosts;
 use super::lifecycle::{bounded, carries};
-use super::registry::Stage;
+use super::registry::SlotStage;
 use super::settings::{SshHost, SshSettings};
 use super::slot::Slot;
 use crate::labels::{stack_label, tenant_labels};
-use crate::provider::{Deletion, Facts, Output, Provider, ProviderResult, Sandbox, SandboxSpec};
+use crate::provider::{
+    Deletion, Facts, Provider, ProviderResult, Sandbox, SandboxSpec, ScriptOutput,
+};
 
 /// Base address of agents: this program's own loopback, by its listeners.
 const BASE: &str = "http://127.0.0.1";
@@ -119,11 +121,11 @@ impl Provider for SshSandboxes {
                 return Ok(SandboxState::Gone);
             };
             let stage = self.settle(&slot, entry.stage).await?;
-            if stage != Stage::Stopped {
+            if stage != SlotStage::Stopped {
                 return Ok(stage.state());
             }
             self.on_slot(&slot, SlotVerb::Wake).await?;
-            self.moved(&slot, &[Stage::Stopped], Stage::Running).await?;
+            self.moved(&slot, &[SlotStage::Stopped], SlotStage::Running).await?;
             Ok(SandboxState::Running)
         };
         Ok(bounded(started).await?)
@@ -134,7 +136,7 @@ impl Provider for SshSandboxes {
             let Some((slot, entry)) = self.locate_ours(name).await? else {
                 return Ok(SandboxState::Gone);
             };
-            if entry.stage != Stage::Running {
+            if entry.stage != SlotStage::Running {
                 return Ok(self.settle(&slot, entry.stage).await?.state());
             }
             if Instant::now() >= latest {
@@ -142,7 +144,7 @@ impl Provider for SshSandboxes {
                     what: "too little time is left for a stop".to_owned(),
                 });
             }
-            self.moved(&slot, &[Stage::Running], Stage::Stopping).await?;
+            self.moved(&slot, &[SlotStage::Running], SlotStage::Stopping).await?;
             Ok(self.finish_stop(&slot).await?.state())
         };
         Ok(bounded(stopped).await?)
@@ -209,7 +211,7 @@ impl Provider for SshSandboxes {
             .filter(|(at, _, entry)| {
                 carries(entry, &labels)
                     && self.is_ours(entry)
-                    && entry.stage != Stage::Destroying
+                    && entry.stage != SlotStage::Destroying
                     && !seen.is_void(*at, &entry.name, &hosts)
             })
             .map(|(_, _, entry)| (entry.created_s, entry.name.as_str()))
@@ -227,7 +229,7 @@ impl Provider for SshSandboxes {
             return Err(SshError::Invalid { what }.into());
         }
         let (slot, entry) = self.locate(name).await?;
-        if entry.stage != Stage::Running {
+        if entry.stage != SlotStage::Running {
             return Err(SshError::NotRunning.into());
         }
         let reached = self.forwards.port(&self.hosts, &self.user(&slot), &slot).await?;
@@ -240,7 +242,7 @@ impl Provider for SshSandboxes {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> ProviderResult<Output> {
+    ) -> ProviderResult<ScriptOutput> {
         Ok(self.inside(sandbox)?.exec(script, env, timeout).await?)
     }
 

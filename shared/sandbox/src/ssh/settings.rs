@@ -6,7 +6,7 @@ use russh::keys::{Algorithm, HashAlg, PublicKey};
 use serde::Deserialize;
 
 use super::bounds::{HOSTS_MAX, SANDBOXES_MAX};
-use crate::labels::Stack;
+use crate::labels::StackIdentity;
 
 /// One host, as in the setting `ssh_hosts`.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
@@ -59,8 +59,8 @@ pub struct SshSettings {
 }
 
 impl SshSettings {
-    pub(super) fn stack(&self) -> Stack<'_> {
-        Stack { name: &self.stack, id: &self.stack_id }
+    pub(super) fn stack(&self) -> StackIdentity<'_> {
+        StackIdentity { name: &self.stack, id: &self.stack_id }
     }
 }
 

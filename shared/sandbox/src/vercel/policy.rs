@@ -9,7 +9,7 @@ use bobbin_core::base::ids::{Tenant, digest};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::labels::Stack;
+use crate::labels::StackIdentity;
 use crate::provider::{HostedSecret, Placeholder};
 
 /// Hex digits of a placeholder.
@@ -37,7 +37,7 @@ pub(super) struct HeldSecret {
 
 impl HeldSecret {
     /// The name by which sandboxes refer to it, its placeholder, and the held key.
-    pub(super) fn of(stack: Stack<'_>, secret: &HostedSecret) -> (Placeholder, Self) {
+    pub(super) fn of(stack: StackIdentity<'_>, secret: &HostedSecret) -> (Placeholder, Self) {
         let name = secret_name(secret.owner.as_ref(), secret.variable);
         let digits = digest(&["vercel-secret", stack.id, &name]);
         let text = format!("bobbin_secret_{}", &digits[..PLACEHOLDER_DIGITS]);
@@ -97,7 +97,7 @@ mod tests {
 
     #[test]
     fn key_replaces_only_its_placeholder() {
-        let dev = Stack { name: "dev", id: "a" };
+        let dev = StackIdentity { name: "dev", id: "a" };
         let (placeholder, held) = HeldSecret::of(dev, &secret(None));
         let policy = serde_json::to_value(NetworkPolicy::of([&held])).expect("JSON");
         let text = &placeholder.text;
@@ -121,7 +121,8 @@ mod tests {
 
     #[test]
     fn placeholders_differ_per_stack_and_tenant() {
-        let text = |id, owner| HeldSecret::of(Stack { name: "dev", id }, &secret(owner)).0.text;
+        let text =
+            |id, owner| HeldSecret::of(StackIdentity { name: "dev", id }, &secret(owner)).0.text;
         assert_eq!(text("a", None), text("a", None));
         assert_ne!(text("a", None), text("b", None));
         assert_ne!(text("a", None), text("a", Some(Tenant::discord("1"))));

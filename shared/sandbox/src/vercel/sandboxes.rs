@@ -19,11 +19,13 @@ use tokio::time::Instant;
 
 use super::client::{LISTED_MAX, Vercel, VercelAccount, VercelError};
 use super::policy::HeldSecret;
-use super::types::{CreateSandbox, Made, Told, is_keeper, older, placed, session_ms, state_of};
-use crate::labels::{LABEL_KEYS, LABEL_STACK, LABEL_TENANT, PLACEHOLDERS, Stack};
+use super::types::{
+    CommonSettings, CreateSandbox, SandboxAnswer, is_keeper, older, placed, session_ms, state_of,
+};
+use crate::labels::{LABEL_KEYS, LABEL_STACK, LABEL_TENANT, PLACEHOLDERS, StackIdentity};
 use crate::provider::{
-    Deletion, Facts, InSandbox, Output, Provider, ProviderError, ProviderResult, Sandbox,
-    SandboxSpec, too_late,
+    Deletion, Facts, InSandbox, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
+    ScriptOutput, too_late,
 };
 use crate::snapshot::stack_prefix;
 
@@ -45,8 +47,8 @@ pub struct VercelSettings {
 }
 
 impl VercelSettings {
-    pub(super) fn stack(&self) -> Stack<'_> {
-        Stack { name: &self.stack, id: &self.stack_id }
+    pub(super) fn stack(&self) -> StackIdentity<'_> {
+        StackIdentity { name: &self.stack, id: &self.stack_id }
     }
 }
 
@@ -80,9 +82,9 @@ impl VercelSandboxes {
         })
     }
 
-    pub(super) fn made(&self) -> Made<'_> {
+    pub(super) fn made(&self) -> CommonSettings<'_> {
         let settings = &self.settings;
-        Made {
+        CommonSettings {
             stack: settings.stack(),
             project: &settings.account.project,
             image: &settings.image,
@@ -289,7 +291,7 @@ impl Provider for VercelSandboxes {
 
     /// Extends the session to the time without work, if less is left.
     async fn keep_alive(&self, name: &str) -> ProviderResult<()> {
-        let Told { session, .. } = self.client.observe(name).await?;
+        let SandboxAnswer { session, .. } = self.client.observe(name).await?;
         let Some(session) = session.filter(|session| session.status == "running") else {
             return Ok(());
         };
@@ -332,7 +334,7 @@ impl Provider for VercelSandboxes {
         script: &str,
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> ProviderResult<Output> {
+    ) -> ProviderResult<ScriptOutput> {
         let (session, _) = self.inside(sandbox).await?;
         Ok(self.client.exec(&session, &["bash", "-c", script], env, timeout).await?)
     }

@@ -10,7 +10,7 @@ use bobbin_core::base::ids::digest;
 
 use super::policy::{HeldSecret, NetworkPolicy};
 use super::sandboxes::VercelSandboxes;
-use super::types::Told;
+use super::types::SandboxAnswer;
 use crate::provider::{HostedSecret, ProviderResult, Sandbox, SecretStore, Secrets};
 
 /// Sessions whose policy is remembered; further ones are forgotten, and set again when needed.
@@ -33,7 +33,7 @@ impl VercelSandboxes {
     }
 
     /// Records the secrets with which a sandbox was created, so that its first start need not set them again.
-    pub(super) fn note_policy(&self, told: &Told, names: &BTreeMap<String, String>) {
+    pub(super) fn note_policy(&self, told: &SandboxAnswer, names: &BTreeMap<String, String>) {
         if let (Some(session), Ok(secrets)) = (&told.session, self.named(names)) {
             self.note(&session.id, version(&secrets));
         }

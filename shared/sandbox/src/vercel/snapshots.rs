@@ -11,12 +11,15 @@ use bobbin_core::records::sandbox::SandboxState;
 
 use super::client::VercelError;
 use super::sandboxes::VercelSandboxes;
-use super::types::{CreateSandbox, Sandbox, Told};
+use super::types::{CreateSandbox, SandboxAnswer, VercelSandbox};
 use crate::provider::{ErrorKind, ProviderError, ProviderResult, SnapshotStore};
 use crate::snapshot::{Snapshot, SnapshotName, SnapshotState, stack_prefix};
 
 impl VercelSandboxes {
-    async fn snapshot_session(&self, source: &Told) -> Result<Option<String>, VercelError> {
+    async fn snapshot_session(
+        &self,
+        source: &SandboxAnswer,
+    ) -> Result<Option<String>, VercelError> {
         let Some(session) = &source.session else {
             return Ok(None);
         };
@@ -29,7 +32,7 @@ impl VercelSandboxes {
     }
 
     /// Stops the sandbox that keeps a snapshot, if it runs.
-    async fn rest(&self, keeper: Told) -> Result<SnapshotState, VercelError> {
+    async fn rest(&self, keeper: SandboxAnswer) -> Result<SnapshotState, VercelError> {
         if let Some(session) = &keeper.session
             && session.status == "running"
         {
@@ -42,7 +45,7 @@ impl VercelSandboxes {
         Ok(kept_as(&keeper.sandbox, &keeper.state()))
     }
 
-    async fn keeper(&self, name: &SnapshotName) -> Result<Option<Told>, VercelError> {
+    async fn keeper(&self, name: &SnapshotName) -> Result<Option<SandboxAnswer>, VercelError> {
         match self.client.observe(&name.to_string()).await {
             Ok(keeper) => Ok(Some(keeper)),
             Err(VercelError::NotFound) => Ok(None),
@@ -103,7 +106,7 @@ impl SnapshotStore for VercelSandboxes {
     async fn list(&self) -> ProviderResult<Vec<Snapshot>> {
         let stack = self.settings.stack();
         let listed = self.client.list(&stack_prefix(stack)).await?;
-        let ours = |told: Sandbox| {
+        let ours = |told: VercelSandbox| {
             let name = SnapshotName::parse(stack, &told.name)?;
             let state = super::types::state_of(&told.status);
             let state = kept_as(&told, &state);
@@ -122,7 +125,7 @@ impl SnapshotStore for VercelSandboxes {
     }
 }
 
-fn kept_as(keeper: &Sandbox, state: &SandboxState) -> SnapshotState {
+fn kept_as(keeper: &VercelSandbox, state: &SandboxState) -> SnapshotState {
     match state {
         SandboxState::Stopped if keeper.current_snapshot_id.is_some() => SnapshotState::Ready,
         SandboxState::Stopped => {

@@ -9,7 +9,7 @@ use bobbin_core::records::sandbox::SandboxState;
 use serde::{Deserialize, Serialize};
 
 use super::policy::NetworkPolicy;
-use crate::labels::{LABEL_GENERATION, Stack, labels};
+use crate::labels::{LABEL_GENERATION, StackIdentity, labels};
 use crate::provider;
 use crate::snapshot::SnapshotName;
 
@@ -25,12 +25,12 @@ const KEEPER_MS: u64 = MINUTE_MS;
 
 /// A sandbox with its present session, as returned by every call about one sandbox.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Told {
+pub struct SandboxAnswer {
     /// The sandbox.
-    pub sandbox: Sandbox,
+    pub sandbox: VercelSandbox,
     /// Its present or last session.
     #[serde(default)]
-    pub session: Option<Session>,
+    pub session: Option<VercelSession>,
     /// Routes to its ports in that session.
     #[serde(default)]
     pub routes: Vec<Route>,
@@ -39,7 +39,7 @@ pub struct Told {
 /// A sandbox, also as listed.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Sandbox {
+pub struct VercelSandbox {
     /// Unique in the project.
     pub name: String,
     /// Owner and stack ([`crate::labels`]); Vercel allows five.
@@ -59,7 +59,7 @@ pub struct Sandbox {
 /// One running machine of a sandbox.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+pub struct VercelSession {
     /// Id for commands and files; changes with each resume.
     pub id: String,
     /// Vercel's state.
@@ -95,7 +95,7 @@ impl From<&Route> for Endpoint {
     }
 }
 
-impl Session {
+impl VercelSession {
     /// When it ends by itself, in milliseconds since 1970.
     #[must_use]
     pub fn ends_ms(&self) -> Ms {
@@ -136,7 +136,7 @@ pub fn state_of(status: &str) -> SandboxState {
     }
 }
 
-impl Told {
+impl SandboxAnswer {
     /// The sandbox state that its state means.
     #[must_use]
     pub fn state(&self) -> SandboxState {
@@ -149,10 +149,10 @@ impl Told {
     }
 }
 
-impl From<Told> for provider::Sandbox {
-    fn from(told: Told) -> Self {
+impl From<SandboxAnswer> for provider::Sandbox {
+    fn from(told: SandboxAnswer) -> Self {
         let running = told.session.as_ref().filter(|one| one.status == "running");
-        let exec_base = running.map(Session::place);
+        let exec_base = running.map(VercelSession::place);
         let status = told.status().to_owned();
         let mut sandbox = Self::from(told.sandbox);
         sandbox.state = state_of(&status);
@@ -162,8 +162,8 @@ impl From<Told> for provider::Sandbox {
     }
 }
 
-impl From<Sandbox> for provider::Sandbox {
-    fn from(told: Sandbox) -> Self {
+impl From<VercelSandbox> for provider::Sandbox {
+    fn from(told: VercelSandbox) -> Self {
         let mut labels = told.tags;
         // There is no room for a sixth tag, and the name contains it.
         if let Some((_, generation)) = told.name.rsplit_once("-g") {
@@ -244,8 +244,8 @@ pub struct KeepLastSnapshots {
 }
 
 /// Common settings of a stack's sandboxes.
-pub(super) struct Made<'a> {
-    pub(super) stack: Stack<'a>,
+pub(super) struct CommonSettings<'a> {
+    pub(super) stack: StackIdentity<'a>,
     pub(super) project: &'a str,
     pub(super) image: &'a str,
     pub(super) ports: &'a [u16],
@@ -254,7 +254,7 @@ pub(super) struct Made<'a> {
 
 impl CreateSandbox {
     /// The body for a sandbox of this key and generation.
-    pub(super) fn new(made: &Made<'_>, key: &SandboxKey, generation: u32) -> Self {
+    pub(super) fn new(made: &CommonSettings<'_>, key: &SandboxKey, generation: u32) -> Self {
         let mut tags = labels(made.stack, key, generation);
         tags.remove(LABEL_GENERATION);
         Self {
@@ -275,9 +275,9 @@ impl CreateSandbox {
 
     /// The body for the sandbox that keeps a snapshot under its name: it runs nothing, and has no routes.
     pub(super) fn keeper(
-        made: &Made<'_>,
+        made: &CommonSettings<'_>,
         name: &SnapshotName,
-        of: &Sandbox,
+        of: &VercelSandbox,
         snapshot: &str,
     ) -> Self {
         Self {
@@ -318,10 +318,10 @@ pub(super) fn is_keeper(name: &str) -> bool {
 
 /// One page of `GET /v2/sandboxes`.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
-pub struct Page {
+pub struct VercelPage {
     /// The entries of this page.
     #[serde(default)]
-    pub sandboxes: Vec<Sandbox>,
+    pub sandboxes: Vec<VercelSandbox>,
     /// Cursor of the next page.
     #[serde(default)]
     pub pagination: Pagination,
@@ -339,7 +339,7 @@ pub struct Pagination {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct StoppedSession {
     /// The session as it is now.
-    pub session: Session,
+    pub session: VercelSession,
 }
 
 /// Answer of a snapshot.
@@ -397,7 +397,7 @@ mod tests {
 
     #[test]
     fn vercel_sandbox_name_carries_generation() {
-        let told: Told = serde_json::from_value(json!({
+        let told: SandboxAnswer = serde_json::from_value(json!({
             "sandbox": {"name": "bobbin-dev-0a-g12", "tags": {"bobbin": "dev"}, "createdAt": 1_700_000_000_123.0_f64,
                 "status": "running", "currentSessionId": "se_1", "persistent": true, "updatedAt": 1},
             "session": {"id": "se_1", "status": "running", "cwd": "/vercel/sandbox", "timeout": 60000, "createdAt": 1000,
@@ -416,7 +416,7 @@ mod tests {
 
     #[test]
     fn snapshot_keeper_is_known_by_name() {
-        let dev = Stack { name: "dev", id: "a" };
+        let dev = StackIdentity { name: "dev", id: "a" };
         let key = ThreadKey::discord("1", "2").unwrap().sandbox();
         let name = SnapshotName::new(dev, &key, 3, 1_700_000_000_123);
         assert!(is_keeper(&name.to_string()));

@@ -16,7 +16,7 @@ use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{Request, State as Shared};
 use axum::http::request::Parts;
 use axum::http::{Response, StatusCode};
-use bobbin_local_daytona::{Provider, Settings};
+use bobbin_local_daytona::{LocalDaytona, LocalDaytonaSettings};
 use bobbin_tests::http;
 use hyper_util::client::legacy::Client;
 use hyper_util::client::legacy::connect::HttpConnector;
@@ -72,7 +72,7 @@ struct State {
 pub struct Account {
     address: SocketAddr,
     inner: Arc<Inner>,
-    _many: Provider,
+    _many: LocalDaytona,
     _folder: TempDir,
 }
 
@@ -92,9 +92,9 @@ impl Account {
             let record = record(harness).await?;
             write(folder.path(), &record, threads)?;
             let key = harness.world.ready.daytona_api_key.clone();
-            let mut settings = Settings::new(folder.path().to_owned(), key);
+            let mut settings = LocalDaytonaSettings::new(folder.path().to_owned(), key);
             settings.run.confine = false;
-            let started = Provider::start(settings);
+            let started = LocalDaytona::start(settings);
             started.await.map_err(|e| e.to_string())
         })?;
         let own = host(&harness.world.ready.daytona_api).to_owned();

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bobbin_core::base::ids::{Ms, PostKind, ThreadKey, TurnId};
 use bobbin_core::records::flags::{ControlFlags, Queued};
-use bobbin_core::records::ledger::Entry as LedgerEntry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Work};
 use bobbin_core::records::parked::{Forward, Parked, Wish};
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};

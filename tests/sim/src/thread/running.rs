@@ -6,7 +6,7 @@ use bobbin_core::protocol::effect::{Follow, Sending};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Settlement};
-use bobbin_core::records::changes::{Change, Changes, How};
+use bobbin_core::records::changes::{ChangedFile, Changes, How};
 use bobbin_core::records::run::PromptState;
 
 use super::SimThread;
@@ -269,7 +269,7 @@ impl SimThread {
 
 /// What each run changes in the files.
 pub fn changes() -> Changes {
-    let change = Change {
+    let change = ChangedFile {
         file: "a".to_owned(),
         how: How::Added,
         added: 1,

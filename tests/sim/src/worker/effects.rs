@@ -11,7 +11,7 @@ use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
 use bobbin_core::records::changes::Changes;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Operation, Work};
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
@@ -477,7 +477,7 @@ impl Services for Here<'_> {
         Ok(self.inner.places[self.worker.place].thread.clone())
     }
 
-    fn recalled(&mut self, turns: &[TurnId]) -> Vec<Entry> {
+    fn recalled(&mut self, turns: &[TurnId]) -> Vec<LedgerEntry> {
         self.inner.places[self.worker.place].recalled(turns)
     }
 

@@ -9,7 +9,9 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{ChatEffect, Effect};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{self, Loaded, Performed, Saved, Versions, Write};
+use bobbin_core::protocol::ports::{
+    self, ExpectedVersions, Loaded, Performed, RecordsWrite, Saved,
+};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Work;
@@ -242,7 +244,7 @@ impl ports::World for Worker {
 
     async fn save(
         &self,
-        Write { session, expected, entries, .. }: Write<'_>,
+        RecordsWrite { session, expected, entries, .. }: RecordsWrite<'_>,
     ) -> Result<Saved, Failure> {
         let (call, luck) = self.begin("save").await;
         let away = {
@@ -264,7 +266,7 @@ impl ports::World for Worker {
             let at = inner.place_of(session.sandbox_at_hand().thread());
             let names = &session.observed.writes.names;
             // What the thread goes to is not what the write is about.
-            let versions = Versions {
+            let versions = ExpectedVersions {
                 thread: Some(inner.places[self.place].record.as_ref().map_or(0, |it| it.version)),
                 sandbox: Some(inner.places[at].home.record.as_ref().map_or(0, |it| it.version)),
             };

@@ -24,7 +24,7 @@ fn wants(repo: Option<&str>, model: Option<&str>, agent: Option<&str>) -> Select
     Selection { repo: text(repo), model: text(model), agent: text(agent), ..Selection::default() }
 }
 
-fn set(world: &Fake, change: Change) {
+fn set(world: &Fake, change: SettingsChange) {
     let manager = Membership { manages: true, ..here() };
     world.with(|s| {
         s.settings = s
@@ -34,10 +34,14 @@ fn set(world: &Fake, change: Change) {
     });
 }
 
-fn default_of(world: &Fake, of: Kind, channel: Option<&str>, value: &str) {
+fn default_of(world: &Fake, of: DefaultKind, channel: Option<&str>, value: &str) {
     set(
         world,
-        Change::Default { channel: channel.map(str::to_owned), of, value: Some(value.to_owned()) },
+        SettingsChange::Default {
+            channel: channel.map(str::to_owned),
+            of,
+            value: Some(value.to_owned()),
+        },
     );
 }
 
@@ -60,12 +64,12 @@ fn nothing_ran(world: &Fake) {
 #[test]
 fn prompt_outside_allowlist_is_refused() {
     for (list, id, told) in [
-        (List::Channels, "11", "in this channel"),
-        (List::People, "50", "You may not use Bobbin here"),
+        (SettingsList::Channels, "11", "in this channel"),
+        (SettingsList::People, "50", "You may not use Bobbin here"),
     ] {
         let world = Fake::new();
         let id = id.to_owned();
-        set(&world, Change::Allow { list, id });
+        set(&world, SettingsChange::Allow { list, id });
         deliver_until_done(&world, &asked("m1", Selection::default()), 1);
         assert!(reason(&world).contains(told), "{}", reason(&world));
         nothing_ran(&world);
@@ -75,8 +79,8 @@ fn prompt_outside_allowlist_is_refused() {
 #[test]
 fn reset_needs_permission() {
     let world = active();
-    let (list, id) = (List::People, "bob".to_owned());
-    set(&world, Change::Allow { list, id });
+    let (list, id) = (SettingsList::People, "bob".to_owned());
+    set(&world, SettingsChange::Allow { list, id });
     let reset = |by: &str| Work::Reset { by: person(by), membership: here(), keeps_files: false };
     deliver_until_done(&world, &work("r1", reset("ann")), 1);
     world.with(|s| {
@@ -93,16 +97,16 @@ fn reset_needs_permission() {
 fn sandbox_keeps_its_first_provider() {
     let made_at = |world: &Fake| record(world).sandbox.provider;
     let world = Fake::new();
-    default_of(&world, Kind::Provider, None, "ssh");
-    default_of(&world, Kind::Provider, Some("10"), "vercel");
+    default_of(&world, DefaultKind::Provider, None, "ssh");
+    default_of(&world, DefaultKind::Provider, Some("10"), "vercel");
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
     assert_eq!(made_at(&world).as_deref(), Some("vercel"));
-    default_of(&world, Kind::Provider, Some("10"), "daytona");
+    default_of(&world, DefaultKind::Provider, Some("10"), "daytona");
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(made_at(&world).as_deref(), Some("vercel"));
 
     let world = Fake::new();
-    default_of(&world, Kind::Provider, None, "ssh");
+    default_of(&world, DefaultKind::Provider, None, "ssh");
     let own = Selection { provider: Some("daytona".to_owned()), ..Selection::default() };
     deliver_until_done(&world, &asked("m1", own), 1);
     assert_eq!(made_at(&world).as_deref(), Some("daytona"));
@@ -112,10 +116,10 @@ fn sandbox_keeps_its_first_provider() {
 fn turn_choice_beats_channel_beats_tenant() {
     let world = Fake::new();
     deliver_until_done(&world, &asked("m0", Selection::default()), 1);
-    default_of(&world, Kind::Model, None, "anthropic/tenant");
-    default_of(&world, Kind::Agent, None, "plan");
+    default_of(&world, DefaultKind::Model, None, "anthropic/tenant");
+    default_of(&world, DefaultKind::Agent, None, "plan");
     deliver_until_done(&world, &asked("m1", Selection::default()), 1);
-    default_of(&world, Kind::Model, Some("10"), "anthropic/channel");
+    default_of(&world, DefaultKind::Model, Some("10"), "anthropic/channel");
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     let own = wants(None, Some(" anthropic/own "), Some("build"));
     deliver_until_done(&world, &asked("m3", own), 1);
@@ -180,7 +184,7 @@ fn native_thread_keeps_chosen_agent() {
 fn named_agent_decides_new_runtime() {
     let world = Fake::new();
     // A default way gives way to what somebody names.
-    default_of(&world, Kind::Runtime, None, "compat");
+    default_of(&world, DefaultKind::Runtime, None, "compat");
     let claude = wants(None, None, Some("claude"));
     deliver_until_done(&world, &asked("m1", claude.clone()), 1);
     assert_eq!(record(&world).sandbox.runtime.as_deref(), Some("native"));
@@ -197,7 +201,7 @@ fn named_agent_decides_new_runtime() {
         reason(&world)
     );
     // A default that it has no use for is for those to come.
-    default_of(&world, Kind::Agent, None, "claude");
+    default_of(&world, DefaultKind::Agent, None, "claude");
     deliver_until_done(&world, &asked("m3", Selection::default()), 1);
     world.with(|s| assert_eq!(s.ran_with.last().unwrap().1, None));
     deliver_until_done(&world, &reset(), 1);
@@ -224,7 +228,7 @@ fn new_sandbox_lacking_agent_is_destroyed() {
 #[test]
 fn unavailable_default_names_its_setter() {
     let world = Fake::new();
-    default_of(&world, Kind::Agent, None, "nobody");
+    default_of(&world, DefaultKind::Agent, None, "nobody");
     world.with(|s| {
         s.offer = AgentOptions {
             models: vec!["m".to_owned()],
@@ -241,9 +245,12 @@ fn unavailable_default_names_its_setter() {
 #[test]
 fn conflicting_defaults_are_refused() {
     let world = Fake::new();
-    default_of(&world, Kind::Runtime, None, "compat");
-    let apart =
-        Change::Default { channel: None, of: Kind::Agent, value: Some("claude".to_owned()) };
+    default_of(&world, DefaultKind::Runtime, None, "compat");
+    let apart = SettingsChange::Default {
+        channel: None,
+        of: DefaultKind::Agent,
+        value: Some("claude".to_owned()),
+    };
     let settings = world.with(|s| s.settings.clone());
     let manager = Membership { manages: true, ..here() };
     let refused = settings.changed("c9", &apart, &person("ann"), &manager, 1, 0);
@@ -267,23 +274,23 @@ fn runtime_is_fixed_per_sandbox() {
         reason(&world)
     );
     deliver_until_done(&world, &asked("m3", wish("opencode")), 1);
-    default_of(&world, Kind::Runtime, None, "compat");
-    default_of(&world, Kind::Runtime, Some("10"), "native");
+    default_of(&world, DefaultKind::Runtime, None, "compat");
+    default_of(&world, DefaultKind::Runtime, Some("10"), "native");
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
     assert_eq!(begun(&world), None);
     assert_eq!(world.with(|s| s.ran_with.len()), 3);
 
     // The channel's default, an agent of which there are several with it.
     let world = Fake::new();
-    default_of(&world, Kind::Runtime, None, "compat");
-    default_of(&world, Kind::Runtime, Some("10"), "native");
+    default_of(&world, DefaultKind::Runtime, None, "compat");
+    default_of(&world, DefaultKind::Runtime, Some("10"), "native");
     deliver_until_done(&world, &asked("m1", wants(None, None, Some("claude"))), 1);
     deliver_until_done(&world, &asked("m2", Selection::default()), 1);
     assert_eq!(begun(&world).as_deref(), Some("native"));
     world.with(|s| assert_eq!(s.ran_with[1].1.as_deref(), Some("claude")));
     // What somebody says for this one comes first, also where the stack would do the same.
     let world = Fake::new();
-    default_of(&world, Kind::Runtime, None, "native");
+    default_of(&world, DefaultKind::Runtime, None, "native");
     deliver_until_done(&world, &asked("m1", wish("opencode")), 1);
     assert_eq!(begun(&world).as_deref(), Some("opencode"));
 
@@ -336,12 +343,12 @@ fn tool_sandbox_runs_no_turn() {
 #[test]
 fn redelivery_keeps_the_turns_choices() {
     let world = Fake::new();
-    default_of(&world, Kind::Model, None, "anthropic/before");
+    default_of(&world, DefaultKind::Model, None, "anthropic/before");
     let later = Failure::Wait { after_ms: 0, seen: "busy".to_owned() };
     world.with(|s| s.fail.insert("send_prompt", vec![later]));
     let message = asked("m1", Selection::default());
     assert!(matches!(deliver(&world, &message, 1), Verdict::Hold { .. }));
-    default_of(&world, Kind::Model, None, "anthropic/after");
+    default_of(&world, DefaultKind::Model, None, "anthropic/after");
     deliver_until_done(&world, &message, 2);
     world.with(|s| assert_eq!(s.ran_with[0].0, "anthropic/before"));
 }
@@ -484,7 +491,7 @@ fn living_sandbox_keeps_its_repository() {
         "This thread's sandbox works on acme/api, and cannot change to acme/web. Use reset for a fresh sandbox, or name the repository in another thread."
     );
     // A default that came later changes nothing for a sandbox that is there.
-    default_of(&world, Kind::Repo, None, "acme/web");
+    default_of(&world, DefaultKind::Repo, None, "acme/web");
     deliver_until_done(&world, &asked("m4", Selection::default()), 1);
     assert_eq!(outcomes(&world).pop(), Some(Outcome::Answered));
     world.with(|s| assert_eq!(s.clones.len(), 1));

@@ -3,7 +3,7 @@
 use super::*;
 use bobbin_core::base::ids::{AgentSessionId, AskId, SandboxKey, SandboxName, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, Follow, Watched};
-use bobbin_core::protocol::ports::{Performed, Write};
+use bobbin_core::protocol::ports::{Performed, RecordsWrite};
 use bobbin_core::protocol::signals::signals;
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::ask::Ask;
@@ -66,7 +66,7 @@ pub(super) struct State {
     pub(super) abort_wins: bool,
     /// The message in hand has become visible to others.
     pub(super) lapsed: bool,
-    pub(super) ledger: BTreeMap<TurnId, Entry>,
+    pub(super) ledger: BTreeMap<TurnId, LedgerEntry>,
     pub(super) wakes: Vec<Ms>,
     /// The generations with which the second sandbox was to end.
     pub(super) tools_ended: Vec<u32>,
@@ -223,7 +223,7 @@ impl State {
         names.iter().all(free)
     }
 
-    fn put(&mut self, session: Session, expected: Versions) {
+    fn put(&mut self, session: Session, expected: ExpectedVersions) {
         let (thread_of, key) = (session.thread.clone(), session.sandbox_at_hand());
         let own_before = self.holder(&thread_of).map(|own| own.sandbox.clone()).unwrap_or_default();
         let sandbox = session.sandbox.clone();
@@ -544,7 +544,7 @@ impl Services for Here<'_> {
             None if s.aborted => RunEnd::Aborted,
             None => RunEnd::Completed,
         };
-        Event::Finished(Answer {
+        Event::Finished(RunAnswer {
             end,
             text: s.answers.clone().unwrap_or_else(|| "the answer".into()),
             usage: Usage::default(),
@@ -638,7 +638,7 @@ impl Services for Here<'_> {
         Ok(self.thread.clone())
     }
 
-    fn recalled(&mut self, turns: &[TurnId]) -> Vec<Entry> {
+    fn recalled(&mut self, turns: &[TurnId]) -> Vec<LedgerEntry> {
         turns.iter().filter_map(|turn| self.s.ledger.get(turn).cloned()).collect()
     }
 
@@ -695,7 +695,7 @@ impl World for Fake {
 
     async fn save(
         &self,
-        Write { session, expected, entries, .. }: Write<'_>,
+        RecordsWrite { session, expected, entries, .. }: RecordsWrite<'_>,
     ) -> Result<Saved, Failure> {
         let after = self.call();
         if self.is_out(&[Out::Table, Out::Writes]) {

@@ -31,23 +31,25 @@ use bobbin_core::protocol::decide::words;
 use bobbin_core::protocol::drive::{Delivery, Verdict, drive};
 use bobbin_core::protocol::effect::{Effect, Sending};
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
-use bobbin_core::protocol::ports::{Loaded, Saved, Versions, World};
+use bobbin_core::protocol::ports::{ExpectedVersions, Loaded, Saved, World};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::About;
 use bobbin_core::records::card::{CardState, Post, ShownFile};
 use bobbin_core::records::changes::{self, Changes, How};
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::images::Image;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
-use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::{Session, StrayRun};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{AgentOptions, Change, Kind, List, Settings};
+use bobbin_core::tenant::settings::{
+    AgentOptions, DefaultKind, Settings, SettingsChange, SettingsList,
+};
 use fake::*;
 
 #[test]
@@ -773,7 +775,7 @@ fn artifact(path: &str, sum: &str) -> Artifact {
 
 fn changes() -> Changes {
     Changes {
-        files: vec![changes::Change {
+        files: vec![changes::ChangedFile {
             file: "a.txt".to_owned(),
             how: How::Added,
             added: 2,

@@ -4,21 +4,21 @@ use std::str::FromStr;
 
 use bobbin_core::base::ids::{SandboxName, Tenant, ThreadKey};
 use bobbin_core::shown::sandboxes::SandboxOption;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 use clap::{Args, Subcommand};
 
-use super::super::host::Host;
-use super::super::meant::Meant;
-use super::super::task::{Channel, channel};
+use super::super::host::HostCommand;
+use super::super::meant::GivenThread;
+use super::super::task::{TaskChannel, channel};
 use super::{beside, provider, usable};
 use crate::table::CUT;
 use crate::time::duration_ms;
 
 /// What can be done with sandboxes.
 #[derive(Debug, Subcommand)]
-pub enum Sandbox {
+pub enum SandboxCommand {
     /// List sandboxes: those that have a name, and what the provider has, joined with the records
-    List(Sandboxes),
+    List(ListSandboxes),
     /// Make a sandbox with a name, which threads can share; in a terminal it asks for what is missing
     Create(Create),
     /// Stop a sandbox and keep its disk
@@ -28,42 +28,42 @@ pub enum Sandbox {
     /// Delete a sandbox with its files; the threads that work in it are told
     Destroy(Destroy),
     /// Keep what a sandbox's disk holds, as a snapshot; list snapshots, delete one
-    Snapshot(Snapshot),
+    Snapshot(TakeSnapshot),
     /// Take a thread to another sandbox, behind what runs in it
     Connect(Connect),
     /// Show the keys of a server's or workspace's own, have one entered, take one away
-    Setup(Setup),
+    Setup(SetupKey),
     /// Tell what an agent that runs elsewhere needs to work in a sandbox: an address, a bearer, a configuration
-    Tools(Tools),
+    Tools(OpenTools),
     /// Show the log of the OpenCode server in a sandbox
-    Log(Log),
+    Log(SandboxLog),
     /// Find sandboxes that belong to nobody, as the sweeper does (a dry run, unless told to destroy)
     Orphans(Orphans),
     /// Write a script that prepares a machine of one's own for sandboxes
     #[command(subcommand)]
-    Host(Host),
+    Host(HostCommand),
 }
 
 /// How a sandbox is named.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Which {
+pub enum GivenSandbox {
     /// By its name.
     Named(SandboxName),
     /// By a thread that works in it, or by its own key.
     Of(ThreadKey),
     /// By the end of such a thread's key.
-    OfEnd(Meant),
+    OfEnd(GivenThread),
 }
 
-impl FromStr for Which {
+impl FromStr for GivenSandbox {
     type Err = String;
 
     fn from_str(word: &str) -> Result<Self, Self::Err> {
         // A name has none of these characters; every key has colons.
         if word.contains([':', '.', CUT]) {
             return Ok(match word.parse()? {
-                Meant::Key(key) => Self::Of(key),
-                end @ Meant::Short { .. } => Self::OfEnd(end),
+                GivenThread::Key(key) => Self::Of(key),
+                end @ GivenThread::Short { .. } => Self::OfEnd(end),
             });
         }
         let name = word.parse();
@@ -72,7 +72,7 @@ impl FromStr for Which {
 }
 
 #[derive(Debug, Args)]
-pub struct Sandboxes {
+pub struct ListSandboxes {
     /// Only those of this tenant (discord:GUILD or slack:TEAM)
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<Tenant>,
@@ -87,15 +87,15 @@ pub struct Create {
     pub tenant: Option<Tenant>,
     /// Whose it is, by the id of a channel that the bot is in
     #[arg(long, value_name = "ID", value_parser = channel)]
-    pub channel: Option<Channel>,
+    pub channel: Option<TaskChannel>,
     /// The provider that it is made at; without it the stack's first
     #[arg(long, value_name = "PROVIDER", value_parser = provider)]
     pub provider: Option<String>,
     /// How agents are run in it: opencode, compat, native or outside; without it the tenant's or the stack's
-    #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(Kind::Runtime, word))]
+    #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(DefaultKind::Runtime, word))]
     pub runtime: Option<String>,
     /// The repository that is cloned into it: owner/name, or an https address
-    #[arg(long, value_name = "URL", value_parser = |word: &str| usable(Kind::Repo, word))]
+    #[arg(long, value_name = "URL", value_parser = |word: &str| usable(DefaultKind::Repo, word))]
     pub repo: Option<String>,
     /// The snapshot that it begins with, as `bobbin sandbox snapshot --list` shows it
     #[arg(long, value_name = "ID", value_parser = |word: &str| beside(SandboxOption::Snapshot, word))]
@@ -112,7 +112,7 @@ pub struct Create {
 pub struct Act {
     /// Its name, or a thread that works in it, as `bobbin thread list` shows it
     #[arg(value_name = "NAME|THREAD")]
-    pub sandbox: Which,
+    pub sandbox: GivenSandbox,
     /// Whose it is, where several servers or workspaces have one of this name
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<Tenant>,
@@ -125,10 +125,10 @@ pub struct Act {
 }
 
 #[derive(Debug, Args)]
-pub struct Tools {
+pub struct OpenTools {
     /// Its name, or a thread that works in it, as `bobbin thread list` shows it
     #[arg(value_name = "NAME|THREAD")]
-    pub sandbox: Which,
+    pub sandbox: GivenSandbox,
     /// Whose it is, where several servers or workspaces have one of this name
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<Tenant>,
@@ -147,10 +147,10 @@ pub struct Destroy {
 }
 
 #[derive(Debug, Args)]
-pub struct Snapshot {
+pub struct TakeSnapshot {
     /// The sandbox: its name, or a thread that works in it
     #[arg(value_name = "NAME|THREAD", required_unless_present_any = ["list", "delete"])]
-    pub sandbox: Option<Which>,
+    pub sandbox: Option<GivenSandbox>,
     /// Whose it is, where several servers or workspaces have one of this name
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<Tenant>,
@@ -168,7 +168,7 @@ pub struct Snapshot {
 #[derive(Debug, Args)]
 pub struct Connect {
     /// As `bobbin thread list` shows it, or an end of that
-    pub thread: Meant,
+    pub thread: GivenThread,
     /// The sandbox that it is to work in, by its name
     #[arg(required_unless_present = "own")]
     pub name: Option<SandboxName>,
@@ -181,7 +181,7 @@ pub struct Connect {
 }
 
 #[derive(Debug, Args)]
-pub struct Setup {
+pub struct SetupKey {
     /// Whose keys (discord:GUILD or slack:TEAM)
     #[arg(long, value_name = "TENANT")]
     pub tenant: Tenant,
@@ -197,10 +197,10 @@ pub struct Setup {
 }
 
 #[derive(Debug, Args)]
-pub struct Log {
+pub struct SandboxLog {
     /// Its name, or a thread that works in it, as `bobbin thread list` shows it
     #[arg(value_name = "NAME|THREAD")]
-    pub sandbox: Which,
+    pub sandbox: GivenSandbox,
     /// Whose it is, where several servers or workspaces have one of this name
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<Tenant>,

@@ -8,12 +8,12 @@ use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Message, Work};
 use serde::Serialize;
 
-use super::super::arguments::{Connect, Which};
+use super::super::arguments::{Connect, GivenSandbox};
 use super::super::send::terminal_name;
 use super::super::show;
 use super::super::stack::Stack;
 use super::chosen;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::time::pause;
 
 /// Poll interval.
@@ -21,7 +21,7 @@ const LOOK_MS: u64 = 500;
 
 /// The JSON answer.
 #[derive(Serialize)]
-struct Answer {
+struct ConnectAnswer {
     thread: ThreadKey,
     /// Key of the thread's sandbox now.
     sandbox: SandboxKey,
@@ -36,7 +36,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
     let (session, flags) = show::record(stack, thread).await?;
     let to = match &what.name {
         Some(name) => {
-            let which = Which::Named(name.clone());
+            let which = GivenSandbox::Named(name.clone());
             Some(chosen(stack, &which, Some(&thread.tenant())).await?.key)
         }
         None => None,
@@ -87,11 +87,13 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
         None => "a sandbox of its own".to_owned(),
     };
     let (result, words, status) = match (is_over, is_there) {
-        (true, true) => ("done", format!("From now on {thread} works in {place}."), Status::Done),
+        (true, true) => {
+            ("done", format!("From now on {thread} works in {place}."), ExitStatus::Done)
+        }
         (true, false) => (
             "failed",
             format!("It could not be done: {thread} works in {place}. The thread is told why."),
-            Status::Failed,
+            ExitStatus::Failed,
         ),
         (false, _) => (
             "waiting",
@@ -99,9 +101,10 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
                 "It is asked for, and not done yet. Look again with: bobbin {} thread show {thread}",
                 stack.said
             ),
-            Status::Failed,
+            ExitStatus::Failed,
         ),
     };
-    let answer = Answer { thread: thread.clone(), sandbox: session.sandbox_key(), name, result };
+    let answer =
+        ConnectAnswer { thread: thread.clone(), sandbox: session.sandbox_key(), name, result };
     Output::new(words, &answer, status)
 }

@@ -7,7 +7,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::ids::{SandboxKey, SandboxName, Tenant, TurnId};
 use bobbin_core::records::message::{Body, Message, NewSandbox, Work};
 use bobbin_core::shown::sandboxes::SandboxOption;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 use serde::Serialize;
 
 use super::super::act::followed;
@@ -16,7 +16,7 @@ use super::super::send;
 use super::super::stack::Stack;
 use super::snapshots;
 use crate::operate::named::{tenants, unread};
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::terminal::{answer, can_ask};
 
 /// Attempts per question.
@@ -24,7 +24,7 @@ const ASKED_MAX: u32 = 5;
 
 /// The JSON answer.
 #[derive(Serialize)]
-struct Answer {
+struct CreateAnswer {
     sandbox: SandboxKey,
     name: SandboxName,
     tenant: String,
@@ -82,7 +82,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
                 "{} is asked for, and not ready yet: it is {phase}. Look again with: bobbin {} sandbox list",
                 new.name, stack.said
             ),
-            Status::Failed,
+            ExitStatus::Failed,
         ),
         Some(operated) => match operated.trouble {
             None => (
@@ -92,7 +92,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
                     "{} runs, and its server is healthy ({key}).\nGive a task in it with: bobbin {} send --channel ID --prompt … --sandbox {}",
                     new.name, stack.said, new.name
                 ),
-                Status::Done,
+                ExitStatus::Done,
             ),
             Some(why) => {
                 let has_name = record.name.as_ref() == Some(&new.name);
@@ -108,11 +108,11 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
                     why.trim_end_matches('.'),
                     more.unwrap_or_default()
                 );
-                ("failed", Some(why), words, Status::Failed)
+                ("failed", Some(why), words, ExitStatus::Failed)
             }
         },
     };
-    let answer = Answer {
+    let answer = CreateAnswer {
         sandbox: key,
         tenant: tenant.to_string(),
         result,
@@ -162,7 +162,7 @@ async fn wanted(
         }
         if new.repo.is_none() {
             new.repo = asked("Repository, owner/name or an https address (Enter: none)", |word| {
-                Kind::Repo.usable(word).map_err(|bad| bad.to_string())
+                DefaultKind::Repo.usable(word).map_err(|bad| bad.to_string())
             })?;
         }
         if new.snapshot.is_none() {

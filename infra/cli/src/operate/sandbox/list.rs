@@ -6,34 +6,34 @@ use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::shown::sandboxes::{Listed, sort};
 use serde::Serialize;
 
-use super::super::arguments::Sandboxes;
-use super::super::sandboxes::{self, Found, Line};
+use super::super::arguments::ListSandboxes;
+use super::super::sandboxes::{self, FoundSandbox, SandboxLine};
 use super::super::stack::Stack;
-use crate::operate::named::{Named, all_named};
-use crate::output::{CommandError, Output, Status};
+use crate::operate::named::{NamedSandboxes, all_named};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::table::{Style, table};
 use crate::time::when;
 
 #[derive(Serialize)]
-struct Answer {
-    sandboxes: Vec<Line>,
+struct SandboxesAnswer {
+    sandboxes: Vec<SandboxLine>,
     /// Sandboxes whose record this version cannot read.
     unreadable: Vec<String>,
 }
 
 /// A table row, with its record if there is one.
 struct Row {
-    line: Line,
+    line: SandboxLine,
     listed: Option<Listed>,
     /// Provider's state; `None` if the provider does not list it.
     state: Option<SandboxState>,
 }
 
-pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &ListSandboxes) -> Result<Output, CommandError> {
     let found = sandboxes::found(stack, what.tenant.as_ref()).await?;
     // Read after the listing, so that a listed sandbox with a name is found under it.
     let named = all_named(stack, what.tenant.as_ref()).await?;
-    let Named { mut listed, unreadable } = named;
+    let NamedSandboxes { mut listed, unreadable } = named;
     sort(&mut listed);
     let rows = joined(stack, found, listed);
     let now_ms = now_ms();
@@ -55,23 +55,28 @@ pub async fn run(stack: &Stack, what: &Sandboxes) -> Result<Output, CommandError
             unreadable.join(", ")
         ));
     }
-    let status =
-        if rows.is_empty() && unreadable.is_empty() { Status::Notice } else { Status::Done };
-    let answer = Answer { sandboxes: rows.into_iter().map(|row| row.line).collect(), unreadable };
+    let status = if rows.is_empty() && unreadable.is_empty() {
+        ExitStatus::Notice
+    } else {
+        ExitStatus::Done
+    };
+    let answer =
+        SandboxesAnswer { sandboxes: rows.into_iter().map(|row| row.line).collect(), unreadable };
     Output::new(text, &answer, status)
 }
 
 /// Named ones first, then the rest in the provider's order; a retired generation keeps its own line.
-fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
-    let mut found: Vec<Found> =
+fn joined(stack: &Stack, found: Vec<FoundSandbox>, named: Vec<Listed>) -> Vec<Row> {
+    let mut found: Vec<FoundSandbox> =
         found.into_iter().filter(|one| one.sandbox.state != SandboxState::Gone).collect();
     let mut rows = Vec::new();
     for listed in named {
-        let is_its =
-            |one: &Found| one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key);
+        let is_its = |one: &FoundSandbox| {
+            one.line.belongs == "live" && one.key.as_ref() == Some(&listed.key)
+        };
         let row = match found.iter().position(is_its) {
             Some(at) => {
-                let Found { line, sandbox, .. } = found.remove(at);
+                let FoundSandbox { line, sandbox, .. } = found.remove(at);
                 Row { line: line.with(&listed), state: Some(sandbox.state), listed: Some(listed) }
             }
             None => Row { line: unlisted(stack, &listed), state: None, listed: Some(listed) },
@@ -95,9 +100,9 @@ fn joined(stack: &Stack, found: Vec<Found>, named: Vec<Listed>) -> Vec<Row> {
 }
 
 /// A named sandbox that the provider does not list.
-fn unlisted(stack: &Stack, listed: &Listed) -> Line {
+fn unlisted(stack: &Stack, listed: &Listed) -> SandboxLine {
     let is_alive = !matches!(listed.phase, Phase::Destroyed | Phase::Error);
-    let line = Line {
+    let line = SandboxLine {
         name: is_alive.then(|| sandbox_name(&stack.name, &listed.key, listed.generation)),
         id: None,
         thread: Some(listed.key.to_string()),
@@ -105,7 +110,7 @@ fn unlisted(stack: &Stack, listed: &Listed) -> Line {
         state: "unlisted".to_owned(),
         created_at_ms: None,
         belongs: if is_alive { "unlisted" } else { "none" },
-        ..Line::default()
+        ..SandboxLine::default()
     };
     line.with(listed)
 }
@@ -171,7 +176,8 @@ mod tests {
     fn row(record: &SandboxRecord, said: &str, state: Option<SandboxState>) -> Row {
         let thread = ThreadKey::discord("1", "2").expect("a key");
         let listed = Listed::of(&thread.sandbox(), record);
-        let line = Line { state: said.to_owned(), belongs: "live", ..Line::default() };
+        let line =
+            SandboxLine { state: said.to_owned(), belongs: "live", ..SandboxLine::default() };
         Row { line: line.with(&listed), listed: Some(listed), state }
     }
 

@@ -12,11 +12,11 @@ use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink, link_i
 use bobbin_core::tenant::settings::Settings;
 use serde::Serialize;
 
-use super::super::arguments::Setup;
+use super::super::arguments::SetupKey;
 use super::super::send::terminal_name;
 use super::super::stack::Stack;
 use crate::operate::named::unread;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::table::{Style, table};
 use crate::time::{pause, span, when};
 
@@ -27,9 +27,9 @@ const TRIED_MS: u64 = 30_000;
 const NOT_ON: &str = "Tenants have no keys of their own in this stack. To switch that on: sam deploy --parameter-overrides TenantCredentials=yes";
 
 #[derive(Serialize)]
-struct Answer {
+struct KeysAnswer {
     tenant: String,
-    keys: Vec<Line>,
+    keys: Vec<KeyLine>,
     /// One-time page for entering a key, if requested.
     link: Option<String>,
     /// `shown`, `done`, `failed`, or `waiting` (not finished within the wait).
@@ -38,7 +38,7 @@ struct Answer {
 
 /// A key in JSON, without its value.
 #[derive(Serialize)]
-struct Line {
+struct KeyLine {
     provider: String,
     /// Distinguishes it from other keys.
     fingerprint: String,
@@ -49,7 +49,7 @@ struct Line {
     checked_at_ms: Ms,
 }
 
-pub async fn run(stack: &Stack, what: &Setup) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &SetupKey) -> Result<Output, CommandError> {
     let tenant = &what.tenant;
     let page = stack.keys_page()?.ok_or(NOT_ON)?;
     let settings = settings(stack, tenant).await?;
@@ -58,9 +58,9 @@ pub async fn run(stack: &Stack, what: &Setup) -> Result<Output, CommandError> {
             let text = format!(
                 "{tenant} has no key of its own: its sandboxes and models are the operator's."
             );
-            (text, Status::Notice)
+            (text, ExitStatus::Notice)
         } else {
-            (shown(&settings), Status::Done)
+            (shown(&settings), ExitStatus::Done)
         };
         return output(text, tenant, &settings, None, "shown", status);
     };
@@ -87,7 +87,7 @@ fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
 
 async fn enter(
     stack: &Stack,
-    what: &Setup,
+    what: &SetupKey,
     (provider, key): (&str, Key),
     page: &str,
 ) -> Result<Output, CommandError> {
@@ -126,7 +126,7 @@ async fn enter(
         };
         if let Some(own) = own.filter(is_ours) {
             let text = format!("The {} key counts from now on: {}", key.brand(), own.fingerprint);
-            return output(text, tenant, &settings, Some(address), "done", Status::Done);
+            return output(text, tenant, &settings, Some(address), "done", ExitStatus::Done);
         }
         let now_ms = now_ms();
         if entered_at_ms.is_some_and(|at_ms| now_ms >= at_ms + TRIED_MS) {
@@ -134,14 +134,14 @@ async fn enter(
                 "A {} key was entered, and does not count: its provider does not take it, cannot be asked, or it is of another account than sandboxes that live. What counted before goes on; the worker's log says which it is.",
                 key.brand()
             );
-            return output(text, tenant, &settings, Some(address), "failed", Status::Failed);
+            return output(text, tenant, &settings, Some(address), "failed", ExitStatus::Failed);
         }
         if entered_at_ms.is_none() && (Instant::now() >= until || now_ms >= link.until_ms) {
             let text = format!(
                 "No key was entered yet. How it stands is told by: bobbin {} sandbox setup --tenant {tenant}",
                 stack.said
             );
-            return output(text, tenant, &settings, Some(address), "waiting", Status::Notice);
+            return output(text, tenant, &settings, Some(address), "waiting", ExitStatus::Notice);
         }
         pause(LOOK_MS).await;
     }
@@ -149,7 +149,7 @@ async fn enter(
 
 async fn remove(
     stack: &Stack,
-    what: &Setup,
+    what: &SetupKey,
     provider: &str,
     settings_before: &Settings,
 ) -> Result<Output, CommandError> {
@@ -176,14 +176,14 @@ async fn remove(
         let settings = settings(stack, tenant).await?;
         if !settings.own_keys.contains_key(provider) {
             let text = "It is taken away, and the operator's key is used from now on. Revoke it at its provider too, if nothing else uses it.";
-            return output(text.to_owned(), tenant, &settings, None, "done", Status::Done);
+            return output(text.to_owned(), tenant, &settings, None, "done", ExitStatus::Done);
         }
         if Instant::now() >= until {
             let text = format!(
                 "It is still there: sandboxes of {tenant} may use it. Destroy them first (bobbin {} sandbox list --tenant {tenant}), then repeat this.",
                 stack.said
             );
-            return output(text, tenant, &settings, None, "failed", Status::Failed);
+            return output(text, tenant, &settings, None, "failed", ExitStatus::Failed);
         }
         pause(LOOK_MS).await;
     }
@@ -217,9 +217,9 @@ fn output(
     settings: &Settings,
     link: Option<String>,
     result: &'static str,
-    status: Status,
+    status: ExitStatus,
 ) -> Result<Output, CommandError> {
-    let line = |(provider, own): (&String, &OwnKey)| Line {
+    let line = |(provider, own): (&String, &OwnKey)| KeyLine {
         provider: provider.clone(),
         fingerprint: own.fingerprint.clone(),
         state: own.state,
@@ -227,7 +227,7 @@ fn output(
         since_ms: own.since_ms,
         checked_at_ms: own.checked_at_ms,
     };
-    let answer = Answer {
+    let answer = KeysAnswer {
         tenant: tenant.to_string(),
         keys: settings.own_keys.iter().map(line).collect(),
         link,

@@ -12,11 +12,11 @@ use bobbin_sandbox::{Provider, SnapshotName, SnapshotState, SnapshotStore};
 use serde::Serialize;
 
 use super::super::act;
-use super::super::arguments::{Snapshot, Which};
+use super::super::arguments::{GivenSandbox, TakeSnapshot};
 use super::super::stack::Stack;
 use super::chosen;
 use crate::operate::named::{all_named, unread};
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 use crate::table::{Style, table};
 use crate::time::when;
 
@@ -27,14 +27,14 @@ const BY_ITSELF: &str = "-";
 
 #[derive(Serialize)]
 struct Listing {
-    snapshots: Vec<Line>,
+    snapshots: Vec<SnapshotLine>,
     /// The list was cut.
     more: bool,
 }
 
 /// A snapshot in JSON.
 #[derive(Debug, Clone, Serialize)]
-struct Line {
+struct SnapshotLine {
     /// Name at the provider, as `--snapshot` and `--delete` take it.
     id: String,
     /// Key of its source sandbox, if known.
@@ -56,7 +56,7 @@ struct Deleted {
     deleted: String,
 }
 
-pub async fn run(stack: &Stack, what: &Snapshot) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &TakeSnapshot) -> Result<Output, CommandError> {
     if let Some(id) = &what.delete {
         return delete(stack, id).await;
     }
@@ -72,8 +72,8 @@ pub async fn run(stack: &Stack, what: &Snapshot) -> Result<Output, CommandError>
 
 async fn list(
     stack: &Stack,
-    which: Option<&Which>,
-    what: &Snapshot,
+    which: Option<&GivenSandbox>,
+    what: &TakeSnapshot,
 ) -> Result<Output, CommandError> {
     let provider = stack.provider().await?;
     let snapshots = able(&*provider)?;
@@ -94,7 +94,7 @@ async fn list(
         }
         let id = snapshot.name.to_string();
         let kept = of.and_then(|(_, record)| record.snapshots.iter().find(|one| one.name == id));
-        lines.push(Line {
+        lines.push(SnapshotLine {
             sandbox: of.map(|(key, _)| key.clone()),
             name: of.and_then(|(_, record)| record.name.as_ref().map(ToString::to_string)),
             at_ms: snapshot.name.at_ms(),
@@ -107,7 +107,7 @@ async fn list(
     for (key, record) in &records {
         for kept in &record.snapshots {
             if lines.iter().all(|line| line.id != kept.name) {
-                lines.push(Line {
+                lines.push(SnapshotLine {
                     id: kept.name.clone(),
                     sandbox: Some(key.clone()),
                     name: record.name.as_ref().map(ToString::to_string),
@@ -122,7 +122,7 @@ async fn list(
     lines.sort_by_key(|line| std::cmp::Reverse(line.at_ms));
     let more = lines.len() > LISTED_MAX;
     lines.truncate(LISTED_MAX);
-    let status = if lines.is_empty() { Status::Notice } else { Status::Done };
+    let status = if lines.is_empty() { ExitStatus::Notice } else { ExitStatus::Done };
     let text = words(stack, &lines, more);
     Output::new(text, &Listing { snapshots: lines, more }, status)
 }
@@ -130,7 +130,7 @@ async fn list(
 /// The possible source sandboxes: named and live ones.
 async fn known(
     stack: &Stack,
-    what: &Snapshot,
+    what: &TakeSnapshot,
 ) -> Result<BTreeMap<SandboxKey, SandboxRecord>, CommandError> {
     let named = all_named(stack, what.tenant.as_ref()).await?;
     let armed = stack.store.all_armed().await.map_err(|e| unread(&e))?;
@@ -148,12 +148,12 @@ async fn known(
     Ok(read.into_iter().filter_map(readable).collect())
 }
 
-fn words(stack: &Stack, lines: &[Line], more: bool) -> String {
+fn words(stack: &Stack, lines: &[SnapshotLine], more: bool) -> String {
     if lines.is_empty() {
         return "There is no snapshot.".to_owned();
     }
     let now_ms = now_ms();
-    let row = |line: &Line| {
+    let row = |line: &SnapshotLine| {
         let of = line.sandbox.as_ref().map(ToString::to_string);
         [
             line.id.clone(),
@@ -208,7 +208,7 @@ async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
     deleted.map_err(|e| trouble(&e))?;
     let words = format!("{id} is deleted. Sandboxes that began with it stay as they are.");
     let deleted = id.to_owned();
-    Output::new(words, &Deleted { deleted }, Status::Done)
+    Output::new(words, &Deleted { deleted }, ExitStatus::Done)
 }
 
 /// The provider's snapshot store, if it has one.

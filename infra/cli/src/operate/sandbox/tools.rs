@@ -7,16 +7,16 @@ use bobbin_core::tokens::bearer::Bearer;
 use serde::Serialize;
 use serde_json::Value;
 
-use super::super::arguments::Tools;
+use super::super::arguments::OpenTools;
 use super::super::stack::Stack;
 use super::chosen;
-use crate::output::{CommandError, Output, Status};
+use crate::output::{CommandError, ExitStatus, Output};
 
 const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
 
 /// The JSON answer.
 #[derive(Serialize)]
-struct Answer {
+struct ToolsAnswer {
     sandbox: SandboxKey,
     name: Option<String>,
     /// Generation of the bearer.
@@ -27,7 +27,7 @@ struct Answer {
     opencode: Value,
 }
 
-pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
+pub async fn run(stack: &Stack, what: &OpenTools) -> Result<Output, CommandError> {
     let address = stack.tools().ok_or(NOT_ON)?;
     let chosen = chosen(stack, &what.sandbox, what.tenant.as_ref()).await?;
     let record = &chosen.record;
@@ -49,7 +49,7 @@ pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
         "The tools of {} are at {url}, with this bearer:\n{bearer}\nIt lets whoever has it do anything in this sandbox, until it is made anew (this is generation {}). In OpenCode, as opencode.json:\n{opencode:#}",
         chosen.said, record.generation
     );
-    let answer = Answer {
+    let answer = ToolsAnswer {
         sandbox: chosen.key,
         name: record.name.as_ref().map(ToString::to_string),
         generation: record.generation,
@@ -57,5 +57,5 @@ pub async fn run(stack: &Stack, what: &Tools) -> Result<Output, CommandError> {
         bearer,
         opencode,
     };
-    Output::new(text, &answer, Status::Done)
+    Output::new(text, &answer, ExitStatus::Done)
 }

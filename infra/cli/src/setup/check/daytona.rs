@@ -7,9 +7,9 @@ use bobbin_sandbox::daytona::prepared::{
 use bobbin_sandbox::daytona::{Daytona, DaytonaError};
 
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
-pub async fn check(target: &Target, report: &mut Report) {
+pub async fn check(target: &StackTarget, report: &mut Report) {
     let Some(found) = target.key("daytona_api_key").await else {
         if target.overrides().providers.provider != "daytona" {
             return;
@@ -114,7 +114,7 @@ fn quota(report: &mut Report, name: &str, region: &RegionUsage) {
 }
 
 /// The stack's snapshot must exist.
-async fn snapshot(target: &Target, report: &mut Report, daytona: &Daytona) {
+async fn snapshot(target: &StackTarget, report: &mut Report, daytona: &Daytona) {
     let ours = snapshot_name(DOCKERFILE);
     let Some(named) = target.parameter("DaytonaSnapshot") else {
         if target.stack().await.is_ok() {

@@ -2,7 +2,7 @@
 //! deletion.
 
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Allowed values of the template's parameter `Concurrency`.
 const SHARES: [u64; 7] = [10, 50, 100, 200, 500, 1000, 2000];
@@ -11,7 +11,7 @@ const RESERVED_FROM: u64 = 200;
 /// Lambda's usual limit for an account in use, and the least that can be requested.
 const USUAL: u64 = 1000;
 
-pub async fn check(target: &Target, report: &mut Report) {
+pub async fn check(target: &StackTarget, report: &mut Report) {
     let Ok(stack) = target.stack().await else {
         return;
     };
@@ -28,9 +28,9 @@ pub async fn check(target: &Target, report: &mut Report) {
     }
     match stack.concurrency().await {
         Ok(limit) => match room(share, limit, stack.region()) {
-            Room::Enough(words) => report.right(&words),
-            Room::Scarce(words) => report.note(&words),
-            Room::Missing(words, advice) => report.wrong(&words, &advice),
+            AccountLimit::Enough(words) => report.right(&words),
+            AccountLimit::Scarce(words) => report.note(&words),
+            AccountLimit::Missing(words, advice) => report.wrong(&words, &advice),
         },
         Err(why) => report.note(&format!("Lambda: what the account gives is not known. {why}")),
     }
@@ -45,7 +45,7 @@ fn unprotected(parameter: Option<&str>) -> Option<&'static str> {
 
 /// An account's limit, judged for a stack.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Room {
+pub enum AccountLimit {
     /// The limit suffices.
     Enough(String),
     /// It works, with room to improve.
@@ -56,7 +56,7 @@ pub enum Room {
 
 /// Judges the stack's parameter `Concurrency` by the account's limit of concurrent executions in the stack's region
 /// (`ConcurrentExecutions` of Lambda's `GetAccountSettings`).
-pub fn room(share: u64, limit: u64, region: &str) -> Room {
+pub fn room(share: u64, limit: u64, region: &str) -> AccountLimit {
     let raise = |to: u64| {
         format!(
             "aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value {to} --region {region}"
@@ -69,7 +69,7 @@ pub fn room(share: u64, limit: u64, region: &str) -> Room {
             Some(fitting) => format!("Lower it: {}\nor raise", deploy(fitting)),
             None => "Raise".to_owned(),
         };
-        return Room::Missing(
+        return AccountLimit::Missing(
             format!(
                 "Lambda: the stack counts on {share} concurrent executions, and this account has {limit} in {region}"
             ),
@@ -80,18 +80,18 @@ pub fn room(share: u64, limit: u64, region: &str) -> Room {
         );
     }
     if limit < RESERVED_FROM {
-        return Room::Scarce(format!(
+        return AccountLimit::Scarce(format!(
             "Lambda: this account has {limit} concurrent executions in {region}, too few to reserve any, so a flood at the URL can hold workers up\nRaise the limit, which costs nothing: {}\nthen: {}",
             raise(USUAL),
             deploy(USUAL)
         ));
     }
     match fitting {
-        Some(fitting) if share < RESERVED_FROM => Room::Scarce(format!(
+        Some(fitting) if share < RESERVED_FROM => AccountLimit::Scarce(format!(
             "Lambda: this account has {limit} concurrent executions in {region}, and the stack takes {share} and reserves none\nGive it more: {}",
             deploy(fitting)
         )),
-        _ => Room::Enough(format!(
+        _ => AccountLimit::Enough(format!(
             "Lambda: the stack has {share} of the {limit} concurrent executions that this account has in {region}"
         )),
     }
@@ -105,23 +105,23 @@ mod tests {
     fn missing_concurrency_offers_both_remedies() {
         assert_eq!(
             room(1000, 10, "eu-central-1"),
-            Room::Missing(
+            AccountLimit::Missing(
                 "Lambda: the stack counts on 1000 concurrent executions, and this account has 10 in eu-central-1".to_owned(),
                 "Lower it: sam deploy --parameter-overrides Concurrency=10\nor raise the account's limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1".to_owned(),
             )
         );
-        let Room::Missing(_, advice) = room(10, 5, "eu-central-1") else {
+        let AccountLimit::Missing(_, advice) = room(10, 5, "eu-central-1") else {
             panic!("5 are not 10");
         };
         assert!(advice.starts_with("Raise the account's limit"), "{advice}");
         assert!(
-            matches!(room(2000, 1999, "x"), Room::Missing(_, advice) if advice.contains("Concurrency=1000\n") && advice.contains("--desired-value 2000"))
+            matches!(room(2000, 1999, "x"), AccountLimit::Missing(_, advice) if advice.contains("Concurrency=1000\n") && advice.contains("--desired-value 2000"))
         );
     }
 
     #[test]
     fn small_account_is_advised_to_grow() {
-        let Room::Scarce(words) = room(10, 10, "eu-central-1") else {
+        let AccountLimit::Scarce(words) = room(10, 10, "eu-central-1") else {
             panic!("it works");
         };
         assert_eq!(
@@ -135,14 +135,14 @@ then: sam deploy --parameter-overrides Concurrency=1000"
     #[test]
     fn grown_account_suggests_more_concurrency() {
         assert!(
-            matches!(room(10, 1000, "x"), Room::Scarce(words) if words.ends_with("Concurrency=1000"))
+            matches!(room(10, 1000, "x"), AccountLimit::Scarce(words) if words.ends_with("Concurrency=1000"))
         );
         assert!(
-            matches!(room(100, 450, "x"), Room::Scarce(words) if words.ends_with("Concurrency=200"))
+            matches!(room(100, 450, "x"), AccountLimit::Scarce(words) if words.ends_with("Concurrency=200"))
         );
         assert_eq!(
             room(200, 1000, "x"),
-            Room::Enough(
+            AccountLimit::Enough(
                 "Lambda: the stack has 200 of the 1000 concurrent executions that this account has in x"
                     .to_owned()
             )

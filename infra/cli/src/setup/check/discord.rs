@@ -4,9 +4,9 @@ use bobbin_chat::discord::{Application, DiscordError};
 
 use crate::setup::discord::invitation;
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
-pub async fn check(target: &Target, report: &mut Report) {
+pub async fn check(target: &StackTarget, report: &mut Report) {
     let Some(found) = target.key("discord_bot_token").await else {
         report.note("Discord: no bot token (DISCORD_BOT_TOKEN), so it stays off");
         return;
@@ -50,7 +50,7 @@ pub async fn check(target: &Target, report: &mut Report) {
 }
 
 /// Whether the stack has the token's application id and public key.
-fn agrees(target: &Target, report: &mut Report, app: &Application) {
+fn agrees(target: &StackTarget, report: &mut Report, app: &Application) {
     let pairs =
         [("DiscordApplicationId", app.id.as_str()), ("DiscordPublicKey", app.verify_key.as_str())];
     let differs: Vec<String> = pairs
@@ -76,7 +76,7 @@ fn agrees(target: &Target, report: &mut Report, app: &Application) {
     }
 }
 
-async fn endpoint(target: &Target, report: &mut Report, app: &Application) {
+async fn endpoint(target: &StackTarget, report: &mut Report, app: &Application) {
     let Ok(Ok(wanted)) = target.stack().await.map(|stack| stack.output("DiscordEndpoint")) else {
         return;
     };

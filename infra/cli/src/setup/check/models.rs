@@ -3,9 +3,9 @@
 use bobbin_app::model_keys::{KeyState, ModelProvider, look, offered};
 
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
-pub async fn check(target: &Target, report: &mut Report) {
+pub async fn check(target: &StackTarget, report: &mut Report) {
     let mut keyed = Vec::new();
     for provider in ModelProvider::ALL {
         if one(target, report, provider).await {
@@ -33,7 +33,7 @@ pub async fn check(target: &Target, report: &mut Report) {
 }
 
 /// True if there is a key. Whether it is valid goes into the report.
-async fn one(target: &Target, report: &mut Report, provider: ModelProvider) -> bool {
+async fn one(target: &StackTarget, report: &mut Report, provider: ModelProvider) -> bool {
     let name = format!("{}_api_key", provider.prefix());
     let Some(found) = target.key(&name).await else {
         return false;
@@ -62,7 +62,7 @@ async fn one(target: &Target, report: &mut Report, provider: ModelProvider) -> b
 }
 
 /// Checks that a custom endpoint answers and offers the model.
-async fn endpoint(target: &Target, report: &mut Report, model: &str, base: &str) {
+async fn endpoint(target: &StackTarget, report: &mut Report, model: &str, base: &str) {
     let key = target.key("openai_api_key").await;
     let name = model.split_once('/').map_or(model, |(_, name)| name);
     match offered(base, key.as_ref().map(|found| &found.value)).await {

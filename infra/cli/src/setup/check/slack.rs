@@ -3,16 +3,16 @@
 use std::collections::BTreeSet;
 
 use bobbin_chat::slack::manifest::scopes;
-use bobbin_chat::slack::{Installed, SlackError};
+use bobbin_chat::slack::{AppInstallation, SlackError};
 
 use super::lists;
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Hex digits of a signing secret.
 const SIGNING_SECRET_DIGITS: usize = 32;
 
-pub async fn check(target: &Target, report: &mut Report) {
+pub async fn check(target: &StackTarget, report: &mut Report) {
     let token = target.key("slack_bot_token").await;
     let secret = target.key("slack_signing_secret").await;
     let (Some(token), Some(secret)) = (&token, &secret) else {
@@ -50,7 +50,12 @@ pub async fn check(target: &Target, report: &mut Report) {
     }
 }
 
-async fn installed_app(target: &Target, report: &mut Report, app: &Installed, source: &str) {
+async fn installed_app(
+    target: &StackTarget,
+    report: &mut Report,
+    app: &AppInstallation,
+    source: &str,
+) {
     let team = &app.identity.team;
     if app.identity.bot.is_empty() {
         report.wrong(

@@ -3,12 +3,12 @@
 use bobbin_sandbox::vercel::{Vercel, VercelAccount, VercelError};
 
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Prefix of all stacks' sandbox names.
 const PREFIX: &str = "bobbin-";
 
-pub async fn check(target: &Target, report: &mut Report) {
+pub async fn check(target: &StackTarget, report: &mut Report) {
     let overrides = target.overrides();
     let Some(found) = target.key("vercel_token").await else {
         if overrides.providers.provider == "vercel" {

@@ -5,12 +5,12 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Message, Open, Prompt, Reply, Work};
 
-use super::follow::{Followed, Turn, follow, tell_answer, tidy};
-use super::{Options, Task};
+use super::follow::{Followed, TestTurn, follow, tell_answer, tidy};
+use super::{TestOptions, TestTask};
 use crate::setup::check::lists;
 use crate::setup::discord::told;
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Discord's code for an unknown channel.
 const UNKNOWN_CHANNEL: u64 = 10_003;
@@ -18,9 +18,9 @@ const UNKNOWN_CHANNEL: u64 = 10_003;
 const WITH_THREADS: [u64; 2] = [0, 5];
 
 pub async fn run(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
-    options: &Options,
+    options: &TestOptions,
     channel: &str,
 ) -> Result<(), String> {
     let stack = target.stack().await?;
@@ -29,7 +29,7 @@ pub async fn run(
     let app = app.map_err(|error| told(&error, None, ""))?;
     let discord = target.discord(&app.id, &token)?;
     let (guild, channel_name) = channel_of(report, target, &discord, &app, channel).await?;
-    let task = Task::new("discord");
+    let task = TestTask::new("discord");
     let open = opening(&task, &app, guild, channel);
     let thread = discord.open_thread(&open, now_ms()).await;
     let thread = thread.map_err(|error| told(&error, None, &app.id))?;
@@ -43,7 +43,7 @@ pub async fn run(
     stack.send(&Body::Message(message)).await?;
     report.right("The task is in the queue");
 
-    let turn = Turn {
+    let turn = TestTurn {
         thread: thread.clone(),
         by: open.prompt.by.clone(),
         reply: open.reply.clone(),
@@ -65,7 +65,7 @@ pub async fn run(
 /// Guild and name of a channel that allows threads.
 async fn channel_of(
     report: &mut Report,
-    target: &Target,
+    target: &StackTarget,
     discord: &Discord,
     app: &Application,
     channel: &str,
@@ -87,7 +87,7 @@ async fn channel_of(
 }
 
 /// The task, as if the app itself had requested it.
-fn opening(task: &Task, app: &Application, guild: String, channel: &str) -> Open {
+fn opening(task: &TestTask, app: &Application, guild: String, channel: &str) -> Open {
     let prompt = Prompt {
         text: task.text.clone(),
         by: Person { id: app.id.clone(), name: app.name.clone() },

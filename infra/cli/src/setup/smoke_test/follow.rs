@@ -14,9 +14,9 @@ use bobbin_core::records::stage::Stage;
 use bobbin_sandbox::daytona::DaytonaError;
 use tokio::time::Instant;
 
-use super::{Options, Task};
+use super::{TestOptions, TestTask};
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 /// Poll interval.
 const POLL_MS: u64 = 500;
@@ -28,7 +28,7 @@ const TAKEN_MS: u64 = 45_000;
 const TIDY_MS_MAX: u64 = 4 * 60_000;
 
 /// A turn in its own thread.
-pub struct Turn {
+pub struct TestTurn {
     /// The thread; nothing else happens in it.
     pub thread: ThreadKey,
     /// The test's author.
@@ -75,7 +75,7 @@ fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
 pub async fn follow(
     stack: &Deployed,
     report: &mut Report,
-    turn: &Turn,
+    turn: &TestTurn,
     minutes: u64,
 ) -> Result<Followed, String> {
     let began = Instant::now();
@@ -136,11 +136,11 @@ fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
 /// # Errors
 /// What is left, and how to delete it by hand.
 pub async fn tidy(
-    target: &Target,
+    target: &StackTarget,
     stack: &Deployed,
     report: &mut Report,
-    turn: &Turn,
-    options: &Options,
+    turn: &TestTurn,
+    options: &TestOptions,
 ) -> Result<(), String> {
     if options.keep {
         report.note("The sandbox is left as it is; it pauses and ends by itself.");
@@ -182,7 +182,7 @@ pub async fn tidy(
 
 /// Asks the provider; without a key here or an answer, the record decides.
 async fn gone_at_provider(
-    target: &Target,
+    target: &StackTarget,
     stack: &Deployed,
     thread: &ThreadKey,
     generation: u32,
@@ -200,7 +200,7 @@ async fn gone_at_provider(
     }
 }
 
-async fn stop(stack: &Deployed, turn: &Turn) -> Result<(), String> {
+async fn stop(stack: &Deployed, turn: &TestTurn) -> Result<(), String> {
     let control = Control {
         id: format!("setup-stop-{}", now_ms()),
         thread: turn.thread.clone(),
@@ -233,7 +233,7 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
 }
 
 /// Reports whether the answer is in the thread.
-pub fn tell_answer(report: &mut Report, task: &Task, is_there: bool) {
+pub fn tell_answer(report: &mut Report, task: &TestTask, is_there: bool) {
     if is_there {
         report.right(&format!("The answer stands in the thread: {}", task.word));
     } else {

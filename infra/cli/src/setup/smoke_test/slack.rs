@@ -7,16 +7,16 @@ use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::Reply;
 use serde_json::json;
 
-use super::follow::{Followed, Turn, follow, tell_answer, tidy};
-use super::{Options, Task};
+use super::follow::{Followed, TestTurn, follow, tell_answer, tidy};
+use super::{TestOptions, TestTask};
 use crate::setup::check::lists;
 use crate::setup::report::Report;
-use crate::target::Target;
+use crate::target::StackTarget;
 
 pub async fn run(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
-    options: &Options,
+    options: &TestOptions,
     channel: &str,
     user: &str,
 ) -> Result<(), String> {
@@ -32,7 +32,7 @@ pub async fn run(
         ));
     }
 
-    let task = Task::new("slack");
+    let task = TestTask::new("slack");
     let root = slack
         .say(
             channel,
@@ -45,7 +45,7 @@ pub async fn run(
     mention(target, report, &app, &task, (channel, user, &root)).await?;
 
     let by = Person { id: user.to_owned(), name: user.to_owned() };
-    let turn = Turn {
+    let turn = TestTurn {
         thread,
         by,
         reply: Reply::Slack {
@@ -67,10 +67,10 @@ pub async fn run(
 
 /// Delivers the mention to the ingress, with Slack's signature.
 async fn mention(
-    target: &Target,
+    target: &StackTarget,
     report: &mut Report,
     app: &Identity,
-    task: &Task,
+    task: &TestTask,
     (channel, user, root): (&str, &str, &str),
 ) -> Result<(), String> {
     let secret = target.needed("slack_signing_secret").await?.value;

@@ -19,14 +19,14 @@ use super::corrections::refusal;
 use crate::limits;
 
 /// An item: its table, and its key attributes in order.
-type Key = (String, String);
+type ItemKey = (String, String);
 
 /// Key attribute names by table.
 type Schemas = BTreeMap<String, Vec<String>>;
 
 #[derive(Default)]
 struct InFlight {
-    items: BTreeSet<Key>,
+    items: BTreeSet<ItemKey>,
     tokens: BTreeSet<String>,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Transactions {
 /// A transaction, in flight until this is dropped.
 pub(super) struct Transaction {
     of: Transactions,
-    items: Vec<Key>,
+    items: Vec<ItemKey>,
     token: Option<String>,
 }
 
@@ -105,12 +105,12 @@ impl Transactions {
         }
         let parsed = request(body);
         let schemas = self.schemas();
-        let keys: Vec<Option<Key>> =
+        let keys: Vec<Option<ItemKey>> =
             writes(action, &parsed).map(|write| key(write, &schemas)).collect();
         drop(schemas);
         let mut in_flight = self.in_flight();
         let meets =
-            |key: &Option<Key>| key.as_ref().is_some_and(|key| in_flight.items.contains(key));
+            |key: &Option<ItemKey>| key.as_ref().is_some_and(|key| in_flight.items.contains(key));
         let met: Vec<bool> = keys.iter().map(meets).collect();
         let token = parsed["ClientRequestToken"].as_str().map(str::to_owned);
         match action {
@@ -123,7 +123,7 @@ impl Transactions {
                 Met::Refused(cancelled(&met))
             }
             "TransactWriteItems" => {
-                let items: Vec<Key> = keys.into_iter().flatten().collect();
+                let items: Vec<ItemKey> = keys.into_iter().flatten().collect();
                 in_flight.items.extend(items.iter().cloned());
                 in_flight.tokens.extend(token.clone());
                 Met::Nothing(Some(Transaction { of: self.clone(), items, token }))
@@ -181,7 +181,7 @@ fn table(write: &Value) -> Option<&str> {
     write["TableName"].as_str()
 }
 
-fn key(write: &Value, schemas: &Schemas) -> Option<Key> {
+fn key(write: &Value, schemas: &Schemas) -> Option<ItemKey> {
     let table = table(write)?;
     let attributes: BTreeMap<&str, &Value> = match (&write["Key"], &write["Item"]) {
         (Value::Object(key), _) => key.iter().map(|(name, one)| (name.as_str(), one)).collect(),

@@ -7,86 +7,88 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use super::error::Error;
-use super::settings::Settings;
-use crate::account::Account;
+use super::error::EngineError;
+use super::settings::EngineSettings;
+use crate::account::AwsAccount;
 use crate::endpoint::Services;
 use crate::lambda::FunctionLaunch;
 use crate::limits;
-use crate::secrets::Secrets;
+use crate::secrets::StackSecrets;
 use crate::signature::AccessKey;
-use crate::template::{FunctionSettings, Plan};
+use crate::template::{FunctionSettings, TemplatePlan};
 
 /// Deploys the plan: tables, queues, secrets, keys, schedules.
-pub(super) async fn deploy(plan: &Plan, services: &Services) -> Result<(), Error> {
+pub(super) async fn deploy(plan: &TemplatePlan, services: &Services) -> Result<(), EngineError> {
     for table in &plan.tables {
         services.dynamo.deploy(table).await.map_err(|error| {
-            Error::resource(format!("table {}", table.create["TableName"]), &error)
+            EngineError::resource(format!("table {}", table.create["TableName"]), &error)
         })?;
     }
     for queue in &plan.queues {
         services
             .sqs
             .deploy(&queue.name, &queue.attributes, &queue.tags)
-            .map_err(|error| Error::resource(format!("queue {}", queue.name), &error))?;
+            .map_err(|error| EngineError::resource(format!("queue {}", queue.name), &error))?;
     }
     for (name, source) in &plan.secrets {
         services
             .secrets
             .deploy(name, source)
-            .map_err(|error| Error::resource(format!("secret {name}"), &error))?;
+            .map_err(|error| EngineError::resource(format!("secret {name}"), &error))?;
     }
     for (name, description) in &plan.keys {
         services
             .kms
             .deploy(name, description)
-            .map_err(|error| Error::resource(format!("key {name}"), &error))?;
+            .map_err(|error| EngineError::resource(format!("key {name}"), &error))?;
     }
     services
         .scheduler
         .deploy(&plan.groups, &plan.schedules)
-        .map_err(|error| Error::resource("a schedule", &error))
+        .map_err(|error| EngineError::resource("a schedule", &error))
 }
 
 /// Stores the secret values given at start, before any function runs.
 pub(super) fn put_secrets(
-    plan: &Plan,
-    secrets: &Secrets,
+    plan: &TemplatePlan,
+    secrets: &StackSecrets,
     values: &BTreeMap<String, String>,
-) -> Result<(), Error> {
+) -> Result<(), EngineError> {
     for (logical_id, value) in values {
         let secret = format!("secret {logical_id}");
         let Some(id) = plan.references.get(logical_id) else {
-            return Err(Error::resource(secret, &"the template has none"));
+            return Err(EngineError::resource(secret, &"the template has none"));
         };
-        secrets.put(id, value).map_err(|error| Error::resource(secret, &error))?;
+        secrets.put(id, value).map_err(|error| EngineError::resource(secret, &error))?;
     }
     Ok(())
 }
 
 /// How to start each function of the plan.
 pub(super) fn launches(
-    plan: &Plan,
-    settings: &Settings,
-    account: &Account,
+    plan: &TemplatePlan,
+    settings: &EngineSettings,
+    account: &AwsAccount,
     state_dir: &Path,
     daemon: SocketAddr,
     key: Option<&AccessKey>,
-) -> Result<Vec<FunctionLaunch>, Error> {
+) -> Result<Vec<FunctionLaunch>, EngineError> {
     let functions = plan.functions.iter();
     functions.map(|function| launch(function, settings, account, state_dir, daemon, key)).collect()
 }
 
 fn launch(
     function: &FunctionSettings,
-    settings: &Settings,
-    account: &Account,
+    settings: &EngineSettings,
+    account: &AwsAccount,
     state_dir: &Path,
     daemon: SocketAddr,
     key: Option<&AccessKey>,
-) -> Result<FunctionLaunch, Error> {
-    let refuse =
-        |reason: String| Error::Executable { logical_id: function.logical_id.clone(), reason };
+) -> Result<FunctionLaunch, EngineError> {
+    let refuse = |reason: String| EngineError::Executable {
+        logical_id: function.logical_id.clone(),
+        reason,
+    };
     let source = settings.functions.get(&function.logical_id).ok_or_else(|| {
         refuse("the template has it, the settings name no executable for it".to_owned())
     })?;

@@ -8,7 +8,7 @@ use crate::template::TemplateError;
 
 /// Why the engine did not start; the text says what to do.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub enum EngineError {
     /// The template or its parameters are invalid.
     #[error(transparent)]
     Template(#[from] TemplateError),
@@ -46,7 +46,7 @@ pub enum Error {
     },
 }
 
-impl Error {
+impl EngineError {
     /// The state folder cannot be used.
     pub(super) fn state_folder(folder: &Path, reason: &impl Display) -> Self {
         Self::StateFolder { folder: folder.display().to_string(), reason: reason.to_string() }

@@ -17,7 +17,7 @@ use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::cloudformation::CloudFormation;
 use crate::dynamodb::Dynamo;
 use crate::endpoint::{self, Services};
@@ -26,16 +26,16 @@ use crate::kms::Kms;
 use crate::lambda::{self, FunctionUrl, Functions, Traces};
 use crate::limits;
 use crate::scheduler::Scheduler;
-use crate::secrets::Secrets;
+use crate::secrets::StackSecrets;
 use crate::serve::serve;
-use crate::signature::Keys;
+use crate::signature::EngineKeys;
 use crate::sqs::Sqs;
-use crate::store::Store;
+use crate::store::Database;
 use crate::tables::Tables;
-use crate::template::{Plan, Template};
+use crate::template::{Template, TemplatePlan};
 
-pub use error::Error;
-pub use settings::Settings;
+pub use error::EngineError;
+pub use settings::EngineSettings;
 
 use deployment::{deploy, launches, put_secrets};
 use ports::{UrlListeners, address, listen, listen_for_urls};
@@ -43,7 +43,7 @@ use state::{prepare_folder, stack_id};
 
 /// A running engine; [`Engine::stop`] stops it and waits.
 pub struct Engine {
-    account: Account,
+    account: AwsAccount,
     urls: BTreeMap<String, String>,
     outputs: BTreeMap<String, String>,
     references: BTreeMap<String, String>,
@@ -64,8 +64,8 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error`], with advice.
-    pub async fn start(settings: Settings) -> Result<Self, Error> {
+    /// [`EngineError`], with advice.
+    pub async fn start(settings: EngineSettings) -> Result<Self, EngineError> {
         Self::start_with(settings, None).await
     }
 
@@ -74,20 +74,26 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error`], with advice.
-    pub async fn start_signed(settings: Settings, keys: Keys) -> Result<Self, Error> {
+    /// [`EngineError`], with advice.
+    pub async fn start_signed(
+        settings: EngineSettings,
+        keys: EngineKeys,
+    ) -> Result<Self, EngineError> {
         Self::start_with(settings, Some(keys)).await
     }
 
-    async fn start_with(settings: Settings, keys: Option<Keys>) -> Result<Self, Error> {
+    async fn start_with(
+        settings: EngineSettings,
+        keys: Option<EngineKeys>,
+    ) -> Result<Self, EngineError> {
         let template = Template::read(&settings.template, &settings.parameters)?;
         let state_dir = prepare_folder(&settings.state_dir)?;
-        let unusable = |error: &dyn Display| Error::state_folder(&state_dir, &error);
+        let unusable = |error: &dyn Display| EngineError::state_folder(&state_dir, &error);
         let folder = FolderLock::take(&state_dir).map_err(|error| unusable(&error))?;
         let leftovers = lambda::kill_leftovers(&state_dir);
 
         let listener = listen(settings.endpoint_port).await?;
-        let account = Account {
+        let account = AwsAccount {
             id: ACCOUNT_ID.to_owned(),
             region: settings.region.clone(),
             endpoint: format!("http://{}", address(&listener)?),
@@ -106,7 +112,7 @@ impl Engine {
         let background = Background::default();
         // Tasks run from here on: a failing start must end them.
         let guard = background.stopping.clone().drop_guard();
-        let start = Start {
+        let start = EngineStart {
             settings: &settings,
             account: &account,
             state_dir: &state_dir,
@@ -201,31 +207,33 @@ struct Background {
 }
 
 /// Context of a start.
-struct Start<'a> {
-    settings: &'a Settings,
-    account: &'a Account,
+struct EngineStart<'a> {
+    settings: &'a EngineSettings,
+    account: &'a AwsAccount,
     state_dir: &'a Path,
-    plan: &'a Plan,
+    plan: &'a TemplatePlan,
     background: &'a Background,
 }
 
-impl Start<'_> {
+impl EngineStart<'_> {
     /// Opens every service on its files; none answers yet.
     async fn services(
         &self,
-        keys: Option<Keys>,
+        keys: Option<EngineKeys>,
         cloudformation: CloudFormation,
-    ) -> Result<Services, Error> {
+    ) -> Result<Services, EngineError> {
         let Self {
             settings, account, state_dir, background: Background { tasks, stopping }, ..
         } = self;
-        let unusable = |error: &dyn Display| Error::state_folder(state_dir, &error);
-        let traces =
-            Traces::start(tasks, stopping).await.map_err(|error| Error::Port { port: 0, error })?;
+        let unusable = |error: &dyn Display| EngineError::state_folder(state_dir, &error);
+        let traces = Traces::start(tasks, stopping)
+            .await
+            .map_err(|error| EngineError::Port { port: 0, error })?;
         let key = keys.as_ref().map(|keys| &keys.functions);
         let launches = launches(self.plan, settings, account, state_dir, traces.address, key)?;
         let clock = &settings.clock;
-        let store = Store::open(&state_dir.join("aws.sqlite")).map_err(|error| unusable(&error))?;
+        let store =
+            Database::open(&state_dir.join("aws.sqlite")).map_err(|error| unusable(&error))?;
         let store = Arc::new(store);
         let sqs = Arc::new(Sqs::new(
             Arc::clone(&store),
@@ -252,7 +260,7 @@ impl Start<'_> {
             dynamo: Arc::new(dynamo.map_err(|error| unusable(&error))?),
             sqs,
             kms: Kms::new(Arc::clone(&store), clock.clone(), (*account).clone()),
-            secrets: Secrets::new(store, clock.clone(), (*account).clone()),
+            secrets: StackSecrets::new(store, clock.clone(), (*account).clone()),
             scheduler: Arc::new(scheduler),
             functions,
             traces,
@@ -266,7 +274,7 @@ impl Start<'_> {
         services: Services,
         listener: TcpListener,
         url_listeners: UrlListeners,
-    ) -> Result<(), Error> {
+    ) -> Result<(), EngineError> {
         let Background { tasks, stopping } = self.background;
         let (sqs, functions) = (services.sqs.clone(), services.functions.clone());
         tasks.spawn(Arc::clone(&services.scheduler).run());

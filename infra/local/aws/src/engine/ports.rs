@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use tokio::net::TcpListener;
 
-use super::error::Error;
+use super::error::EngineError;
 use crate::template::Template;
 
 /// A listener for each function with a URL, by logical id.
@@ -14,7 +14,7 @@ pub(super) type UrlListeners = Vec<(String, TcpListener)>;
 pub(super) async fn listen_for_urls(
     template: &Template,
     ingress_port: u16,
-) -> Result<(UrlListeners, BTreeMap<String, String>), Error> {
+) -> Result<(UrlListeners, BTreeMap<String, String>), EngineError> {
     let mut listeners = Vec::new();
     let mut urls = BTreeMap::new();
     let mut port = ingress_port;
@@ -28,12 +28,12 @@ pub(super) async fn listen_for_urls(
 }
 
 /// Listens on a loopback port; 0 picks a free one.
-pub(super) async fn listen(port: u16) -> Result<TcpListener, Error> {
-    TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| Error::Port { port, error })
+pub(super) async fn listen(port: u16) -> Result<TcpListener, EngineError> {
+    TcpListener::bind(("127.0.0.1", port)).await.map_err(|error| EngineError::Port { port, error })
 }
 
 /// Host and port of a listener.
-pub(super) fn address(listener: &TcpListener) -> Result<String, Error> {
-    let address = listener.local_addr().map_err(|error| Error::Port { port: 0, error })?;
+pub(super) fn address(listener: &TcpListener) -> Result<String, EngineError> {
+    let address = listener.local_addr().map_err(|error| EngineError::Port { port: 0, error })?;
     Ok(address.to_string())
 }

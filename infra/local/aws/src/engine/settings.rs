@@ -10,7 +10,7 @@ use crate::log::LogSink;
 
 /// Settings of an engine.
 #[derive(Clone)]
-pub struct Settings {
+pub struct EngineSettings {
     /// The template: the single source of queue, table, function and schedule settings.
     pub template: PathBuf,
     /// Template parameters by name; missing ones take their defaults.

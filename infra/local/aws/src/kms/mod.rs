@@ -16,18 +16,18 @@ use rusqlite::{OptionalExtension, Row, params};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::clock::Clock;
-use crate::store::Store;
+use crate::store::Database;
 
 use cipher::KEY_BYTES;
 use error::KmsError;
 
 /// The keys of this stack.
 pub(crate) struct Kms {
-    store: Arc<Store>,
+    store: Arc<Database>,
     clock: Clock,
-    account: Account,
+    account: AwsAccount,
 }
 
 /// A key as it is stored.
@@ -39,7 +39,7 @@ struct StoredKey {
 }
 
 /// Id of a template's key; derived from its name, so it survives restarts.
-pub(crate) fn key_id(account: &Account, name: &str) -> Uuid {
+pub(crate) fn key_id(account: &AwsAccount, name: &str) -> Uuid {
     let digest = Sha256::digest(format!("{} {} {name}", account.id, account.region).as_bytes());
     let mut bytes = [0; 16];
     bytes.copy_from_slice(&digest[..16]);
@@ -47,12 +47,12 @@ pub(crate) fn key_id(account: &Account, name: &str) -> Uuid {
 }
 
 /// The ARN of a key.
-pub(crate) fn arn(account: &Account, id: &Uuid) -> String {
+pub(crate) fn arn(account: &AwsAccount, id: &Uuid) -> String {
     account.arn("kms", &format!("key/{id}"))
 }
 
 impl Kms {
-    pub(crate) fn new(store: Arc<Store>, clock: Clock, account: Account) -> Self {
+    pub(crate) fn new(store: Arc<Database>, clock: Clock, account: AwsAccount) -> Self {
         Self { store, clock, account }
     }
 

@@ -11,8 +11,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::outcome::InvocationOutcome;
-use super::process::{FunctionLaunch, Process};
-use super::runtime_api::{Invocation, ProcessPhase};
+use super::process::{FunctionLaunch, FunctionProcess};
+use super::runtime_api::{FunctionInvocation, ProcessPhase};
 use super::traces;
 use crate::clock::{Clock, system_ms};
 use crate::limits;
@@ -26,12 +26,12 @@ pub(crate) struct Function {
     tasks: TaskTracker,
     stopping: CancellationToken,
     concurrency: Semaphore,
-    processes: Arc<Mutex<BTreeMap<u32, Arc<Process>>>>,
+    processes: Arc<Mutex<BTreeMap<u32, Arc<FunctionProcess>>>>,
     idle: Mutex<Vec<Idle>>,
 }
 
 struct Idle {
-    process: Arc<Process>,
+    process: Arc<FunctionProcess>,
     since_ms: i64,
 }
 
@@ -74,7 +74,7 @@ impl Function {
     /// Its processes with an invocation.
     pub(super) fn invocations(&self) -> Vec<breakpoint::Invocation> {
         let processes = lock(&self.processes);
-        let serving = |process: &Arc<Process>| {
+        let serving = |process: &Arc<FunctionProcess>| {
             Some(breakpoint::Invocation {
                 process: process.id,
                 function: self.launch.logical_id.clone(),
@@ -128,7 +128,7 @@ impl Function {
         };
         let timeout_ms = i64::try_from(self.launch.timeout.as_millis()).unwrap_or(i64::MAX);
         let (reply, answered) = oneshot::channel();
-        let invocation = Invocation {
+        let invocation = FunctionInvocation {
             request_id: request_id.clone(),
             function_arn: self.launch.arn.clone(),
             trace: self.launch.daemon.map(|_| traces::header(system_ms())),
@@ -159,7 +159,10 @@ impl Function {
 
     /// A process ready for work: an idle one, else a new one. As on AWS a failed start is retried once, under the
     /// function's own time limit.
-    async fn take_process(&self, request_id: &str) -> Result<Arc<Process>, InvocationOutcome> {
+    async fn take_process(
+        &self,
+        request_id: &str,
+    ) -> Result<Arc<FunctionProcess>, InvocationOutcome> {
         loop {
             let Some(idle) = lock(&self.idle).pop() else {
                 break;
@@ -181,7 +184,7 @@ impl Function {
         &self,
         request_id: &str,
         within: Duration,
-    ) -> Result<Arc<Process>, InvocationOutcome> {
+    ) -> Result<Arc<FunctionProcess>, InvocationOutcome> {
         if self.stopping.is_cancelled() {
             return Err(InvocationOutcome::failed("Runtime.ExitError", "The engine is stopping."));
         }
@@ -189,16 +192,16 @@ impl Function {
         let on_exit = move |id| {
             lock(&processes).remove(&id);
         };
-        let process = Process::start(&self.launch, &self.log, &self.tasks, on_exit).await.map_err(
-            |error| {
-                let message = format!(
-                    "RequestId: {request_id} Error: {} could not be started: {error}",
-                    self.launch.executable.display()
-                );
-                self.log_platform(Some(request_id), None, &message);
-                InvocationOutcome::failed("Runtime.InvalidEntrypoint", &message)
-            },
-        )?;
+        let process = FunctionProcess::start(&self.launch, &self.log, &self.tasks, on_exit)
+            .await
+            .map_err(|error| {
+            let message = format!(
+                "RequestId: {request_id} Error: {} could not be started: {error}",
+                self.launch.executable.display()
+            );
+            self.log_platform(Some(request_id), None, &message);
+            InvocationOutcome::failed("Runtime.InvalidEntrypoint", &message)
+        })?;
         lock(&self.processes).insert(process.id, Arc::clone(&process));
         // It may have exited, and been removed, before it was inserted.
         if matches!(*process.phase.borrow(), ProcessPhase::Exited(_)) {
@@ -228,7 +231,7 @@ impl Function {
     async fn crashed(
         &self,
         request_id: &str,
-        process: &Process,
+        process: &FunctionProcess,
         phase: &mut watch::Receiver<ProcessPhase>,
     ) -> InvocationOutcome {
         let ended = phase
@@ -244,7 +247,7 @@ impl Function {
         InvocationOutcome::failed("Runtime.ExitError", &message)
     }
 
-    fn timed_out(&self, request_id: &str, process: &Process) -> InvocationOutcome {
+    fn timed_out(&self, request_id: &str, process: &FunctionProcess) -> InvocationOutcome {
         let seconds = self.launch.timeout.as_secs_f64();
         let message =
             format!("RequestId: {request_id} Error: Task timed out after {seconds:.2} seconds");
@@ -270,7 +273,7 @@ enum NotReady {
     TooSlow,
 }
 
-async fn waiting(process: &Process, within: Duration) -> Result<(), NotReady> {
+async fn waiting(process: &FunctionProcess, within: Duration) -> Result<(), NotReady> {
     let mut phase = process.phase.clone();
     let settled =
         phase.wait_for(|phase| !matches!(phase, ProcessPhase::Starting | ProcessPhase::Busy));

@@ -20,7 +20,7 @@ use tokio::sync::{mpsc, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::runtime_api::{Invocation, Invocations, ProcessPhase};
+use super::runtime_api::{FunctionInvocation, ProcessInvocations, ProcessPhase};
 use crate::limits;
 use crate::log::{LogLine, LogSink, LogStream};
 use crate::serve::serve;
@@ -89,16 +89,16 @@ impl FunctionLaunch {
     }
 }
 
-/// A running process; [`Process::kill`] ends it, dropping does not.
-pub(crate) struct Process {
+/// A running process; [`FunctionProcess::kill`] ends it, dropping does not.
+pub(crate) struct FunctionProcess {
     pub(crate) id: u32,
     pub(crate) phase: watch::Receiver<ProcessPhase>,
-    pub(crate) work: mpsc::Sender<Invocation>,
-    invocations: Arc<Invocations>,
+    pub(crate) work: mpsc::Sender<FunctionInvocation>,
+    invocations: Arc<ProcessInvocations>,
     killed: AtomicBool,
 }
 
-impl Process {
+impl FunctionProcess {
     /// Starts the executable with its own Runtime API; `on_exit` runs when it is gone.
     pub(crate) async fn start(
         launch: &FunctionLaunch,
@@ -114,7 +114,7 @@ impl Process {
 
         let (work_sender, work) = mpsc::channel(1);
         let (phase_sender, phase) = watch::channel(ProcessPhase::Starting);
-        let invocations = Arc::new(Invocations::new(work, phase_sender.clone()));
+        let invocations = Arc::new(ProcessInvocations::new(work, phase_sender.clone()));
         let process = Arc::new(Self {
             id,
             phase,

@@ -38,7 +38,7 @@ pub(crate) enum ProcessPhase {
 }
 
 /// An invocation for a process.
-pub(crate) struct Invocation {
+pub(crate) struct FunctionInvocation {
     pub(crate) request_id: String,
     pub(crate) function_arn: String,
     /// Trace header, if traced.
@@ -73,9 +73,9 @@ struct PendingInvocation {
 /// A stand-alone Runtime API for one process that the caller starts and ends. Dropping it closes its port.
 pub struct RuntimeApi {
     address: SocketAddr,
-    work: mpsc::Sender<Invocation>,
+    work: mpsc::Sender<FunctionInvocation>,
     phase: watch::Receiver<ProcessPhase>,
-    invocations: Arc<Invocations>,
+    invocations: Arc<ProcessInvocations>,
     _open: DropGuard,
 }
 
@@ -88,7 +88,7 @@ impl RuntimeApi {
         let listener = TcpListener::bind((address, 0)).await?;
         let (work, taken) = mpsc::channel(1);
         let (phase_sender, phase) = watch::channel(ProcessPhase::Starting);
-        let invocations = Arc::new(Invocations::new(taken, phase_sender));
+        let invocations = Arc::new(ProcessInvocations::new(taken, phase_sender));
         let open = CancellationToken::new();
         let started = Self {
             address: listener.local_addr()?,
@@ -132,7 +132,7 @@ impl RuntimeApi {
     pub async fn invoke(&self, event: impl Into<Bytes>, timeout: Duration) -> Option<Invoked> {
         let (reply, answered) = oneshot::channel();
         let timeout_ms = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
-        let invocation = Invocation {
+        let invocation = FunctionInvocation {
             request_id: request_id(),
             function_arn: "arn:aws:lambda:us-east-1:123456789012:function:local".to_owned(),
             trace: None,
@@ -146,16 +146,16 @@ impl RuntimeApi {
 }
 
 /// One process's requests, answers and phase.
-pub(crate) struct Invocations {
-    work: tokio::sync::Mutex<mpsc::Receiver<Invocation>>,
+pub(crate) struct ProcessInvocations {
+    work: tokio::sync::Mutex<mpsc::Receiver<FunctionInvocation>>,
     pending: Mutex<Option<PendingInvocation>>,
     first_asked: OnceLock<Instant>,
     phase: watch::Sender<ProcessPhase>,
 }
 
-impl Invocations {
+impl ProcessInvocations {
     pub(crate) fn new(
-        work: mpsc::Receiver<Invocation>,
+        work: mpsc::Receiver<FunctionInvocation>,
         phase: watch::Sender<ProcessPhase>,
     ) -> Self {
         Self {
@@ -207,7 +207,7 @@ impl Invocations {
     }
 }
 
-async fn next(State(api): State<Arc<Invocations>>) -> Response {
+async fn next(State(api): State<Arc<ProcessInvocations>>) -> Response {
     api.first_asked.get_or_init(Instant::now);
     let mut work = api.work.lock().await;
     api.phase.send_if_modified(|phase| {
@@ -238,7 +238,7 @@ async fn next(State(api): State<Arc<Invocations>>) -> Response {
 }
 
 async fn response(
-    State(api): State<Arc<Invocations>>,
+    State(api): State<Arc<ProcessInvocations>>,
     Path(id): Path<String>,
     body: Body,
 ) -> Response {
@@ -257,7 +257,7 @@ async fn response(
 }
 
 async fn error(
-    State(api): State<Arc<Invocations>>,
+    State(api): State<Arc<ProcessInvocations>>,
     Path(id): Path<String>,
     headers: HeaderMap,
     body: Bytes,
@@ -266,7 +266,7 @@ async fn error(
 }
 
 async fn init_error(
-    State(api): State<Arc<Invocations>>,
+    State(api): State<Arc<ProcessInvocations>>,
     headers: HeaderMap,
     body: Bytes,
 ) -> Response {

@@ -21,20 +21,20 @@ use rusqlite::{OptionalExtension, Transaction, params};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::clock::Clock;
 use crate::lambda::Functions;
 use crate::sqs::Sqs;
-use crate::store::Store;
+use crate::store::Database;
 
 pub(crate) use definition::Definition;
 use error::ScheduleError;
 
 /// The schedules of this stack.
 pub(crate) struct Scheduler {
-    store: Arc<Store>,
+    store: Arc<Database>,
     clock: Clock,
-    account: Account,
+    account: AwsAccount,
     sqs: Arc<Sqs>,
     functions: Arc<Functions>,
     changed: watch::Sender<()>,
@@ -53,9 +53,9 @@ pub(crate) const DEFAULT_GROUP: &str = "default";
 
 impl Scheduler {
     pub(crate) fn new(
-        store: Arc<Store>,
+        store: Arc<Database>,
         clock: Clock,
-        account: Account,
+        account: AwsAccount,
         sqs: Arc<Sqs>,
         functions: Arc<Functions>,
         stopping: CancellationToken,

@@ -7,13 +7,13 @@ use rusqlite::Transaction;
 use serde_json::{Value, json};
 
 use super::error::SecretError;
-use super::{Secrets, StoredSecret, arn, new_version};
+use super::{SecretRow, StackSecrets, arn, new_version};
 use crate::limits;
 
 /// Stage of the only version.
 const CURRENT: &str = "AWSCURRENT";
 
-impl Secrets {
+impl StackSecrets {
     /// Answers one request; `action` is what follows `secretsmanager.` in `X-Amz-Target`.
     pub(crate) fn answer(&self, action: &str, body: &Bytes) -> Response {
         let reply = serde_json::from_slice(body)
@@ -44,7 +44,7 @@ impl Secrets {
     fn get(
         &self,
         _: &Transaction<'_>,
-        secret: &StoredSecret,
+        secret: &SecretRow,
         request: &Value,
     ) -> Result<Value, SecretError> {
         let (stage, id) = (text(request, "VersionStage")?, text(request, "VersionId")?);
@@ -67,7 +67,7 @@ impl Secrets {
     fn describe(
         &self,
         _: &Transaction<'_>,
-        secret: &StoredSecret,
+        secret: &SecretRow,
         _: &Value,
     ) -> Result<Value, SecretError> {
         Ok(json!({
@@ -83,7 +83,7 @@ impl Secrets {
     fn put_value(
         &self,
         tx: &Transaction<'_>,
-        secret: &StoredSecret,
+        secret: &SecretRow,
         request: &Value,
     ) -> Result<Value, SecretError> {
         let value = text(request, "SecretString")?.ok_or_else(|| {

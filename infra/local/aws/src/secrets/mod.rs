@@ -14,23 +14,23 @@ use std::sync::Arc;
 use rusqlite::{OptionalExtension, Transaction, params};
 use sha2::{Digest, Sha256};
 
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::clock::Clock;
-use crate::store::Store;
+use crate::store::Database;
 
-pub(crate) use source::{Generate, PASSWORD_LENGTH_DEFAULT, Source};
+pub(crate) use source::{Generate, PASSWORD_LENGTH_DEFAULT, SecretSource};
 
 use error::SecretError;
 use source::compose;
 
 /// The secrets of this stack.
-pub(crate) struct Secrets {
-    store: Arc<Store>,
+pub(crate) struct StackSecrets {
+    store: Arc<Database>,
     clock: Clock,
-    account: Account,
+    account: AwsAccount,
 }
 
-struct StoredSecret {
+struct SecretRow {
     name: String,
     version: String,
     value: String,
@@ -39,20 +39,20 @@ struct StoredSecret {
 }
 
 /// ARN of a secret; its last six characters are derived from its name, so they survive restarts.
-pub(crate) fn arn(account: &Account, name: &str) -> String {
+pub(crate) fn arn(account: &AwsAccount, name: &str) -> String {
     let digest = hex::encode(Sha256::digest(name.as_bytes()));
     account.arn("secretsmanager", &format!("secret:{name}-{}", &digest[..6]))
 }
 
-impl Secrets {
-    pub(crate) fn new(store: Arc<Store>, clock: Clock, account: Account) -> Self {
+impl StackSecrets {
+    pub(crate) fn new(store: Arc<Database>, clock: Clock, account: AwsAccount) -> Self {
         Self { store, clock, account }
     }
 
     /// Creates a secret of the template, or updates its part from the parameters.
     ///
     /// A value put at run time stays until the template's part changes.
-    pub(crate) fn deploy(&self, name: &str, source: &Source) -> Result<(), SecretError> {
+    pub(crate) fn deploy(&self, name: &str, source: &SecretSource) -> Result<(), SecretError> {
         self.store.transaction(|tx| {
             let present: Option<(Option<String>, Option<String>)> = tx
                 .query_row(
@@ -104,7 +104,7 @@ impl Secrets {
     }
 
     /// Finds a secret by name or by ARN, complete or without its last six characters.
-    fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<StoredSecret, SecretError> {
+    fn find(&self, tx: &Transaction<'_>, id: &str) -> Result<SecretRow, SecretError> {
         let mut statement =
             tx.prepare_cached("SELECT name, version, value, changed_ms, created_ms FROM secrets")?;
         let mut rows = statement.query([])?;
@@ -113,7 +113,7 @@ impl Secrets {
             let arn = arn(&self.account, &name);
             if id == name || id == arn || arn.rsplit_once('-').is_some_and(|(stem, _)| stem == id) {
                 let changed_ms = row.get(3)?;
-                return Ok(StoredSecret {
+                return Ok(SecretRow {
                     name,
                     version: row.get(1)?,
                     value: row.get(2)?,

@@ -7,7 +7,7 @@ use super::error::SecretError;
 
 /// Source of a secret's value.
 #[derive(Clone, Debug)]
-pub(crate) enum Source {
+pub(crate) enum SecretSource {
     /// The text of `SecretString`.
     Text(String),
     /// Generated once, by `GenerateSecretString`.
@@ -28,12 +28,12 @@ pub(crate) const PASSWORD_LENGTH_DEFAULT: usize = 32;
 
 /// A secret's value, and its generated part; `present` is the part generated at an earlier start.
 pub(super) fn compose(
-    source: &Source,
+    source: &SecretSource,
     present: Option<String>,
 ) -> Result<(String, Option<String>), SecretError> {
     let generate = match source {
-        Source::Text(text) => return Ok((text.clone(), None)),
-        Source::Generated(generate) => generate,
+        SecretSource::Text(text) => return Ok((text.clone(), None)),
+        SecretSource::Generated(generate) => generate,
     };
     let generated = present.unwrap_or_else(|| password(generate));
     let value = match (&generate.secret_string_template, &generate.generate_string_key) {

@@ -10,12 +10,12 @@ use super::queue::Queue;
 use super::send::{self, MessageEntry};
 use super::service::Sqs;
 use super::transaction::QueueTransaction;
-use super::wire::{Reply, value};
+use super::wire::{SqsResult, value};
 use crate::limits;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "PascalCase")]
-pub(super) struct Batch<E> {
+pub(super) struct BatchRequest<E> {
     #[serde(default)]
     queue_url: String,
     #[serde(default = "Vec::new")]
@@ -33,7 +33,7 @@ pub(super) struct ReceiptEntry {
 }
 
 impl Sqs {
-    pub(super) fn send_batch(&self, request: Batch<MessageEntry>) -> Reply {
+    pub(super) fn send_batch(&self, request: BatchRequest<MessageEntry>) -> SqsResult {
         check_batch(request.entries.iter().map(|entry| entry.id.as_str()))?;
         let bytes: usize = request.entries.iter().map(send::size_bytes).sum();
         if bytes > limits::MESSAGE_BYTES_MAX {
@@ -51,9 +51,9 @@ impl Sqs {
 
     pub(super) fn receipt_batch(
         &self,
-        request: Batch<ReceiptEntry>,
+        request: BatchRequest<ReceiptEntry>,
         work: impl Fn(&mut QueueTransaction<'_>, &Queue, &ReceiptEntry) -> Result<(), SqsError>,
-    ) -> Reply {
+    ) -> SqsResult {
         check_batch(request.entries.iter().map(|entry| entry.id.as_str()))?;
         self.on_queue(&request.queue_url, |transaction, queue| {
             let mut reply = BatchReply::default();
@@ -75,7 +75,7 @@ struct BatchReply {
 
 impl BatchReply {
     /// Adds one entry's outcome; a store error fails the whole request.
-    fn add(&mut self, id: &str, outcome: Reply) -> Result<(), SqsError> {
+    fn add(&mut self, id: &str, outcome: SqsResult) -> Result<(), SqsError> {
         match outcome {
             Ok(value) => self.successful.push(value),
             Err(error) if error.status.is_server_error() => return Err(error),

@@ -13,7 +13,7 @@ use super::queue::Queue;
 use super::send::{self, MessageEntry};
 use super::service::Sqs;
 use super::transaction::QueueTransaction;
-use super::wire::{Reply, parse, response, unless_empty, value};
+use super::wire::{SqsResult, parse, response, unless_empty, value};
 use super::{receipt, stored};
 use crate::limits;
 
@@ -152,7 +152,7 @@ impl Sqs {
         })
     }
 
-    fn create_queue(&self, request: CreateQueue) -> Reply {
+    fn create_queue(&self, request: CreateQueue) -> SqsResult {
         if request.queue_name.is_empty() {
             return Err(SqsError::missing("QueueName"));
         }
@@ -162,7 +162,7 @@ impl Sqs {
         Ok(json!({ "QueueUrl": self.account.queue_url(&request.queue_name) }))
     }
 
-    fn get_queue_url(&self, request: &GetQueueUrl) -> Reply {
+    fn get_queue_url(&self, request: &GetQueueUrl) -> SqsResult {
         if request.queue_name.is_empty() {
             return Err(SqsError::missing("QueueName"));
         }
@@ -170,7 +170,7 @@ impl Sqs {
         Ok(json!({ "QueueUrl": self.account.queue_url(&request.queue_name) }))
     }
 
-    fn list_queues(&self, request: &ListQueues) -> Reply {
+    fn list_queues(&self, request: &ListQueues) -> SqsResult {
         let count_max = request
             .max_results
             .unwrap_or(limits::LISTED_QUEUES_MAX)
@@ -212,7 +212,7 @@ const ON_QUEUE: [&str; 9] = [
     "UntagQueue",
 ];
 
-fn attributes(transaction: &QueueTransaction<'_>, queue: &Queue, asked: &[String]) -> Reply {
+fn attributes(transaction: &QueueTransaction<'_>, queue: &Queue, asked: &[String]) -> SqsResult {
     let mut reported = queue.reported_attributes(&transaction.arn(&queue.name));
     for (name, count) in stored::counts(transaction, queue)? {
         reported.insert(name.to_owned(), count.to_string());

@@ -33,7 +33,7 @@ pub(crate) struct ReceiveOptions {
     pub(crate) for_function: bool,
 }
 
-struct Candidate {
+struct ReceivableMessage {
     sequence: i64,
     id: String,
     body: String,
@@ -114,7 +114,7 @@ fn candidates(
     transaction: &QueueTransaction<'_>,
     queue: &Queue,
     options: ReceiveOptions,
-) -> Result<Vec<Candidate>, SqsError> {
+) -> Result<Vec<ReceivableMessage>, SqsError> {
     let free = if queue.is_fifo() { FIFO_FREE } else { "TRUE" };
     // The plus sign keeps SQLite on the index in delivery order, so that it stops at the limit instead of sorting a
     // whole backlog.
@@ -137,8 +137,8 @@ fn candidates(
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn candidate(row: &Row<'_>) -> rusqlite::Result<Candidate> {
-    Ok(Candidate {
+fn candidate(row: &Row<'_>) -> rusqlite::Result<ReceivableMessage> {
+    Ok(ReceivableMessage {
         sequence: row.get(0)?,
         id: row.get(1)?,
         body: row.get(2)?,
@@ -157,7 +157,7 @@ fn deliver(
     transaction: &QueueTransaction<'_>,
     queue: &Queue,
     options: ReceiveOptions,
-    candidate: Candidate,
+    candidate: ReceivableMessage,
 ) -> Result<Received, SqsError> {
     let receives = candidate.receives + 1;
     let receipt = ReceiptHandle::mint(&queue.name, candidate.sequence).text();
@@ -216,7 +216,7 @@ fn move_to_dead_letters(
     transaction: &mut QueueTransaction<'_>,
     queue: &Queue,
     redrive: &Redrive,
-    candidate: Candidate,
+    candidate: ReceivableMessage,
 ) -> Result<(), SqsError> {
     let (sent_ms, deduplication_id) = if queue.is_fifo() {
         (transaction.now_ms, Some(candidate.id.as_str()))

@@ -12,7 +12,7 @@ use super::queue::Queue;
 use super::receive::{self, ReceiveOptions, Received};
 use super::service::Sqs;
 use super::stored;
-use super::wire::{Reply, name_of_url, parse, unless_empty};
+use super::wire::{SqsResult, name_of_url, parse, unless_empty};
 use crate::limits;
 
 #[derive(Deserialize)]
@@ -46,7 +46,7 @@ const SYSTEM_ATTRIBUTES: [&str; 10] = [
 ];
 
 impl Sqs {
-    pub(super) async fn receive_message(&self, body: &Bytes) -> Reply {
+    pub(super) async fn receive_message(&self, body: &Bytes) -> SqsResult {
         let request: ReceiveMessage = parse(body)?;
         let name = name_of_url(&request.queue_url)?;
         let queue = self.transaction(|transaction| stored::find(transaction, name))?;

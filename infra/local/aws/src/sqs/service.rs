@@ -16,16 +16,16 @@ use super::send::{self, MessageEntry};
 use super::stored;
 use super::transaction::QueueTransaction;
 use super::wire::name_of_url;
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::clock::Clock;
 use crate::limits;
-use crate::store::Store;
+use crate::store::Database;
 
 /// The queues of this stack.
 pub(crate) struct Sqs {
-    store: Arc<Store>,
+    store: Arc<Database>,
     pub(super) clock: Clock,
-    pub(super) account: Account,
+    pub(super) account: AwsAccount,
     /// One per queue: signals that something may have become receivable.
     changes: Mutex<HashMap<String, watch::Sender<()>>>,
     /// Queues whose mappings are off.
@@ -35,9 +35,9 @@ pub(crate) struct Sqs {
 
 impl Sqs {
     pub(crate) fn new(
-        store: Arc<Store>,
+        store: Arc<Database>,
         clock: Clock,
-        account: Account,
+        account: AwsAccount,
         stopping: CancellationToken,
     ) -> Self {
         Self {

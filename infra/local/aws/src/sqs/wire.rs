@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use super::error::SqsError;
 
 /// Output of an action.
-pub(super) type Reply = Result<Value, SqsError>;
+pub(super) type SqsResult = Result<Value, SqsError>;
 
 /// `None` is an empty body: AWS's answer for an action without an output.
 pub(super) fn response(answer: Result<Option<Value>, SqsError>, headers: &HeaderMap) -> Response {

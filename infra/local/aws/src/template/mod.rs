@@ -1,7 +1,7 @@
 //! `template.yaml`, the single source of queue, table, function and schedule settings.
 //!
-//! Promised: every ignored property is reported ([`Plan::unhonoured`]); an invalid template is refused with location
-//! and reason. No message contains a parameter's value.
+//! Promised: every ignored property is reported ([`TemplatePlan::unhonoured`]); an invalid template is refused with
+//! location and reason. No message contains a parameter's value.
 //!
 //! Deliberately absent: rules, and macros other than serverless functions.
 
@@ -21,11 +21,11 @@ use std::path::Path;
 
 use serde_json::{Map, Value};
 
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::cloudformation::HIDDEN;
 
 pub use error::TemplateError;
-pub(crate) use plan::{FunctionSettings, Plan};
+pub(crate) use plan::{FunctionSettings, TemplatePlan};
 
 use intrinsic::TemplateScope;
 use properties::Unhonoured;
@@ -84,9 +84,9 @@ impl Template {
     pub(crate) fn plan(
         &self,
         (stack, stack_id): (&str, &str),
-        account: &Account,
+        account: &AwsAccount,
         urls: &BTreeMap<String, String>,
-    ) -> Result<Plan, TemplateError> {
+    ) -> Result<TemplatePlan, TemplateError> {
         let mut scope = self.scope((stack, stack_id), account)?;
         let names = names::assign(&self.resources(), stack, account, urls, &mut scope)?;
         let reading = ResourceReader {
@@ -97,7 +97,7 @@ impl Template {
             globals: &self.document["Globals"],
         };
 
-        let mut plan = Plan::default();
+        let mut plan = TemplatePlan::default();
         let mut unhonoured = Unhonoured::default();
         for (id, resource) in self.resources() {
             let invalid = |reason| TemplateError::Invalid(format!("resource {id}"), reason);
@@ -122,7 +122,7 @@ impl Template {
     fn scope(
         &self,
         (stack, stack_id): (&str, &str),
-        account: &Account,
+        account: &AwsAccount,
     ) -> Result<TemplateScope, TemplateError> {
         let mut scope = TemplateScope {
             references: self.parameters.clone(),

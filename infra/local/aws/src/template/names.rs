@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::error::TemplateError;
 use super::intrinsic::TemplateScope;
 use super::reading::{FUNCTION, GROUP, KEY, QUEUE, SECRET, TABLE, function_arn};
-use crate::account::Account;
+use crate::account::AwsAccount;
 use crate::sqs::queue_arn;
 use crate::{kms, secrets};
 
@@ -15,7 +15,7 @@ use crate::{kms, secrets};
 pub(super) fn assign(
     resources: &BTreeMap<&String, &Value>,
     stack: &str,
-    account: &Account,
+    account: &AwsAccount,
     urls: &BTreeMap<String, String>,
     scope: &mut TemplateScope,
 ) -> Result<BTreeMap<String, String>, TemplateError> {
@@ -54,7 +54,11 @@ pub(super) fn assign(
 }
 
 /// A resource's `Ref`, and its attributes for `GetAtt`.
-fn addresses(kind: &str, name: &str, account: &Account) -> (String, Vec<(&'static str, String)>) {
+fn addresses(
+    kind: &str,
+    name: &str,
+    account: &AwsAccount,
+) -> (String, Vec<(&'static str, String)>) {
     let arn = match kind {
         TABLE => account.arn("dynamodb", &format!("table/{name}")),
         QUEUE => queue_arn(&account.region, &account.id, name),

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::dynamodb::TableSettings;
 use crate::lambda::Mapping;
 use crate::scheduler::NamedSchedule;
-use crate::secrets::Source;
+use crate::secrets::SecretSource;
 
 /// A queue to create.
 #[derive(Clone, Debug)]
@@ -29,10 +29,10 @@ pub(crate) struct FunctionSettings {
 
 /// Everything that the engine sets up.
 #[derive(Debug, Default)]
-pub(crate) struct Plan {
+pub(crate) struct TemplatePlan {
     pub(crate) tables: Vec<TableSettings>,
     pub(crate) queues: Vec<QueueSettings>,
-    pub(crate) secrets: Vec<(String, Source)>,
+    pub(crate) secrets: Vec<(String, SecretSource)>,
     /// Keys of KMS: name and description.
     pub(crate) keys: Vec<(String, String)>,
     pub(crate) functions: Vec<FunctionSettings>,

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::intrinsic::TemplateScope;
-use crate::account::Account;
+use crate::account::AwsAccount;
 
 pub(super) const TABLE: &str = "AWS::DynamoDB::Table";
 pub(super) const QUEUE: &str = "AWS::SQS::Queue";
@@ -15,14 +15,14 @@ pub(super) const FUNCTION: &str = "AWS::Serverless::Function";
 pub(super) const GROUP: &str = "AWS::Scheduler::ScheduleGroup";
 
 /// The ARN of a function.
-pub(super) fn function_arn(account: &Account, name: &str) -> String {
+pub(super) fn function_arn(account: &AwsAccount, name: &str) -> String {
     account.arn("lambda", &format!("function:{name}"))
 }
 
 /// What is known before a resource is read.
 pub(super) struct ResourceReader<'a> {
     pub(super) stack: &'a str,
-    pub(super) account: &'a Account,
+    pub(super) account: &'a AwsAccount,
     pub(super) scope: &'a TemplateScope,
     pub(super) names: &'a BTreeMap<String, String>,
     pub(super) globals: &'a Value,

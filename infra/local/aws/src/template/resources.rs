@@ -5,20 +5,20 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value, json};
 
 use super::intrinsic::text;
-use super::plan::{FunctionSettings, Plan, QueueSettings};
+use super::plan::{FunctionSettings, QueueSettings, TemplatePlan};
 use super::properties::{Properties, Unhonoured, reason};
 use super::reading::{FUNCTION, GROUP, KEY, QUEUE, ResourceReader, SECRET, TABLE};
 use super::sources;
 use crate::dynamodb::TableSettings;
 use crate::limits;
-use crate::secrets::{self, Generate, Source};
+use crate::secrets::{self, Generate, SecretSource};
 
 /// Adds a resource to the plan, or reports it as ignored.
 pub(super) fn read(
     reading: &ResourceReader<'_>,
     id: &str,
     resource: &Value,
-    plan: &mut Plan,
+    plan: &mut TemplatePlan,
     unhonoured: &mut Unhonoured,
 ) -> Result<(), String> {
     let kind = resource["Type"].as_str().ok_or("it has no Type")?;
@@ -187,10 +187,10 @@ fn policies(resource: &Value) -> Result<(), String> {
     Ok(())
 }
 
-fn secret(properties: &mut Properties<'_>) -> Result<Source, String> {
+fn secret(properties: &mut Properties<'_>) -> Result<SecretSource, String> {
     properties.pass(&["Name", "Tags"]);
     if let Some(text) = properties.text("SecretString") {
-        return Ok(Source::Text(text));
+        return Ok(SecretSource::Text(text));
     }
     let Some(mut part) = properties.part("GenerateSecretString")? else {
         return Err("it needs SecretString or GenerateSecretString".to_owned());
@@ -202,7 +202,7 @@ fn secret(properties: &mut Properties<'_>) -> Result<Source, String> {
         exclude_punctuation: part.read("ExcludePunctuation")?.unwrap_or_default(),
     };
     part.end();
-    Ok(Source::Generated(generate))
+    Ok(SecretSource::Generated(generate))
 }
 
 /// A function's properties over `Globals`: maps are merged, lists joined, other values replaced.

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::plan::Plan;
+use super::plan::TemplatePlan;
 use super::properties::Properties;
 use super::reading::{FUNCTION, ResourceReader, function_arn};
 use crate::lambda::Mapping;
@@ -15,7 +15,7 @@ pub(super) fn read(
     reading: &ResourceReader<'_>,
     function: &str,
     properties: &mut Properties<'_>,
-    plan: &mut Plan,
+    plan: &mut TemplatePlan,
 ) -> Result<(), String> {
     if let Some(mut url) = properties.part("FunctionUrlConfig")? {
         if url.text("AuthType").as_deref() != Some("NONE") {
@@ -44,7 +44,7 @@ fn event(
     name: &str,
     kind: &Value,
     properties: &mut Properties<'_>,
-    plan: &mut Plan,
+    plan: &mut TemplatePlan,
 ) -> Result<(), String> {
     match kind.as_str() {
         Some("SQS") => {

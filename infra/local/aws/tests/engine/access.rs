@@ -5,7 +5,7 @@ use std::time::{Duration, SystemTime};
 use aws_credential_types::Credentials;
 use axum::body::Body;
 use axum::http::Request;
-use bobbin_local_aws::{AccessKey, Keys};
+use bobbin_local_aws::{AccessKey, EngineKeys};
 use serde_json::{Value, json};
 
 use crate::support::{Stack, key, sdk_config, send, sign};
@@ -38,7 +38,7 @@ async fn told(request: Request<Body>) -> (u16, String, String) {
 
 #[tokio::test]
 async fn only_stack_keys_are_accepted() {
-    let keys = Keys::generate();
+    let keys = EngineKeys::generate();
     let stack = Stack::start_signed(&keys).await;
     for call in [LIST_QUEUES, LIST_TABLES] {
         for known in [&keys.person, &keys.functions] {
@@ -68,7 +68,7 @@ async fn only_stack_keys_are_accepted() {
 
 #[tokio::test]
 async fn signature_covers_request_for_five_minutes() {
-    let keys = Keys::generate();
+    let keys = EngineKeys::generate();
     let stack = Stack::start_signed(&keys).await;
     let sign =
         |service: &str, time| sign(request(&stack, LIST_QUEUES.1), service, &keys.person, time);
@@ -122,7 +122,7 @@ async fn signature_covers_request_for_five_minutes() {
 
 #[tokio::test]
 async fn refusals_use_each_protocols_error_format() {
-    let stack = Stack::start_signed(&Keys::generate()).await;
+    let stack = Stack::start_signed(&EngineKeys::generate()).await;
     let endpoint = stack.engine.endpoint();
     let sqs = request(&stack, LIST_QUEUES.1).map(Body::from);
     let (_, headers, _) = send(sqs).await;
@@ -148,7 +148,7 @@ async fn refusals_use_each_protocols_error_format() {
 
 #[tokio::test]
 async fn functions_get_their_own_working_keys() {
-    let keys = Keys::generate();
+    let keys = EngineKeys::generate();
     let stack = Stack::start_signed(&keys).await;
     let path = "/2015-03-31/functions/test-Echo/invocations";
     let ask = Request::post(format!("{}{path}", stack.engine.endpoint()));
@@ -175,7 +175,7 @@ async fn functions_get_their_own_working_keys() {
 
 #[tokio::test]
 async fn test_calls_need_the_control_key() {
-    let keys = Keys::generate();
+    let keys = EngineKeys::generate();
     let stack = Stack::start_signed(&keys).await;
     let clock = |authorization: String| {
         let request = Request::get(format!("{}/_bobbin/clock", stack.engine.endpoint()));

@@ -49,7 +49,7 @@ async fn unsupported_template_parts_name_their_place() {
     }
 }
 
-async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::Settings)) -> String {
+async fn refusal(change: impl FnOnce(&mut bobbin_local_aws::EngineSettings)) -> String {
     let folder = Folder::new();
     let mut settings = settings(&folder, PROJECT, &FUNCTIONS);
     change(&mut settings);

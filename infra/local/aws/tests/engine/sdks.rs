@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use bobbin_local_aws::Keys;
+use bobbin_local_aws::EngineKeys;
 use bobbin_tests::tools;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -26,7 +26,7 @@ fn sdk() -> PathBuf {
 
 /// Runs a script that is told where everything is and tells what it found.
 async fn walk(mut script: Command, extra: (&str, Value)) -> Walked {
-    let keys = Keys::generate();
+    let keys = EngineKeys::generate();
     let stack = Stack::start_signed(&keys).await;
     let mut given = json!({
         "endpoint": stack.engine.endpoint(),

@@ -13,7 +13,7 @@ use aws_sigv4::http_request::{self, SignableBody, SignableRequest, SigningSettin
 use aws_sigv4::sign::v4;
 use axum::body::Body;
 use axum::http::Request;
-use bobbin_local_aws::{AccessKey, Clock, Engine, Keys, LogLine, Settings};
+use bobbin_local_aws::{AccessKey, Clock, Engine, EngineKeys, EngineSettings, LogLine};
 use hyper_util::client::legacy::Client;
 use hyper_util::rt::TokioExecutor;
 use serde_json::Value;
@@ -62,8 +62,8 @@ pub fn echo_function() -> PathBuf {
     test.parent().unwrap().parent().unwrap().join("examples/echo_function")
 }
 
-pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> Settings {
-    Settings {
+pub fn settings(folder: &Folder, template: &str, functions: &[&str]) -> EngineSettings {
+    EngineSettings {
         breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         template: PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(template),
         parameters: BTreeMap::new(),
@@ -92,17 +92,21 @@ impl Stack {
     }
 
     /// One that lets in only what is signed with these keys.
-    pub async fn start_signed(keys: &Keys) -> Self {
+    pub async fn start_signed(keys: &EngineKeys) -> Self {
         let folder = Arc::new(Folder::new());
         let settings = settings(&folder, SMALL, &SMALLS);
         Self::start_keyed(folder, settings, Some(keys.clone())).await
     }
 
-    pub async fn start_with(folder: Arc<Folder>, settings: Settings) -> Self {
+    pub async fn start_with(folder: Arc<Folder>, settings: EngineSettings) -> Self {
         Self::start_keyed(folder, settings, None).await
     }
 
-    async fn start_keyed(folder: Arc<Folder>, mut settings: Settings, keys: Option<Keys>) -> Self {
+    async fn start_keyed(
+        folder: Arc<Folder>,
+        mut settings: EngineSettings,
+        keys: Option<EngineKeys>,
+    ) -> Self {
         let lines: Arc<Mutex<Vec<LogLine>>> = Arc::default();
         let kept = Arc::clone(&lines);
         settings.log = Arc::new(move |line| kept.lock().unwrap().push(line));

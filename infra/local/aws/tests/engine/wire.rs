@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use axum::http::{HeaderMap, Request};
-use bobbin_local_aws::{AccessKey, Keys};
+use bobbin_local_aws::{AccessKey, EngineKeys};
 use regex::Regex;
 use serde_json::Value;
 
@@ -139,7 +139,7 @@ async fn converse(stack: &Stack, key: &AccessKey, text: &str) -> usize {
 
 #[tokio::test]
 async fn raw_answers_match_aws_reference() {
-    let keys = Keys::generate();
+    let keys = EngineKeys::generate();
     let stack = Stack::start_signed(&keys).await;
     for (text, count) in [
         (include_str!("../wire/queues.http"), 11),

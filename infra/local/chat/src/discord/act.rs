@@ -1,11 +1,11 @@
 //! A person's action on Discord, from the press of a button to the shown answer: build, sign, deliver, apply.
 
 use super::outcome::apply_answer;
-use super::payload::{self, Interaction};
+use super::payload::{self, PreparedInteraction};
 use super::{delivery, typed_message};
 use crate::action::ActionError;
 use crate::hub::Hub;
-use crate::json::Read;
+use crate::json::JsonFields;
 use serde_json::{Value, json};
 
 /// Performs a person's action and returns its result: `{interaction_id, token, ingress_status, outcome: {kind, …}}`, or
@@ -16,7 +16,7 @@ pub async fn act(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
         "ping" => return Ok(delivery::probe(hub, None).await),
         _ => {}
     }
-    let Interaction { record, payload } = {
+    let PreparedInteraction { record, payload } = {
         let store = hub.store();
         store.atomically(|store| {
             let built = payload::build(hub, store, act)?;

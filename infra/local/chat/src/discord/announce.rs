@@ -5,12 +5,12 @@ use super::outcome::apply_answer;
 use super::payload;
 use crate::hub::Hub;
 use crate::ingress::IngressAnswer;
-use crate::json::Read;
-use crate::store::StoreError;
+use crate::json::JsonFields;
+use crate::store::ChatStoreError;
 use serde_json::{Value, json};
 
 /// Registers an interaction delivered by others, so that its token exists before it is used.
-pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), StoreError> {
+pub fn announce(hub: &Hub, interaction: &Value) -> Result<(), ChatStoreError> {
     let store = hub.store();
     let token = interaction.str("token");
     if token.is_empty()
@@ -47,7 +47,7 @@ pub fn adopt(
     interaction: &Value,
     status: u16,
     answer: &[u8],
-) -> Result<Value, StoreError> {
+) -> Result<Value, ChatStoreError> {
     announce(hub, interaction)?;
     let store = hub.store();
     let token = interaction.str("token");

@@ -1,15 +1,15 @@
 //! The application, as its owner reads and edits it.
 
 use super::delivery;
-use super::refusal::{Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, RouteResult};
 use super::users::bot;
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
-use crate::json::{Read, fields};
-use crate::store::Store;
+use crate::json::{JsonFields, fields};
+use crate::store::ChatStore;
 use serde_json::json;
 
-pub fn get(hub: &Hub, store: &Store) -> RouteResult {
+pub fn get(hub: &Hub, store: &ChatStore) -> RouteResult {
     let mut app = json!({"id": hub.discord.application_id, "name": "Bobbin", "icon": null, "description": "", "summary": "", "bot_public": true,
         "bot_require_code_grant": false, "verify_key": hub.discord_public_key(), "flags": 1 << 19, "tags": [], "hook": true,
         "interactions_endpoint_url": null, "integration_types_config": {"0": {}}, "bot": bot(hub, store)?});
@@ -39,7 +39,7 @@ pub async fn unfit_endpoint(hub: &Hub, call: &ApiRequest) -> Option<ApiResponse>
     if fits {
         return None;
     }
-    let refusal = Refusal::field(
+    let refusal = DiscordRefusal::field(
         "interactions_endpoint_url",
         "APPLICATION_INTERACTIONS_ENDPOINT_URL_INVALID",
         "Validation failed. The specified interactions endpoint url could not be verified.",
@@ -48,10 +48,10 @@ pub async fn unfit_endpoint(hub: &Hub, call: &ApiRequest) -> Option<ApiResponse>
 }
 
 /// Saves the address of the interactions endpoint, the only emulated setting.
-pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
+pub fn patch(hub: &Hub, store: &ChatStore, call: &ApiRequest) -> RouteResult {
     let url = call.body.str("interactions_endpoint_url");
     if !url.is_empty() && !url.starts_with("https://") && !url.starts_with("http://127.0.0.1:") {
-        return Err(Refusal::field(
+        return Err(DiscordRefusal::field(
             "interactions_endpoint_url",
             "URL_TYPE_INVALID_SCHEME",
             "Scheme must be one of ('https',).",

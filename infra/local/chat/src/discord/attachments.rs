@@ -3,18 +3,18 @@
 use crate::http::{UploadedFile, percent_encoded};
 use crate::hub::Hub;
 use crate::ids::{now_ms, random_text};
-use crate::json::{Read, loose_text};
-use crate::store::{Blob, Store, StoreError};
+use crate::json::{JsonFields, loose_text};
+use crate::store::{Blob, ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// Stores uploaded files and lists the message's attachments: kept ones, then new ones.
 pub fn attach(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     sent: &Value,
     files: &[UploadedFile],
     remaining: &[Value],
-) -> Result<Value, StoreError> {
+) -> Result<Value, ChatStoreError> {
     let mut list = remaining.to_vec();
     for (at, file) in files.iter().enumerate() {
         let slot = file
@@ -40,11 +40,11 @@ pub fn attach(
 /// Stores bytes as an attachment served by this server.
 pub fn store_file(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     name: &str,
     content_type: &str,
     bytes: Vec<u8>,
-) -> Result<Value, StoreError> {
+) -> Result<Value, ChatStoreError> {
     let id = hub.ids.snowflake();
     let size = bytes.len();
     store.put_blob(

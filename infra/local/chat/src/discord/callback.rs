@@ -2,22 +2,22 @@
 
 use super::compose::{self, Draft};
 use super::flags::{EPHEMERAL, LOADING};
-use super::refusal::{FormErrors, Refusal};
+use super::refusal::{DiscordRefusal, FormErrors};
 use super::validation::Origin;
 use super::{channel, modal, stored_message, users};
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
-use crate::json::{Read, units};
-use crate::store::{Store, StoreError};
+use crate::json::{JsonFields, units};
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// Applies a callback to the store, as Discord does.
 pub fn apply(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     mut record: Value,
     callback: &Value,
-) -> Result<Value, Refusal> {
+) -> Result<Value, DiscordRefusal> {
     let (kind, data) = (callback.int("type"), &callback["data"]);
     let from_message = record.has("source_message");
     let fits = match record.int("type") {
@@ -28,7 +28,7 @@ pub fn apply(
         _ => false,
     };
     if !fits {
-        return Err(Refusal::field(
+        return Err(DiscordRefusal::field(
             "type",
             "INTERACTION_CALLBACK_TYPE_INVALID",
             &format!("Callback type {kind} does not answer this interaction"),
@@ -47,7 +47,7 @@ pub fn apply(
         6 => json!({"kind": "acknowledged", "message_id": record["source_message"]}),
         7 => {
             let kept = stored_message::find(store, &channel_id, record.str("source_message"))?
-                .ok_or_else(Refusal::message)?;
+                .ok_or_else(DiscordRefusal::message)?;
             let kept = compose::edit(hub, store, kept, data, &[], Origin::Interaction)?;
             json!({"kind": "updated", "message_id": kept["message"]["id"], "ephemeral": kept.has("to")})
         }
@@ -66,7 +66,12 @@ pub fn apply(
     Ok(outcome)
 }
 
-fn respond(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Value, Refusal> {
+fn respond(
+    hub: &Hub,
+    store: &ChatStore,
+    record: &Value,
+    data: &Value,
+) -> Result<Value, DiscordRefusal> {
     let to = (data.int("flags") & EPHEMERAL != 0).then(|| record.str("user_id"));
     let draft = Draft {
         channel_id: record.str("channel_id"),
@@ -85,10 +90,15 @@ fn respond(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Val
 }
 
 /// The "thinking" message until the bot edits it.
-fn defer(hub: &Hub, store: &Store, record: &Value, data: &Value) -> Result<Value, Refusal> {
+fn defer(
+    hub: &Hub,
+    store: &ChatStore,
+    record: &Value,
+    data: &Value,
+) -> Result<Value, DiscordRefusal> {
     let flags = data.int("flags");
     if flags & !EPHEMERAL != 0 {
-        return Err(Refusal::field(
+        return Err(DiscordRefusal::field(
             "data.flags",
             "MESSAGE_FLAGS_INVALID",
             "A deferral takes only the ephemeral flag",
@@ -116,14 +126,14 @@ fn answer_kind(record: &Value) -> u64 {
     }
 }
 
-fn metadata(store: &Store, record: &Value) -> Result<Value, StoreError> {
+fn metadata(store: &ChatStore, record: &Value) -> Result<Value, ChatStoreError> {
     let user = store.get("d.user", "", record.str("user_id"))?.map(|entry| entry["user"].clone());
     Ok(
         json!({"id": record["id"], "type": record["type"], "user": user, "name": record["name"], "authorizing_integration_owners": {}}),
     )
 }
 
-fn choices(data: &Value) -> Result<Value, Refusal> {
+fn choices(data: &Value) -> Result<Value, DiscordRefusal> {
     let list = data.list("choices");
     let mut wrong = FormErrors::default();
     if list.len() > 25 {

@@ -2,19 +2,20 @@
 
 use super::flags::HAS_THREAD;
 use super::permissions::{MANAGE_THREADS, SEND_IN_THREADS, SEND_MESSAGES, VIEW_CHANNEL, require};
-use super::refusal::{Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, RouteResult};
 use super::stored_message;
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// The channel, if it exists and the bot can see it.
-pub fn visible(hub: &Hub, store: &Store, id: &str) -> Result<Value, Refusal> {
-    let channel = store.get("d.channel", &hub.seeds.guild_id, id)?.ok_or_else(Refusal::channel)?;
-    require(store, VIEW_CHANNEL).map_err(|_| Refusal::new(403, 50_001, "Missing Access"))?;
+pub fn visible(hub: &Hub, store: &ChatStore, id: &str) -> Result<Value, DiscordRefusal> {
+    let channel =
+        store.get("d.channel", &hub.seeds.guild_id, id)?.ok_or_else(DiscordRefusal::channel)?;
+    require(store, VIEW_CHANNEL).map_err(|_| DiscordRefusal::new(403, 50_001, "Missing Access"))?;
     Ok(channel)
 }
 
@@ -28,19 +29,19 @@ pub fn archived(channel: &Value) -> bool {
 }
 
 /// Refuses edits, reactions and deletions in an archived thread.
-pub fn not_archived(channel: &Value) -> Result<(), Refusal> {
+pub fn not_archived(channel: &Value) -> Result<(), DiscordRefusal> {
     if archived(channel) {
-        return Err(Refusal::new(400, 50_083, "Thread is archived"));
+        return Err(DiscordRefusal::new(400, 50_083, "Thread is archived"));
     }
     Ok(())
 }
 
 /// The channel, ready for the bot's message: sending unarchives a thread unless it is locked.
-pub fn writable(hub: &Hub, store: &Store, id: &str) -> Result<Value, Refusal> {
+pub fn writable(hub: &Hub, store: &ChatStore, id: &str) -> Result<Value, DiscordRefusal> {
     let mut channel = visible(hub, store, id)?;
     require(store, if is_thread(&channel) { SEND_IN_THREADS } else { SEND_MESSAGES })?;
     if channel["thread_metadata"].flag("locked") {
-        return Err(Refusal::new(403, 160_005, "Thread is locked"));
+        return Err(DiscordRefusal::new(403, 160_005, "Thread is locked"));
     }
     if archived(&channel) {
         set_archived(&mut channel, false);
@@ -54,14 +55,19 @@ pub fn set_archived(channel: &mut Value, archived: bool) {
     channel["thread_metadata"]["archive_timestamp"] = iso(now_ms()).into();
 }
 
-pub fn save(hub: &Hub, store: &Store, channel: &Value) -> Result<(), StoreError> {
+pub fn save(hub: &Hub, store: &ChatStore, channel: &Value) -> Result<(), ChatStoreError> {
     store.put("d.channel", &hub.seeds.guild_id, channel.str("id"), channel)?;
     hub.notify(json!({"kind": "channels", "platform": "discord", "channel": channel["id"]}));
     Ok(())
 }
 
 /// Updates the last message id, and a thread's message count.
-pub fn touched(hub: &Hub, store: &Store, id: &str, message: &str) -> Result<(), StoreError> {
+pub fn touched(
+    hub: &Hub,
+    store: &ChatStore,
+    id: &str,
+    message: &str,
+) -> Result<(), ChatStoreError> {
     let Some(mut channel) = store.get("d.channel", &hub.seeds.guild_id, id)? else {
         return Ok(());
     };
@@ -74,15 +80,15 @@ pub fn touched(hub: &Hub, store: &Store, id: &str, message: &str) -> Result<(), 
     save(hub, store, &channel)
 }
 
-pub fn get(hub: &Hub, store: &Store, id: &str) -> RouteResult {
+pub fn get(hub: &Hub, store: &ChatStore, id: &str) -> RouteResult {
     Ok(ApiResponse::json(visible(hub, store, id)?))
 }
 
 /// Archives, unarchives, locks or unlocks a thread; the bot may edit no channel.
-pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest, id: &str) -> RouteResult {
+pub fn patch(hub: &Hub, store: &ChatStore, call: &ApiRequest, id: &str) -> RouteResult {
     let mut channel = visible(hub, store, id)?;
     if !is_thread(&channel) {
-        return Err(Refusal::permission());
+        return Err(DiscordRefusal::permission());
     }
     let metadata = channel["thread_metadata"].clone();
     if call.body.has("locked") && call.body.flag("locked") != metadata.flag("locked") {
@@ -101,7 +107,7 @@ pub fn patch(hub: &Hub, store: &Store, call: &ApiRequest, id: &str) -> RouteResu
 }
 
 /// Deletes a channel or thread with its messages, and a channel's threads.
-pub fn remove(hub: &Hub, store: &Store, channel: &Value) -> Result<(), StoreError> {
+pub fn remove(hub: &Hub, store: &ChatStore, channel: &Value) -> Result<(), ChatStoreError> {
     let id = channel.str("id");
     let guild = &hub.seeds.guild_id;
     let below = store.all("d.channel", guild)?.into_iter().filter(|one| one.str("parent_id") == id);

@@ -1,25 +1,25 @@
 //! Application commands: registration per scope, and Discord's checks.
 
-use super::refusal::{FormErrors, Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, FormErrors, RouteResult};
 use super::users::known_guild;
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
-use crate::json::{Read, units};
-use crate::store::{Store, StoreError};
+use crate::json::{JsonFields, units};
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
 /// The commands of a scope: `global` or a guild.
 pub fn serve(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     call: &ApiRequest,
     method: &str,
     app: &str,
     scope: &str,
 ) -> RouteResult {
     if app != hub.discord.application_id {
-        return Err(Refusal::new(
+        return Err(DiscordRefusal::new(
             403,
             20_012,
             "You are not authorized to perform this action on this application",
@@ -35,8 +35,8 @@ pub fn serve(
             .body
             .as_array()
             .cloned()
-            .ok_or_else(|| Refusal::new(400, 50_035, "Invalid Form Body"))?,
-        _ => return Err(Refusal::new(405, 0, "405: Method Not Allowed")),
+            .ok_or_else(|| DiscordRefusal::new(400, 50_035, "Invalid Form Body"))?,
+        _ => return Err(DiscordRefusal::new(405, 0, "405: Method Not Allowed")),
     };
     check_commands(&sent)?;
     let same = |a: &Value, b: &Value| a.str("name") == b.str("name") && kind(a) == kind(b);
@@ -53,7 +53,7 @@ pub fn serve(
     Ok(ApiResponse::json(Value::Array(settled)))
 }
 
-pub fn registered(store: &Store, scope: &str) -> Result<Vec<Value>, StoreError> {
+pub fn registered(store: &ChatStore, scope: &str) -> Result<Vec<Value>, ChatStoreError> {
     Ok(store
         .get("d.commands", "", scope)?
         .and_then(|list| list.as_array().cloned())
@@ -85,7 +85,7 @@ fn completed(hub: &Hub, mut command: Value, known: Option<String>, scope: &str) 
     command
 }
 
-fn check_commands(commands: &[Value]) -> Result<(), Refusal> {
+fn check_commands(commands: &[Value]) -> Result<(), DiscordRefusal> {
     let mut wrong = FormErrors::default();
     let mut seen = BTreeSet::new();
     for kind_of in 1..=3 {

@@ -2,7 +2,7 @@
 //! one is added here first.
 
 use super::refusal::FormErrors;
-use crate::json::{Read, units};
+use crate::json::{JsonFields, units};
 use crate::limits::TEXT_DISPLAY_UNITS_MAX;
 use serde_json::Value;
 use std::collections::BTreeSet;

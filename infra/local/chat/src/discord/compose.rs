@@ -3,14 +3,14 @@
 use super::attachments::attach;
 use super::channel;
 use super::flags::{COMPONENTS_V2, EPHEMERAL, LOADING, SUPPRESS_EMBEDS};
-use super::refusal::Refusal;
+use super::refusal::DiscordRefusal;
 use super::validation::Origin;
 use super::{components, stored_message, validation};
 use crate::http::UploadedFile;
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
-use crate::json::{Read, loose_text};
-use crate::store::{Store, StoreError};
+use crate::json::{JsonFields, loose_text};
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ pub struct Draft<'a> {
 }
 
 /// Checks and creates a message; returns the stored form.
-pub fn compose(hub: &Hub, store: &Store, draft: &Draft<'_>) -> Result<Value, Refusal> {
+pub fn compose(hub: &Hub, store: &ChatStore, draft: &Draft<'_>) -> Result<Value, DiscordRefusal> {
     validation::message(draft.body, draft.body, draft.files, draft.origin)?;
     let id = hub.ids.snowflake();
     let mut flags = draft.body.int("flags");
@@ -76,12 +76,12 @@ pub fn refers(hub: &Hub, to: &Value, kind: u64) -> Value {
 /// Checks and applies an edit; returns the stored form.
 pub fn edit(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     mut kept: Value,
     sent: &Value,
     files: &[UploadedFile],
     origin: Origin,
-) -> Result<Value, Refusal> {
+) -> Result<Value, DiscordRefusal> {
     let mut whole = kept["message"].clone();
     for (field, none) in [("content", json!("")), ("embeds", json!([])), ("components", json!([]))]
     {
@@ -127,7 +127,11 @@ fn with_text(whole: &Value, sent: &Value) -> Value {
 }
 
 /// Who is pinged: by default everybody mentioned in a bot's message, only users in an interaction's answer.
-fn pinged(store: &Store, body: &Value, origin: Origin) -> Result<(Value, bool), StoreError> {
+fn pinged(
+    store: &ChatStore,
+    body: &Value,
+    origin: Origin,
+) -> Result<(Value, bool), ChatStoreError> {
     let mut text = body.str("content").to_owned();
     gather_text(&body["components"], &mut text);
     let rule = &body["allowed_mentions"];

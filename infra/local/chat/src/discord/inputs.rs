@@ -3,7 +3,7 @@
 use super::options::{ActionContext, resolve, visible_message};
 use super::stored_message;
 use crate::action::{ActionError, refused};
-use crate::json::{Read, units};
+use crate::json::{JsonFields, units};
 use serde_json::{Map, Value, json};
 
 pub fn component(context: &ActionContext<'_>) -> Result<(u64, Value, Option<Value>), ActionError> {

@@ -1,18 +1,18 @@
 //! The bot's message routes: create, read, edit, delete, list.
 
 use super::compose::{self, Draft};
-use super::refusal::{FormErrors, Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, FormErrors, RouteResult};
 use super::validation::Origin;
 use super::{channel, permissions, stored_message, users};
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
 use crate::ids::{alive, now_ms};
-use crate::json::{Read, loose_text};
+use crate::json::{JsonFields, loose_text};
 use crate::limits::{LIST_MAX, NONCE_MS};
-use crate::store::{LAST, Store};
+use crate::store::{ChatStore, LAST};
 use serde_json::{Value, json};
 
-pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> RouteResult {
+pub fn create(hub: &Hub, store: &ChatStore, call: &ApiRequest, channel_id: &str) -> RouteResult {
     let channel = channel::writable(hub, store, channel_id)?;
     if !call.files.is_empty() {
         permissions::require(store, permissions::ATTACH_FILES)?;
@@ -52,13 +52,17 @@ pub fn create(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> 
 }
 
 /// The message replied to. A missing one is refused, unless the request allows that.
-fn answered(store: &Store, body: &Value, channel: &str) -> Result<Option<Value>, Refusal> {
+fn answered(
+    store: &ChatStore,
+    body: &Value,
+    channel: &str,
+) -> Result<Option<Value>, DiscordRefusal> {
     let reference = &body["message_reference"];
     if !reference.is_object() {
         return Ok(None);
     }
     if !permissions::has(store, permissions::READ_HISTORY)? {
-        return Err(Refusal::new(
+        return Err(DiscordRefusal::new(
             403,
             160_002,
             "Cannot reply without permission to read message history",
@@ -74,12 +78,12 @@ fn answered(store: &Store, body: &Value, channel: &str) -> Result<Option<Value>,
 }
 
 /// A non-ephemeral message.
-fn stored(store: &Store, channel: &str, id: &str) -> Result<Value, Refusal> {
+fn stored(store: &ChatStore, channel: &str, id: &str) -> Result<Value, DiscordRefusal> {
     let kept = store.get("d.message", channel, id)?;
-    kept.ok_or_else(Refusal::message)
+    kept.ok_or_else(DiscordRefusal::message)
 }
 
-pub fn get(hub: &Hub, store: &Store, channel: &str, id: &str) -> RouteResult {
+pub fn get(hub: &Hub, store: &ChatStore, channel: &str, id: &str) -> RouteResult {
     channel::visible(hub, store, channel)?;
     let kept = stored(store, channel, id)?;
     Ok(ApiResponse::json(kept["message"].clone()))
@@ -87,7 +91,7 @@ pub fn get(hub: &Hub, store: &Store, channel: &str, id: &str) -> RouteResult {
 
 pub fn edit(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     call: &ApiRequest,
     channel_id: &str,
     id: &str,
@@ -96,13 +100,17 @@ pub fn edit(
     channel::not_archived(&channel)?;
     let kept = stored(store, channel_id, id)?;
     if kept["message"]["author"].str("id") != hub.discord.application_id {
-        return Err(Refusal::new(403, 50_005, "Cannot edit a message authored by another user"));
+        return Err(DiscordRefusal::new(
+            403,
+            50_005,
+            "Cannot edit a message authored by another user",
+        ));
     }
     let kept = compose::edit(hub, store, kept, &call.body, &call.files, Origin::Bot)?;
     Ok(ApiResponse::json(kept["message"].clone()))
 }
 
-pub fn delete(hub: &Hub, store: &Store, channel_id: &str, id: &str) -> RouteResult {
+pub fn delete(hub: &Hub, store: &ChatStore, channel_id: &str, id: &str) -> RouteResult {
     let channel = channel::visible(hub, store, channel_id)?;
     channel::not_archived(&channel)?;
     let kept = stored(store, channel_id, id)?;
@@ -113,14 +121,14 @@ pub fn delete(hub: &Hub, store: &Store, channel_id: &str, id: &str) -> RouteResu
     Ok(ApiResponse::empty())
 }
 
-pub fn list(hub: &Hub, store: &Store, call: &ApiRequest, channel_id: &str) -> RouteResult {
+pub fn list(hub: &Hub, store: &ChatStore, call: &ApiRequest, channel_id: &str) -> RouteResult {
     channel::visible(hub, store, channel_id)?;
     let limit = match call.asked("limit") {
         "" => 50,
         text => {
             text.parse().ok().filter(|limit| (1..=LIST_MAX).contains(limit)).ok_or_else(|| {
                 let message = "int value should be between 1 and 100.";
-                Refusal::field("limit", "NUMBER_TYPE_RANGE", message)
+                DiscordRefusal::field("limit", "NUMBER_TYPE_RANGE", message)
             })?
         }
     };

@@ -1,12 +1,12 @@
 //! Rules for a modal that the ingress returns (callback type 9).
 
-use super::refusal::{FormErrors, Refusal};
-use crate::json::Read;
+use super::refusal::{DiscordRefusal, FormErrors};
+use crate::json::JsonFields;
 use serde_json::Value;
 use std::collections::BTreeSet;
 
 /// Collects all errors of a modal.
-pub fn check(data: &Value) -> Result<(), Refusal> {
+pub fn check(data: &Value) -> Result<(), DiscordRefusal> {
     let mut wrong = FormErrors::default();
     for (field, max) in [("custom_id", 100), ("title", 45)] {
         if data.str(field).is_empty() {

@@ -5,14 +5,14 @@ use super::users::membership;
 use super::{commands, stored_message};
 use crate::action::{ActionError, refused};
 use crate::hub::Hub;
-use crate::json::{Read, fields, loose_text, units};
-use crate::store::Store;
+use crate::json::{JsonFields, fields, loose_text, units};
+use crate::store::ChatStore;
 use serde_json::{Map, Value, json};
 
 /// Who acts, where, and with which values.
 pub struct ActionContext<'a> {
     pub hub: &'a Hub,
-    pub store: &'a Store,
+    pub store: &'a ChatStore,
     pub act: &'a Value,
     pub user_id: &'a str,
     pub channel_id: &'a str,

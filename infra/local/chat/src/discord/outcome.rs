@@ -5,8 +5,8 @@ use super::{callback, stored_message, users};
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
 use crate::ingress::{IngressAnswer, NoAnswer};
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// Log name of first answers, kept beside the bot's requests for inspection.
@@ -15,10 +15,10 @@ pub const ANSWERS: &str = "discord-answers";
 /// Applies the ingress's answer, or shows the person that there was none.
 pub fn apply_answer(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     token: &str,
     answer: &Result<IngressAnswer, NoAnswer>,
-) -> Result<Value, StoreError> {
+) -> Result<Value, ChatStoreError> {
     let Some(record) = store.get("d.interaction", "", token)? else {
         return Ok(json!({"kind": "gone"}));
     };
@@ -45,10 +45,10 @@ pub fn apply_answer(
 /// The person sees Discord's text; the reason is kept in the outcome.
 fn show_failure(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     mut record: Value,
     reason: &str,
-) -> Result<Value, StoreError> {
+) -> Result<Value, ChatStoreError> {
     record["state"] = "failed".into();
     record["expired"] = true.into();
     store.put("d.interaction", "", record.str("token"), &record)?;

@@ -10,18 +10,22 @@ use super::{inputs, options};
 use crate::action::{ActionError, refused};
 use crate::hub::Hub;
 use crate::ids::{now_ms, random_text};
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::limits::FILE_BYTES_MAX;
-use crate::store::Store;
+use crate::store::ChatStore;
 use serde_json::{Value, json};
 
 /// An interaction's record and the body to deliver.
-pub struct Interaction {
+pub struct PreparedInteraction {
     pub record: Value,
     pub payload: Value,
 }
 
-pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, ActionError> {
+pub fn build(
+    hub: &Hub,
+    store: &ChatStore,
+    act: &Value,
+) -> Result<PreparedInteraction, ActionError> {
     let user_id = act.str_or("user_id", &hub.seeds.user_id);
     let channel_id = act.str_or("channel_id", &hub.seeds.channel_id);
     let Some(member) = store.get("d.user", "", user_id)?.filter(|one| !one["user"].flag("bot"))
@@ -62,7 +66,7 @@ pub fn build(hub: &Hub, store: &Store, act: &Value) -> Result<Interaction, Actio
     }
     let record =
         record(&id, &token, kind, channel_id, user_id, source_id, payload["data"].str("name"));
-    Ok(Interaction { record, payload })
+    Ok(PreparedInteraction { record, payload })
 }
 
 /// The stored record of an interaction, under its token.
@@ -80,7 +84,7 @@ pub fn record(
 }
 
 /// The actor's user object.
-pub fn person(hub: &Hub, store: &Store, act: &Value) -> Result<Value, ActionError> {
+pub fn person(hub: &Hub, store: &ChatStore, act: &Value) -> Result<Value, ActionError> {
     let id = act.str_or("user_id", &hub.seeds.user_id);
     match store.get("d.user", "", id)? {
         Some(entry) => Ok(entry["user"].clone()),

@@ -1,7 +1,7 @@
 //! Permission sets, and the bot's permissions.
 
-use super::refusal::Refusal;
-use crate::store::{Store, StoreError};
+use super::refusal::DiscordRefusal;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::Value;
 
 /// A member's permissions (Discord's usual set).
@@ -23,21 +23,21 @@ pub const CREATE_PRIVATE_THREADS: u128 = 1 << 36;
 pub const SEND_IN_THREADS: u128 = 1 << 38;
 
 /// The bot's permissions: the invitation's, until a control call changes them.
-pub fn bot_permissions(store: &Store) -> Result<String, StoreError> {
+pub fn bot_permissions(store: &ChatStore) -> Result<String, ChatStoreError> {
     let set = store.get("d.app", "", "permissions")?;
     Ok(set.as_ref().and_then(Value::as_str).unwrap_or(BOT_PERMISSIONS).to_owned())
 }
 
 /// Whether the bot has all of these permissions.
-pub fn has(store: &Store, bits: u128) -> Result<bool, StoreError> {
+pub fn has(store: &ChatStore, bits: u128) -> Result<bool, ChatStoreError> {
     let have: u128 = bot_permissions(store)?.parse().unwrap_or_default();
     Ok(have & ADMINISTRATOR != 0 || have & bits == bits)
 }
 
 /// Refuses with 50013 if the bot lacks a permission.
-pub fn require(store: &Store, bits: u128) -> Result<(), Refusal> {
+pub fn require(store: &ChatStore, bits: u128) -> Result<(), DiscordRefusal> {
     if has(store, bits)? {
         return Ok(());
     }
-    Err(Refusal::permission())
+    Err(DiscordRefusal::permission())
 }

@@ -2,54 +2,54 @@
 
 use crate::http::ApiResponse;
 use crate::json::units;
-use crate::store::StoreError;
+use crate::store::ChatStoreError;
 use serde_json::{Map, Value, json};
 
 /// A refusal in Discord's format.
 #[derive(Debug)]
-pub struct Refusal {
+pub struct DiscordRefusal {
     pub status: u16,
     pub body: Value,
 }
 
 /// Result of a route.
-pub type RouteResult = Result<ApiResponse, Refusal>;
+pub type RouteResult = Result<ApiResponse, DiscordRefusal>;
 
-impl Refusal {
-    pub fn new(status: u16, code: u64, message: &str) -> Refusal {
-        Refusal { status, body: json!({"message": message, "code": code}) }
+impl DiscordRefusal {
+    pub fn new(status: u16, code: u64, message: &str) -> DiscordRefusal {
+        DiscordRefusal { status, body: json!({"message": message, "code": code}) }
     }
 
     /// An error of one field of the request.
-    pub fn field(path: &str, code: &str, message: &str) -> Refusal {
+    pub fn field(path: &str, code: &str, message: &str) -> DiscordRefusal {
         let mut wrong = FormErrors::default();
         wrong.at(path, code, message);
         wrong.into()
     }
 
-    pub fn channel() -> Refusal {
-        Refusal::new(404, 10_003, "Unknown Channel")
+    pub fn channel() -> DiscordRefusal {
+        DiscordRefusal::new(404, 10_003, "Unknown Channel")
     }
 
-    pub fn message() -> Refusal {
-        Refusal::new(404, 10_008, "Unknown Message")
+    pub fn message() -> DiscordRefusal {
+        DiscordRefusal::new(404, 10_008, "Unknown Message")
     }
 
-    pub fn permission() -> Refusal {
-        Refusal::new(403, 50_013, "Missing Permissions")
+    pub fn permission() -> DiscordRefusal {
+        DiscordRefusal::new(403, 50_013, "Missing Permissions")
     }
 }
 
-impl From<Refusal> for ApiResponse {
-    fn from(refusal: Refusal) -> ApiResponse {
+impl From<DiscordRefusal> for ApiResponse {
+    fn from(refusal: DiscordRefusal) -> ApiResponse {
         ApiResponse { status: refusal.status, ..ApiResponse::json(refusal.body) }
     }
 }
 
-impl From<StoreError> for Refusal {
-    fn from(error: StoreError) -> Refusal {
+impl From<ChatStoreError> for DiscordRefusal {
+    fn from(error: ChatStoreError) -> DiscordRefusal {
         tracing::error!(%error, "the chat's state failed");
-        Refusal::new(500, 0, "500: Internal Server Error")
+        DiscordRefusal::new(500, 0, "500: Internal Server Error")
     }
 }
 
@@ -80,7 +80,7 @@ impl FormErrors {
         }
     }
 
-    pub fn done(self) -> Result<(), Refusal> {
+    pub fn done(self) -> Result<(), DiscordRefusal> {
         if self.0.is_empty() {
             return Ok(());
         }
@@ -88,9 +88,9 @@ impl FormErrors {
     }
 }
 
-impl From<FormErrors> for Refusal {
-    fn from(wrong: FormErrors) -> Refusal {
-        Refusal {
+impl From<FormErrors> for DiscordRefusal {
+    fn from(wrong: FormErrors) -> DiscordRefusal {
+        DiscordRefusal {
             status: 400,
             body: json!({"message": "Invalid Form Body", "code": 50_035, "errors": wrong.0}),
         }

@@ -1,13 +1,13 @@
 //! Discord's routes: authentication, routing, faults.
 
 use super::rates::{self, too_many};
-use super::refusal::{Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, RouteResult};
 use super::{application, channel, commands, message, thread, users, webhook};
 use crate::bot_requests;
-use crate::fault::Fault;
+use crate::fault::ChatFault;
 use crate::http::{self, ApiRequest, ApiResponse};
 use crate::hub::Hub;
-use crate::store::Store;
+use crate::store::ChatStore;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
@@ -42,16 +42,16 @@ fn answer(hub: &Hub, call: &ApiRequest) -> ApiResponse {
 }
 
 /// Token routes need no bot token; all others do. An unreadable body is refused before routing.
-fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), Refusal> {
+fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), DiscordRefusal> {
     let by_token = matches!(path, ["webhooks", _, _, ..]);
     if !by_token && call.token("Bot") != Some(hub.discord.bot_token.as_str()) {
-        return Err(Refusal::new(401, 0, "401: Unauthorized"));
+        return Err(DiscordRefusal::new(401, 0, "401: Unauthorized"));
     }
     match call.unreadable {
         Some("invalid_json" | "invalid_multipart") => {
-            Err(Refusal::new(400, 50_109, "The request body contains invalid JSON."))
+            Err(DiscordRefusal::new(400, 50_109, "The request body contains invalid JSON."))
         }
-        Some(_) => Err(Refusal::new(
+        Some(_) => Err(DiscordRefusal::new(
             400,
             50_035,
             "Expected \"Content-Type\" header to be one of {'application/json', 'multipart/form-data'}.",
@@ -61,7 +61,7 @@ fn admit(hub: &Hub, call: &ApiRequest, path: &[&str]) -> Result<(), Refusal> {
 }
 
 /// Every served route, in one place.
-fn route(hub: &Hub, store: &Store, call: &ApiRequest, path: &[&str]) -> RouteResult {
+fn route(hub: &Hub, store: &ChatStore, call: &ApiRequest, path: &[&str]) -> RouteResult {
     match (call.method.as_str(), path) {
         ("GET", ["users", "@me"]) => users::me(hub, store),
         ("GET", ["users", "@me", "guilds"]) => users::guilds(hub, store, call),
@@ -95,11 +95,11 @@ fn route(hub: &Hub, store: &Store, call: &ApiRequest, path: &[&str]) -> RouteRes
         (method, ["webhooks", app, token, "messages", id]) => {
             webhook::message(hub, store, call, method, app, token, id)
         }
-        _ => Err(Refusal::new(404, 0, "404: Not Found")),
+        _ => Err(DiscordRefusal::new(404, 0, "404: Not Found")),
     }
 }
 
-fn fault_reply(fault: &Fault) -> ApiResponse {
+fn fault_reply(fault: &ChatFault) -> ApiResponse {
     let mut reply = match fault.status {
         429 => too_many(fault.retry_after),
         status => ApiResponse {

@@ -3,12 +3,12 @@
 //! them.
 
 use crate::hub::Hub;
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// Reads a stored message, ephemeral or not.
-pub fn find(store: &Store, channel: &str, id: &str) -> Result<Option<Value>, StoreError> {
+pub fn find(store: &ChatStore, channel: &str, id: &str) -> Result<Option<Value>, ChatStoreError> {
     Ok(match store.get("d.message", channel, id)? {
         Some(kept) => Some(kept),
         None => store.get("d.ephemeral", channel, id)?,
@@ -16,7 +16,7 @@ pub fn find(store: &Store, channel: &str, id: &str) -> Result<Option<Value>, Sto
 }
 
 /// Stores a message and notifies the pages.
-pub fn save(hub: &Hub, store: &Store, kept: &Value) -> Result<(), StoreError> {
+pub fn save(hub: &Hub, store: &ChatStore, kept: &Value) -> Result<(), ChatStoreError> {
     let message = &kept["message"];
     let kind = if kept.has("to") { "d.ephemeral" } else { "d.message" };
     store.put_message(kind, message.str("channel_id"), message.str("id"), kept)?;
@@ -25,7 +25,7 @@ pub fn save(hub: &Hub, store: &Store, kept: &Value) -> Result<(), StoreError> {
 }
 
 /// Deletes a message.
-pub fn remove(hub: &Hub, store: &Store, channel: &str, id: &str) -> Result<(), StoreError> {
+pub fn remove(hub: &Hub, store: &ChatStore, channel: &str, id: &str) -> Result<(), ChatStoreError> {
     store.delete("d.message", channel, id)?;
     store.delete("d.ephemeral", channel, id)?;
     hub.notify(json!({"kind": "message", "platform": "discord", "channel": channel}));

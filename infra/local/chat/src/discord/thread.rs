@@ -3,27 +3,27 @@
 use super::channel;
 use super::flags::HAS_THREAD;
 use super::permissions::{CREATE_PRIVATE_THREADS, CREATE_PUBLIC_THREADS, require};
-use super::refusal::{FormErrors, Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, FormErrors, RouteResult};
 use super::stored_message;
 use super::users::{self, known_guild};
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
 use crate::ids::{iso, now_ms};
-use crate::json::{Read, units};
-use crate::store::Store;
+use crate::json::{JsonFields, units};
+use crate::store::ChatStore;
 use serde_json::{Value, json};
 
 /// Starts a thread from a message (whose id becomes the thread's) or without one.
 pub fn start(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     call: &ApiRequest,
     parent_id: &str,
     starter: Option<&str>,
 ) -> RouteResult {
     let parent = channel::visible(hub, store, parent_id)?;
     if ![0, 5].contains(&parent.int("type")) {
-        return Err(Refusal::new(400, 50_024, "Cannot execute action on this channel type"));
+        return Err(DiscordRefusal::new(400, 50_024, "Cannot execute action on this channel type"));
     }
     let kind = match starter {
         Some(_) => 11,
@@ -34,13 +34,15 @@ pub fn start(
     check_thread(&call.body)?;
     let starter = match starter {
         None => None,
-        Some(id) => Some(store.get("d.message", parent_id, id)?.ok_or_else(Refusal::message)?),
+        Some(id) => {
+            Some(store.get("d.message", parent_id, id)?.ok_or_else(DiscordRefusal::message)?)
+        }
     };
     let id = starter
         .as_ref()
         .map_or_else(|| hub.ids.snowflake(), |kept| kept["message"].str("id").to_owned());
     if store.get("d.channel", &hub.seeds.guild_id, &id)?.is_some() {
-        return Err(Refusal::new(
+        return Err(DiscordRefusal::new(
             400,
             160_004,
             "A thread has already been created for this message",
@@ -59,7 +61,7 @@ pub fn start(
     Ok(ApiResponse { status: 201, ..ApiResponse::json(answer) })
 }
 
-fn check_thread(body: &Value) -> Result<(), Refusal> {
+fn check_thread(body: &Value) -> Result<(), DiscordRefusal> {
     let mut wrong = FormErrors::default();
     if !(1..=100).contains(&units(body.str("name"))) {
         wrong.at("name", "BASE_TYPE_BAD_LENGTH", "Must be between 1 and 100 in length.");
@@ -80,11 +82,11 @@ fn check_thread(body: &Value) -> Result<(), Refusal> {
 /// parent.
 fn leave_traces(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     thread: &Value,
     parent: &str,
     starter: Option<Value>,
-) -> Result<(), Refusal> {
+) -> Result<(), DiscordRefusal> {
     let author = users::bot(hub, store)?;
     let reference = json!({"channel_id": parent, "guild_id": hub.seeds.guild_id, "message_id": starter.as_ref().map(|kept| kept["message"]["id"].clone())});
     let (channel_id, kind, content) = match &starter {
@@ -106,7 +108,7 @@ fn leave_traces(
     Ok(())
 }
 
-pub fn active_threads(hub: &Hub, store: &Store, guild: &str) -> RouteResult {
+pub fn active_threads(hub: &Hub, store: &ChatStore, guild: &str) -> RouteResult {
     known_guild(store, guild)?;
     let mut threads = store.all("d.channel", &hub.seeds.guild_id)?;
     threads.retain(|one| channel::is_thread(one) && !channel::archived(one));

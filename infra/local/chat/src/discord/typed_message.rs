@@ -3,13 +3,13 @@
 use super::compose::{self, Draft};
 use super::flags::HAS_SNAPSHOT;
 use super::payload;
-use super::refusal::Refusal;
+use super::refusal::DiscordRefusal;
 use super::validation::Origin;
 use super::{channel, stored_message};
 use crate::action::ActionError;
 use crate::hub::Hub;
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// Posts it, and returns the message.
@@ -27,13 +27,14 @@ pub fn say(hub: &Hub, act: &Value) -> Result<Value, ActionError> {
 /// Posts what a person typed. Plain text reaches no HTTP-only app; people read it, and message commands use it.
 fn post(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     channel_id: &str,
     user: &Value,
     body: &Value,
-) -> Result<Value, Refusal> {
-    let channel =
-        store.get("d.channel", &hub.seeds.guild_id, channel_id)?.ok_or_else(Refusal::channel)?;
+) -> Result<Value, DiscordRefusal> {
+    let channel = store
+        .get("d.channel", &hub.seeds.guild_id, channel_id)?
+        .ok_or_else(DiscordRefusal::channel)?;
     if channel::archived(&channel) {
         let mut awake = channel;
         channel::set_archived(&mut awake, false);
@@ -41,7 +42,7 @@ fn post(
     }
     let named = |channel: &str, id: &str| {
         let kept = store.get("d.message", channel, id)?;
-        kept.map(|kept| kept["message"].clone()).ok_or_else(Refusal::message)
+        kept.map(|kept| kept["message"].clone()).ok_or_else(DiscordRefusal::message)
     };
     let mut own = body.clone();
     if body.has("forward") {
@@ -95,7 +96,7 @@ fn post(
 }
 
 /// Text and uploads of a typed message.
-fn body_of(store: &Store, act: &Value) -> Result<Value, StoreError> {
+fn body_of(store: &ChatStore, act: &Value) -> Result<Value, ChatStoreError> {
     let mut uploads = Vec::new();
     for id in act.list("uploads") {
         uploads.extend(store.get("d.upload", "", id.as_str().unwrap_or_default())?);

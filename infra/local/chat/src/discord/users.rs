@@ -1,25 +1,25 @@
 //! The bot's own user, and people as guild members.
 
 use super::permissions::{ADMIN_PERMISSIONS, MEMBER_PERMISSIONS, bot_permissions};
-use super::refusal::{Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, RouteResult};
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// The bot's user object.
-pub fn bot(hub: &Hub, store: &Store) -> Result<Value, StoreError> {
+pub fn bot(hub: &Hub, store: &ChatStore) -> Result<Value, ChatStoreError> {
     let entry = store.get("d.user", "", &hub.discord.application_id)?;
     Ok(entry.map(|entry| entry["user"].clone()).unwrap_or_default())
 }
 
-pub fn me(hub: &Hub, store: &Store) -> RouteResult {
+pub fn me(hub: &Hub, store: &ChatStore) -> RouteResult {
     Ok(ApiResponse::json(bot(hub, store)?))
 }
 
 /// The bot's guild, if it comes after the page's start.
-pub fn guilds(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
+pub fn guilds(hub: &Hub, store: &ChatStore, call: &ApiRequest) -> RouteResult {
     let id = hub.seeds.guild_id.as_str();
     let number = |id: &str| id.parse::<u64>().unwrap_or_default();
     let after = number(call.asked("after"));
@@ -32,10 +32,10 @@ pub fn guilds(hub: &Hub, store: &Store, call: &ApiRequest) -> RouteResult {
 }
 
 /// Refuses an unknown guild.
-pub fn known_guild(store: &Store, id: &str) -> Result<(), Refusal> {
+pub fn known_guild(store: &ChatStore, id: &str) -> Result<(), DiscordRefusal> {
     match store.get("d.guild", "", id)? {
         Some(_) => Ok(()),
-        None => Err(Refusal::new(404, 10_004, "Unknown Guild")),
+        None => Err(DiscordRefusal::new(404, 10_004, "Unknown Guild")),
     }
 }
 

@@ -5,9 +5,9 @@
 
 use super::components::Tally;
 use super::flags::{COMPONENTS_V2, EPHEMERAL, HAS_THREAD, LOADING, SILENT, SUPPRESS_EMBEDS};
-use super::refusal::{FormErrors, Refusal};
+use super::refusal::{DiscordRefusal, FormErrors};
 use crate::http::UploadedFile;
-use crate::json::{Read, loose_text, units};
+use crate::json::{JsonFields, loose_text, units};
 use crate::limits::{
     COMPONENTS_MAX, CONTENT_UNITS_MAX, FILE_BYTES_MAX, FILES_PER_MESSAGE_MAX, NONCE_UNITS_MAX,
     TEXT_DISPLAY_BYTES_MAX, TEXT_DISPLAY_UNITS_MAX,
@@ -27,7 +27,7 @@ pub fn message(
     whole: &Value,
     files: &[UploadedFile],
     origin: Origin,
-) -> Result<(), Refusal> {
+) -> Result<(), DiscordRefusal> {
     let mut wrong = FormErrors::default();
     if !sent.is_object() {
         wrong.at("_", "MODEL_TYPE_CONVERT", "Only dictionaries may be used in a ModelType");
@@ -76,10 +76,10 @@ pub fn message(
     }
     wrong.done()?;
     if tally.text_bytes > TEXT_DISPLAY_BYTES_MAX {
-        return Err(Refusal::new(500, 0, "500: Internal Server Error"));
+        return Err(DiscordRefusal::new(500, 0, "500: Internal Server Error"));
     }
     if is_empty(whole, files) {
-        return Err(Refusal::new(400, 50_006, "Cannot send an empty message"));
+        return Err(DiscordRefusal::new(400, 50_006, "Cannot send an empty message"));
     }
     Ok(())
 }
@@ -90,16 +90,16 @@ fn is_empty(whole: &Value, files: &[UploadedFile]) -> bool {
         && ["embeds", "components", "attachments"].iter().all(|field| whole.list(field).is_empty())
 }
 
-fn check_files(files: &[UploadedFile]) -> Result<(), Refusal> {
+fn check_files(files: &[UploadedFile]) -> Result<(), DiscordRefusal> {
     if files.len() > FILES_PER_MESSAGE_MAX {
-        return Err(Refusal::new(
+        return Err(DiscordRefusal::new(
             400,
             30_015,
             "Maximum number of attachments in a message reached (10)",
         ));
     }
     match files.iter().find(|file| file.bytes.len() > FILE_BYTES_MAX) {
-        Some(_) => Err(Refusal::new(413, 40_005, "Request entity too large")),
+        Some(_) => Err(DiscordRefusal::new(413, 40_005, "Request entity too large")),
         None => Ok(()),
     }
 }

@@ -4,29 +4,34 @@
 
 use super::compose::{self, Draft};
 use super::flags::{EPHEMERAL, LOADING};
-use super::refusal::{Refusal, RouteResult};
+use super::refusal::{DiscordRefusal, RouteResult};
 use super::validation::Origin;
 use super::{channel, stored_message, users};
 use crate::http::{ApiRequest, ApiResponse};
 use crate::hub::Hub;
 use crate::ids::alive;
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::limits::INTERACTION_TOKEN_MS;
-use crate::store::Store;
+use crate::store::ChatStore;
 use serde_json::Value;
 
-fn unknown_webhook() -> Refusal {
-    Refusal::new(404, 10_015, "Unknown Webhook")
+fn unknown_webhook() -> DiscordRefusal {
+    DiscordRefusal::new(404, 10_015, "Unknown Webhook")
 }
 
 /// The interaction of a token, while the token is valid.
-fn interaction_of(hub: &Hub, store: &Store, app: &str, token: &str) -> Result<Value, Refusal> {
+fn interaction_of(
+    hub: &Hub,
+    store: &ChatStore,
+    app: &str,
+    token: &str,
+) -> Result<Value, DiscordRefusal> {
     let record = store.get("d.interaction", "", token)?.ok_or_else(unknown_webhook)?;
     if app != hub.discord.application_id {
         return Err(unknown_webhook());
     }
     if record.flag("expired") || !alive(record.int("created_ms"), INTERACTION_TOKEN_MS) {
-        return Err(Refusal::new(401, 50_027, "Invalid Webhook Token"));
+        return Err(DiscordRefusal::new(401, 50_027, "Invalid Webhook Token"));
     }
     Ok(record)
 }
@@ -34,7 +39,7 @@ fn interaction_of(hub: &Hub, store: &Store, app: &str, token: &str) -> Result<Va
 /// A follow-up message. The first one after a deferral fills in the deferred message, as Discord still does.
 pub fn follow_up(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     call: &ApiRequest,
     app_id: &str,
     token: &str,
@@ -49,8 +54,9 @@ pub fn follow_up(
     {
         return edit(hub, store, call, kept);
     }
-    let channel =
-        store.get("d.channel", &hub.seeds.guild_id, channel_id)?.ok_or_else(Refusal::channel)?;
+    let channel = store
+        .get("d.channel", &hub.seeds.guild_id, channel_id)?
+        .ok_or_else(DiscordRefusal::channel)?;
     channel::not_archived(&channel)?;
     let to = (call.body.int("flags") & EPHEMERAL != 0).then(|| record.str("user_id"));
     let draft = Draft {
@@ -67,7 +73,7 @@ pub fn follow_up(
     Ok(ApiResponse::json(kept["message"].clone()))
 }
 
-fn edit(hub: &Hub, store: &Store, call: &ApiRequest, kept: Value) -> RouteResult {
+fn edit(hub: &Hub, store: &ChatStore, call: &ApiRequest, kept: Value) -> RouteResult {
     let (body, files) = (&call.body, &call.files);
     let kept = compose::edit(hub, store, kept, body, files, Origin::Interaction)?;
     Ok(ApiResponse::json(kept["message"].clone()))
@@ -76,7 +82,7 @@ fn edit(hub: &Hub, store: &Store, call: &ApiRequest, kept: Value) -> RouteResult
 /// `GET` and `PATCH` of `@original` or of a follow-up.
 pub fn message(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     call: &ApiRequest,
     method: &str,
     app_id: &str,
@@ -89,10 +95,10 @@ pub fn message(
     let wanted = if id == "@original" { original } else { id };
     let kept = stored_message::find(store, channel_id, wanted)?
         .filter(|kept| !wanted.is_empty() && (wanted == original || kept.str("token") == token))
-        .ok_or_else(Refusal::message)?;
+        .ok_or_else(DiscordRefusal::message)?;
     match method {
         "GET" => Ok(ApiResponse::json(kept["message"].clone())),
         "PATCH" => edit(hub, store, call, kept),
-        _ => Err(Refusal::new(405, 0, "405: Method Not Allowed")),
+        _ => Err(DiscordRefusal::new(405, 0, "405: Method Not Allowed")),
     }
 }

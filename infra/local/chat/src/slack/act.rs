@@ -1,6 +1,6 @@
 //! A person's action on Slack: Slack's payload for it, signed and delivered, and the effect of the answer.
 
-use super::actor::{Actor, actor};
+use super::actor::{SlackActor, actor};
 use super::channels::changed;
 use super::deliver::{deliver, post_event, retry, status};
 use super::messages::root_of;
@@ -8,7 +8,7 @@ use super::{interactivity, typed_message};
 use crate::action::{ActionResult, refused};
 use crate::hub::Hub;
 use crate::ids::random_text;
-use crate::json::Read;
+use crate::json::JsonFields;
 use serde_json::{Value, json};
 use std::sync::Arc;
 
@@ -47,7 +47,7 @@ pub async fn act(hub: &Arc<Hub>, act: &Value) -> ActionResult {
 async fn stop_session(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let event = {
         let store = hub.store();
-        let Actor { user, channel } = actor(hub, &store, act)?;
+        let SlackActor { user, channel } = actor(hub, &store, act)?;
         let thread = root_of(&store, channel.str("id"), act.str("thread_ts"))?;
         if store.get("s.session", channel.str("id"), &thread)?.is_none() {
             return refused("this thread has no agent session");
@@ -63,7 +63,7 @@ async fn stop_session(hub: &Arc<Hub>, act: &Value) -> ActionResult {
 async fn home_opened(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let event = {
         let store = hub.store();
-        let Actor { user, channel } = actor(hub, &store, act)?;
+        let SlackActor { user, channel } = actor(hub, &store, act)?;
         let tab = act.str_or("tab", "home");
         json!({"type": "app_home_opened", "user": user["id"], "channel": channel["id"], "tab": tab, "event_ts": hub.ids.ts(),
             "view": store.get("s.home", "", user.str("id"))?})

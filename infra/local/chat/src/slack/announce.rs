@@ -3,12 +3,12 @@
 use super::channels::changed;
 use crate::hub::Hub;
 use crate::ids::ts_micros;
-use crate::json::Read;
-use crate::store::StoreError;
+use crate::json::JsonFields;
+use crate::store::ChatStoreError;
 use serde_json::Value;
 
 /// Registers the message of an event. A known one is left alone.
-pub fn announce(hub: &Hub, payload: &Value) -> Result<(), StoreError> {
+pub fn announce(hub: &Hub, payload: &Value) -> Result<(), ChatStoreError> {
     let store = hub.store();
     let event = &payload["event"];
     let (channel, ts) = (event.str("channel"), event.str("ts"));

@@ -3,7 +3,7 @@
 
 use super::failure::MethodError;
 use crate::ids::random_text;
-use crate::json::Read;
+use crate::json::JsonFields;
 use serde_json::Value;
 use std::collections::BTreeSet;
 

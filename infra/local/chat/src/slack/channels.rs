@@ -2,12 +2,12 @@
 
 use super::failure::{MethodError, fail};
 use crate::hub::Hub;
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// The channel of an argument, by id or name.
-pub fn channel(store: &Store, args: &Value, field: &str) -> Result<Value, MethodError> {
+pub fn channel(store: &ChatStore, args: &Value, field: &str) -> Result<Value, MethodError> {
     let wanted = args.str(field);
     if let Some(found) = store.get("s.channel", "", wanted)? {
         return Ok(found);
@@ -22,7 +22,7 @@ pub fn channel(store: &Store, args: &Value, field: &str) -> Result<Value, Method
 }
 
 /// Target of a message: a channel, or the direct messages of a person whose id is given instead.
-pub fn destination(store: &Store, args: &Value) -> Result<Value, MethodError> {
+pub fn destination(store: &ChatStore, args: &Value) -> Result<Value, MethodError> {
     match store.get("s.user", "", args.str("channel"))? {
         Some(user) => match direct_messages(store, user.str("id"))? {
             Some(found) => Ok(found),
@@ -33,7 +33,7 @@ pub fn destination(store: &Store, args: &Value) -> Result<Value, MethodError> {
 }
 
 /// A person's direct messages with the app.
-pub fn direct_messages(store: &Store, user: &str) -> Result<Option<Value>, StoreError> {
+pub fn direct_messages(store: &ChatStore, user: &str) -> Result<Option<Value>, ChatStoreError> {
     let all = store.all("s.channel", "")?;
     Ok(all.into_iter().find(|one| one.flag("is_im") && one.str("user") == user))
 }

@@ -4,12 +4,12 @@ use super::channels::{changed, channel, destination};
 use super::failure::{MethodResult, fail};
 use super::messages::{from_bot, own, root_of, save_ephemeral, save_new, shown};
 use crate::hub::Hub;
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::limits::SLACK_UPDATE_CHARS_MAX;
-use crate::store::Store;
+use crate::store::ChatStore;
 use serde_json::{Value, json};
 
-pub fn post(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn post(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let to = destination(store, args)?;
     if to.flag("is_archived") {
         return fail("is_archived");
@@ -22,7 +22,7 @@ pub fn post(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     Ok(json!({"channel": to["id"], "ts": ts, "message": shown(&message, false)}))
 }
 
-pub fn update(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn update(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let (channel, mut message) = own(hub, store, args, "cant_update_message")?;
     if args.str("text").chars().count() > SLACK_UPDATE_CHARS_MAX {
         return fail("msg_too_long");
@@ -46,7 +46,7 @@ pub fn update(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     )
 }
 
-pub fn post_ephemeral(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn post_ephemeral(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let to = channel(store, args, "channel")?;
     if store.get("s.user", "", args.str("user"))?.is_none() {
         return fail("user_not_in_channel");

@@ -4,12 +4,12 @@ use super::channels::channel;
 use super::failure::{MethodResult, fail};
 use super::messages::{root_of, shown};
 use crate::ids::ts_micros;
-use crate::json::{Read, loose_text};
+use crate::json::{JsonFields, loose_text};
 use crate::limits::SLACK_LIST_MAX;
-use crate::store::Store;
+use crate::store::ChatStore;
 use serde_json::{Value, json};
 
-pub fn replies(store: &Store, args: &Value) -> MethodResult {
+pub fn replies(store: &ChatStore, args: &Value) -> MethodResult {
     let id = channel(store, args, "channel")?.str("id").to_owned();
     let root = root_of(store, &id, args.str("ts"))?;
     let mut messages = store.all("s.message", &id)?;
@@ -23,7 +23,7 @@ pub fn replies(store: &Store, args: &Value) -> MethodResult {
 }
 
 /// Top-level messages of a channel, newest first. Source: Slack's page of `conversations.history`.
-pub fn history(store: &Store, args: &Value) -> MethodResult {
+pub fn history(store: &ChatStore, args: &Value) -> MethodResult {
     let id = channel(store, args, "channel")?.str("id").to_owned();
     let mut messages = store.all("s.message", &id)?;
     messages.retain(|one| {

@@ -5,7 +5,7 @@ use crate::http::percent_encoded;
 use crate::hub::{Hub, lock};
 use crate::ids::{now_ms, random_text};
 use crate::ingress::{IngressAnswer, NoAnswer};
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::sign;
 use serde_json::{Value, json};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 
 use crate::action::{ActionResult, refused};
 use crate::ids::now_ms;
-use crate::json::{Read, fields};
+use crate::json::{JsonFields, fields};
 use serde_json::{Value, json};
 
 /// The element with this action id, and its block's id.

@@ -1,7 +1,7 @@
 //! Slack's errors: HTTP 200 with `ok: false` and the error's name.
 
 use crate::action::ActionError;
-use crate::store::StoreError;
+use crate::store::ChatStoreError;
 use serde_json::{Value, json};
 
 /// A method's error, with a line for each error in its blocks.
@@ -19,8 +19,8 @@ pub fn fail<T>(error: &'static str) -> Result<T, MethodError> {
     Err(MethodError { error, messages: Vec::new() })
 }
 
-impl From<StoreError> for MethodError {
-    fn from(error: StoreError) -> MethodError {
+impl From<ChatStoreError> for MethodError {
+    fn from(error: ChatStoreError) -> MethodError {
         tracing::error!(%error, "the chat's state failed");
         MethodError { error: "internal_error", messages: Vec::new() }
     }

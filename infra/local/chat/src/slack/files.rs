@@ -6,13 +6,13 @@ use super::messages::{root_of, save_new};
 use crate::http::{ApiRequest, ApiResponse, percent_encoded};
 use crate::hub::Hub;
 use crate::ids::{now_ms, slack_id};
-use crate::json::{Read, loose_text};
+use crate::json::{JsonFields, loose_text};
 use crate::limits::{FILE_BYTES_MAX, FILES_PER_MESSAGE_MAX};
-use crate::store::{Blob, Store, StoreError};
+use crate::store::{Blob, ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// First step: an upload address for a file with this name and length.
-pub fn begin_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn begin_upload(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let length: usize = loose_text(args, "length").parse().unwrap_or_default();
     if args.str("filename").is_empty() || length == 0 {
         return fail("invalid_arguments");
@@ -48,7 +48,7 @@ pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
             return Ok(text(400, "the length differs from the announced one"));
         }
         store_file(hub, store, id, file.str("name"), bytes.to_vec())?;
-        Ok::<_, StoreError>(text(200, &format!("OK - {}", bytes.len())))
+        Ok::<_, ChatStoreError>(text(200, &format!("OK - {}", bytes.len())))
     });
     kept.unwrap_or_else(|_| text(500, "the chat's state failed"))
 }
@@ -56,11 +56,11 @@ pub fn receive(hub: &Hub, call: &ApiRequest, id: &str) -> ApiResponse {
 /// Stores bytes and creates the file's record.
 pub fn store_file(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     id: &str,
     name: &str,
     bytes: Vec<u8>,
-) -> Result<Value, StoreError> {
+) -> Result<Value, ChatStoreError> {
     let (kind, size) = (content_type(name), bytes.len());
     store.put_blob(id, &Blob { name: name.to_owned(), content_type: kind.to_owned(), bytes })?;
     let (url, name_in_url) = (&hub.base, percent_encoded(name));
@@ -90,7 +90,7 @@ fn content_type(name: &str) -> &'static str {
 }
 
 /// Last step: shares the files in a message, if requested.
-pub fn complete_upload(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn complete_upload(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let named = args.list("files");
     if named.is_empty() || named.len() > FILES_PER_MESSAGE_MAX {
         return fail("invalid_arguments");

@@ -4,8 +4,8 @@ use super::blocks;
 use super::failure::{MethodError, MethodResult, fail};
 use crate::hub::Hub;
 use crate::ids::{now_ms, random_text, slack_id};
-use crate::json::Read;
-use crate::store::Store;
+use crate::json::JsonFields;
+use crate::store::ChatStore;
 use serde_json::{Value, json};
 
 /// Slack's checks of a Home.
@@ -52,7 +52,7 @@ fn complete(hub: &Hub, mut view: Value, id: &str) -> Value {
     view
 }
 
-pub fn publish(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn publish(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     check(&args["view"])?;
     let user = args.str("user_id");
     if store.get("s.user", "", user)?.is_none() {

@@ -1,6 +1,6 @@
 //! Interactivity: the payloads of a press, a shortcut or a command, and the effect of the answer.
 
-use super::actor::{Actor, actor};
+use super::actor::{SlackActor, actor};
 use super::deliver::{interact, post_form, reason_of, status};
 use super::elements::{acted, element, input_values};
 use super::messages::{self, from_bot, save_ephemeral};
@@ -8,7 +8,7 @@ use crate::action::{ActionError, ActionResult, refused};
 use crate::hub::Hub;
 use crate::ids::{now_ms, random_text};
 use crate::ingress::{IngressAnswer, NoAnswer};
-use crate::json::Read;
+use crate::json::JsonFields;
 use serde_json::{Value, json};
 
 /// Fields of all interactivity payloads.
@@ -33,7 +33,7 @@ pub async fn block_action(hub: &Hub, act: &Value) -> ActionResult {
     let (payload, target) = {
         let store = hub.store();
         store.atomically(|store| {
-            let Actor { user, channel } = actor(hub, store, act)?;
+            let SlackActor { user, channel } = actor(hub, store, act)?;
             let me = user.str("id");
             let mut payload = base(hub, "block_actions", &user);
             let (id, ts) = (channel.str("id"), act.str("message_ts"));
@@ -77,7 +77,7 @@ pub async fn block_suggestion(hub: &Hub, act: &Value) -> ActionResult {
     let payload = {
         let store = hub.store();
         store.atomically(|store| {
-            let Actor { user, .. } = actor(hub, store, act)?;
+            let SlackActor { user, .. } = actor(hub, store, act)?;
             let me = user.str("id");
             let Some(view) = store.get("s.home", "", me)? else {
                 return refused("this person has no Home yet");
@@ -155,7 +155,7 @@ fn finish(
 pub async fn slash(hub: &Hub, act: &Value) -> ActionResult {
     let (form, target) = {
         let store = hub.store();
-        let Actor { user, channel } = actor(hub, &store, act)?;
+        let SlackActor { user, channel } = actor(hub, &store, act)?;
         let (id, me) = (channel.str("id"), user.str("id"));
         let name = channel_of(&channel).str("name").to_owned();
         let form: Vec<(&str, String)> = vec![
@@ -182,7 +182,7 @@ pub async fn slash(hub: &Hub, act: &Value) -> ActionResult {
 pub async fn shortcut(hub: &Hub, act: &Value) -> ActionResult {
     let (payload, target) = {
         let store = hub.store();
-        let Actor { user, channel } = actor(hub, &store, act)?;
+        let SlackActor { user, channel } = actor(hub, &store, act)?;
         let (id, ts) = (channel.str("id"), act.str("message_ts"));
         let Some(message) = store.get("s.message", id, ts)? else {
             return refused("there is no such message (message_ts)");

@@ -5,9 +5,9 @@ use super::channels::{changed, channel};
 use super::failure::{MethodError, MethodResult, fail};
 use crate::hub::Hub;
 use crate::ids::ts_micros;
-use crate::json::{Read, push};
+use crate::json::{JsonFields, push};
 use crate::limits::SLACK_TEXT_CHARS_MAX;
-use crate::store::{Store, StoreError};
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// A message's `text` and `blocks`, checked.
@@ -44,7 +44,7 @@ pub fn from_bot(hub: &Hub, args: &Value) -> MethodResult {
 }
 
 /// The root of a `ts`'s thread; a reply's `ts` is mapped to its root.
-pub fn root_of(store: &Store, channel: &str, ts: &str) -> Result<String, MethodError> {
+pub fn root_of(store: &ChatStore, channel: &str, ts: &str) -> Result<String, MethodError> {
     if ts_micros(ts).is_none() {
         return fail("invalid_thread_ts");
     }
@@ -58,10 +58,10 @@ pub fn root_of(store: &Store, channel: &str, ts: &str) -> Result<String, MethodE
 /// Stores a message and counts it in its thread's root.
 pub fn save_new(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     channel: &str,
     message: &mut Value,
-) -> Result<String, StoreError> {
+) -> Result<String, ChatStoreError> {
     let ts = hub.ids.ts();
     message["ts"] = ts.as_str().into();
     store.put_message("s.message", channel, &ts, message)?;
@@ -97,7 +97,7 @@ pub fn shown(message: &Value, with_metadata: bool) -> Value {
 /// A message of the bot itself, or Slack's refusal.
 pub fn own(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     args: &Value,
     refusal: &'static str,
 ) -> Result<(String, Value), MethodError> {
@@ -114,11 +114,11 @@ pub fn own(
 /// Stores an ephemeral message.
 pub fn save_ephemeral(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     channel: &str,
     to: &str,
     message: &mut Value,
-) -> Result<String, StoreError> {
+) -> Result<String, ChatStoreError> {
     let ts = hub.ids.ts();
     message["ts"] = ts.as_str().into();
     message["is_ephemeral"] = true.into();

@@ -3,10 +3,10 @@
 use super::failure::{MethodError, MethodResult, fail};
 use super::{chat, conversations, files, home, people, sessions, stream};
 use crate::bot_requests;
-use crate::fault::Fault;
+use crate::fault::ChatFault;
 use crate::http::{self, ApiRequest, ApiResponse};
 use crate::hub::Hub;
-use crate::store::Store;
+use crate::store::ChatStore;
 use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use serde_json::{Value, json};
@@ -83,7 +83,7 @@ fn arguments(call: &ApiRequest) -> Value {
 }
 
 /// Every served method, in one place.
-fn route(hub: &Hub, store: &Store, method: &str, args: &Value) -> MethodResult {
+fn route(hub: &Hub, store: &ChatStore, method: &str, args: &Value) -> MethodResult {
     match method {
         "auth.test" => people::auth(hub, store),
         "users.info" => people::user(store, args),
@@ -104,7 +104,7 @@ fn route(hub: &Hub, store: &Store, method: &str, args: &Value) -> MethodResult {
     }
 }
 
-fn fault_reply(fault: &Fault) -> ApiResponse {
+fn fault_reply(fault: &ChatFault) -> ApiResponse {
     let error = |name: &str| json!({"ok": false, "error": name});
     let mut reply = match fault.status {
         429 => ApiResponse {

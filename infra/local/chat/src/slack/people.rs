@@ -4,12 +4,12 @@ use super::channels::direct_messages;
 use super::failure::{MethodResult, fail};
 use crate::hub::Hub;
 use crate::ids::slack_id;
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::seeds::{direct_message, slack_user};
-use crate::store::{Store, StoreError};
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
-pub fn auth(hub: &Hub, store: &Store) -> MethodResult {
+pub fn auth(hub: &Hub, store: &ChatStore) -> MethodResult {
     let team = store.get("s.team", "", &hub.seeds.team_id)?.unwrap_or_default();
     Ok(
         json!({"url": format!("{}/", hub.base), "team": team["name"], "team_id": hub.seeds.team_id, "user": "bobbin",
@@ -17,7 +17,7 @@ pub fn auth(hub: &Hub, store: &Store) -> MethodResult {
     )
 }
 
-pub fn user(store: &Store, args: &Value) -> MethodResult {
+pub fn user(store: &ChatStore, args: &Value) -> MethodResult {
     match store.get("s.user", "", args.str("user"))? {
         Some(user) => Ok(json!({"user": user})),
         None => fail("user_not_found"),
@@ -25,7 +25,7 @@ pub fn user(store: &Store, args: &Value) -> MethodResult {
 }
 
 /// Sets a person's flags, creating the person if needed; the answer names their direct messages with the app.
-pub fn set(hub: &Hub, flags: &Value) -> Result<Value, StoreError> {
+pub fn set(hub: &Hub, flags: &Value) -> Result<Value, ChatStoreError> {
     let id = flags.str("id");
     let store = hub.store();
     let mut user = match store.get("s.user", "", id)? {

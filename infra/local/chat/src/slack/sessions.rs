@@ -5,12 +5,12 @@ use super::failure::{MethodError, MethodResult, fail};
 use super::messages::root_of;
 use crate::hub::Hub;
 use crate::ids::now_ms;
-use crate::json::Read;
-use crate::store::Store;
+use crate::json::JsonFields;
+use crate::store::ChatStore;
 use serde_json::{Value, json};
 
 /// The thread in the arguments of a status method.
-fn thread(store: &Store, args: &Value) -> Result<(String, String), MethodError> {
+fn thread(store: &ChatStore, args: &Value) -> Result<(String, String), MethodError> {
     let id = channel(store, args, "channel_id")?.str("id").to_owned();
     if !args.has("thread_ts") {
         return fail("missing_thread_ts");
@@ -21,7 +21,7 @@ fn thread(store: &Store, args: &Value) -> Result<(String, String), MethodError> 
 
 fn update_session(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     args: &Value,
     change: impl FnOnce(&mut Value),
 ) -> MethodResult {
@@ -36,14 +36,14 @@ fn update_session(
     Ok(json!({}))
 }
 
-pub fn thread_status(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn thread_status(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     if !args["status"].is_string() {
         return fail("invalid_arguments");
     }
     update_session(hub, store, args, |session| session["text"] = args["status"].clone())
 }
 
-pub fn session_status(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn session_status(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     if !["processing", "active", "suspended", "closed"].contains(&args.str("status")) {
         return fail("invalid_status");
     }

@@ -7,15 +7,15 @@ use super::failure::{MethodError, MethodResult, fail};
 use super::messages::{from_bot, own, root_of, save_new, shown};
 use crate::hub::Hub;
 use crate::ids::{alive, now_ms};
-use crate::json::Read;
+use crate::json::JsonFields;
 use crate::limits::STREAM_MS;
-use crate::store::{Store, StoreError};
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 
 /// Most characters per call.
 const PIECE_CHARS_MAX: usize = 12_000;
 
-pub fn start(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn start(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let to = channel(store, args, "channel")?;
     if !args.has("thread_ts") {
         return fail("invalid_thread_ts");
@@ -45,7 +45,7 @@ pub fn start(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     Ok(json!({"channel": to["id"], "ts": ts}))
 }
 
-pub fn append(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn append(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let (channel, mut message) = streaming(hub, store, args)?;
     let text = format!("{}{}", message.str("text"), piece(args)?);
     message["blocks"] = as_blocks(&text);
@@ -54,7 +54,7 @@ pub fn append(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
     Ok(json!({"channel": channel, "ts": args["ts"]}))
 }
 
-pub fn stop(hub: &Hub, store: &Store, args: &Value) -> MethodResult {
+pub fn stop(hub: &Hub, store: &ChatStore, args: &Value) -> MethodResult {
     let (channel, mut message) = streaming(hub, store, args)?;
     let text = format!("{}{}", message.str("text"), piece(args)?);
     message["blocks"] = as_blocks(&text);
@@ -90,7 +90,7 @@ fn as_blocks(text: &str) -> Value {
 }
 
 /// A message of the bot that is still streaming.
-fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), MethodError> {
+fn streaming(hub: &Hub, store: &ChatStore, args: &Value) -> Result<(String, Value), MethodError> {
     let (channel, message) = own(hub, store, args, "message_not_owned_by_app")?;
     let begun = store.get("s.stream", &channel, args.str("ts"))?;
     if !begun.is_some_and(|one| alive(one.int("began_ms"), STREAM_MS)) {
@@ -101,11 +101,11 @@ fn streaming(hub: &Hub, store: &Store, args: &Value) -> Result<(String, Value), 
 
 fn save(
     hub: &Hub,
-    store: &Store,
+    store: &ChatStore,
     channel: &str,
     args: &Value,
     message: &Value,
-) -> Result<(), StoreError> {
+) -> Result<(), ChatStoreError> {
     store.put("s.message", channel, args.str("ts"), message)?;
     changed(hub, "message", channel, message.str("thread_ts"));
     Ok(())

@@ -1,6 +1,6 @@
 //! Messages that people type and delete, and Slack's events for them.
 
-use super::actor::{Actor, actor};
+use super::actor::{SlackActor, actor};
 use super::channels::changed;
 use super::deliver::deliver;
 use super::files;
@@ -8,8 +8,8 @@ use super::messages::{root_of, save_new};
 use crate::action::{ActionError, ActionResult, refused};
 use crate::hub::Hub;
 use crate::ids::{random_text, slack_id};
-use crate::json::Read;
-use crate::store::{Store, StoreError};
+use crate::json::JsonFields;
+use crate::store::{ChatStore, ChatStoreError};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,7 +64,7 @@ pub async fn say(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let (kept, channel) = {
         let store = hub.store();
         store.atomically(|store| {
-            let Actor { user, channel } = actor(hub, store, act)?;
+            let SlackActor { user, channel } = actor(hub, store, act)?;
             let text = wire_text(hub, act);
             let mut message = json!({"type": "message", "user": user["id"], "text": text, "team": hub.seeds.team_id,
                 "client_msg_id": uuid(), "blocks": rich_text(&text)});
@@ -108,7 +108,12 @@ pub async fn say(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     )
 }
 
-fn uploads(hub: &Hub, store: &Store, act: &Value, user: &str) -> Result<Vec<Value>, StoreError> {
+fn uploads(
+    hub: &Hub,
+    store: &ChatStore,
+    act: &Value,
+    user: &str,
+) -> Result<Vec<Value>, ChatStoreError> {
     let mut list = Vec::new();
     for id in act.list("uploads") {
         if let Some(blob) = store.blob(id.as_str().unwrap_or_default())? {
@@ -132,7 +137,7 @@ pub async fn delete(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let event = {
         let store = hub.store();
         store.atomically(|store| {
-            let Actor { user, channel } = actor(hub, store, act)?;
+            let SlackActor { user, channel } = actor(hub, store, act)?;
             let (id, ts) = (channel.str("id"), act.str("message_ts"));
             let Some(message) = store.get("s.message", id, ts)? else {
                 return refused("there is no such message (message_ts)");

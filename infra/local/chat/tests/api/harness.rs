@@ -6,7 +6,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_chat::{
-    Chat, DiscordKeys, Inspector, Settings, SlackCommand, SlackKeys, SlackShortcut, sign,
+    DiscordKeys, Inspector, LocalChat, LocalChatSettings, SlackCommand, SlackKeys, SlackShortcut,
+    sign,
 };
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
 use futures::FutureExt;
@@ -62,7 +63,7 @@ impl Inspector for Nothing {
 }
 
 pub struct Harness {
-    pub chat: Chat,
+    pub chat: LocalChat,
     pub ingress: Ingress,
     pub http: reqwest::Client,
     pub dir: PathBuf,
@@ -71,8 +72,8 @@ pub struct Harness {
 /// What the chat's control calls are allowed by.
 pub const CONTROL_KEY: &str = "the-key-of-the-stack";
 
-fn settings(dir: PathBuf, ingress: Option<String>) -> Settings {
-    Settings {
+fn settings(dir: PathBuf, ingress: Option<String>) -> LocalChatSettings {
+    LocalChatSettings {
         breakpoints: bobbin_local_breakpoint::Breakpoints::default(),
         state_dir: dir,
         port: 0,
@@ -118,7 +119,7 @@ pub async fn start() -> Harness {
     let base = format!("http://{}", listener.local_addr().unwrap());
     let router = Router::new().fallback(receive).with_state(ingress.clone());
     tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
-    let chat = Chat::start(settings(dir.clone(), None)).await.unwrap();
+    let chat = LocalChat::start(settings(dir.clone(), None)).await.unwrap();
     chat.set_ingress(base);
     Harness { chat, ingress, http: reqwest::Client::new(), dir }
 }
@@ -220,7 +221,7 @@ impl Harness {
         let Harness { chat, ingress, http, dir } = self;
         let seeds = chat.seeds();
         chat.stop().await;
-        let chat = Chat::start(settings(dir.clone(), None)).await.unwrap();
+        let chat = LocalChat::start(settings(dir.clone(), None)).await.unwrap();
         assert_eq!(chat.seeds().guild_id, seeds.guild_id);
         Harness { chat, ingress, http, dir }
     }

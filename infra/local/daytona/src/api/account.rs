@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::accounts::{FIRST, caller, organization};
 use crate::api_error::ApiError;
 use crate::clock::iso;
-use crate::http::{Answer, EngineState};
+use crate::http::{ApiResult, EngineState};
 use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, SANDBOXES_MAX, SNAPSHOTS_MAX};
 use crate::record::ORGANIZATION;
 
@@ -66,7 +66,10 @@ pub(super) async fn push_access() -> Response {
 }
 
 /// Usage and quota.
-pub(super) async fn usage(State(engine): EngineState, Path(organization): Path<String>) -> Answer {
+pub(super) async fn usage(
+    State(engine): EngineState,
+    Path(organization): Path<String>,
+) -> ApiResult {
     if organization != ORGANIZATION {
         return Err(ApiError::new(404, "Organization not found"));
     }

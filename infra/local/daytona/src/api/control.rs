@@ -7,11 +7,11 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::accounts::{Account, FIRST};
+use crate::accounts::{FIRST, OrganizationNumber};
 use crate::api_error::ApiError;
 use crate::clock::iso;
 use crate::faults::Armed;
-use crate::http::{Answer, EngineState, parse};
+use crate::http::{ApiResult, EngineState, parse};
 use crate::lifecycle;
 use crate::timers;
 
@@ -20,7 +20,7 @@ struct Advance {
     advance_ms: u64,
 }
 
-pub(super) async fn clock(State(engine): EngineState, body: Bytes) -> Answer {
+pub(super) async fn clock(State(engine): EngineState, body: Bytes) -> ApiResult {
     let Advance { advance_ms } = parse(&body)?;
     engine.clock.advance(advance_ms);
     timers::sweep(&engine);
@@ -32,38 +32,38 @@ struct Arm {
     faults: Vec<Armed>,
 }
 
-pub(super) async fn arm(State(engine): EngineState, body: Bytes) -> Answer {
+pub(super) async fn arm(State(engine): EngineState, body: Bytes) -> ApiResult {
     let Arm { faults } = parse(&body)?;
     engine.faults.arm(faults).map_err(ApiError::bad)?;
     self::faults(State(engine)).await
 }
 
-pub(super) async fn faults(State(engine): EngineState) -> Answer {
+pub(super) async fn faults(State(engine): EngineState) -> ApiResult {
     Ok(Json(json!({ "faults": engine.faults.list() })).into_response())
 }
 
-pub(super) async fn clear(State(engine): EngineState) -> Answer {
+pub(super) async fn clear(State(engine): EngineState) -> ApiResult {
     engine.faults.clear();
     self::faults(State(engine)).await
 }
 
 #[derive(Deserialize)]
-struct Key {
+struct KeyBody {
     key: String,
     #[serde(default)]
-    account: Option<Account>,
+    account: Option<OrganizationNumber>,
 }
 
 /// Adds a key; without an account it belongs to another organisation.
-pub(super) async fn add_key(State(engine): EngineState, body: Bytes) -> Answer {
-    let Key { key, account } = parse(&body)?;
+pub(super) async fn add_key(State(engine): EngineState, body: Bytes) -> ApiResult {
+    let KeyBody { key, account } = parse(&body)?;
     let account = account.unwrap_or(FIRST + 1);
     engine.accounts.add(&key, account);
     Ok(Json(json!({ "account": account })).into_response())
 }
 
-pub(super) async fn revoke_key(State(engine): EngineState, body: Bytes) -> Answer {
-    let Key { key, .. } = parse(&body)?;
+pub(super) async fn revoke_key(State(engine): EngineState, body: Bytes) -> ApiResult {
+    let KeyBody { key, .. } = parse(&body)?;
     engine.accounts.revoke(&key);
     Ok(Json(json!({})).into_response())
 }
@@ -73,7 +73,7 @@ struct Lose {
     sandbox: String,
 }
 
-pub(super) async fn lose(State(engine): EngineState, body: Bytes) -> Answer {
+pub(super) async fn lose(State(engine): EngineState, body: Bytes) -> ApiResult {
     let Lose { sandbox } = parse(&body)?;
     let id = engine.store.id_of(&sandbox)?;
     lifecycle::lose(&engine, &id).await;

@@ -13,19 +13,19 @@ use crate::accounts::{FIRST, caller, may_see};
 use crate::api_error::ApiError;
 use crate::engine::Engine;
 use crate::faults::Fault;
-use crate::http::{Answer, EngineState, check_variables, parse};
+use crate::http::{ApiResult, EngineState, check_variables, parse};
 use crate::lifecycle;
 use crate::limits::SANDBOXES_MAX;
 use crate::random::{token, uuid};
 use crate::record::{BuildRequest, Record, entrypoint_of};
-use crate::snapshot::Snapshots;
-use crate::state::SandboxState;
-use crate::store::Inner;
+use crate::snapshot::StoredSnapshots;
+use crate::state::DaytonaState;
+use crate::store::StoreState;
 
 /// The supported fields; unknown ones are ignored, as Daytona does.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CreateSandbox {
+struct CreateSandboxBody {
     name: Option<String>,
     snapshot: Option<String>,
     user: Option<String>,
@@ -49,7 +49,7 @@ struct CreateSandbox {
 }
 
 /// What a sandbox gets from its snapshot or its stand-in build.
-struct Image {
+struct BaseImage {
     snapshot: Option<String>,
     /// Snapshot id, if the snapshot is of a sandbox.
     to_fill: Option<String>,
@@ -60,8 +60,8 @@ struct Image {
     disk: i64,
 }
 
-pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
-    let asked: CreateSandbox = parse(&body)?;
+pub(super) async fn create(State(engine): EngineState, body: Bytes) -> ApiResult {
+    let asked: CreateSandboxBody = parse(&body)?;
     let build = asked.build_info.is_some();
     let record = admit(&engine, asked)?;
     lifecycle::provision(&engine, &record.id, build);
@@ -72,7 +72,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     );
     if !build
         && let Some(settled) = lifecycle::wait_until_settled(&engine, &record.id).await
-        && settled.state == SandboxState::Error
+        && settled.state == DaytonaState::Error
     {
         let reason = settled.error_reason.unwrap_or_default();
         return Err(ApiError::bad(format!("Sandbox failed to start: {reason}")));
@@ -82,7 +82,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
 }
 
 /// Checks everything and writes the record under one lock: the unique name makes creation idempotent.
-fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
+fn admit(engine: &Engine, asked: CreateSandboxBody) -> Result<Record, ApiError> {
     check_resources(&asked)?;
     check_variables(asked.env.iter().flat_map(BTreeMap::keys))?;
     let id = uuid();
@@ -108,7 +108,7 @@ fn admit(engine: &Engine, asked: CreateSandbox) -> Result<Record, ApiError> {
     Ok(record)
 }
 
-fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
+fn check_resources(asked: &CreateSandboxBody) -> Result<(), ApiError> {
     let resources = [asked.cpu, asked.gpu, asked.memory, asked.disk];
     if asked.build_info.is_some() && asked.snapshot.is_some() {
         return Err(ApiError::bad("Cannot specify a snapshot when using a build info entry"));
@@ -123,7 +123,7 @@ fn check_resources(asked: &CreateSandbox) -> Result<(), ApiError> {
 }
 
 /// The name must be free and the number of sandboxes below its bound.
-fn check_room(inner: &Inner, name: &str) -> Result<(), ApiError> {
+fn check_room(inner: &StoreState, name: &str) -> Result<(), ApiError> {
     let mut own = inner.sandboxes.values().map(|entry| &entry.record);
     if own.any(|taken| taken.name == name && may_see(taken.account)) {
         return Err(ApiError::new(409, format!("Sandbox with name {name} already exists")));
@@ -136,9 +136,9 @@ fn check_room(inner: &Inner, name: &str) -> Result<(), ApiError> {
     Ok(())
 }
 
-fn build_image(asked: &CreateSandbox, build: &BuildRequest) -> Image {
+fn build_image(asked: &CreateSandboxBody, build: &BuildRequest) -> BaseImage {
     let dockerfile = build.dockerfile_content.clone().unwrap_or_default();
-    Image {
+    BaseImage {
         snapshot: None,
         to_fill: None,
         entrypoint: entrypoint_of(&dockerfile),
@@ -150,11 +150,11 @@ fn build_image(asked: &CreateSandbox, build: &BuildRequest) -> Image {
 }
 
 fn snapshot_image(
-    snapshots: &mut Snapshots,
+    snapshots: &mut StoredSnapshots,
     engine: &Engine,
     wanted: Option<String>,
     now: i64,
-) -> Result<Image, ApiError> {
+) -> Result<BaseImage, ApiError> {
     let wanted = wanted.unwrap_or_else(|| engine.default_snapshot.clone());
     let found = snapshots.values_mut().find(|one| one.is_called(&wanted));
     let Some(found) = found else {
@@ -166,7 +166,7 @@ fn snapshot_image(
         return Err(ApiError::bad(format!("Snapshot {wanted} is {}", found.state)));
     }
     found.last_used_at = Some(now);
-    Ok(Image {
+    Ok(BaseImage {
         snapshot: Some(found.name.clone()),
         to_fill: found.source.as_ref().map(|_| found.id.clone()),
         dockerfile: None,
@@ -182,8 +182,8 @@ fn new_record(
     id: String,
     name: String,
     folder: String,
-    asked: CreateSandbox,
-    image: Image,
+    asked: CreateSandboxBody,
+    image: BaseImage,
     now: i64,
 ) -> Record {
     let ttl = asked.ttl_minutes.filter(|minutes| *minutes > 0);
@@ -208,8 +208,8 @@ fn new_record(
         memory: image.memory,
         disk: image.disk,
         state: match image.dockerfile {
-            Some(_) => SandboxState::PendingBuild,
-            None => SandboxState::Creating,
+            Some(_) => DaytonaState::PendingBuild,
+            None => DaytonaState::Creating,
         },
         dockerfile: image.dockerfile,
         back_to: None,

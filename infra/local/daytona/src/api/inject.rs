@@ -13,7 +13,7 @@ use crate::engine::SharedEngine;
 use crate::faults::Fault;
 use crate::http::EngineState;
 use crate::lifecycle;
-use crate::serve::Cut;
+use crate::serve::ConnectionCut;
 
 /// The fault word of a call, and its sandbox.
 fn operation(method: &Method, path: &str) -> (String, Option<String>) {
@@ -59,8 +59,10 @@ pub(super) async fn inject_faults(
     if let Some(answer) = answer_instead(&engine, &names, is_toolbox, &word) {
         return answer;
     }
-    let connection =
-        request.extensions().get::<ConnectInfo<Cut>>().map(|ConnectInfo(cut)| cut.clone());
+    let connection = request
+        .extensions()
+        .get::<ConnectInfo<ConnectionCut>>()
+        .map(|ConnectInfo(cut)| cut.clone());
     let response = next.run(request).await;
     if let Some(ms) = engine.faults.delay_ms(&names, &word) {
         tokio::time::sleep(Duration::from_millis(ms)).await;

@@ -15,16 +15,16 @@ use crate::api_error::ApiError;
 use crate::clock::system_ms;
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
-use crate::http::{Answer, EngineState};
+use crate::http::{ApiResult, EngineState};
 use crate::limits::PAGE_DEFAULT;
 use crate::record::Record;
 
-type Parameters = Vec<(String, String)>;
+type ListParameters = Vec<(String, String)>;
 
 pub(super) async fn list(
     State(engine): EngineState,
-    Query(parameters): Query<Parameters>,
-) -> Answer {
+    Query(parameters): Query<ListParameters>,
+) -> ApiResult {
     let wanted = Filter::parse(&parameters)?;
     let mut rows: Vec<(String, Value)> = rows(&engine)
         .into_iter()
@@ -83,7 +83,7 @@ struct Filter {
 }
 
 impl Filter {
-    fn parse(parameters: &Parameters) -> Result<Self, ApiError> {
+    fn parse(parameters: &ListParameters) -> Result<Self, ApiError> {
         let mut wanted = Filter {
             id: None,
             name: None,

@@ -13,33 +13,37 @@ use serde_json::json;
 use super::validate::{archive_minutes, secret_names};
 use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
-use crate::http::{Answer, EngineState, parse};
+use crate::http::{ApiResult, EngineState, parse};
 use crate::lifecycle;
 use crate::record::Record;
-use crate::state::{Operation, SandboxState};
+use crate::state::{DaytonaState, LifecycleCall};
 
-pub(super) async fn get(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+pub(super) async fn get(State(engine): EngineState, Path(sandbox): Path<String>) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
     let record = engine.store.record(&id).ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
     Ok(Json(record.full(&engine.toolbox_url)).into_response())
 }
 
-pub(super) async fn start(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
-    start_and_wait(&engine, &sandbox, Operation::Start).await
+pub(super) async fn start(State(engine): EngineState, Path(sandbox): Path<String>) -> ApiResult {
+    start_and_wait(&engine, &sandbox, LifecycleCall::Start).await
 }
 
-pub(super) async fn recover(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
-    start_and_wait(&engine, &sandbox, Operation::Recover).await
+pub(super) async fn recover(State(engine): EngineState, Path(sandbox): Path<String>) -> ApiResult {
+    start_and_wait(&engine, &sandbox, LifecycleCall::Recover).await
 }
 
 /// Delays the answer until the sandbox runs, except from the archive; still answers with the row from before.
-async fn start_and_wait(engine: &SharedEngine, sandbox: &str, operation: Operation) -> Answer {
+async fn start_and_wait(
+    engine: &SharedEngine,
+    sandbox: &str,
+    operation: LifecycleCall,
+) -> ApiResult {
     let id = engine.store.id_of(sandbox)?;
     let begun = lifecycle::begin(engine, &id, operation, false)?;
     if begun.moving
-        && begun.record.state != SandboxState::Restoring
+        && begun.record.state != DaytonaState::Restoring
         && let Some(settled) = lifecycle::wait_until_settled(engine, &id).await
-        && settled.state == SandboxState::Error
+        && settled.state == DaytonaState::Error
     {
         return Err(ApiError::bad(format!(
             "Sandbox failed to start: {}",
@@ -59,29 +63,29 @@ pub(super) async fn stop(
     State(engine): EngineState,
     Path(sandbox): Path<String>,
     Query(how): Query<Stop>,
-) -> Answer {
+) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
-    let begun = lifecycle::begin(&engine, &id, Operation::Stop, how.force)?;
+    let begun = lifecycle::begin(&engine, &id, LifecycleCall::Stop, how.force)?;
     Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
-pub(super) async fn archive(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+pub(super) async fn archive(State(engine): EngineState, Path(sandbox): Path<String>) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
     if engine.store.record(&id).is_some_and(|record| record.auto_delete == 0) {
         return Err(ApiError::bad("Ephemeral sandboxes cannot be archived"));
     }
-    let begun = lifecycle::begin(&engine, &id, Operation::Archive, false)?;
+    let begun = lifecycle::begin(&engine, &id, LifecycleCall::Archive, false)?;
     Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
-pub(super) async fn delete(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+pub(super) async fn delete(State(engine): EngineState, Path(sandbox): Path<String>) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
-    let begun = lifecycle::begin(&engine, &id, Operation::Delete, true)?;
+    let begun = lifecycle::begin(&engine, &id, LifecycleCall::Delete, true)?;
     Ok(Json(begun.record.full(&engine.toolbox_url)).into_response())
 }
 
 /// Changes the record and returns it.
-fn update(engine: &SharedEngine, sandbox: &str, change: impl FnOnce(&mut Record)) -> Answer {
+fn update(engine: &SharedEngine, sandbox: &str, change: impl FnOnce(&mut Record)) -> ApiResult {
     let id = engine.store.id_of(sandbox)?;
     let now = engine.clock.now_ms();
     let record = engine.store.change(&id, |entry| {
@@ -102,14 +106,14 @@ pub(super) async fn labels(
     State(engine): EngineState,
     Path(sandbox): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let Labels { labels } = parse(&body)?;
     update(&engine, &sandbox, |record| record.labels.clone_from(&labels))?;
     Ok(Json(json!({ "labels": labels })).into_response())
 }
 
 #[derive(Deserialize)]
-struct Secrets {
+struct SecretsBody {
     secrets: Vec<BTreeMap<String, String>>,
 }
 
@@ -117,8 +121,8 @@ pub(super) async fn secrets(
     State(engine): EngineState,
     Path(sandbox): Path<String>,
     body: Bytes,
-) -> Answer {
-    let Secrets { secrets } = parse(&body)?;
+) -> ApiResult {
+    let SecretsBody { secrets } = parse(&body)?;
     let names = secret_names(&engine.store.lock().secrets, secrets)?;
     update(&engine, &sandbox, |record| record.secrets = names)
 }
@@ -136,7 +140,7 @@ type Interval = Path<(String, String)>;
 pub(super) async fn auto_stop(
     State(engine): EngineState,
     Path((sandbox, text)): Interval,
-) -> Answer {
+) -> ApiResult {
     let minutes = minutes(&text, 0)?;
     update(&engine, &sandbox, |record| record.auto_stop = minutes)
 }
@@ -144,7 +148,7 @@ pub(super) async fn auto_stop(
 pub(super) async fn auto_archive(
     State(engine): EngineState,
     Path((sandbox, text)): Interval,
-) -> Answer {
+) -> ApiResult {
     let minutes = minutes(&text, 0)?;
     update(&engine, &sandbox, |record| record.auto_archive = archive_minutes(minutes))
 }
@@ -152,12 +156,12 @@ pub(super) async fn auto_archive(
 pub(super) async fn auto_delete(
     State(engine): EngineState,
     Path((sandbox, text)): Interval,
-) -> Answer {
+) -> ApiResult {
     let minutes = minutes(&text, -1)?;
     update(&engine, &sandbox, |record| record.auto_delete = minutes)
 }
 
-pub(super) async fn ttl(State(engine): EngineState, Path((sandbox, text)): Interval) -> Answer {
+pub(super) async fn ttl(State(engine): EngineState, Path((sandbox, text)): Interval) -> ApiResult {
     let minutes = minutes(&text, 0)?;
     let at =
         (minutes > 0).then(|| engine.clock.now_ms().saturating_add(minutes.saturating_mul(60_000)));
@@ -168,7 +172,7 @@ pub(super) async fn ttl(State(engine): EngineState, Path((sandbox, text)): Inter
 pub(super) async fn last_activity(
     State(engine): EngineState,
     Path(sandbox): Path<String>,
-) -> Answer {
+) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
     if id == sandbox {
         engine.touch(&id);
@@ -176,7 +180,10 @@ pub(super) async fn last_activity(
     Ok(StatusCode::CREATED.into_response())
 }
 
-pub(super) async fn toolbox_url(State(engine): EngineState, Path(sandbox): Path<String>) -> Answer {
+pub(super) async fn toolbox_url(
+    State(engine): EngineState,
+    Path(sandbox): Path<String>,
+) -> ApiResult {
     engine.store.record(&sandbox).ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
     Ok(Json(json!({ "url": engine.toolbox_url })).into_response())
 }

@@ -7,7 +7,7 @@ use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
 
 /// A page of snapshots or secrets.
 #[derive(Deserialize)]
-pub(super) struct Page {
+pub(super) struct ListQuery {
     pub(super) page: Option<usize>,
     limit: Option<usize>,
     pub(super) name: Option<String>,
@@ -17,7 +17,7 @@ pub(super) struct Page {
     pub(super) source: Option<String>,
 }
 
-impl Page {
+impl ListQuery {
     /// Most items on the page.
     pub(super) fn limit(&self) -> Result<usize, ApiError> {
         check_limit(self.limit)

@@ -8,14 +8,17 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::api_error::ApiError;
-use crate::http::{Answer, EngineState};
+use crate::http::{ApiResult, EngineState};
 use crate::limits::{SIGNED_MAX, SIGNED_SECONDS_MAX};
 use crate::preview;
 use crate::random::token;
 
-type Port = Path<(String, u16)>;
+type PreviewPath = Path<(String, u16)>;
 
-pub(super) async fn preview(State(engine): EngineState, Path((sandbox, port)): Port) -> Answer {
+pub(super) async fn preview(
+    State(engine): EngineState,
+    Path((sandbox, port)): PreviewPath,
+) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
     let url = preview::url(&engine, &id, port).await?;
     let record = engine.store.record(&id).ok_or_else(|| ApiError::no_sandbox(&sandbox))?;
@@ -30,9 +33,9 @@ pub(super) struct Lifetime {
 
 pub(super) async fn signed(
     State(engine): EngineState,
-    Path((sandbox, port)): Port,
+    Path((sandbox, port)): PreviewPath,
     Query(lifetime): Query<Lifetime>,
-) -> Answer {
+) -> ApiResult {
     let seconds = lifetime.expires_in_seconds.unwrap_or(60);
     if !(1..=SIGNED_SECONDS_MAX).contains(&seconds) {
         return Err(ApiError::bad(format!(
@@ -61,7 +64,7 @@ pub(super) async fn signed(
 pub(super) async fn expire(
     State(engine): EngineState,
     Path((sandbox, port, token)): Path<(String, u16, String)>,
-) -> Answer {
+) -> ApiResult {
     let id = engine.store.id_of(&sandbox)?;
     engine.store.change(&id, |entry| {
         if entry.signed.get(&token).is_some_and(|(of, _)| *of == port) {

@@ -8,15 +8,15 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::page::Page;
+use super::page::ListQuery;
 use crate::api_error::ApiError;
-use crate::http::{Answer, EngineState, parse};
+use crate::http::{ApiResult, EngineState, parse};
 use crate::limits::SECRETS_MAX;
 use crate::random::{token, uuid};
-use crate::secret::Secret;
+use crate::secret::DaytonaSecret;
 
 #[derive(Deserialize)]
-struct WriteSecret {
+struct WriteSecretBody {
     name: Option<String>,
     description: Option<String>,
     value: Option<String>,
@@ -31,8 +31,8 @@ pub(super) async fn unsupported() -> ApiError {
     )
 }
 
-pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
-    let asked: WriteSecret = parse(&body)?;
+pub(super) async fn create(State(engine): EngineState, body: Bytes) -> ApiResult {
+    let asked: WriteSecretBody = parse(&body)?;
     let (Some(name), Some(value)) = (asked.name, asked.value) else {
         return Err(ApiError::bad("name and value are needed"));
     };
@@ -46,7 +46,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
             "Secret limit exceeded. Maximum allowed: {SECRETS_MAX}"
         )));
     }
-    let secret = Secret {
+    let secret = DaytonaSecret {
         id: uuid(),
         name,
         placeholder: format!("dtn_secret_{}", token(12)),
@@ -65,7 +65,7 @@ fn not_found(id: &str) -> ApiError {
     ApiError::new(404, format!("Secret with ID {id} not found"))
 }
 
-pub(super) async fn get(State(engine): EngineState, Path(id): Path<String>) -> Answer {
+pub(super) async fn get(State(engine): EngineState, Path(id): Path<String>) -> ApiResult {
     let inner = engine.store.lock();
     let secret = inner.secrets.get(&id).ok_or_else(|| not_found(&id))?;
     Ok(Json(secret.to_json()).into_response())
@@ -75,8 +75,8 @@ pub(super) async fn update(
     State(engine): EngineState,
     Path(id): Path<String>,
     body: Bytes,
-) -> Answer {
-    let asked: WriteSecret = parse(&body)?;
+) -> ApiResult {
+    let asked: WriteSecretBody = parse(&body)?;
     let now = engine.clock.now_ms();
     let secrets = &mut engine.store.lock().secrets;
     let secret = secrets.get_mut(&id).ok_or_else(|| not_found(&id))?;
@@ -93,14 +93,14 @@ pub(super) async fn update(
     Ok(Json(secret.to_json()).into_response())
 }
 
-pub(super) async fn delete(State(engine): EngineState, Path(id): Path<String>) -> Answer {
+pub(super) async fn delete(State(engine): EngineState, Path(id): Path<String>) -> ApiResult {
     let removed = engine.store.lock().secrets.remove(&id);
     removed.ok_or_else(|| not_found(&id))?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// The cursor is the index of the page's first item.
-pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -> Answer {
+pub(super) async fn list(State(engine): EngineState, Query(page): Query<ListQuery>) -> ApiResult {
     let limit = page.limit()?;
     let from: usize = match page.cursor.as_deref().filter(|cursor| !cursor.is_empty()) {
         Some(cursor) => cursor.parse().map_err(|_| ApiError::bad("Invalid cursor"))?,
@@ -110,6 +110,6 @@ pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -
     let next = from.saturating_add(limit);
     let next = (next < secrets.len()).then(|| next.to_string());
     let on_page = secrets.values().skip(from).take(limit);
-    let items: Vec<Value> = on_page.map(Secret::to_json).collect();
+    let items: Vec<Value> = on_page.map(DaytonaSecret::to_json).collect();
     Ok(Json(json!({ "items": items, "total": secrets.len(), "nextCursor": next })).into_response())
 }

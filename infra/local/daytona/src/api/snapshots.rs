@@ -11,19 +11,19 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::page::Page;
+use super::page::ListQuery;
 use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
-use crate::http::{Answer, EngineState, parse};
+use crate::http::{ApiResult, EngineState, parse};
 use crate::lifecycle;
 use crate::limits::SNAPSHOTS_MAX;
 use crate::record::{BuildRequest, entrypoint_of};
-use crate::snapshot::{Snapshot, Snapshots, find};
+use crate::snapshot::{StoredSnapshot, StoredSnapshots, find};
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CreateSnapshot {
+struct CreateSnapshotBody {
     name: String,
     image_name: Option<String>,
     entrypoint: Option<Vec<String>>,
@@ -33,9 +33,9 @@ struct CreateSnapshot {
     disk: Option<i64>,
 }
 
-pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
-    let asked: CreateSnapshot = parse(&body)?;
-    let mut snapshot = Snapshot::new(asked.name, engine.clock.now_ms());
+pub(super) async fn create(State(engine): EngineState, body: Bytes) -> ApiResult {
+    let asked: CreateSnapshotBody = parse(&body)?;
+    let mut snapshot = StoredSnapshot::new(asked.name, engine.clock.now_ms());
     snapshot.dockerfile = asked.build_info.and_then(|build| build.dockerfile_content);
     if snapshot.dockerfile.is_some() {
         "building".clone_into(&mut snapshot.state);
@@ -64,7 +64,7 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
     Ok(Json(snapshot.to_json()).into_response())
 }
 
-fn check_quota(snapshots: &Snapshots) -> Result<(), ApiError> {
+fn check_quota(snapshots: &StoredSnapshots) -> Result<(), ApiError> {
     if snapshots.len() < SNAPSHOTS_MAX {
         return Ok(());
     }
@@ -84,7 +84,7 @@ pub(super) async fn of_sandbox(
     State(engine): EngineState,
     Path(sandbox): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let asked: CreateSandboxSnapshot = parse(&body)?;
     let id = engine.store.id_of(&sandbox)?;
     if asked.include_memory {
@@ -134,16 +134,19 @@ fn advance(engine: &SharedEngine, id: &str, next: &str) -> bool {
     failed.is_none()
 }
 
-fn found(engine: &SharedEngine, id_or_name: &str) -> Result<Snapshot, ApiError> {
+fn found(engine: &SharedEngine, id_or_name: &str) -> Result<StoredSnapshot, ApiError> {
     find(&engine.store.lock().snapshots, id_or_name)
 }
 
-pub(super) async fn get(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
+pub(super) async fn get(State(engine): EngineState, Path(snapshot): Path<String>) -> ApiResult {
     Ok(Json(found(&engine, &snapshot)?.to_json()).into_response())
 }
 
 /// An inactive one is pulled again; any other is refused, as Daytona does.
-pub(super) async fn activate(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
+pub(super) async fn activate(
+    State(engine): EngineState,
+    Path(snapshot): Path<String>,
+) -> ApiResult {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.state != "inactive" {
         return Err(ApiError::bad(format!(
@@ -158,7 +161,10 @@ pub(super) async fn activate(State(engine): EngineState, Path(snapshot): Path<St
 }
 
 /// Deactivates a snapshot, as Daytona does itself after two unused weeks.
-pub(super) async fn deactivate(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
+pub(super) async fn deactivate(
+    State(engine): EngineState,
+    Path(snapshot): Path<String>,
+) -> ApiResult {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.state != "active" {
         return Err(ApiError::bad(format!("Snapshot {} is not active", snapshot.name)));
@@ -172,14 +178,17 @@ pub(super) async fn deactivate(State(engine): EngineState, Path(snapshot): Path<
 pub(super) async fn build_logs_url(
     State(engine): EngineState,
     Path(snapshot): Path<String>,
-) -> Answer {
+) -> ApiResult {
     let snapshot = found(&engine, &snapshot)?;
     let url = format!("http://127.0.0.1:{}/api/snapshots/{}/build-logs", engine.port, snapshot.id);
     Ok(Json(json!({ "url": url })).into_response())
 }
 
 /// The log so far: a line for each instruction, and the result.
-pub(super) async fn build_logs(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
+pub(super) async fn build_logs(
+    State(engine): EngineState,
+    Path(snapshot): Path<String>,
+) -> ApiResult {
     let snapshot = found(&engine, &snapshot)?;
     let dockerfile = snapshot.dockerfile.unwrap_or_default();
     let instruction = |line: &&str| {
@@ -201,7 +210,7 @@ pub(super) async fn build_logs(State(engine): EngineState, Path(snapshot): Path<
 }
 
 /// Reports removing for one transition time; its name is taken until then.
-pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<String>) -> Answer {
+pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<String>) -> ApiResult {
     let mut snapshot = found(&engine, &snapshot)?;
     if snapshot.general {
         return Err(ApiError::new(403, "General snapshots cannot be deleted"));
@@ -224,10 +233,10 @@ pub(super) async fn delete(State(engine): EngineState, Path(snapshot): Path<Stri
     Ok(StatusCode::OK.into_response())
 }
 
-pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -> Answer {
+pub(super) async fn list(State(engine): EngineState, Query(page): Query<ListQuery>) -> ApiResult {
     let limit = page.limit()?;
     let number = page.page.unwrap_or(1).max(1);
-    let mut found: Vec<Snapshot> = engine.store.lock().snapshots.values().cloned().collect();
+    let mut found: Vec<StoredSnapshot> = engine.store.lock().snapshots.values().cloned().collect();
     found.retain(|one| page.name.as_ref().is_none_or(|name| one.name.contains(name.as_str())));
     found.retain(|one| page.source.is_none() || one.source == page.source);
     found.sort_by(|one, other| (one.created_at, &one.id).cmp(&(other.created_at, &other.id)));
@@ -238,7 +247,7 @@ pub(super) async fn list(State(engine): EngineState, Query(page): Query<Page>) -
         .iter()
         .skip((number - 1).saturating_mul(limit))
         .take(limit)
-        .map(Snapshot::to_json)
+        .map(StoredSnapshot::to_json)
         .collect();
     let pages = found.len().div_ceil(limit);
     Ok(Json(json!({ "items": items, "total": found.len(), "page": number, "totalPages": pages }))

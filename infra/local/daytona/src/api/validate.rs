@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use crate::api_error::ApiError;
 use crate::http::check_variables;
 use crate::limits::{AUTO_ARCHIVE_MINUTES_MAX, NAME_CHARS_MAX};
-use crate::secret::Secret;
+use crate::secret::DaytonaSecret;
 
 /// Refuses names that Daytona takes for HTML or an address.
 pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
@@ -21,7 +21,7 @@ pub(super) fn check_name(name: &str) -> Result<(), ApiError> {
 
 /// `[{"VARIABLE":"secret name"}]` as one map; each secret must exist.
 pub(super) fn secret_names(
-    secrets: &BTreeMap<String, Secret>,
+    secrets: &BTreeMap<String, DaytonaSecret>,
     list: Vec<BTreeMap<String, String>>,
 ) -> Result<BTreeMap<String, String>, ApiError> {
     let names: BTreeMap<String, String> = list.into_iter().flatten().collect();

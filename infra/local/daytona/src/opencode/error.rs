@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 /// Why OpenCode could not be installed.
 #[derive(Debug, thiserror::Error)]
-pub enum InstallError {
+pub enum OpenCodeInstallError {
     /// A program that the installer needs is missing.
     #[error("`{program}` is not installed; {advice}")]
     Missing {

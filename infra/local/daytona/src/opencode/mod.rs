@@ -16,12 +16,12 @@ use crate::confine::{SYSTEM_PATH, find_on_path};
 use package::{OPENCODE_HASHES, RIPGREP_HASHES, RIPGREP_VERSION, Staging, pinned, run};
 use platform::platform;
 
-pub use error::InstallError;
+pub use error::OpenCodeInstallError;
 pub use package::VERSION;
 
 /// Result of an installation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Installed {
+pub struct InstalledOpenCode {
     /// Folder with `opencode` and, if the system has none, `rg`.
     pub bin_dir: PathBuf,
     /// Version printed by OpenCode itself.
@@ -33,14 +33,14 @@ pub struct Installed {
 /// Installs OpenCode and ripgrep below `cache_dir`, or finds them there. `progress` receives each step in words.
 ///
 /// # Errors
-/// See [`InstallError`]. Without ripgrep the installation succeeds with a warning.
+/// See [`OpenCodeInstallError`]. Without ripgrep the installation succeeds with a warning.
 pub async fn install(
     cache_dir: &Path,
     mut progress: impl FnMut(&str),
-) -> Result<Installed, InstallError> {
+) -> Result<InstalledOpenCode, OpenCodeInstallError> {
     let platform = platform()?;
     let target = cache_dir.join(format!("opencode-{VERSION}-{platform}"));
-    let at = |source| InstallError::Cache { path: cache_dir.to_owned(), source };
+    let at = |source| OpenCodeInstallError::Cache { path: cache_dir.to_owned(), source };
     std::fs::create_dir_all(cache_dir).map_err(at)?;
     // Programs inside sandboxes are found by absolute paths.
     let bin_dir = target.canonicalize().unwrap_or(target.clone()).join("bin");
@@ -48,7 +48,7 @@ pub async fn install(
         return Ok(installed);
     }
     let node = find_on_path("node").is_some();
-    let npm = find_on_path("npm").filter(|_| node).ok_or(InstallError::Missing {
+    let npm = find_on_path("npm").filter(|_| node).ok_or(OpenCodeInstallError::Missing {
         program: "npm",
         advice: "install Node.js 20 or newer with npm (Debian and Ubuntu: `apt install nodejs npm`; macOS: `brew install node`)",
     })?;
@@ -61,7 +61,7 @@ pub async fn install(
         }
         std::fs::rename(staging.folder.join("ready"), &target).map_err(at)?;
         let bin_dir = target.canonicalize().map_err(at)?.join("bin");
-        Ok(Installed { bin_dir, ..built })
+        Ok(InstalledOpenCode { bin_dir, ..built })
     });
     // Left over from a failed or finished installation; the next one stages anew.
     let _ = std::fs::remove_dir_all(&staging.folder);
@@ -69,13 +69,13 @@ pub async fn install(
 }
 
 /// An earlier installation, if complete: the stamp is written last and contains the sizes.
-fn present(bin_dir: &Path) -> Option<Installed> {
+fn present(bin_dir: &Path) -> Option<InstalledOpenCode> {
     let stamp = std::fs::read(stamp_file(bin_dir)).ok()?;
     let stamp: Stamp = serde_json::from_slice(&stamp).ok()?;
     let whole = |(name, size): (&String, &u64)| {
         std::fs::metadata(bin_dir.join(name)).is_ok_and(|meta| meta.len() == *size)
     };
-    stamp.files.iter().all(whole).then(|| Installed {
+    stamp.files.iter().all(whole).then(|| InstalledOpenCode {
         bin_dir: bin_dir.to_owned(),
         version: stamp.version,
         warnings: stamp.warnings,
@@ -95,7 +95,7 @@ async fn build(
     staging: &Staging,
     platform: &str,
     progress: &mut impl FnMut(&str),
-) -> Result<Installed, InstallError> {
+) -> Result<InstalledOpenCode, OpenCodeInstallError> {
     let bin_dir = staging.folder.join("ready/bin");
     std::fs::create_dir_all(&bin_dir).map_err(|source| staging.unusable(source))?;
     let mut warnings = Vec::new();
@@ -117,7 +117,7 @@ async fn build(
     let version = run(trial, "opencode --version").await?.trim().to_owned();
     if version != VERSION {
         let said = format!("it printed {version:?} instead of {VERSION}");
-        return Err(InstallError::Step { step: "opencode --version".to_owned(), said });
+        return Err(OpenCodeInstallError::Step { step: "opencode --version".to_owned(), said });
     }
 
     let ripgrep = install_ripgrep(staging, platform, &bin_dir, progress).await;
@@ -128,7 +128,7 @@ async fn build(
         progress(&warning);
         warnings.push(warning);
     }
-    let installed = Installed { bin_dir, version, warnings };
+    let installed = InstalledOpenCode { bin_dir, version, warnings };
     // Without ripgrep there is no stamp: the next call tries again.
     if ripgrep.is_ok() {
         write_stamp(&installed).map_err(|source| staging.unusable(source))?;
@@ -136,7 +136,7 @@ async fn build(
     Ok(installed)
 }
 
-fn write_stamp(installed: &Installed) -> std::io::Result<()> {
+fn write_stamp(installed: &InstalledOpenCode) -> std::io::Result<()> {
     let mut files = BTreeMap::new();
     for entry in std::fs::read_dir(&installed.bin_dir)?.flatten() {
         let size = entry.metadata()?.len();
@@ -158,7 +158,7 @@ async fn install_ripgrep(
     platform: &str,
     bin_dir: &Path,
     progress: &mut impl FnMut(&str),
-) -> Result<(), InstallError> {
+) -> Result<(), OpenCodeInstallError> {
     let target = bin_dir.join("rg");
     if let Some(system) = find_on_path("rg") {
         let visible_inside = system

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use sha2::{Digest, Sha512};
 use tokio::process::Command;
 
-use super::error::InstallError;
+use super::error::OpenCodeInstallError;
 use crate::limits::INSTALL_STEP_MS_MAX;
 
 /// The only supported version.
@@ -60,8 +60,8 @@ pub(super) struct Staging {
 
 impl Staging {
     /// The error for a file that cannot be written or read here.
-    pub(super) fn unusable(&self, source: std::io::Error) -> InstallError {
-        InstallError::Cache { path: self.folder.clone(), source }
+    pub(super) fn unusable(&self, source: std::io::Error) -> OpenCodeInstallError {
+        OpenCodeInstallError::Cache { path: self.folder.clone(), source }
     }
 
     /// Downloads, checks and unpacks a package. Returns a warning if no hash was pinned for it.
@@ -70,7 +70,7 @@ impl Staging {
         package: &str,
         version: &str,
         pinned: Option<&str>,
-    ) -> Result<Option<String>, InstallError> {
+    ) -> Result<Option<String>, OpenCodeInstallError> {
         let unusable = |source| self.unusable(source);
         let named = format!("{package}@{version}");
         let mut pack = Command::new(&self.npm);
@@ -84,7 +84,7 @@ impl Staging {
         let found =
             tokio::task::spawn_blocking(move || integrity(&bytes)).await.unwrap_or_default();
         if let Some(expected) = pinned.filter(|expected| *expected != found) {
-            return Err(InstallError::Integrity {
+            return Err(OpenCodeInstallError::Integrity {
                 package: named,
                 expected: expected.to_owned(),
                 found,
@@ -106,7 +106,11 @@ impl Staging {
     }
 
     /// Moves a file of the unpacked package to its target, executable.
-    pub(super) fn move_executable(&self, from: &str, to: &Path) -> Result<(), InstallError> {
+    pub(super) fn move_executable(
+        &self,
+        from: &str,
+        to: &Path,
+    ) -> Result<(), OpenCodeInstallError> {
         use std::os::unix::fs::PermissionsExt;
         std::fs::rename(self.folder.join("package").join(from), to)
             .and_then(|()| std::fs::set_permissions(to, std::fs::Permissions::from_mode(0o755)))
@@ -120,8 +124,8 @@ fn integrity(bytes: &[u8]) -> String {
 }
 
 /// Runs a program and returns its output.
-pub(super) async fn run(mut command: Command, step: &str) -> Result<String, InstallError> {
-    let failed = |said: String| InstallError::Step { step: step.to_owned(), said };
+pub(super) async fn run(mut command: Command, step: &str) -> Result<String, OpenCodeInstallError> {
+    let failed = |said: String| OpenCodeInstallError::Step { step: step.to_owned(), said };
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     let output =
         tokio::time::timeout(Duration::from_millis(INSTALL_STEP_MS_MAX), command.output()).await;

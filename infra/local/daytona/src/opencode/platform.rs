@@ -1,11 +1,15 @@
 //! Selects OpenCode's package for this machine.
 
-use super::error::InstallError;
+use super::error::OpenCodeInstallError;
 
 /// This machine's package name, in OpenCode's naming of platforms.
-pub(super) fn platform() -> Result<String, InstallError> {
+pub(super) fn platform() -> Result<String, OpenCodeInstallError> {
     let unknown = || {
-        InstallError::Platform(format!("{} on {}", std::env::consts::OS, std::env::consts::ARCH))
+        OpenCodeInstallError::Platform(format!(
+            "{} on {}",
+            std::env::consts::OS,
+            std::env::consts::ARCH
+        ))
     };
     let system = match std::env::consts::OS {
         "linux" => "linux",

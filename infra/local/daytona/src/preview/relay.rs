@@ -16,7 +16,7 @@ use tokio::time::Instant;
 use super::access::ExposedPort;
 use crate::engine::SharedEngine;
 use crate::faults::Fault;
-use crate::init_process::Connection;
+use crate::init_process::PortConnection;
 use crate::limits::{POLL_MS, REPLAY_BYTES_MAX};
 
 /// Forwards a request; twice if that fault is armed.
@@ -77,7 +77,7 @@ async fn once(exposed: &ExposedPort, names: &[String], request: Request, target:
 
 /// Connects to the server inside; holds the first process's handle only meanwhile, since dropping the last one ends the
 /// sandbox.
-async fn connect(exposed: &ExposedPort, target: u16) -> io::Result<Box<dyn Connection>> {
+async fn connect(exposed: &ExposedPort, target: u16) -> io::Result<Box<dyn PortConnection>> {
     let running = exposed.engine.store.running(&exposed.id);
     let (_, process) = running.map_err(|_| io::ErrorKind::NotConnected)?;
     process.dial(target).await

@@ -8,11 +8,11 @@ use serde_json::Value;
 
 use crate::api_error::ApiError;
 use crate::engine::SharedEngine;
-use crate::http::{Answer, SKIP_ACTIVITY};
+use crate::http::{ApiResult, SKIP_ACTIVITY};
 use crate::init::protocol::{Environment, Op};
 
 /// The sandbox of a toolbox request.
-pub(super) struct Sandbox {
+pub(super) struct ToolboxSandbox {
     pub(super) engine: SharedEngine,
     pub(super) id: String,
     is_activity: bool,
@@ -23,7 +23,7 @@ struct SandboxPath {
     sandbox: String,
 }
 
-impl FromRequestParts<SharedEngine> for Sandbox {
+impl FromRequestParts<SharedEngine> for ToolboxSandbox {
     type Rejection = Response;
 
     async fn from_request_parts(
@@ -32,7 +32,7 @@ impl FromRequestParts<SharedEngine> for Sandbox {
     ) -> Result<Self, Response> {
         let path = Path::<SandboxPath>::from_request_parts(parts, engine).await;
         let Path(SandboxPath { sandbox: id }) = path.map_err(IntoResponse::into_response)?;
-        Ok(Sandbox {
+        Ok(ToolboxSandbox {
             engine: engine.clone(),
             id,
             is_activity: !parts.headers.contains_key(SKIP_ACTIVITY),
@@ -40,7 +40,7 @@ impl FromRequestParts<SharedEngine> for Sandbox {
     }
 }
 
-impl Sandbox {
+impl ToolboxSandbox {
     /// One call to its first process; it must be started.
     pub(super) async fn call(&self, op: Op) -> Result<Value, ApiError> {
         let (_, process) = self.engine.store.running(&self.id)?;
@@ -57,7 +57,7 @@ impl Sandbox {
     }
 
     /// Like `call`, with the reply as the answer.
-    pub(super) async fn answer(&self, op: Op) -> Answer {
+    pub(super) async fn answer(&self, op: Op) -> ApiResult {
         json(self.call(op).await?)
     }
 
@@ -80,6 +80,6 @@ impl Sandbox {
 }
 
 /// Answers a value as JSON.
-pub(super) fn json(value: Value) -> Answer {
+pub(super) fn json(value: Value) -> ApiResult {
     Ok(axum::Json(value).into_response())
 }

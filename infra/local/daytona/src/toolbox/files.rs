@@ -5,9 +5,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 
-use super::call::Sandbox;
+use super::call::ToolboxSandbox;
 use crate::api_error::ApiError;
-use crate::http::Answer;
+use crate::http::ApiResult;
 use crate::init::protocol::Op;
 
 /// Query of the file calls; each uses the fields it knows.
@@ -44,17 +44,20 @@ fn required(value: String, name: &str) -> Result<String, ApiError> {
     }
 }
 
-pub(super) async fn list(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn list(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let (path, depth) = (query.path, query.depth.unwrap_or(1));
     sandbox.answer(Op::List { path, depth }).await
 }
 
-pub(super) async fn info(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn info(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let path = query.required_path()?;
     sandbox.answer(Op::Info { path }).await
 }
 
-pub(super) async fn create_folder(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn create_folder(
+    sandbox: ToolboxSandbox,
+    Query(query): Query<FileQuery>,
+) -> ApiResult {
     let text = query.mode.as_deref().unwrap_or("0755");
     let mode = u32::from_str_radix(text, 8).ok();
     let mode = mode
@@ -65,7 +68,7 @@ pub(super) async fn create_folder(sandbox: Sandbox, Query(query): Query<FileQuer
     Ok(StatusCode::CREATED.into_response())
 }
 
-pub(super) async fn rename(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn rename(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let op = Op::Move {
         source: required(query.source, "source")?,
         destination: required(query.destination, "destination")?,
@@ -74,20 +77,20 @@ pub(super) async fn rename(sandbox: Sandbox, Query(query): Query<FileQuery>) -> 
     Ok(StatusCode::OK.into_response())
 }
 
-pub(super) async fn delete(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn delete(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let recursive = query.recursive;
     let path = query.required_path()?;
     sandbox.call(Op::Delete { path, recursive }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-pub(super) async fn search(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn search(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let pattern = required(query.pattern, "pattern")?;
     let path = query.path;
     sandbox.answer(Op::Search { path, pattern }).await
 }
 
-pub(super) async fn find(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn find(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let pattern = required(query.pattern, "pattern")?;
     let path = query.path;
     sandbox.answer(Op::Find { path, pattern }).await

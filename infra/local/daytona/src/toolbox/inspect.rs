@@ -4,20 +4,20 @@ use axum::extract::Path;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::call::{Sandbox, json as answer};
+use super::call::{ToolboxSandbox, json as answer};
 use crate::api_error::ApiError;
-use crate::http::Answer;
+use crate::http::ApiResult;
 use crate::outbound::PROXY_PORT;
 use crate::processes::listening;
 
 /// The home is the work directory.
-pub(super) async fn work_dir(Sandbox { engine, id, .. }: Sandbox) -> Answer {
+pub(super) async fn work_dir(ToolboxSandbox { engine, id, .. }: ToolboxSandbox) -> ApiResult {
     let (record, _) = engine.store.running(&id)?;
     answer(json!({ "dir": engine.store.sandbox_dir(&record.folder).join("home") }))
 }
 
 /// Ports on which the sandbox's own processes listen; the stand-in for 4096 is shown as 4096.
-pub(super) async fn ports(Sandbox { engine, id, .. }: Sandbox) -> Answer {
+pub(super) async fn ports(ToolboxSandbox { engine, id, .. }: ToolboxSandbox) -> ApiResult {
     let (record, _) = engine.store.running(&id)?;
     let processes = engine.machine.processes(&id);
     let found = tokio::task::spawn_blocking(move || listening(&processes.pids()))
@@ -41,9 +41,9 @@ pub(super) struct PortPath {
 }
 
 pub(super) async fn port_in_use(
-    sandbox: Sandbox,
+    sandbox: ToolboxSandbox,
     Path(PortPath { port }): Path<PortPath>,
-) -> Answer {
+) -> ApiResult {
     let (record, process) = sandbox.engine.store.running(&sandbox.id)?;
     if !(3_000..=9_999).contains(&port) {
         return Err(ApiError::bad("bad request: port out of range: must be between 3000 and 9999"));

@@ -10,43 +10,48 @@ use axum::http::HeaderMap;
 use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
-use super::call::{Sandbox, json as answer};
+use super::call::{ToolboxSandbox, json as answer};
 use super::process::{CommandPath, SessionPath};
 use crate::api_error::ApiError;
-use crate::http::Answer;
+use crate::http::ApiResult;
 use crate::init::protocol::Op;
 use crate::limits::POLL_MS;
 
 /// A socket if the request asks for an upgrade (`follow=true`), else the current logs.
-type Follow = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
+type LogUpgrade = Result<WebSocketUpgrade, WebSocketUpgradeRejection>;
 
 pub(super) async fn of_command(
-    sandbox: Sandbox,
+    sandbox: ToolboxSandbox,
     Path(command): Path<CommandPath>,
     headers: HeaderMap,
-    follow: Follow,
-) -> Answer {
+    follow: LogUpgrade,
+) -> ApiResult {
     show(sandbox, command, &headers, follow).await
 }
 
 /// Logs of the session's first command, selected by an empty name: `…/session/entrypoint/logs`.
 pub(super) async fn of_first_command(
-    sandbox: Sandbox,
+    sandbox: ToolboxSandbox,
     Path(SessionPath { session }): Path<SessionPath>,
     headers: HeaderMap,
-    follow: Follow,
-) -> Answer {
+    follow: LogUpgrade,
+) -> ApiResult {
     let command = String::new();
     show(sandbox, CommandPath { session, command }, &headers, follow).await
 }
 
-async fn read(sandbox: &Sandbox, of: &CommandPath) -> Result<Value, ApiError> {
+async fn read(sandbox: &ToolboxSandbox, of: &CommandPath) -> Result<Value, ApiError> {
     let op = Op::SessionLogs { session: of.session.clone(), command: of.command.clone() };
     sandbox.call(op).await
 }
 
 /// Without the header of newer SDKs, logs are plain text with both streams merged.
-async fn show(sandbox: Sandbox, of: CommandPath, headers: &HeaderMap, follow: Follow) -> Answer {
+async fn show(
+    sandbox: ToolboxSandbox,
+    of: CommandPath,
+    headers: &HeaderMap,
+    follow: LogUpgrade,
+) -> ApiResult {
     let logs = read(&sandbox, &of).await?;
     if let Ok(upgrade) = follow {
         return Ok(upgrade.on_upgrade(move |socket| send_as_written(sandbox, of, socket)));
@@ -61,7 +66,7 @@ async fn show(sandbox: Sandbox, of: CommandPath, headers: &HeaderMap, follow: Fo
 }
 
 /// Sends new output until the command ends, each piece prefixed with its stream's three bytes.
-async fn send_as_written(sandbox: Sandbox, of: CommandPath, mut socket: WebSocket) {
+async fn send_as_written(sandbox: ToolboxSandbox, of: CommandPath, mut socket: WebSocket) {
     let mut sent = BTreeMap::from([("stdout", 0), ("stderr", 0)]);
     while let Ok(logs) = read(&sandbox, &of).await {
         for (stream, prefix) in [("stdout", 1_u8), ("stderr", 2)] {

@@ -7,9 +7,9 @@ use axum::http::StatusCode;
 use axum::response::IntoResponse;
 use serde::Deserialize;
 
-use super::call::Sandbox;
+use super::call::ToolboxSandbox;
 use crate::api_error::ApiError;
-use crate::http::{Answer, check_variables, parse};
+use crate::http::{ApiResult, check_variables, parse};
 use crate::init::protocol::{Environment, Op};
 
 #[derive(Deserialize)]
@@ -23,7 +23,7 @@ struct Execute {
     timeout: Option<u64>,
 }
 
-pub(super) async fn execute(sandbox: Sandbox, body: Bytes) -> Answer {
+pub(super) async fn execute(sandbox: ToolboxSandbox, body: Bytes) -> ApiResult {
     let asked: Execute = parse(&body)?;
     let command = required_command(asked.command)?;
     let own = asked.envs.unwrap_or_default();
@@ -49,18 +49,18 @@ fn required_command(command: String) -> Result<String, ApiError> {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct CreateSession {
+struct CreateProcessSession {
     session_id: String,
 }
 
-pub(super) async fn create_session(sandbox: Sandbox, body: Bytes) -> Answer {
-    let CreateSession { session_id: session } = parse(&body)?;
+pub(super) async fn create_session(sandbox: ToolboxSandbox, body: Bytes) -> ApiResult {
+    let CreateProcessSession { session_id: session } = parse(&body)?;
     let env = sandbox.environment(Environment::new());
     sandbox.call(Op::SessionCreate { session, env }).await?;
     Ok(StatusCode::CREATED.into_response())
 }
 
-pub(super) async fn list_sessions(sandbox: Sandbox) -> Answer {
+pub(super) async fn list_sessions(sandbox: ToolboxSandbox) -> ApiResult {
     sandbox.answer(Op::SessionList).await
 }
 
@@ -70,12 +70,18 @@ pub(super) struct SessionPath {
     pub(super) session: String,
 }
 
-pub(super) async fn get_session(sandbox: Sandbox, Path(path): Path<SessionPath>) -> Answer {
+pub(super) async fn get_session(
+    sandbox: ToolboxSandbox,
+    Path(path): Path<SessionPath>,
+) -> ApiResult {
     let session = path.session;
     sandbox.answer(Op::SessionGet { session }).await
 }
 
-pub(super) async fn delete_session(sandbox: Sandbox, Path(path): Path<SessionPath>) -> Answer {
+pub(super) async fn delete_session(
+    sandbox: ToolboxSandbox,
+    Path(path): Path<SessionPath>,
+) -> ApiResult {
     let session = path.session;
     sandbox.call(Op::SessionDelete { session }).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
@@ -90,7 +96,11 @@ struct RunInSession {
     r#async: Option<bool>,
 }
 
-pub(super) async fn run(sandbox: Sandbox, Path(path): Path<SessionPath>, body: Bytes) -> Answer {
+pub(super) async fn run(
+    sandbox: ToolboxSandbox,
+    Path(path): Path<SessionPath>,
+    body: Bytes,
+) -> ApiResult {
     let asked: RunInSession = parse(&body)?;
     let wait = !asked.run_async.or(asked.r#async).unwrap_or(false);
     let op =
@@ -107,18 +117,25 @@ pub(super) struct CommandPath {
     pub(super) command: String,
 }
 
-pub(super) async fn get_command(sandbox: Sandbox, Path(path): Path<CommandPath>) -> Answer {
+pub(super) async fn get_command(
+    sandbox: ToolboxSandbox,
+    Path(path): Path<CommandPath>,
+) -> ApiResult {
     let op = Op::SessionCommand { session: path.session, command: path.command };
     sandbox.answer(op).await
 }
 
 #[derive(Deserialize)]
-struct Input {
+struct InputBody {
     data: String,
 }
 
-pub(super) async fn input(sandbox: Sandbox, Path(path): Path<CommandPath>, body: Bytes) -> Answer {
-    let Input { data } = parse(&body)?;
+pub(super) async fn input(
+    sandbox: ToolboxSandbox,
+    Path(path): Path<CommandPath>,
+    body: Bytes,
+) -> ApiResult {
+    let InputBody { data } = parse(&body)?;
     let op = Op::SessionInput { session: path.session, command: path.command, data };
     sandbox.call(op).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -11,22 +11,22 @@ use axum::response::IntoResponse;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::call::{Sandbox, json as answer};
+use super::call::{ToolboxSandbox, json as answer};
 use super::files::FileQuery;
 use crate::api_error::ApiError;
-use crate::http::{Answer, parse};
+use crate::http::{ApiResult, parse};
 use crate::init::protocol::{Base64Bytes, Op};
 use crate::limits::FILE_BYTES_MAX;
 use crate::random::token;
 
-async fn read(sandbox: &Sandbox, path: String) -> Result<Vec<u8>, ApiError> {
+async fn read(sandbox: &ToolboxSandbox, path: String) -> Result<Vec<u8>, ApiError> {
     let value = sandbox.call(Op::Read { path }).await?;
     let data: Base64Bytes =
         serde_json::from_value(value["data"].clone()).map_err(ApiError::internal)?;
     data.bytes().ok_or_else(|| ApiError::internal("a file did not come through"))
 }
 
-async fn write(sandbox: &Sandbox, path: String, bytes: &[u8]) -> Result<Value, ApiError> {
+async fn write(sandbox: &ToolboxSandbox, path: String, bytes: &[u8]) -> Result<Value, ApiError> {
     if bytes.len() > FILE_BYTES_MAX {
         return Err(ApiError::bad(format!("bad request: a file may have {FILE_BYTES_MAX} bytes")));
     }
@@ -34,7 +34,7 @@ async fn write(sandbox: &Sandbox, path: String, bytes: &[u8]) -> Result<Value, A
     sandbox.call(Op::Write { path, data, mode: None }).await
 }
 
-pub(super) async fn download(sandbox: Sandbox, Query(query): Query<FileQuery>) -> Answer {
+pub(super) async fn download(sandbox: ToolboxSandbox, Query(query): Query<FileQuery>) -> ApiResult {
     let bytes = read(&sandbox, query.required_path()?).await?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
@@ -45,7 +45,7 @@ struct BulkDownload {
 }
 
 /// One part per path: `file` with its bytes or `error` with the refusal; always 200.
-pub(super) async fn bulk_download(sandbox: Sandbox, body: Bytes) -> Answer {
+pub(super) async fn bulk_download(sandbox: ToolboxSandbox, body: Bytes) -> ApiResult {
     let BulkDownload { paths } = parse(&body)?;
     if paths.is_empty() {
         return Err(ApiError::bad(
@@ -85,10 +85,10 @@ fn error_part(error: &ApiError, path: &str) -> Vec<u8> {
 
 /// Raw bytes, or a form with the field `file`.
 pub(super) async fn upload(
-    sandbox: Sandbox,
+    sandbox: ToolboxSandbox,
     Query(query): Query<FileQuery>,
     request: Request,
-) -> Answer {
+) -> ApiResult {
     let path = query.required_path()?;
     let kind = request.headers().get(header::CONTENT_TYPE);
     let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
@@ -129,7 +129,7 @@ impl BulkUpload {
     ///
     /// # Errors
     /// The sandbox is not started; other errors are collected.
-    async fn take(&mut self, sandbox: &Sandbox, field: Field<'_>) -> Result<(), ApiError> {
+    async fn take(&mut self, sandbox: &ToolboxSandbox, field: Field<'_>) -> Result<(), ApiError> {
         let name = field.name().unwrap_or_default().to_owned();
         let numbered = name.strip_prefix("files[");
         match numbered.and_then(|rest| rest.split_once("].")) {
@@ -163,7 +163,7 @@ impl BulkUpload {
 }
 
 /// Many files in one form. Errors are reported together with the written files.
-pub(super) async fn bulk_upload(sandbox: Sandbox, mut form: Multipart) -> Answer {
+pub(super) async fn bulk_upload(sandbox: ToolboxSandbox, mut form: Multipart) -> ApiResult {
     let mut upload = BulkUpload::default();
     loop {
         match form.next_field().await {

@@ -167,7 +167,7 @@ async fn restart_keeps_sandboxes_stopped_with_files() {
     let world = World::with(settings(&folder)).await;
     let id = world.sandbox("kept").await;
     world.exec(&id, "echo work > file").await;
-    let second = bobbin_local_daytona::Provider::start(settings(&folder)).await;
+    let second = bobbin_local_daytona::LocalDaytona::start(settings(&folder)).await;
     assert!(
         matches!(
             second,

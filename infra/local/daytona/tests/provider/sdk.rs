@@ -7,22 +7,22 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
-use bobbin_sandbox::labels::Stack;
+use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
+use bobbin_sandbox::labels::StackIdentity;
 use bobbin_sandbox::{ErrorKind, Provider as _, SandboxSpec, SnapshotName, SnapshotState};
 use bobbin_tests::tools;
 use serde_json::{Value, json};
 
 use crate::world::{KEY, World, wait_for};
 
-const DEV: Stack<'static> = Stack { name: "dev", id: "this-one" };
+const DEV: StackIdentity<'static> = StackIdentity { name: "dev", id: "this-one" };
 
 pub(crate) fn client(world: &World, stack_id: &str) -> DaytonaSandboxes {
     let settings = DaytonaSettings {
         api: world.provider.api_url(),
         stack: DEV.name.to_owned(),
         stack_id: stack_id.to_owned(),
-        image: Image::Dockerfile("FROM x\n".to_owned()),
+        image: SourceImage::Dockerfile("FROM x\n".to_owned()),
         limits: SandboxLimits::DEFAULT,
     };
     DaytonaSandboxes::new(settings, KEY).unwrap()

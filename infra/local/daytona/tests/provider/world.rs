@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bobbin_local_daytona::{Provider, Settings};
+use bobbin_local_daytona::{LocalDaytona, LocalDaytonaSettings};
 use reqwest::{Client, Method, RequestBuilder, StatusCode};
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ pub const KEY: &str = "dtn_test";
 const WAIT_MS_MAX: u64 = 30_000;
 
 pub struct World {
-    pub provider: Provider,
+    pub provider: LocalDaytona,
     pub http: Client,
     pub folder: PathBuf,
 }
@@ -27,8 +27,8 @@ pub fn fresh_folder(name: &str) -> PathBuf {
     folder
 }
 
-pub fn settings(folder: &std::path::Path) -> Settings {
-    let mut settings = Settings::new(folder.to_owned(), KEY.to_owned());
+pub fn settings(folder: &std::path::Path) -> LocalDaytonaSettings {
+    let mut settings = LocalDaytonaSettings::new(folder.to_owned(), KEY.to_owned());
     settings.run.init = Some(PathBuf::from(env!("CARGO_BIN_EXE_bobbin-daytona")));
     settings.run.transition_ms = 30;
     settings.run.stop_grace_ms = 2_000;
@@ -57,9 +57,9 @@ impl World {
         Self::with(settings).await
     }
 
-    pub async fn with(settings: Settings) -> Self {
+    pub async fn with(settings: LocalDaytonaSettings) -> Self {
         let folder = settings.run.state_dir.clone();
-        World { provider: Provider::start(settings).await.unwrap(), http: client(), folder }
+        World { provider: LocalDaytona::start(settings).await.unwrap(), http: client(), folder }
     }
 
     pub async fn end(self) {

@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use super::process::signal_group;
-use super::protocol::{Environment, Refusal};
+use super::protocol::{Environment, InitRefusal};
 use crate::limits::{COMMANDS_MAX, OUTPUT_BYTES_MAX, OUTPUT_DRAIN_MS_MAX};
 use crate::random::token;
 
@@ -29,7 +29,7 @@ const ID_LETTERS: usize = 24;
 /// The programs of one sandbox started like this.
 #[derive(Default)]
 pub(super) struct Commands {
-    all: Mutex<BTreeMap<String, Arc<Command>>>,
+    all: Mutex<BTreeMap<String, Arc<StartedProgram>>>,
 }
 
 #[derive(Default)]
@@ -40,12 +40,12 @@ struct Printed {
     exit: Option<i32>,
 }
 
-struct Command {
+struct StartedProgram {
     pid: Option<u32>,
     printed: watch::Sender<Printed>,
 }
 
-impl Command {
+impl StartedProgram {
     fn print(&self, stream: &'static str, text: String) {
         self.printed.send_modify(|printed| {
             // Further output is discarded, so that the program does not block.
@@ -68,9 +68,9 @@ impl Commands {
         env: &Environment,
         cwd: &Path,
         timeout_ms: Option<u64>,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, InitRefusal> {
         let Some((program, arguments)) = argv.split_first() else {
-            return Err(Refusal::bad_request("no program is named"));
+            return Err(InitRefusal::bad_request("no program is named"));
         };
         let child = Program::new(program)
             .args(arguments)
@@ -81,7 +81,7 @@ impl Commands {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        let command = Arc::new(Command {
+        let command = Arc::new(StartedProgram {
             pid: child.as_ref().ok().and_then(Child::id),
             printed: watch::Sender::new(Printed::default()),
         });
@@ -99,7 +99,7 @@ impl Commands {
         }
         if all.len() >= COMMANDS_MAX {
             signal_group(command.pid, Signal::KILL);
-            return Err(Refusal::bad_request(format_args!(
+            return Err(InitRefusal::bad_request(format_args!(
                 "more than {COMMANDS_MAX} commands run"
             )));
         }
@@ -112,7 +112,7 @@ impl Commands {
         id: &str,
         from: usize,
         wait_ms: u64,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, InitRefusal> {
         let mut printed = self.find(id)?.printed.subscribe();
         let news = printed.wait_for(|now| now.exit.is_some() || now.pieces.len() > from);
         // A time-out without news is an answer too; the sender lives as long as the command is known.
@@ -122,25 +122,25 @@ impl Commands {
         Ok(json!({ "pieces": pieces, "next": now.pieces.len(), "exit": now.exit }))
     }
 
-    pub(super) async fn signal(&self, id: &str, signal: i32) -> Result<Value, Refusal> {
+    pub(super) async fn signal(&self, id: &str, signal: i32) -> Result<Value, InitRefusal> {
         let command = self.find(id)?;
         let signal = Signal::from_named_raw(signal)
-            .ok_or_else(|| Refusal::bad_request(format_args!("{signal} is no signal")))?;
+            .ok_or_else(|| InitRefusal::bad_request(format_args!("{signal} is no signal")))?;
         if command.printed.borrow().exit.is_none() {
             signal_group(command.pid, signal);
         }
         Ok(Value::Null)
     }
 
-    fn find(&self, id: &str) -> Result<Arc<Command>, Refusal> {
+    fn find(&self, id: &str) -> Result<Arc<StartedProgram>, InitRefusal> {
         let all = self.all.lock().unwrap_or_else(PoisonError::into_inner);
         let found = all.get(id).cloned();
-        found.ok_or_else(|| Refusal::not_found(format_args!("command {id}")))
+        found.ok_or_else(|| InitRefusal::not_found(format_args!("command {id}")))
     }
 }
 
 /// Reads its output and records its exit, in separate tasks.
-fn watch_over(mut child: Child, command: &Arc<Command>, timeout_ms: Option<u64>) {
+fn watch_over(mut child: Child, command: &Arc<StartedProgram>, timeout_ms: Option<u64>) {
     let out = child.stdout.take().map(|out| tokio::spawn(read(out, "stdout", Arc::clone(command))));
     let err = child.stderr.take().map(|err| tokio::spawn(read(err, "stderr", Arc::clone(command))));
     let command = Arc::clone(command);
@@ -173,7 +173,11 @@ async fn drained(reader: JoinHandle<()>) {
 }
 
 /// Reads to the end without splitting a character.
-async fn read(mut stream: impl AsyncRead + Unpin, name: &'static str, command: Arc<Command>) {
+async fn read(
+    mut stream: impl AsyncRead + Unpin,
+    name: &'static str,
+    command: Arc<StartedProgram>,
+) {
     let mut held = Vec::new();
     let mut chunk = vec![0; 16 * 1024];
     while let Ok(count @ 1..) = stream.read(&mut chunk).await {

@@ -7,7 +7,7 @@ use std::path::{Component, Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::protocol::{Base64Bytes, Op, Refusal};
+use super::protocol::{Base64Bytes, InitRefusal, Op};
 use crate::clock::iso;
 use crate::limits::{DEPTH_MAX, ENTRIES_MAX, FILE_BYTES_MAX, FIND_BYTES_MAX};
 
@@ -21,7 +21,7 @@ pub(super) struct Ground {
 }
 
 /// Performs a file call; refuses any other.
-pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
+pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, InitRefusal> {
     match op {
         Op::Read { path } => read(&ground.path(&path)?),
         Op::Write { path, data, mode } => write(&ground.path(&path)?, &data, mode),
@@ -46,7 +46,7 @@ pub(super) fn perform(op: Op, ground: &Ground) -> Result<Value, Refusal> {
         Op::Delete { path, recursive } => delete(&ground.home, &ground.path(&path)?, recursive),
         Op::Search { path, pattern } => search(&ground.path(&path)?, &pattern),
         Op::Find { path, pattern } => find(&ground.path(&path)?, &pattern),
-        _ => Err(Refusal::internal("not a file call")),
+        _ => Err(InitRefusal::internal("not a file call")),
     }
 }
 
@@ -55,7 +55,7 @@ const OF_PROCESSES: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 impl Ground {
     /// The absolute path.
-    fn path(&self, path: &str) -> Result<PathBuf, Refusal> {
+    fn path(&self, path: &str) -> Result<PathBuf, InitRefusal> {
         let mut clean = PathBuf::new();
         for part in self.home.join(path).components() {
             match part {
@@ -70,26 +70,26 @@ impl Ground {
         if clean.starts_with(&self.home) || self.confined && !of_process {
             return Ok(clean);
         }
-        Err(Refusal::bad_request(format_args!("{path} is outside of the sandbox's directory")))
+        Err(InitRefusal::bad_request(format_args!("{path} is outside of the sandbox's directory")))
     }
 }
 
-fn refused(path: &Path, error: &std::io::Error) -> Refusal {
+fn refused(path: &Path, error: &std::io::Error) -> InitRefusal {
     let (status, code, word) = match error.kind() {
         ErrorKind::NotFound => (404, "FILE_NOT_FOUND", "not found"),
         ErrorKind::PermissionDenied => (403, "FILE_ACCESS_DENIED", "forbidden"),
         _ => (400, "BAD_REQUEST", "bad request"),
     };
-    Refusal::new(status, code, format!("{word}: {}: {error}", path.display()))
+    InitRefusal::new(status, code, format!("{word}: {}: {error}", path.display()))
 }
 
-fn read(path: &Path) -> Result<Value, Refusal> {
+fn read(path: &Path) -> Result<Value, InitRefusal> {
     let meta = fs::metadata(path).map_err(|error| refused(path, &error))?;
     if !meta.is_file() {
-        return Err(Refusal::bad_request(format_args!("{} is not a file", path.display())));
+        return Err(InitRefusal::bad_request(format_args!("{} is not a file", path.display())));
     }
     if meta.len() > FILE_BYTES_MAX as u64 {
-        return Err(Refusal::bad_request(format_args!(
+        return Err(InitRefusal::bad_request(format_args!(
             "{} has more than {FILE_BYTES_MAX} bytes",
             path.display()
         )));
@@ -98,8 +98,8 @@ fn read(path: &Path) -> Result<Value, Refusal> {
     Ok(json!({ "data": Base64Bytes::new(&bytes) }))
 }
 
-fn write(path: &Path, data: &Base64Bytes, mode: Option<u32>) -> Result<Value, Refusal> {
-    let bytes = data.bytes().ok_or_else(|| Refusal::bad_request("not base64"))?;
+fn write(path: &Path, data: &Base64Bytes, mode: Option<u32>) -> Result<Value, InitRefusal> {
+    let bytes = data.bytes().ok_or_else(|| InitRefusal::bad_request("not base64"))?;
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(|error| refused(parent, &error))?;
     }
@@ -133,7 +133,7 @@ fn walk(
     root: &Path,
     depth: u32,
     visit: &mut impl FnMut(&Path, &fs::Metadata) -> bool,
-) -> Result<bool, Refusal> {
+) -> Result<bool, InitRefusal> {
     let entries = fs::read_dir(root).map_err(|error| refused(root, &error))?;
     let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     paths.sort();
@@ -153,7 +153,7 @@ fn walk(
     Ok(true)
 }
 
-fn list(path: &Path, depth: u32) -> Result<Value, Refusal> {
+fn list(path: &Path, depth: u32) -> Result<Value, InitRefusal> {
     let mut entries = Vec::new();
     walk(path, depth.clamp(1, DEPTH_MAX), &mut |path, meta| {
         entries.push(info(path, meta));
@@ -162,7 +162,7 @@ fn list(path: &Path, depth: u32) -> Result<Value, Refusal> {
     Ok(Value::Array(entries))
 }
 
-fn rename(source: &Path, destination: &Path) -> Result<Value, Refusal> {
+fn rename(source: &Path, destination: &Path) -> Result<Value, InitRefusal> {
     let target = match source.file_name() {
         Some(name) if destination.is_dir() => destination.join(name),
         _ => destination.to_path_buf(),
@@ -171,14 +171,14 @@ fn rename(source: &Path, destination: &Path) -> Result<Value, Refusal> {
     Ok(Value::Null)
 }
 
-fn delete(home: &Path, path: &Path, recursive: bool) -> Result<Value, Refusal> {
+fn delete(home: &Path, path: &Path, recursive: bool) -> Result<Value, InitRefusal> {
     if path == home {
-        return Err(Refusal::bad_request("the home folder itself cannot be deleted"));
+        return Err(InitRefusal::bad_request("the home folder itself cannot be deleted"));
     }
     let meta = fs::symlink_metadata(path).map_err(|error| refused(path, &error))?;
     let result = match (meta.is_dir(), recursive) {
         (true, false) => {
-            return Err(Refusal::bad_request("cannot delete directory without recursive flag"));
+            return Err(InitRefusal::bad_request("cannot delete directory without recursive flag"));
         }
         (true, true) => fs::remove_dir_all(path),
         (false, _) => fs::remove_file(path),
@@ -187,7 +187,7 @@ fn delete(home: &Path, path: &Path, recursive: bool) -> Result<Value, Refusal> {
     Ok(Value::Null)
 }
 
-fn search(root: &Path, pattern: &str) -> Result<Value, Refusal> {
+fn search(root: &Path, pattern: &str) -> Result<Value, InitRefusal> {
     let mut found = Vec::new();
     walk(root, DEPTH_MAX, &mut |path, _| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
@@ -199,7 +199,7 @@ fn search(root: &Path, pattern: &str) -> Result<Value, Refusal> {
     Ok(json!({ "files": found }))
 }
 
-fn find(root: &Path, pattern: &str) -> Result<Value, Refusal> {
+fn find(root: &Path, pattern: &str) -> Result<Value, InitRefusal> {
     let mut found = Vec::new();
     let mut search_file = |path: &Path, meta: &fs::Metadata| {
         if meta.is_file() && meta.len() <= FIND_BYTES_MAX {

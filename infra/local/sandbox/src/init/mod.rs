@@ -27,8 +27,8 @@ use crate::limits::CALLS_MAX;
 use crate::processes::{ProcessSet, SANDBOX_VARIABLE, STATE_DIR_VARIABLE, UNCONFINED_VARIABLE};
 use commands::Commands;
 use files::Ground;
-use protocol::{Call, Op, Refusal, Reply, codec};
-use sessions::Sessions;
+use protocol::{InitCall, InitRefusal, InitReply, Op, codec};
+use sessions::ShellSessions;
 
 /// First argument that selects this mode.
 pub(crate) const ARGUMENT: &str = "--sandbox-init";
@@ -73,10 +73,10 @@ async fn serve() -> std::io::Result<()> {
 
     let output = std::io::stdout().as_fd().try_clone_to_owned()?;
     let output = FramedWrite::new(pipe::Sender::from_owned_fd(output)?, codec());
-    let (replies, queue) = mpsc::channel::<Reply>(CALLS_MAX);
+    let (replies, queue) = mpsc::channel::<InitReply>(CALLS_MAX);
     let writer = tokio::spawn(write_replies(output, queue));
     network::forward_ports().await?;
-    let greeting = Reply { id: 0, outcome: Ok(json!({ "pid": std::process::id() })) };
+    let greeting = InitReply { id: 0, outcome: Ok(json!({ "pid": std::process::id() })) };
     replies.send(greeting).await.map_err(std::io::Error::other)?;
 
     let ground = Arc::new(Ground { home, confined });
@@ -88,7 +88,7 @@ async fn serve() -> std::io::Result<()> {
 
 async fn write_replies(
     mut output: FramedWrite<pipe::Sender, LengthDelimitedCodec>,
-    mut queue: mpsc::Receiver<Reply>,
+    mut queue: mpsc::Receiver<InitReply>,
 ) {
     while let Some(reply) = queue.recv().await {
         let frame = serde_json::to_vec(&reply).unwrap_or_default();
@@ -99,14 +99,17 @@ async fn write_replies(
 }
 
 /// Performs calls until the provider says to stop, or is gone. Returns the grace period for processes.
-async fn answer_calls(replies: &mpsc::Sender<Reply>, ground: &Arc<Ground>) -> std::io::Result<u64> {
+async fn answer_calls(
+    replies: &mpsc::Sender<InitReply>,
+    ground: &Arc<Ground>,
+) -> std::io::Result<u64> {
     let input = std::io::stdin().as_fd().try_clone_to_owned()?;
     let mut calls = FramedRead::new(pipe::Receiver::from_owned_fd(input)?, codec());
-    let sessions = Arc::new(Sessions::new(std::env::temp_dir().join(".sessions")));
+    let sessions = Arc::new(ShellSessions::new(std::env::temp_dir().join(".sessions")));
     let commands = Arc::new(Commands::default());
     let permits = Arc::new(Semaphore::new(CALLS_MAX));
     while let Some(Ok(frame)) = calls.next().await {
-        let Ok(call) = serde_json::from_slice::<Call>(&frame) else {
+        let Ok(call) = serde_json::from_slice::<InitCall>(&frame) else {
             break;
         };
         if let Op::Shutdown { grace_ms } = call.op {
@@ -117,7 +120,7 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, ground: &Arc<Ground>) -> st
         let (replies, ground) = (replies.clone(), Arc::clone(ground));
         let (sessions, commands) = (sessions.clone(), commands.clone());
         tokio::spawn(async move {
-            let reply = Reply {
+            let reply = InitReply {
                 id: call.id,
                 outcome: perform(call.op, &sessions, &commands, &ground).await,
             };
@@ -131,10 +134,10 @@ async fn answer_calls(replies: &mpsc::Sender<Reply>, ground: &Arc<Ground>) -> st
 
 async fn perform(
     op: Op,
-    sessions: &Sessions,
+    sessions: &ShellSessions,
     commands: &Commands,
     ground: &Arc<Ground>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, InitRefusal> {
     let home = ground.home.as_path();
     match op {
         Op::Execute { command, env, cwd, timeout_ms } => {
@@ -157,15 +160,16 @@ async fn perform(
         }
         Op::Follow { command, from, wait_ms } => commands.follow(&command, from, wait_ms).await,
         Op::Signal { command, signal } => commands.signal(&command, signal).await,
-        Op::Connect { port, ticket } => {
-            network::connect(port, ticket).await.map(|()| Value::Null).map_err(Refusal::not_found)
-        }
+        Op::Connect { port, ticket } => network::connect(port, ticket)
+            .await
+            .map(|()| Value::Null)
+            .map_err(InitRefusal::not_found),
         Op::Shutdown { .. } => Ok(Value::Null),
         file => {
             let ground = Arc::clone(ground);
             tokio::task::spawn_blocking(move || files::perform(file, &ground))
                 .await
-                .unwrap_or_else(|error| Err(Refusal::internal(error)))
+                .unwrap_or_else(|error| Err(InitRefusal::internal(error)))
         }
     }
 }

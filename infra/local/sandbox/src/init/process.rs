@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::unix::pipe;
 use tokio::process::{Child, Command};
 
-use super::protocol::{Environment, Refusal};
+use super::protocol::{Environment, InitRefusal};
 use crate::limits::OUTPUT_BYTES_MAX;
 
 /// bash if it exists, else sh.
@@ -44,7 +44,7 @@ pub(super) async fn execute(
     env: &Environment,
     cwd: &Path,
     timeout_ms: Option<u64>,
-) -> Result<Value, Refusal> {
+) -> Result<Value, InitRefusal> {
     let started = start(text, env, cwd);
     let (mut child, output) = match started {
         Ok(started) => started,
@@ -63,7 +63,7 @@ pub(super) async fn execute(
                 signal_group(pid, Signal::KILL);
                 // Killed, so it exits at once; without this wait it would stay a zombie.
                 let _ = child.wait().await;
-                return Err(Refusal::new(
+                return Err(InitRefusal::new(
                     408,
                     "PROCESS_EXECUTION_TIMEOUT",
                     "request timeout: command execution timeout",

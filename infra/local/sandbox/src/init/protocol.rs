@@ -17,7 +17,7 @@ pub type Environment = BTreeMap<String, String>;
 
 /// A call, with the id for its reply.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Call {
+pub struct InitCall {
     /// Id of the call.
     pub id: u64,
     /// The operation.
@@ -26,16 +26,16 @@ pub struct Call {
 
 /// The reply to the call with this id; id 0 is the greeting.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Reply {
+pub struct InitReply {
     /// Id of the call.
     pub id: u64,
     /// Result of the call.
-    pub outcome: Result<Value, Refusal>,
+    pub outcome: Result<Value, InitRefusal>,
 }
 
 /// A call that was refused.
 #[derive(Debug, Serialize, Deserialize)]
-pub struct Refusal {
+pub struct InitRefusal {
     /// HTTP status.
     pub status: u16,
     /// Error code for programs.
@@ -44,10 +44,10 @@ pub struct Refusal {
     pub message: String,
 }
 
-impl Refusal {
+impl InitRefusal {
     /// A refusal with this status, code and message.
     pub fn new(status: u16, code: &str, message: impl Into<String>) -> Self {
-        Refusal { status, code: code.to_owned(), message: message.into() }
+        InitRefusal { status, code: code.to_owned(), message: message.into() }
     }
 
     /// The caller's error.

@@ -17,7 +17,7 @@ use tokio::process::ChildStdin;
 use tokio::sync::{Mutex, watch};
 
 use super::process::{shell_command, signal_group};
-use super::protocol::{Environment, Refusal};
+use super::protocol::{Environment, InitRefusal};
 use crate::limits::{
     OUTPUT_BYTES_MAX, POLL_MS, SESSION_COMMANDS_MAX, SESSION_GRACE_MS, SESSION_WAIT_MS_MAX,
     SESSIONS_MAX,
@@ -25,22 +25,22 @@ use crate::limits::{
 use crate::random::uuid;
 
 /// One sandbox's sessions, by ids that their owners chose.
-pub(super) struct Sessions {
+pub(super) struct ShellSessions {
     root: PathBuf,
-    all: Mutex<BTreeMap<String, Arc<Session>>>,
+    all: Mutex<BTreeMap<String, Arc<ShellSession>>>,
 }
 
-struct Session {
+struct ShellSession {
     root: PathBuf,
     pid: Option<u32>,
     stdin: Mutex<ChildStdin>,
-    commands: Mutex<Vec<Command>>,
+    commands: Mutex<Vec<ShellCommand>>,
     /// The shell's exit code, once it has exited.
     ended: watch::Receiver<Option<i32>>,
 }
 
 /// A command of the shell.
-struct Command {
+struct ShellCommand {
     id: String,
     text: String,
     /// Our end of its input while it may still run: without it, input sent before the shell opens its own end would be
@@ -48,9 +48,9 @@ struct Command {
     input: Option<File>,
 }
 
-impl Sessions {
+impl ShellSessions {
     pub(super) fn new(root: PathBuf) -> Self {
-        Sessions { root, all: Mutex::default() }
+        ShellSessions { root, all: Mutex::default() }
     }
 
     pub(super) async fn create(
@@ -58,21 +58,23 @@ impl Sessions {
         id: &str,
         env: &Environment,
         home: &Path,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, InitRefusal> {
         let mut all = self.all.lock().await;
         if all.contains_key(id) {
-            return Err(Refusal::new(409, "CONFLICT", "conflict: session already exists"));
+            return Err(InitRefusal::new(409, "CONFLICT", "conflict: session already exists"));
         }
         if all.len() >= SESSIONS_MAX {
-            return Err(Refusal::bad_request(format_args!("more than {SESSIONS_MAX} sessions")));
+            return Err(InitRefusal::bad_request(format_args!(
+                "more than {SESSIONS_MAX} sessions"
+            )));
         }
-        let session =
-            Session::start(self.root.join(uuid()), env, home).map_err(Refusal::internal)?;
+        let session = ShellSession::start(self.root.join(uuid()), env, home)
+            .map_err(InitRefusal::internal)?;
         all.insert(id.to_owned(), Arc::new(session));
         Ok(Value::Null)
     }
 
-    pub(super) async fn run(&self, id: &str, text: &str, wait: bool) -> Result<Value, Refusal> {
+    pub(super) async fn run(&self, id: &str, text: &str, wait: bool) -> Result<Value, InitRefusal> {
         let session = self.find(id).await?;
         let command = session.begin(text).await?;
         if !wait {
@@ -87,7 +89,7 @@ impl Sessions {
                 return Ok(answer);
             }
             if Instant::now() >= bound {
-                return Err(Refusal::new(
+                return Err(InitRefusal::new(
                     408,
                     "REQUEST_TIMEOUT",
                     "request timeout: the session's command is still running",
@@ -106,18 +108,18 @@ impl Sessions {
         Value::Array(list)
     }
 
-    pub(super) async fn get(&self, id: &str) -> Result<Value, Refusal> {
+    pub(super) async fn get(&self, id: &str) -> Result<Value, InitRefusal> {
         Ok(self.find(id).await?.view(id).await)
     }
 
-    pub(super) async fn command(&self, id: &str, command: &str) -> Result<Value, Refusal> {
+    pub(super) async fn command(&self, id: &str, command: &str) -> Result<Value, InitRefusal> {
         let session = self.find(id).await?;
         let text = session.text(command).await?;
         Ok(session.command_view(command, &text).await)
     }
 
     /// Logs of a command; of the session's first one if the command is empty (the entrypoint's).
-    pub(super) async fn logs(&self, id: &str, command: &str) -> Result<Value, Refusal> {
+    pub(super) async fn logs(&self, id: &str, command: &str) -> Result<Value, InitRefusal> {
         let session = self.find(id).await?;
         let command = match command {
             "" => session
@@ -140,7 +142,7 @@ impl Sessions {
         id: &str,
         command: &str,
         data: &str,
-    ) -> Result<Value, Refusal> {
+    ) -> Result<Value, InitRefusal> {
         let session = self.find(id).await?;
         session.text(command).await?;
         if session.exit_code(command).await.is_some() {
@@ -150,16 +152,16 @@ impl Sessions {
             let commands = session.commands.lock().await;
             let found = commands.iter().find(|known| known.id == command);
             let input = found.and_then(|known| known.input.as_ref());
-            input.map(File::try_clone).transpose().map_err(Refusal::internal)?
+            input.map(File::try_clone).transpose().map_err(InitRefusal::internal)?
         };
         let input = input.ok_or_else(completed)?;
         let mut input = tokio::fs::File::from_std(input);
-        input.write_all(data.as_bytes()).await.map_err(Refusal::internal)?;
-        input.flush().await.map_err(Refusal::internal)?;
+        input.write_all(data.as_bytes()).await.map_err(InitRefusal::internal)?;
+        input.flush().await.map_err(InitRefusal::internal)?;
         Ok(Value::Null)
     }
 
-    pub(super) async fn delete(&self, id: &str) -> Result<Value, Refusal> {
+    pub(super) async fn delete(&self, id: &str) -> Result<Value, InitRefusal> {
         let session = self.find(id).await?;
         self.all.lock().await.remove(id);
         signal_group(session.pid, Signal::TERM);
@@ -173,13 +175,13 @@ impl Sessions {
         Ok(Value::Null)
     }
 
-    async fn find(&self, id: &str) -> Result<Arc<Session>, Refusal> {
+    async fn find(&self, id: &str) -> Result<Arc<ShellSession>, InitRefusal> {
         let found = self.all.lock().await.get(id).cloned();
-        found.ok_or_else(|| Refusal::not_found("session not found"))
+        found.ok_or_else(|| InitRefusal::not_found("session not found"))
     }
 }
 
-impl Session {
+impl ShellSession {
     fn start(root: PathBuf, env: &Environment, home: &Path) -> std::io::Result<Self> {
         std::fs::create_dir_all(&root)?;
         let mut command = shell_command(env, home);
@@ -195,27 +197,30 @@ impl Session {
             let code = child.wait().await.ok().and_then(|status| status.code()).unwrap_or(-1);
             sender.send_replace(Some(code));
         });
-        Ok(Session { root, pid, stdin: Mutex::new(stdin), commands: Mutex::default(), ended })
+        Ok(ShellSession { root, pid, stdin: Mutex::new(stdin), commands: Mutex::default(), ended })
     }
 
     /// Passes the text to the shell, which reads one command after another.
-    async fn begin(&self, text: &str) -> Result<String, Refusal> {
-        let ended = || Refusal::new(410, "SESSION_ENDED", "gone: the session's shell has ended");
+    async fn begin(&self, text: &str) -> Result<String, InitRefusal> {
+        let ended =
+            || InitRefusal::new(410, "SESSION_ENDED", "gone: the session's shell has ended");
         if self.ended.borrow().is_some() {
             return Err(ended());
         }
         let mut commands = self.commands.lock().await;
         if commands.len() >= SESSION_COMMANDS_MAX {
-            return Err(Refusal::bad_request("too many commands in one session; open a new one"));
+            return Err(InitRefusal::bad_request(
+                "too many commands in one session; open a new one",
+            ));
         }
         let id = uuid();
         let folder = self.root.join(&id);
-        std::fs::create_dir_all(&folder).map_err(Refusal::internal)?;
-        std::fs::write(folder.join("text"), format!("{text}\n")).map_err(Refusal::internal)?;
+        std::fs::create_dir_all(&folder).map_err(InitRefusal::internal)?;
+        std::fs::write(folder.join("text"), format!("{text}\n")).map_err(InitRefusal::internal)?;
         for stream in ["stdout", "stderr"] {
-            std::fs::write(folder.join(stream), "").map_err(Refusal::internal)?;
+            std::fs::write(folder.join(stream), "").map_err(InitRefusal::internal)?;
         }
-        let input = open_fifo(&folder.join("input")).await.map_err(Refusal::internal)?;
+        let input = open_fifo(&folder.join("input")).await.map_err(InitRefusal::internal)?;
         for known in commands.iter_mut().filter(|known| known.input.is_some()) {
             if self.exit_code(&known.id).await.is_some() {
                 known.input = None;
@@ -227,15 +232,15 @@ impl Session {
              printf %s $? >{quoted}/exit.new; mv {quoted}/exit.new {quoted}/exit\n"
         );
         self.stdin.lock().await.write_all(line.as_bytes()).await.map_err(|_| ended())?;
-        commands.push(Command { id: id.clone(), text: text.to_owned(), input: Some(input) });
+        commands.push(ShellCommand { id: id.clone(), text: text.to_owned(), input: Some(input) });
         Ok(id)
     }
 
-    async fn text(&self, command: &str) -> Result<String, Refusal> {
+    async fn text(&self, command: &str) -> Result<String, InitRefusal> {
         let commands = self.commands.lock().await;
         let found =
             commands.iter().find(|known| known.id == command).map(|known| known.text.clone());
-        found.ok_or_else(|| Refusal::not_found("command not found"))
+        found.ok_or_else(|| InitRefusal::not_found("command not found"))
     }
 
     /// `None` while it runs. A command that ends the shell has the shell's code.
@@ -294,6 +299,6 @@ async fn open_fifo(path: &Path) -> std::io::Result<File> {
     File::options().read(true).write(true).open(path)
 }
 
-fn completed() -> Refusal {
-    Refusal::new(410, "COMMAND_ALREADY_COMPLETED", "gone: command has already completed")
+fn completed() -> InitRefusal {
+    InitRefusal::new(410, "COMMAND_ALREADY_COMPLETED", "gone: command has already completed")
 }

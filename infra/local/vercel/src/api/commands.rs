@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::{EngineState, json_answer, parse};
-use crate::api_error::{Answer, ApiError};
+use crate::api_error::{ApiError, ApiResult};
 use crate::limits::{COMMANDS_MAX, FOLLOW_MS_MAX};
-use crate::state::{Command, SharedEngine};
+use crate::state::{SessionCommand, SharedEngine};
 
 /// Answer lines buffered for their reader.
 const LINES_MAX: usize = 64;
@@ -27,7 +27,7 @@ const LINES_MAX: usize = 64;
 const LISTEN_VARIABLE: &str = "OPENCODE_HOSTNAME";
 
 #[derive(Deserialize)]
-struct Asked {
+struct CommandBody {
     command: String,
     #[serde(default)]
     args: Vec<String>,
@@ -43,14 +43,14 @@ struct Asked {
 
 /// A command that runs or ran in a session.
 #[derive(Clone)]
-struct Found {
+struct FoundCommand {
     session: String,
     id: String,
-    command: Command,
+    command: SessionCommand,
     process: Arc<InitProcess>,
 }
 
-impl Found {
+impl FoundCommand {
     fn view(&self, exit: &Value, now: i64) -> Value {
         let command = &self.command;
         let mut view = json!({
@@ -95,21 +95,21 @@ fn at(seen: &Value) -> usize {
     usize::try_from(next).unwrap_or(usize::MAX)
 }
 
-fn find(engine: &SharedEngine, session: &str, id: &str) -> Result<Found, ApiError> {
+fn find(engine: &SharedEngine, session: &str, id: &str) -> Result<FoundCommand, ApiError> {
     let inner = engine.lock();
     let entry = inner.of_session(session)?;
     let process = entry.running(session)?;
     let command = entry.commands.get(id).cloned();
     let command = command.ok_or_else(|| ApiError::not_found(format!("Command not found: {id}")))?;
-    Ok(Found { session: session.to_owned(), id: id.to_owned(), command, process })
+    Ok(FoundCommand { session: session.to_owned(), id: id.to_owned(), command, process })
 }
 
 pub(super) async fn run(
     State(engine): EngineState,
     Path(session): Path<String>,
     body: Bytes,
-) -> Answer {
-    let asked: Asked = parse(&body)?;
+) -> ApiResult {
+    let asked: CommandBody = parse(&body)?;
     let (name, process, cwd) = {
         let inner = engine.lock();
         let entry = inner.of_session(&session)?;
@@ -133,14 +133,14 @@ pub(super) async fn run(
     let started_at = engine.clock.now_ms();
     let spawned = process.call(op).await.ok_or_else(ApiError::stopped)??;
     let id = spawned["id"].as_str().unwrap_or_default().to_owned();
-    let command = Command { name: asked.command, args: asked.args, cwd, started_at };
+    let command = SessionCommand { name: asked.command, args: asked.args, cwd, started_at };
     if let Some(entry) = engine.lock().sandboxes.get_mut(&name) {
         if entry.commands.len() >= COMMANDS_MAX {
             entry.commands.pop_first();
         }
         entry.commands.insert(id.clone(), command.clone());
     }
-    let found = Found { session, id, command, process };
+    let found = FoundCommand { session, id, command, process };
     if asked.wait {
         return Ok(stream(engine, found, true, asked.logs));
     }
@@ -156,7 +156,7 @@ pub(super) async fn get(
     State(engine): EngineState,
     Path((session, id)): Path<(String, String)>,
     Query(query): Query<Wait>,
-) -> Answer {
+) -> ApiResult {
     let found = find(&engine, &session, &id)?;
     let exit = if query.wait.as_deref() == Some("true") {
         found.ended().await?
@@ -170,7 +170,7 @@ pub(super) async fn get(
 pub(super) async fn logs(
     State(engine): EngineState,
     Path((session, id)): Path<(String, String)>,
-) -> Answer {
+) -> ApiResult {
     let found = find(&engine, &session, &id)?;
     Ok(stream(engine, found, false, true))
 }
@@ -187,7 +187,7 @@ pub(super) async fn kill(
     State(engine): EngineState,
     Path((session, id)): Path<(String, String)>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let Kill { signal } = parse(&body)?;
     let found = find(&engine, &session, &id)?;
     let op = Op::Signal { command: id, signal: signal.unwrap_or(SIGTERM) };
@@ -199,7 +199,12 @@ pub(super) async fn kill(
 }
 
 /// Streams a command as JSON lines, from its beginning to its end.
-fn stream(engine: SharedEngine, found: Found, with_command: bool, with_logs: bool) -> Response {
+fn stream(
+    engine: SharedEngine,
+    found: FoundCommand,
+    with_command: bool,
+    with_logs: bool,
+) -> Response {
     let (lines, queue) = mpsc::channel::<Value>(LINES_MAX);
     tokio::spawn(async move {
         // The reader may be gone; the command goes on.
@@ -216,7 +221,7 @@ fn stream(engine: SharedEngine, found: Found, with_command: bool, with_logs: boo
 
 async fn tell(
     engine: &SharedEngine,
-    found: Found,
+    found: FoundCommand,
     with_command: bool,
     with_logs: bool,
     lines: mpsc::Sender<Value>,

@@ -15,7 +15,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{EngineState, json_answer, parse};
-use crate::api_error::{Answer, ApiError};
+use crate::api_error::{ApiError, ApiResult};
 use crate::limits::FILE_BYTES_MAX;
 use crate::state::SharedEngine;
 
@@ -65,7 +65,7 @@ pub(super) async fn write(
     Path(session): Path<String>,
     headers: HeaderMap,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let (process, cwd) = running(&engine, &session)?;
     let at = headers.get("x-cwd").and_then(|at| at.to_str().ok());
     let at = FsPath::new(at.unwrap_or(&cwd)).to_owned();
@@ -100,7 +100,7 @@ pub(super) async fn read(
     State(engine): EngineState,
     Path(session): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let (process, cwd) = running(&engine, &session)?;
     let path = parse::<At>(&body)?.path(&cwd);
     let read = call(&process, Op::Read { path }).await?;
@@ -115,7 +115,7 @@ pub(super) async fn make_folder(
     State(engine): EngineState,
     Path(session): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let (process, cwd) = running(&engine, &session)?;
     let path = parse::<At>(&body)?.path(&cwd);
     let op = Op::Folder { path, mode: FOLDER_MODE, parents: false };

@@ -18,12 +18,12 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{Html, IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use bobbin_local_sandbox::faults::Instead;
-use bobbin_local_sandbox::serve::Cut;
+use bobbin_local_sandbox::serve::ConnectionCut;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use crate::api_error::{Answer, ApiError};
+use crate::api_error::{ApiError, ApiResult};
 use crate::limits::FILE_BYTES_MAX;
 use crate::state::SharedEngine;
 
@@ -119,7 +119,7 @@ fn operation<'a>(method: &Method, path: &'a str) -> (&'a str, Option<&'a str>) {
 
 async fn faults(
     State(engine): EngineState,
-    cut: Option<Extension<axum::extract::ConnectInfo<Cut>>>,
+    cut: Option<Extension<axum::extract::ConnectInfo<ConnectionCut>>>,
     request: Request,
     next: Next,
 ) -> Response {
@@ -155,7 +155,7 @@ fn parse<T: DeserializeOwned>(body: &Bytes) -> Result<T, ApiError> {
     serde_json::from_slice(text).map_err(|error| ApiError::bad(format!("Invalid request: {error}")))
 }
 
-fn json_answer(value: Value) -> Answer {
+fn json_answer(value: Value) -> ApiResult {
     Ok(axum::Json(value).into_response())
 }
 
@@ -171,7 +171,7 @@ fn check_project(engine: &SharedEngine, project: Option<&String>) -> Result<(), 
 async fn project(
     State(engine): EngineState,
     axum::extract::Path(project): axum::extract::Path<String>,
-) -> Answer {
+) -> ApiResult {
     check_project(&engine, Some(&project))?;
     json_answer(json!({ "id": project, "name": "local", "accountId": engine.settings.team_id }))
 }
@@ -192,7 +192,7 @@ struct PageQuery {
 
 impl PageQuery {
     /// Cuts the page from a list in ascending order.
-    fn page<T>(&self, mut all: Vec<T>, field: &str, view: impl Fn(T) -> Value) -> Answer {
+    fn page<T>(&self, mut all: Vec<T>, field: &str, view: impl Fn(T) -> Value) -> ApiResult {
         use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
         if self.sort_order.as_deref() != Some("asc") {
             all.reverse();

@@ -9,24 +9,24 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{EngineState, PageQuery, check_project, json_answer, parse};
-use crate::api_error::{Answer, ApiError};
+use crate::api_error::{ApiError, ApiResult};
 use crate::life;
 use crate::limits::{
     KEPT_MAX, NAME_CHARS_MAX, PORTS_MAX, SANDBOXES_MAX, SESSION_MS, SESSION_MS_MAX, TAGS_MAX,
 };
-use crate::policy::Policy;
-use crate::record::{KeepLast, Record, Session};
+use crate::policy::EgressPolicy;
+use crate::record::{KeepLast, Record, SessionRecord};
 use crate::routes;
-use crate::state::{Engine, Entry, SharedEngine};
+use crate::state::{Engine, LiveSandbox, SharedEngine};
 
 #[derive(Deserialize)]
-struct Resources {
+struct ResourcesBody {
     vcpus: Option<u32>,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Source {
+struct SourceBody {
     r#type: String,
     snapshot_id: Option<String>,
 }
@@ -34,13 +34,13 @@ struct Source {
 /// Fields of a create and a change.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Asked {
+struct SandboxBody {
     project_id: Option<String>,
     name: Option<String>,
-    source: Option<Source>,
+    source: Option<SourceBody>,
     ports: Option<Vec<u16>>,
     timeout: Option<u64>,
-    resources: Option<Resources>,
+    resources: Option<ResourcesBody>,
     persistent: Option<bool>,
     env: Option<BTreeMap<String, String>>,
     tags: Option<BTreeMap<String, String>>,
@@ -50,7 +50,7 @@ struct Asked {
     current_snapshot_id: Option<String>,
 }
 
-impl Asked {
+impl SandboxBody {
     fn check(&self) -> Result<(), ApiError> {
         let is_wrong = |wrong: bool, words: &str| {
             if wrong {
@@ -77,16 +77,16 @@ impl Asked {
         is_wrong(!(1..=KEPT_MAX).contains(&kept), "`keepLastSnapshots.count` must be 1 to 10")
     }
 
-    fn policy(&self) -> Result<Option<Policy>, ApiError> {
-        self.network_policy.as_ref().map(Policy::parse).transpose()
+    fn policy(&self) -> Result<Option<EgressPolicy>, ApiError> {
+        self.network_policy.as_ref().map(EgressPolicy::parse).transpose()
     }
 
     /// The request of a call on an existing sandbox.
     fn of(
         engine: &SharedEngine,
-        query: &Named,
+        query: &SandboxQuery,
         body: &Bytes,
-    ) -> Result<(Self, Option<Policy>), ApiError> {
+    ) -> Result<(Self, Option<EgressPolicy>), ApiError> {
         check_project(engine, query.project_id.as_ref())?;
         let asked: Self = parse(body)?;
         asked.check()?;
@@ -117,15 +117,17 @@ impl Asked {
     }
 }
 
-pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
-    let asked: Asked = parse(&body)?;
+pub(super) async fn create(State(engine): EngineState, body: Bytes) -> ApiResult {
+    let asked: SandboxBody = parse(&body)?;
     check_project(&engine, asked.project_id.as_ref())?;
     asked.check()?;
     let policy = asked.policy()?;
     let now = engine.clock.now_ms();
     let source = match &asked.source {
         None => None,
-        Some(Source { r#type, snapshot_id: Some(id) }) if r#type == "snapshot" => Some(id.clone()),
+        Some(SourceBody { r#type, snapshot_id: Some(id) }) if r#type == "snapshot" => {
+            Some(id.clone())
+        }
         Some(_) => {
             return Err(ApiError::bad("Only the source \"snapshot\" is known here"));
         }
@@ -153,9 +155,13 @@ pub(super) async fn create(State(engine): EngineState, body: Bytes) -> Answer {
 }
 
 /// Records a new sandbox and begins its first session.
-async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>) -> Answer {
+async fn make(
+    engine: &SharedEngine,
+    mut record: Record,
+    policy: Option<EgressPolicy>,
+) -> ApiResult {
     let (name, now) = (record.name.clone(), record.created_at);
-    let session = Session::new(record.timeout_ms, record.current_snapshot.clone(), now);
+    let session = SessionRecord::new(record.timeout_ms, record.current_snapshot.clone(), now);
     let first = session.id.clone();
     record.sessions.push(session);
     engine.change(|inner| {
@@ -170,7 +176,7 @@ async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>)
         if let Some(id) = &record.current_snapshot {
             inner.snapshot(id, now)?;
         }
-        let entry = Entry::new(record, policy);
+        let entry = LiveSandbox::new(record, policy);
         inner.sandboxes.insert(name.clone(), entry);
         Ok(())
     })?;
@@ -183,10 +189,10 @@ async fn make(engine: &SharedEngine, mut record: Record, policy: Option<Policy>)
 pub(super) async fn fork(
     State(engine): EngineState,
     Path(source): Path<String>,
-    Query(query): Query<Named>,
+    Query(query): Query<SandboxQuery>,
     body: Bytes,
-) -> Answer {
-    let (asked, policy) = Asked::of(&engine, &query, &body)?;
+) -> ApiResult {
+    let (asked, policy) = SandboxBody::of(&engine, &query, &body)?;
     let now = engine.clock.now_ms();
     let (of, own_policy) = {
         let inner = engine.lock();
@@ -209,7 +215,7 @@ pub(super) async fn fork(
 }
 
 /// A sandbox with its session and routes.
-fn answer(engine: &Engine, name: &str, resumed: bool) -> Answer {
+fn answer(engine: &Engine, name: &str, resumed: bool) -> ApiResult {
     let inner = engine.lock();
     let entry = inner.entry(name)?;
     let session = entry.record.session();
@@ -220,8 +226,8 @@ fn answer(engine: &Engine, name: &str, resumed: bool) -> Answer {
     }))
 }
 
-pub(super) fn routes_view(entry: &Entry) -> Value {
-    let one = |route: &crate::state::Route| {
+pub(super) fn routes_view(entry: &LiveSandbox) -> Value {
+    let one = |route: &crate::state::PortRoute| {
         json!({
             "url": format!("http://127.0.0.1:{}", route.local),
             "subdomain": format!("sb-{}", route.local), "port": route.port,
@@ -232,7 +238,7 @@ pub(super) fn routes_view(entry: &Entry) -> Value {
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Named {
+pub(super) struct SandboxQuery {
     project_id: Option<String>,
     resume: Option<String>,
     delete_orphan_snapshots: Option<String>,
@@ -241,8 +247,8 @@ pub(super) struct Named {
 pub(super) async fn get(
     State(engine): EngineState,
     Path(name): Path<String>,
-    Query(query): Query<Named>,
-) -> Answer {
+    Query(query): Query<SandboxQuery>,
+) -> ApiResult {
     check_project(&engine, query.project_id.as_ref())?;
     let mut resumed = false;
     if query.resume.as_deref() == Some("true") {
@@ -252,7 +258,7 @@ pub(super) async fn get(
     answer(&engine, &name, resumed)
 }
 
-pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQuery>) -> Answer {
+pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQuery>) -> ApiResult {
     check_project(&engine, query.project.as_ref())?;
     let by_name = query.sort_by.as_deref() == Some("name");
     if query.name_prefix.is_some() && !by_name {
@@ -264,14 +270,14 @@ pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQue
         Some(None) => return Err(ApiError::bad("tags must be key:value")),
     };
     let inner = engine.lock();
-    let is_listed = |entry: &&Entry| {
+    let is_listed = |entry: &&LiveSandbox| {
         let record = &entry.record;
         let prefix = query.name_prefix.as_deref().unwrap_or_default();
         let has =
             |(key, value): (&str, &str)| record.tags.get(key).is_some_and(|found| found == value);
         record.name.starts_with(prefix) && tag.is_none_or(has)
     };
-    let mut all: Vec<&Entry> = inner.sandboxes.values().filter(is_listed).collect();
+    let mut all: Vec<&LiveSandbox> = inner.sandboxes.values().filter(is_listed).collect();
     if !by_name {
         all.sort_by_key(|entry| entry.record.created_at);
     }
@@ -281,10 +287,10 @@ pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQue
 pub(super) async fn update(
     State(engine): EngineState,
     Path(name): Path<String>,
-    Query(query): Query<Named>,
+    Query(query): Query<SandboxQuery>,
     body: Bytes,
-) -> Answer {
-    let (asked, policy) = Asked::of(&engine, &query, &body)?;
+) -> ApiResult {
+    let (asked, policy) = SandboxBody::of(&engine, &query, &body)?;
     let now = engine.clock.now_ms();
     let ports = asked.ports.clone();
     let session = engine.change(|inner| {
@@ -339,8 +345,8 @@ async fn reroute(
 pub(super) async fn delete(
     State(engine): EngineState,
     Path(name): Path<String>,
-    Query(query): Query<Named>,
-) -> Answer {
+    Query(query): Query<SandboxQuery>,
+) -> ApiResult {
     check_project(&engine, query.project_id.as_ref())?;
     let with_snapshots = query.delete_orphan_snapshots.as_deref() == Some("true");
     let removed = life::remove(&engine, &name, with_snapshots).await?;

@@ -7,27 +7,27 @@ use serde_json::{Value, json};
 
 use super::sandboxes::routes_view;
 use super::{EngineState, PageQuery, check_project, json_answer, parse};
-use crate::api_error::{Answer, ApiError};
-use crate::life::{self, End};
+use crate::api_error::{ApiError, ApiResult};
+use crate::life::{self, SessionEnd};
 use crate::limits::SESSION_MS_MAX;
-use crate::policy::Policy;
-use crate::state::{Engine, Entry};
+use crate::policy::EgressPolicy;
+use crate::state::{Engine, LiveSandbox};
 
-fn view(engine: &Engine, entry: &Entry, id: &str) -> Value {
+fn view(engine: &Engine, entry: &LiveSandbox, id: &str) -> Value {
     let session = entry.record.sessions.iter().find(|one| one.id == id);
     session.map_or(Value::Null, |session| engine.session_view(entry, session))
 }
 
-pub(super) async fn get(State(engine): EngineState, Path(id): Path<String>) -> Answer {
+pub(super) async fn get(State(engine): EngineState, Path(id): Path<String>) -> ApiResult {
     let inner = engine.lock();
     let entry = inner.of_session(&id)?;
     json_answer(json!({ "session": view(&engine, entry, &id), "routes": routes_view(entry) }))
 }
 
-pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQuery>) -> Answer {
+pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQuery>) -> ApiResult {
     check_project(&engine, query.project.as_ref())?;
     let inner = engine.lock();
-    let is_of = |entry: &&Entry| {
+    let is_of = |entry: &&LiveSandbox| {
         let wanted = query.name.as_ref();
         wanted.is_none_or(|name| *name == entry.record.name)
     };
@@ -40,8 +40,8 @@ pub(super) async fn list(State(engine): EngineState, Query(query): Query<PageQue
     query.page(all, "sessions", |(entry, session)| engine.session_view(entry, session))
 }
 
-pub(super) async fn stop(State(engine): EngineState, Path(id): Path<String>) -> Answer {
-    let name = life::end(&engine, &id, End::Stop)?;
+pub(super) async fn stop(State(engine): EngineState, Path(id): Path<String>) -> ApiResult {
+    let name = life::end(&engine, &id, SessionEnd::Stop)?;
     life::settled(&engine, &name).await;
     let inner = engine.lock();
     let entry = inner.entry(&name)?;
@@ -62,9 +62,9 @@ pub(super) async fn snapshot(
     State(engine): EngineState,
     Path(id): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let Expiration { expiration } = parse(&body)?;
-    let name = life::end(&engine, &id, End::Snapshot { expiration })?;
+    let name = life::end(&engine, &id, SessionEnd::Snapshot { expiration })?;
     life::settled(&engine, &name).await;
     let inner = engine.lock();
     let entry = inner.entry(&name)?;
@@ -82,7 +82,7 @@ pub(super) async fn extend(
     State(engine): EngineState,
     Path(id): Path<String>,
     body: Bytes,
-) -> Answer {
+) -> ApiResult {
     let Extension { duration } = parse(&body)?;
     let now = engine.clock.now_ms();
     let name = engine.change(|inner| {
@@ -107,8 +107,8 @@ pub(super) async fn network_policy(
     State(engine): EngineState,
     Path(id): Path<String>,
     body: Bytes,
-) -> Answer {
-    let policy = Policy::parse(&parse::<Value>(&body)?)?;
+) -> ApiResult {
+    let policy = EgressPolicy::parse(&parse::<Value>(&body)?)?;
     let name = engine.change(|inner| {
         let name = inner.of_session(&id)?.record.name.clone();
         let entry = inner.sandboxes.get_mut(&name);

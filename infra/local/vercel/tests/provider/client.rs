@@ -9,7 +9,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey, sandbox_name};
 use bobbin_core::base::limits::SandboxLimits;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_sandbox::labels::Stack;
+use bobbin_sandbox::labels::StackIdentity;
 use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
 use bobbin_sandbox::{
     Deletion, ErrorKind, HostedSecret, Provider, Sandbox, SandboxSpec, Secrets, SnapshotName,
@@ -20,10 +20,10 @@ use tokio::time::Instant;
 
 use crate::world::{PROJECT, TEAM, TOKEN, World, wait_for};
 
-const DEV: Stack<'static> = Stack { name: "dev", id: "this-one" };
+const DEV: StackIdentity<'static> = StackIdentity { name: "dev", id: "this-one" };
 const SECOND: Duration = Duration::from_secs(1);
 
-fn client_of(world: &World, stack: Stack<'_>) -> VercelSandboxes {
+fn client_of(world: &World, stack: StackIdentity<'_>) -> VercelSandboxes {
     VercelSandboxes::new(VercelSettings {
         account: VercelAccount {
             api: world.provider.api_url(),
@@ -161,8 +161,9 @@ async fn sandbox_keeps_disk_across_sessions() {
 #[tokio::test]
 async fn foreign_stack_sandboxes_are_left_alone() {
     let world = World::start("list").await;
-    let (ours, theirs) = (client(&world), client_of(&world, Stack { id: "another", ..DEV }));
-    let longer = client_of(&world, Stack { name: "dev-eu", ..DEV });
+    let (ours, theirs) =
+        (client(&world), client_of(&world, StackIdentity { id: "another", ..DEV }));
+    let longer = client_of(&world, StackIdentity { name: "dev-eu", ..DEV });
     begin(&ours, 1, None).await.unwrap();
     begin(&longer, 1, None).await.unwrap();
     let taken = begin(&theirs, 1, None).await.unwrap_err();

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bobbin_local_vercel::{Provider, Settings};
+use bobbin_local_vercel::{LocalVercel, LocalVercelSettings};
 use reqwest::Client;
 use serde_json::{Value, json};
 
@@ -14,7 +14,7 @@ pub const PROJECT: &str = "prj_1";
 const WAIT_MS_MAX: u64 = 30_000;
 
 pub struct World {
-    pub provider: Provider,
+    pub provider: LocalVercel,
     pub http: Client,
     pub folder: PathBuf,
 }
@@ -29,9 +29,10 @@ fn fresh_folder(name: &str) -> PathBuf {
     folder
 }
 
-pub fn settings(folder: &Path) -> Settings {
+pub fn settings(folder: &Path) -> LocalVercelSettings {
     let text = str::to_owned;
-    let mut settings = Settings::new(folder.to_owned(), text(TOKEN), text(TEAM), text(PROJECT));
+    let mut settings =
+        LocalVercelSettings::new(folder.to_owned(), text(TOKEN), text(TEAM), text(PROJECT));
     settings.run.init = Some(PathBuf::from(env!("CARGO_BIN_EXE_bobbin-vercel")));
     settings.run.transition_ms = 20;
     settings.run.stop_grace_ms = 1_000;
@@ -50,13 +51,13 @@ impl World {
         Self::with(settings).await
     }
 
-    pub async fn with(settings: Settings) -> Self {
+    pub async fn with(settings: LocalVercelSettings) -> Self {
         // Already installed by another test of this process: just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let http = Client::builder().timeout(Duration::from_secs(60)).build();
         World {
             folder: settings.run.state_dir.clone(),
-            provider: Provider::start(settings).await.unwrap(),
+            provider: LocalVercel::start(settings).await.unwrap(),
             http: http.unwrap(),
         }
     }

@@ -11,7 +11,7 @@ use bobbin_agent::opencode::VERSION as OPENCODE_VERSION;
 use sha2::{Digest, Sha512};
 use tokio::process::Command;
 
-use super::{Kind, Missing};
+use super::{AgentKind, MissingAgent};
 use crate::limits::INSTALL_MS_MAX;
 
 /// A package with an agent's program.
@@ -29,7 +29,7 @@ pub(super) struct Package {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InstallError {
     #[error("{0}")]
-    Unsupported(Missing),
+    Unsupported(MissingAgent),
     #[error("no package of {id} is pinned for this system; install it yourself on PATH or in {}", .folder.join("bin").display())]
     NotPinned { id: String, folder: PathBuf },
     #[error("{step} failed: {said}")]
@@ -66,15 +66,15 @@ const CODEX: Package = Package {
 };
 
 /// The pinned package for this system. Requesting an agent accepts its licence: Claude Code's is proprietary.
-pub(super) fn package(kind: Kind) -> Option<Package> {
+pub(super) fn package(kind: AgentKind) -> Option<Package> {
     if !cfg!(all(target_os = "linux", target_arch = "x86_64")) {
         return None;
     }
     match kind {
-        Kind::OpenCode => Some(if has_avx2() { OPENCODE } else { OPENCODE_BASELINE }),
-        Kind::Claude => Some(CLAUDE),
-        Kind::Codex => Some(CODEX),
-        Kind::Amp | Kind::Acp => None,
+        AgentKind::OpenCode => Some(if has_avx2() { OPENCODE } else { OPENCODE_BASELINE }),
+        AgentKind::Claude => Some(CLAUDE),
+        AgentKind::Codex => Some(CODEX),
+        AgentKind::Amp | AgentKind::Acp => None,
     }
 }
 

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 /// Why an agent is missing, with advice.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Missing {
+pub(crate) enum MissingAgent {
     Unsupported { id: String, known: Vec<String> },
     NotInstalled { id: String, program: String, folder: PathBuf },
 }
@@ -20,7 +20,7 @@ fn package(id: &str) -> Option<&'static str> {
     }
 }
 
-impl Missing {
+impl MissingAgent {
     /// The API's error type.
     pub(crate) const fn kind(&self) -> &'static str {
         match self {
@@ -30,7 +30,7 @@ impl Missing {
     }
 }
 
-impl fmt::Display for Missing {
+impl fmt::Display for MissingAgent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Unsupported { id, known } => {
@@ -57,7 +57,7 @@ mod tests {
 
     #[test]
     fn missing_agent_error_explains_installation() {
-        let missing = |id: &str| Missing::NotInstalled {
+        let missing = |id: &str| MissingAgent::NotInstalled {
             id: id.to_owned(),
             program: id.to_owned(),
             folder: PathBuf::from("/state/agents"),

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::problem::{json as answer, no_content};
-use super::{Api, Problem};
+use super::{DaemonApi, Problem};
 
-pub(super) async fn list(State(api): State<Api>) -> Response {
+pub(super) async fn list(State(api): State<DaemonApi>) -> Response {
     let agents = &api.host.agents;
     let infos = join_all(agents.ids().map(async |id| match agents.find(id).await {
         Ok(agent) => {
@@ -27,7 +27,7 @@ pub(super) async fn list(State(api): State<Api>) -> Response {
 }
 
 pub(super) async fn modes(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(agent): Path<String>,
 ) -> Result<Response, Problem> {
     let modes = api.host.agents.modes(&agent)?;
@@ -39,14 +39,14 @@ pub(super) async fn modes(
 }
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Install {
+pub(super) struct InstallBody {
     reinstall: Option<bool>,
 }
 
 pub(super) async fn install(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(agent): Path<String>,
-    body: Result<Json<Install>, JsonRejection>,
+    body: Result<Json<InstallBody>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
     let again = body.reinstall.unwrap_or(false);

@@ -13,13 +13,13 @@ use serde::Deserialize;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::{Api, Problem};
+use super::{DaemonApi, Problem};
 use crate::limits::{HEARTBEAT_MS, PAGE_BYTES_MAX, PAGE_EVENTS_MAX, POLL_MS_MAX};
-use crate::log::Page;
-use crate::session::{Progress, Session};
+use crate::log::LogPage;
+use crate::session::{Progress, SessionHandle};
 
 #[derive(Debug, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct EventsQuery {
     /// Id of the client's last event.
     offset: Option<u64>,
     limit: Option<u64>,
@@ -28,9 +28,9 @@ pub(super) struct Asked {
 }
 
 pub(super) async fn page(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(session): Path<String>,
-    asked: Result<Query<Asked>, QueryRejection>,
+    asked: Result<Query<EventsQuery>, QueryRejection>,
 ) -> Result<Response, Problem> {
     let Query(asked) = asked?;
     let session = api.session(&session).await?;
@@ -55,7 +55,7 @@ async fn beyond(progress: &mut watch::Receiver<Progress>, after: u64) {
 }
 
 /// The events as stored on disk, concatenated.
-fn page_json(page: &Page) -> String {
+fn page_json(page: &LogPage) -> String {
     let size: usize = page.events.iter().map(|event| event.body.get().len() + 1).sum();
     let mut json = String::with_capacity(size + 32);
     json.push_str("{\"events\":[");
@@ -76,15 +76,15 @@ pub(super) struct Since {
 }
 
 /// Position of a stream.
-struct Following {
-    session: Session,
+struct StreamPosition {
+    session: SessionHandle,
     progress: watch::Receiver<Progress>,
     after: u64,
     has_begun: bool,
 }
 
 pub(super) async fn stream(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(session): Path<String>,
     since: Result<Query<Since>, QueryRejection>,
     headers: HeaderMap,
@@ -92,7 +92,7 @@ pub(super) async fn stream(
     let Query(since) = since?;
     let session = api.session(&session).await?;
     let last_id = headers.get("last-event-id").and_then(|value| value.to_str().ok()?.parse().ok());
-    let following = Following {
+    let following = StreamPosition {
         progress: session.progress(),
         session,
         // A reconnecting client's header takes precedence over its address.
@@ -116,7 +116,9 @@ pub(super) async fn stream(
 
 /// The next events as stream text, or a comment. The disk is read only when the client takes more, so that a slow one
 /// costs no memory.
-async fn next_chunk(mut following: Following) -> Option<(Result<Bytes, Infallible>, Following)> {
+async fn next_chunk(
+    mut following: StreamPosition,
+) -> Option<(Result<Bytes, Infallible>, StreamPosition)> {
     if !following.has_begun {
         following.has_begun = true;
         // Otherwise a proxy may hold back the response's head until the first event.

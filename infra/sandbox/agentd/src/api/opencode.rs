@@ -8,15 +8,15 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use bobbin_http::{Guard, Hosts, Http};
+use bobbin_http::{AllowedHosts, Guard, Http};
 use futures::TryStreamExt;
 use serde_json::json;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::problem::json as answer;
-use super::{Api, Problem};
-use crate::agents::Missing;
+use super::{DaemonApi, Problem};
+use crate::agents::MissingAgent;
 
 /// Longest answer: event streams do not end.
 const ANSWER_MS_MAX: u64 = 30 * 24 * 3_600_000;
@@ -32,14 +32,17 @@ const NOT_PASSED: [HeaderName; 8] = [
     header::AUTHORIZATION,
 ];
 
-pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Response, Problem> {
+pub(super) async fn proxy(
+    State(api): State<DaemonApi>,
+    request: Request,
+) -> Result<Response, Problem> {
     let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
     let path = path.strip_prefix("/opencode").unwrap_or(path).to_owned();
     let agent = api.host.agents.find("opencode").await;
     let agent = match agent {
         Ok(agent) => agent,
         // An unavailable health check is not the caller's error.
-        Err(missing @ Missing::NotInstalled { .. }) if path == "/global/health" => {
+        Err(missing @ MissingAgent::NotInstalled { .. }) if path == "/global/health" => {
             return Ok(answer(&json!({"healthy": false, "message": missing.to_string()})));
         }
         Err(missing) => return Err(missing.into()),
@@ -52,7 +55,7 @@ pub(super) async fn proxy(State(api): State<Api>, request: Request) -> Result<Re
         Ok(Err(down)) => return Err(Problem::upstream(down.message)),
         Err(broken) => return Err(Problem::upstream(broken.to_string())),
     };
-    let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
+    let http = Http::guarded(Guard::new(AllowedHosts::Named(Vec::new()), true));
     let (head, body) = request.into_parts();
     let upstream = http
         .request(head.method, &format!("{}{path}", endpoint.base))

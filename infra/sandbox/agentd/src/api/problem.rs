@@ -7,9 +7,9 @@ use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use serde_json::json;
 
-use crate::agents::{InstallError, Missing};
+use crate::agents::{InstallError, MissingAgent};
 use crate::session::SessionError;
-use crate::state::Refused;
+use crate::state::RequestRefusal;
 
 /// An error.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -70,11 +70,11 @@ impl Problem {
     }
 }
 
-impl From<Missing> for Problem {
-    fn from(missing: Missing) -> Self {
+impl From<MissingAgent> for Problem {
+    fn from(missing: MissingAgent) -> Self {
         let title = match missing {
-            Missing::Unsupported { .. } => "Unsupported agent",
-            Missing::NotInstalled { .. } => "Agent not installed",
+            MissingAgent::Unsupported { .. } => "Unsupported agent",
+            MissingAgent::NotInstalled { .. } => "Agent not installed",
         };
         Self::new(400, missing.kind(), title, missing.to_string())
     }
@@ -105,24 +105,24 @@ impl From<SessionError> for Problem {
     }
 }
 
-impl From<Refused> for Problem {
-    fn from(refused: Refused) -> Self {
+impl From<RequestRefusal> for Problem {
+    fn from(refused: RequestRefusal) -> Self {
         match refused {
-            Refused::Terminated => {
+            RequestRefusal::Terminated => {
                 Self::conflict("the session was terminated; create one with another id")
             }
-            Refused::OtherPrompt => Self::conflict(
+            RequestRefusal::OtherPrompt => Self::conflict(
                 "this turn's id was used for another message; a repeat sends the same one, a new message takes a new id",
             ),
-            Refused::QueueFull => Self::conflict("too many turns wait; try again when some have ended"),
-            Refused::SessionFull => {
+            RequestRefusal::QueueFull => Self::conflict("too many turns wait; try again when some have ended"),
+            RequestRefusal::SessionFull => {
                 Self::conflict("the session has had its last turn; create one with another id")
             }
-            Refused::UnknownTurn => Self::not_found("the session has not seen this turn".to_owned()),
-            Refused::AskGone => Self::not_found(
+            RequestRefusal::UnknownTurn => Self::not_found("the session has not seen this turn".to_owned()),
+            RequestRefusal::AskGone => Self::not_found(
                 "no such ask is open: it was answered, or its turn has ended".to_owned(),
             ),
-            Refused::WrongAnswer => Self::not_found(
+            RequestRefusal::WrongAnswer => Self::not_found(
                 "the ask with this id is of the other kind: permissions and questions have paths of their own".to_owned(),
             ),
         }

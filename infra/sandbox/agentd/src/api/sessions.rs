@@ -10,26 +10,26 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::problem::{json as answer, no_content};
-use super::{Api, Problem};
-use crate::agents::Kind;
+use super::{DaemonApi, Problem};
+use crate::agents::AgentKind;
 use crate::limits::{ID_BYTES_MAX, OPEN_MS_MAX, SESSIONS_MAX};
 use crate::names::file_name;
-use crate::session::{AgentStatus, Session};
+use crate::session::{AgentStatus, SessionHandle};
 use crate::sessions::NotCreated;
-use crate::state::{Created, PermissionMode};
+use crate::state::{PermissionMode, SessionParameters};
 
 /// Longest file name on common file systems, including a log's extension.
 const FILE_NAME_BYTES_MAX: usize = 250;
 
-impl Api {
-    pub(super) async fn session(&self, id: &str) -> Result<Session, Problem> {
+impl DaemonApi {
+    pub(super) async fn session(&self, id: &str) -> Result<SessionHandle, Problem> {
         self.sessions.get(id).await.ok_or_else(|| Problem::no_session(id))
     }
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct CreateSession {
+pub(super) struct CreateSessionBody {
     agent: String,
     agent_mode: Option<String>,
     permission_mode: Option<String>,
@@ -47,9 +47,9 @@ pub(super) struct CreateSession {
 }
 
 pub(super) async fn create(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(id): Path<String>,
-    body: Result<Json<CreateSession>, JsonRejection>,
+    body: Result<Json<CreateSessionBody>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let Json(body) = body?;
     check_id(&id)?;
@@ -69,7 +69,7 @@ pub(super) async fn create(
 }
 
 /// Whether the agent is available, as soon as that is known.
-async fn opened(session: &Session) -> Value {
+async fn opened(session: &SessionHandle) -> Value {
     let mut progress = session.progress();
     let known = progress
         .wait_for(|progress| matches!(progress.agent, AgentStatus::Ready | AgentStatus::Down(_)));
@@ -103,11 +103,11 @@ fn check_id(id: &str) -> Result<(), Problem> {
 }
 
 /// Reads and checks a request.
-async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
+async fn read(api: &DaemonApi, body: CreateSessionBody) -> Result<SessionParameters, Problem> {
     let agent = api.host.agents.find(&body.agent).await?;
     let modes = api.host.agents.modes(&body.agent)?;
     if let Some(mode) = &body.agent_mode
-        && agent.kind != Kind::Acp
+        && agent.kind != AgentKind::Acp
         && !modes.iter().any(|known| known.id == mode)
     {
         let known: Vec<&str> = modes.iter().map(|mode| mode.id).collect();
@@ -116,7 +116,9 @@ async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
     }
     let permission_mode = match body.permission_mode.as_deref() {
         None | Some("default") => PermissionMode::Default,
-        Some("plan") if modes.iter().any(|mode| mode.id == "plan") || agent.kind == Kind::Acp => {
+        Some("plan")
+            if modes.iter().any(|mode| mode.id == "plan") || agent.kind == AgentKind::Acp =>
+        {
             PermissionMode::Plan
         }
         Some("bypass") => PermissionMode::Bypass,
@@ -136,7 +138,7 @@ async fn read(api: &Api, body: CreateSession) -> Result<Created, Problem> {
             agent.id
         )));
     }
-    Ok(Created {
+    Ok(SessionParameters {
         agent: agent.id,
         agent_mode: body.agent_mode,
         permission_mode,
@@ -171,7 +173,7 @@ fn now_ms() -> u64 {
     u64::try_from(now.as_millis()).unwrap_or(u64::MAX)
 }
 
-pub(super) async fn list(State(api): State<Api>) -> Response {
+pub(super) async fn list(State(api): State<DaemonApi>) -> Response {
     let mut sessions = Vec::new();
     for session in api.sessions.all().await {
         let count = session.progress().borrow().last_event;
@@ -183,7 +185,12 @@ pub(super) async fn list(State(api): State<Api>) -> Response {
     answer(&json!({"sessions": sessions}))
 }
 
-fn info(id: &str, created: &Created, state: &crate::state::State, count: u64) -> Value {
+fn info(
+    id: &str,
+    created: &SessionParameters,
+    state: &crate::state::SessionState,
+    count: u64,
+) -> Value {
     let mut info = json!({
         "sessionId": id,
         "agent": created.agent,
@@ -192,7 +199,7 @@ fn info(id: &str, created: &Created, state: &crate::state::State, count: u64) ->
         "ended": state.is_terminated,
         "eventCount": count,
         "directory": created.directory,
-        "asks": state.asks().map(crate::state::Ask::id).collect::<Vec<_>>(),
+        "asks": state.asks().map(crate::state::WaitingAsk::id).collect::<Vec<_>>(),
     });
     let optional = [
         ("agentSessionId", &state.agent_session),
@@ -208,7 +215,7 @@ fn info(id: &str, created: &Created, state: &crate::state::State, count: u64) ->
 }
 
 pub(super) async fn terminate(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(session): Path<String>,
 ) -> Result<Response, Problem> {
     api.session(&session).await?.terminate().await?;

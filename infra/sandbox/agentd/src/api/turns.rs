@@ -5,24 +5,27 @@ use axum::extract::rejection::JsonRejection;
 use axum::extract::{Path, State};
 use axum::http::HeaderValue;
 use axum::response::Response;
-use bobbin_agent_events::Outcome;
+use bobbin_agent_events::TurnOutcome;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::problem::{json as answer, no_content};
-use super::{Api, OUTCOME_HEADER, Problem, TURN_HEADER};
+use super::{DaemonApi, OUTCOME_HEADER, Problem, TURN_HEADER};
 use crate::limits::ID_BYTES_MAX;
-use crate::nudge::Nudge;
-use crate::state::{Acceptance, Answer, Ask, Attachment, Ended, Phase, Prompt, State as Session};
+use crate::nudge::NudgeTarget;
+use crate::state::{
+    Acceptance, AskAnswer, PromptAttachment, SessionState, TurnEnd, TurnPhase, TurnPrompt,
+    WaitingAsk,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Message {
+pub(super) struct MessageBody {
     message: String,
     /// Ours: the same id means the same turn.
     turn: Option<String>,
     #[serde(default)]
-    attachments: Vec<Attachment>,
+    attachments: Vec<PromptAttachment>,
     /// Ours: the model of this turn.
     model: Option<String>,
     /// Ours: the mode of this turn.
@@ -32,9 +35,9 @@ pub(super) struct Message {
 }
 
 pub(super) async fn message(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(session): Path<String>,
-    body: Result<Json<Message>, JsonRejection>,
+    body: Result<Json<MessageBody>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
     let Json(body) = body?;
@@ -51,13 +54,13 @@ pub(super) async fn message(
     let header = header.ok_or_else(|| {
         Problem::invalid(format!("a turn's id has 1 to {ID_BYTES_MAX} visible ASCII characters"))
     })?;
-    let prompt = Prompt {
+    let prompt = TurnPrompt {
         text: body.message,
         attachments: body.attachments,
         model: body.model,
         mode: body.agent_mode,
     };
-    let nudge = body.nudge.and_then(Nudge::given);
+    let nudge = body.nudge.and_then(NudgeTarget::given);
     let outcome = match session.prompt(turn, prompt, nudge).await? {
         Acceptance::Accepted => "Accepted",
         Acceptance::AlreadyKnown => "AlreadyKnown",
@@ -70,7 +73,7 @@ pub(super) async fn message(
 
 /// State of a turn; an unknown turn is an answer, not an error.
 pub(super) async fn turn(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path((session, turn)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
@@ -84,46 +87,46 @@ pub(super) async fn turn(
 
 /// Ours: file changes of an ended turn, if known.
 pub(super) async fn changes(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path((session, turn)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
     match session.state().await.phase(&turn) {
-        None => return Err(crate::state::Refused::UnknownTurn.into()),
-        Some(Phase::Queued(_) | Phase::Running { .. }) => {
+        None => return Err(crate::state::RequestRefusal::UnknownTurn.into()),
+        Some(TurnPhase::Queued(_) | TurnPhase::Running { .. }) => {
             return Ok(answer(&json!({"known": false, "files": []})));
         }
-        Some(Phase::Ended(_)) => {}
+        Some(TurnPhase::Ended(_)) => {}
     }
     let files = api.host.changes.of(&session.id, &turn).await;
     Ok(answer(&json!({"known": files.is_some(), "files": files.unwrap_or_default()})))
 }
 
-fn described(turn: &str, session: &Session) -> Value {
+fn described(turn: &str, session: &SessionState) -> Value {
     match session.phase(turn) {
         None => json!({"state": "not_seen"}),
-        Some(Phase::Queued(_)) => json!({"state": "running", "queued": true}),
-        Some(Phase::Running { is_cancelled, .. }) => {
+        Some(TurnPhase::Queued(_)) => json!({"state": "running", "queued": true}),
+        Some(TurnPhase::Running { is_cancelled, .. }) => {
             let asks: Vec<Value> = session.asks().map(ask_json).collect();
             let state = if asks.is_empty() { "running" } else { "waiting" };
             json!({"state": state, "asks": asks, "cancelling": is_cancelled})
         }
-        Some(Phase::Ended(ended)) => ended_json(ended),
+        Some(TurnPhase::Ended(ended)) => ended_json(ended),
     }
 }
 
-fn ask_json(ask: &Ask) -> Value {
+fn ask_json(ask: &WaitingAsk) -> Value {
     match ask {
-        Ask::Permission(ask) => json!({"permission": ask}),
-        Ask::Question(ask) => json!({"question": ask}),
+        WaitingAsk::Permission(ask) => json!({"permission": ask}),
+        WaitingAsk::Question(ask) => json!({"question": ask}),
     }
 }
 
-fn ended_json(ended: &Ended) -> Value {
+fn ended_json(ended: &TurnEnd) -> Value {
     let state = match ended.outcome {
-        Outcome::Done | Outcome::Cancelled => "done",
-        Outcome::Failed => "failed",
-        Outcome::Lost => "lost",
+        TurnOutcome::Done | TurnOutcome::Cancelled => "done",
+        TurnOutcome::Failed => "failed",
+        TurnOutcome::Lost => "lost",
     };
     let mut body = json!({"state": state, "outcome": ended.outcome});
     if let Some(reason) = &ended.reason {
@@ -136,7 +139,7 @@ fn ended_json(ended: &Ended) -> Value {
 }
 
 pub(super) async fn cancel(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path((session, turn)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     api.session(&session).await?.cancel(turn).await?;
@@ -145,7 +148,7 @@ pub(super) async fn cancel(
 
 /// Cancels the running turn; succeeds if none runs.
 pub(super) async fn cancel_running(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path(session): Path<String>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
@@ -158,28 +161,28 @@ pub(super) async fn cancel_running(
 
 #[derive(Debug, Deserialize)]
 pub(super) struct PermissionReply {
-    reply: Reply,
+    reply: PermissionChoice,
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Reply {
+enum PermissionChoice {
     Once,
     Always,
     Reject,
 }
 
 pub(super) async fn answer_permission(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path((session, ask)): Path<(String, String)>,
     body: Result<Json<PermissionReply>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
     let Json(body) = body?;
     let reply = match body.reply {
-        Reply::Once => Answer::Once,
-        Reply::Always => Answer::Always,
-        Reply::Reject => Answer::Reject,
+        PermissionChoice::Once => AskAnswer::Once,
+        PermissionChoice::Always => AskAnswer::Always,
+        PermissionChoice::Reject => AskAnswer::Reject,
     };
     session.answer(ask, reply).await?;
     Ok(no_content())
@@ -191,21 +194,21 @@ pub(super) struct QuestionReply {
 }
 
 pub(super) async fn answer_question(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path((session, ask)): Path<(String, String)>,
     body: Result<Json<QuestionReply>, JsonRejection>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
     let Json(body) = body?;
-    session.answer(ask, Answer::Answers(body.answers)).await?;
+    session.answer(ask, AskAnswer::Answers(body.answers)).await?;
     Ok(no_content())
 }
 
 pub(super) async fn reject_question(
-    State(api): State<Api>,
+    State(api): State<DaemonApi>,
     Path((session, ask)): Path<(String, String)>,
 ) -> Result<Response, Problem> {
     let session = api.session(&session).await?;
-    session.answer(ask, Answer::Declined).await?;
+    session.answer(ask, AskAnswer::Declined).await?;
     Ok(no_content())
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::process::Command;
 
-use super::{FileChange, Status};
+use super::{ChangeStatus, FileChange};
 use crate::limits::{
     CHANGES_BYTES_MAX, CHANGES_FILES_MAX, SNAPSHOT_BYTES_MAX, SNAPSHOT_EXCLUDES_BYTES_MAX,
     SNAPSHOT_FILE_BYTES_MAX, SNAPSHOT_FILES_MAX, SNAPSHOT_INDEX_BYTES_MAX, SNAPSHOT_LIST_BYTES_MAX,
@@ -45,7 +45,7 @@ pub(super) struct Snapshots {
 }
 
 /// A directory's repository.
-struct Found {
+struct FoundRepository {
     root: PathBuf,
     format: String,
     index: PathBuf,
@@ -255,7 +255,7 @@ async fn run(
     Err(Unknown::Git(String::from_utf8_lossy(&said).trim().to_owned()))
 }
 
-async fn find(directory: &Path) -> Result<Option<Found>, Unknown> {
+async fn find(directory: &Path) -> Result<Option<FoundRepository>, Unknown> {
     let mut command = git();
     command.current_dir(directory).args([
         "rev-parse",
@@ -287,7 +287,7 @@ async fn find(directory: &Path) -> Result<Option<Found>, Unknown> {
     let (Some(root), Some(format), Some(index), Some(objects), Some(excludes)) = found else {
         return Ok(None);
     };
-    Ok(Some(Found {
+    Ok(Some(FoundRepository {
         root: root.into(),
         format,
         index: index.into(),
@@ -340,30 +340,30 @@ fn choose(listed: &[u8], root: &Path, state_dir: &Path) -> Result<Vec<u8>, Unkno
     Ok(chosen)
 }
 
-struct Entry {
+struct ChangeEntry {
     change: FileChange,
     /// Number of its sections in the patch.
     sections: usize,
 }
 
 /// Parses `--raw --numstat -z`: `:MODE MODE ID ID STATUS`, path, for all; then `ADDED TAB REMOVED TAB PATH` for all.
-fn read_numbers(answer: &[u8]) -> Vec<Entry> {
-    let mut entries: Vec<Entry> = Vec::new();
+fn read_numbers(answer: &[u8]) -> Vec<ChangeEntry> {
+    let mut entries: Vec<ChangeEntry> = Vec::new();
     let mut at = 0;
     let mut fields = answer.split(|byte| *byte == 0).map(String::from_utf8_lossy);
     while let Some(field) = fields.next() {
         if field.starts_with(':') {
             let status = field.rsplit(' ').next().unwrap_or_default();
             let (status, sections) = match status {
-                "A" => (Status::Added, 1),
-                "D" => (Status::Deleted, 1),
-                "T" => (Status::Modified, 2),
-                _ => (Status::Modified, 1),
+                "A" => (ChangeStatus::Added, 1),
+                "D" => (ChangeStatus::Deleted, 1),
+                "T" => (ChangeStatus::Modified, 2),
+                _ => (ChangeStatus::Modified, 1),
             };
             let file = fields.next().unwrap_or_default().into_owned();
             let change =
                 FileChange { file, status, additions: 0, deletions: 0, patch: String::new() };
-            entries.push(Entry { change, sections });
+            entries.push(ChangeEntry { change, sections });
         } else if let Some(entry) = entries.get_mut(at) {
             let mut numbers = field.split('\t');
             // A binary file has no line counts: `-`.

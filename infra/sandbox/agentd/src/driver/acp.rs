@@ -5,13 +5,13 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bobbin_agent_events::{Converted, Outcome};
+use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::{Value, json};
 
-use super::stdio::{Protocol, Step};
-use super::{Down, Handed, Launch, Order, Report, refused, text};
+use super::stdio::{AgentProtocol, ProtocolStep};
+use super::{AgentLaunch, AgentReport, Down, Handed, Order, refused, text};
 use crate::process::Program;
-use crate::state::{Answer, Attachment, Ended, PermissionMode};
+use crate::state::{AskAnswer, PermissionMode, PromptAttachment, TurnEnd};
 
 const VERSION: u64 = 1;
 const INITIALIZE: &str = "bobbin-initialize";
@@ -38,7 +38,7 @@ pub(super) struct Acp {
 }
 
 impl Acp {
-    pub(super) fn new(launch: &Launch) -> Self {
+    pub(super) fn new(launch: &AgentLaunch) -> Self {
         let created = &launch.created;
         let plans = created.permission_mode == PermissionMode::Plan;
         Self {
@@ -57,14 +57,14 @@ impl Acp {
         }
     }
 
-    fn request(id: &str, method: &str, params: Value) -> Step {
-        Step::Say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
+    fn request(id: &str, method: &str, params: Value) -> ProtocolStep {
+        ProtocolStep::Say(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}))
     }
 
-    fn initialized(&mut self, raw: &Value) -> Vec<Step> {
+    fn initialized(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         if raw["result"]["protocolVersion"] != json!(VERSION) {
             let spoken = &raw["result"]["protocolVersion"];
-            return vec![Step::GiveUp(Down {
+            return vec![ProtocolStep::GiveUp(Down {
                 kind: "stream_error",
                 message: format!(
                     "{} speaks version {spoken} of the protocol, not {VERSION}",
@@ -85,7 +85,7 @@ impl Acp {
                     self.is_replaying = true;
                     "session/load"
                 } else {
-                    return vec![Step::GiveUp(Down {
+                    return vec![ProtocolStep::GiveUp(Down {
                         kind: "stream_error",
                         message: format!(
                             "{} cannot take up an earlier session; create another one",
@@ -98,13 +98,13 @@ impl Acp {
         vec![Self::request(SESSION, method, params)]
     }
 
-    fn opened(&mut self, raw: &Value) -> Vec<Step> {
+    fn opened(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         self.is_replaying = false;
         let session = text(raw, "/result/sessionId").map(str::to_owned);
         let session = session.or(self.resumes.clone().filter(|_| raw.get("result").is_some()));
         let Some(session) = session else {
             let said = refused(raw).unwrap_or_else(|| "no reason told".to_owned());
-            return vec![Step::GiveUp(Down {
+            return vec![ProtocolStep::GiveUp(Down {
                 kind: "stream_error",
                 message: format!("{} opens no session: {said}", self.agent),
             })];
@@ -118,14 +118,14 @@ impl Acp {
         steps
     }
 
-    fn ready(&mut self) -> Step {
+    fn ready(&mut self) -> ProtocolStep {
         self.is_ready = true;
         let agent_session = self.session.clone();
-        Step::Report(Report::Ready { agent_session })
+        ProtocolStep::Report(AgentReport::Ready { agent_session })
     }
 
     /// Settings before the first prompt, as far as the agent offers them.
-    fn settings(&self, raw: &Value) -> Vec<Step> {
+    fn settings(&self, raw: &Value) -> Vec<ProtocolStep> {
         let options = raw["result"]["configOptions"].as_array();
         let option = |id: &str| {
             let mut options = options.into_iter().flatten();
@@ -153,9 +153,9 @@ impl Acp {
     }
 
     /// A refused setting fails the attempt: the agent must not work in another mode than the requested one.
-    fn set(&mut self, raw: &Value) -> Vec<Step> {
+    fn set(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         if let Some(said) = refused(raw) {
-            return vec![Step::GiveUp(Down {
+            return vec![ProtocolStep::GiveUp(Down {
                 kind: "mode_not_supported",
                 message: format!("{} does not take the model or mode: {said}", self.agent),
             })];
@@ -167,7 +167,7 @@ impl Acp {
         }
     }
 
-    fn prompt(&mut self, handed: Handed) -> Vec<Step> {
+    fn prompt(&mut self, handed: Handed) -> Vec<ProtocolStep> {
         let handed = if self.takes_images { handed } else { handed.without_images() };
         let Handed { turn, prompt, images, .. } = handed;
         let mut blocks = vec![json!({"type": "text", "text": prompt.text})];
@@ -181,10 +181,10 @@ impl Acp {
         vec![step]
     }
 
-    fn cancel(&mut self) -> Vec<Step> {
+    fn cancel(&mut self) -> Vec<ProtocolStep> {
         let params = json!({"sessionId": self.session});
         let notice = json!({"jsonrpc": "2.0", "method": "session/cancel", "params": params});
-        let mut steps = vec![Step::Say(notice)];
+        let mut steps = vec![ProtocolStep::Say(notice)];
         // The protocol requires this answer to open asks.
         for (_, request) in self.asks.drain() {
             let result = match text(&request, "/method") {
@@ -196,26 +196,28 @@ impl Acp {
         steps
     }
 
-    fn prompt_ended(&mut self, raw: &Value) -> Vec<Step> {
+    fn prompt_ended(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         let Some(turn) = self.turn.take() else {
             return Vec::new();
         };
         self.asks.clear();
         let ended = match (text(raw, "/result/stopReason"), refused(raw)) {
-            (Some("cancelled"), _) => Ended::of(Outcome::Cancelled, "cancelled", None),
-            (Some(reason @ ("refusal" | "max_turn_requests")), _) => {
-                Ended::of(Outcome::Failed, reason, Some(format!("the agent stopped: {reason}")))
-            }
-            (Some(reason), _) => Ended::of(Outcome::Done, reason, None),
+            (Some("cancelled"), _) => TurnEnd::of(TurnOutcome::Cancelled, "cancelled", None),
+            (Some(reason @ ("refusal" | "max_turn_requests")), _) => TurnEnd::of(
+                TurnOutcome::Failed,
+                reason,
+                Some(format!("the agent stopped: {reason}")),
+            ),
+            (Some(reason), _) => TurnEnd::of(TurnOutcome::Done, reason, None),
             (None, said) => {
                 let said = said.unwrap_or_else(|| "the agent failed".to_owned());
-                Ended::of(Outcome::Failed, "agent_failed", Some(said))
+                TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said))
             }
         };
-        vec![Step::Report(Report::Ended { turn, ended })]
+        vec![ProtocolStep::Report(AgentReport::Ended { turn, ended })]
     }
 
-    fn answer(&mut self, ask: &str, answer: &Answer) -> Vec<Step> {
+    fn answer(&mut self, ask: &str, answer: &AskAnswer) -> Vec<ProtocolStep> {
         let Some(request) = self.asks.remove(ask) else {
             return Vec::new();
         };
@@ -224,23 +226,23 @@ impl Acp {
             None => json!({"outcome": {"outcome": "cancelled"}}),
         };
         let result = match answer {
-            Answer::Once => selected(&["allow_once", "allow_always"]),
-            Answer::Always => selected(&["allow_always", "allow_once"]),
-            Answer::Reject => selected(&["reject_once", "reject_always"]),
-            Answer::Answers(answers) => {
+            AskAnswer::Once => selected(&["allow_once", "allow_always"]),
+            AskAnswer::Always => selected(&["allow_always", "allow_once"]),
+            AskAnswer::Reject => selected(&["reject_once", "reject_always"]),
+            AskAnswer::Answers(answers) => {
                 json!({"action": "accept", "content": content(&request, answers)})
             }
-            Answer::Declined => json!({"action": "decline"}),
+            AskAnswer::Declined => json!({"action": "decline"}),
         };
         vec![respond(&request, &result)]
     }
 }
 
-fn respond(request: &Value, result: &Value) -> Step {
-    Step::Say(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
+fn respond(request: &Value, result: &Value) -> ProtocolStep {
+    ProtocolStep::Say(json!({"jsonrpc": "2.0", "id": request["id"], "result": result}))
 }
 
-fn link(attachment: &Attachment) -> Value {
+fn link(attachment: &PromptAttachment) -> Value {
     let name = attachment.filename.as_deref();
     let name = name.or_else(|| attachment.path.rsplit('/').next()).unwrap_or("file");
     let mut link = json!({
@@ -296,8 +298,8 @@ fn constant(schema: &Value, label: &str) -> Value {
     chosen.map_or_else(|| json!(label), |option| option["const"].clone())
 }
 
-impl Protocol for Acp {
-    fn program(&self, launch: &Launch) -> Program {
+impl AgentProtocol for Acp {
+    fn program(&self, launch: &AgentLaunch) -> Program {
         Program {
             path: launch.agent.path.clone(),
             arguments: launch.agent.arguments.clone(),
@@ -306,7 +308,7 @@ impl Protocol for Acp {
         }
     }
 
-    fn hello(&mut self) -> Vec<Step> {
+    fn hello(&mut self) -> Vec<ProtocolStep> {
         let params = json!({
             "protocolVersion": VERSION,
             "clientCapabilities": {"elicitation": {"form": {}}},
@@ -323,7 +325,7 @@ impl Protocol for Acp {
         self.is_replaying
     }
 
-    fn order(&mut self, order: Order) -> Vec<Step> {
+    fn order(&mut self, order: Order) -> Vec<ProtocolStep> {
         match order {
             Order::Prompt(handed) => self.prompt(handed),
             Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
@@ -331,7 +333,7 @@ impl Protocol for Acp {
         }
     }
 
-    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep> {
         let mut is_ask = false;
         for id in made.iter().filter_map(|one| one.data.asked()) {
             is_ask = true;
@@ -350,7 +352,7 @@ impl Protocol for Acp {
             // Requests that nobody here can handle are refused, or the agent would wait forever.
             (Some(method), Some(id)) if !is_ask => {
                 let error = json!({"code": -32601, "message": format!("{method} is not offered")});
-                vec![Step::Say(json!({"jsonrpc": "2.0", "id": id, "error": error}))]
+                vec![ProtocolStep::Say(json!({"jsonrpc": "2.0", "id": id, "error": error}))]
             }
             _ => Vec::new(),
         }

@@ -6,18 +6,18 @@
 
 use std::collections::BTreeMap;
 
-use bobbin_agent_events::{Converted, Outcome};
+use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::Value;
 use tokio::sync::mpsc;
 
-use super::stdio::{self, Protocol, Step};
-use super::{Down, Handed, Launch, Order, Report, Reports, text, with_attachments};
+use super::stdio::{self, AgentProtocol, ProtocolStep};
+use super::{AgentLaunch, AgentReport, Down, Handed, Order, Reports, text, with_attachments};
 use crate::host::Host;
 use crate::process::Program;
-use crate::state::{Ended, PermissionMode};
+use crate::state::{PermissionMode, TurnEnd};
 
 /// One prompt's process.
-struct Run {
+struct AmpRun {
     turn: String,
     text: String,
     thread: Option<String>,
@@ -25,8 +25,8 @@ struct Run {
     is_over: bool,
 }
 
-impl Protocol for Run {
-    fn program(&self, launch: &Launch) -> Program {
+impl AgentProtocol for AmpRun {
+    fn program(&self, launch: &AgentLaunch) -> Program {
         let mut arguments = launch.agent.arguments.clone();
         if let Some(thread) = &self.thread {
             arguments.extend(["threads", "continue", thread].map(str::to_owned));
@@ -43,7 +43,7 @@ impl Protocol for Run {
         }
     }
 
-    fn hello(&mut self) -> Vec<Step> {
+    fn hello(&mut self) -> Vec<ProtocolStep> {
         Vec::new()
     }
 
@@ -52,18 +52,18 @@ impl Protocol for Run {
     }
 
     /// It accepts no input after its start: cancelling means ending it.
-    fn order(&mut self, order: Order) -> Vec<Step> {
+    fn order(&mut self, order: Order) -> Vec<ProtocolStep> {
         match order {
-            Order::Cancel => vec![Step::GiveUp(Down::exited("the turn was cancelled"))],
+            Order::Cancel => vec![ProtocolStep::GiveUp(Down::exited("the turn was cancelled"))],
             Order::Prompt(_) | Order::Answer { .. } => Vec::new(),
         }
     }
 
-    fn heard(&mut self, raw: &Value, _: &[Converted]) -> Vec<Step> {
+    fn heard(&mut self, raw: &Value, _: &[Converted]) -> Vec<ProtocolStep> {
         let mut steps = Vec::new();
         if let Some(id) = text(raw, "/session_id").filter(|id| self.thread.as_deref() != Some(id)) {
             self.thread = Some(id.to_owned());
-            steps.push(Step::Report(Report::AgentSession(id.to_owned())));
+            steps.push(ProtocolStep::Report(AgentReport::AgentSession(id.to_owned())));
         }
         if text(raw, "/type") == Some("result") {
             self.is_over = true;
@@ -73,11 +73,11 @@ impl Protocol for Run {
                 let said = text(raw, "/error")
                     .or_else(|| text(raw, "/result"))
                     .unwrap_or("the agent failed");
-                Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned()))
+                TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said.to_owned()))
             } else {
-                Ended::of(Outcome::Done, "end_turn", None)
+                TurnEnd::of(TurnOutcome::Done, "end_turn", None)
             };
-            steps.push(Step::Report(Report::Ended { turn: self.turn.clone(), ended }));
+            steps.push(ProtocolStep::Report(AgentReport::Ended { turn: self.turn.clone(), ended }));
         }
         steps
     }
@@ -85,13 +85,13 @@ impl Protocol for Run {
 
 /// Runs a process per prompt, one after another.
 pub(super) async fn drive(
-    launch: &Launch,
+    launch: &AgentLaunch,
     host: &Host,
     mut orders: mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
     let agent_session = launch.agent_session.clone();
-    reports.send(Report::Ready { agent_session: agent_session.clone() }).await;
+    reports.send(AgentReport::Ready { agent_session: agent_session.clone() }).await;
     let mut thread = agent_session;
     loop {
         let Handed { turn, prompt, .. } = match orders.recv().await {
@@ -99,7 +99,7 @@ pub(super) async fn drive(
             Some(Order::Answer { .. } | Order::Cancel) => continue,
             None => return Down::exited("the session was closed"),
         };
-        let mut run = Run {
+        let mut run = AmpRun {
             turn,
             text: with_attachments(&prompt),
             thread: thread.take(),

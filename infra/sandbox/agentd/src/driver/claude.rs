@@ -6,13 +6,15 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bobbin_agent_events::{Converted, Outcome};
+use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::{Value, json};
 
-use super::stdio::{Protocol, Step};
-use super::{Handed, Launch, Order, Report, loads_project_config, text, with_attachments};
+use super::stdio::{AgentProtocol, ProtocolStep};
+use super::{
+    AgentLaunch, AgentReport, Handed, Order, loads_project_config, text, with_attachments,
+};
 use crate::process::Program;
-use crate::state::{Answer, Ended, PermissionMode};
+use crate::state::{AskAnswer, PermissionMode, TurnEnd};
 
 /// Id of the first control request.
 const INITIALIZE: &str = "bobbin-initialize";
@@ -33,7 +35,7 @@ pub(super) struct Claude {
 }
 
 impl Claude {
-    pub(super) fn new(launch: &Launch) -> Self {
+    pub(super) fn new(launch: &AgentLaunch) -> Self {
         Self {
             is_ready: false,
             resumes: launch.agent_session.clone(),
@@ -46,13 +48,13 @@ impl Claude {
         }
     }
 
-    fn control(&mut self, request: Value) -> Step {
+    fn control(&mut self, request: Value) -> ProtocolStep {
         self.requests += 1;
         let id = format!("bobbin-{}", self.requests);
-        Step::Say(json!({"type": "control_request", "request_id": id, "request": request}))
+        ProtocolStep::Say(json!({"type": "control_request", "request_id": id, "request": request}))
     }
 
-    fn prompt(&mut self, handed: Handed) -> Vec<Step> {
+    fn prompt(&mut self, handed: Handed) -> Vec<ProtocolStep> {
         let prompt = &handed.prompt;
         let mut steps = Vec::new();
         let wanted = prompt.model.clone().or(self.session_model.clone());
@@ -68,35 +70,37 @@ impl Claude {
             json!({"type": "image", "source": source})
         }));
         let message = json!({"role": "user", "content": content});
-        steps.push(Step::Say(json!({"type": "user", "message": message})));
+        steps.push(ProtocolStep::Say(json!({"type": "user", "message": message})));
         self.turn = Some(handed.turn);
         self.is_cancelled = false;
         steps
     }
 
-    fn answer(&mut self, ask: &str, answer: &Answer) -> Vec<Step> {
+    fn answer(&mut self, ask: &str, answer: &AskAnswer) -> Vec<ProtocolStep> {
         let Some(line) = self.asks.remove(ask) else {
             return Vec::new();
         };
         let request = &line["request"];
         let allow = |input: Value| json!({"behavior": "allow", "updatedInput": input});
         let response = match answer {
-            Answer::Once => allow(request["input"].clone()),
-            Answer::Always => {
+            AskAnswer::Once => allow(request["input"].clone()),
+            AskAnswer::Always => {
                 let mut allowed = allow(request["input"].clone());
                 allowed["updatedPermissions"] = request["permission_suggestions"].clone();
                 allowed
             }
-            Answer::Answers(answers) => allow(answered(&request["input"], answers)),
-            Answer::Reject | Answer::Declined => json!({"behavior": "deny", "message": REFUSED}),
+            AskAnswer::Answers(answers) => allow(answered(&request["input"], answers)),
+            AskAnswer::Reject | AskAnswer::Declined => {
+                json!({"behavior": "deny", "message": REFUSED})
+            }
         };
         let response = json!({
             "subtype": "success", "request_id": line["request_id"], "response": response,
         });
-        vec![Step::Say(json!({"type": "control_response", "response": response}))]
+        vec![ProtocolStep::Say(json!({"type": "control_response", "response": response}))]
     }
 
-    fn ended(&mut self, raw: &Value) -> Vec<Step> {
+    fn ended(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         let Some(turn) = self.turn.take() else {
             return Vec::new();
         };
@@ -104,15 +108,15 @@ impl Claude {
         let said = text(raw, "/result").or_else(|| text(raw, "/errors/0"));
         let has_failed = raw["is_error"] == json!(true) || text(raw, "/subtype") != Some("success");
         let ended = if self.is_cancelled {
-            Ended::of(Outcome::Cancelled, "interrupted", None)
+            TurnEnd::of(TurnOutcome::Cancelled, "interrupted", None)
         } else if has_failed {
             let said = said.unwrap_or("the agent failed").to_owned();
-            Ended::of(Outcome::Failed, "agent_failed", Some(said))
+            TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said))
         } else {
             let reason = text(raw, "/stop_reason").unwrap_or("end_turn");
-            Ended::of(Outcome::Done, reason, None)
+            TurnEnd::of(TurnOutcome::Done, reason, None)
         };
-        vec![Step::Report(Report::Ended { turn, ended })]
+        vec![ProtocolStep::Report(AgentReport::Ended { turn, ended })]
     }
 }
 
@@ -132,8 +136,8 @@ fn answered(input: &Value, answers: &[Vec<String>]) -> Value {
     input
 }
 
-impl Protocol for Claude {
-    fn program(&self, launch: &Launch) -> Program {
+impl AgentProtocol for Claude {
+    fn program(&self, launch: &AgentLaunch) -> Program {
         let mut arguments = launch.agent.arguments.clone();
         arguments.extend(
             [
@@ -178,17 +182,17 @@ impl Protocol for Claude {
         }
     }
 
-    fn hello(&mut self) -> Vec<Step> {
+    fn hello(&mut self) -> Vec<ProtocolStep> {
         let request = json!({"subtype": "initialize"});
         let line = json!({"type": "control_request", "request_id": INITIALIZE, "request": request});
-        vec![Step::Say(line)]
+        vec![ProtocolStep::Say(line)]
     }
 
     fn is_ready(&self) -> bool {
         self.is_ready
     }
 
-    fn order(&mut self, order: Order) -> Vec<Step> {
+    fn order(&mut self, order: Order) -> Vec<ProtocolStep> {
         match order {
             Order::Prompt(handed) => self.prompt(handed),
             Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
@@ -199,7 +203,7 @@ impl Protocol for Claude {
         }
     }
 
-    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep> {
         for id in made.iter().filter_map(|one| one.data.asked()) {
             self.asks.insert(id.to_owned(), raw.clone());
         }
@@ -207,11 +211,13 @@ impl Protocol for Claude {
             Some("control_response") if text(raw, "/response/request_id") == Some(INITIALIZE) => {
                 self.is_ready = true;
                 let agent_session = self.resumes.clone();
-                vec![Step::Report(Report::Ready { agent_session })]
+                vec![ProtocolStep::Report(AgentReport::Ready { agent_session })]
             }
             Some("system") if text(raw, "/subtype") == Some("init") => {
                 let id = text(raw, "/session_id").map(str::to_owned);
-                id.map(|id| Step::Report(Report::AgentSession(id))).into_iter().collect()
+                id.map(|id| ProtocolStep::Report(AgentReport::AgentSession(id)))
+                    .into_iter()
+                    .collect()
             }
             Some("result") => self.ended(raw),
             _ => Vec::new(),

@@ -5,15 +5,16 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use bobbin_agent_events::{Converted, Outcome};
+use bobbin_agent_events::{Converted, TurnOutcome};
 use serde_json::{Value, json};
 
-use super::stdio::{Protocol, Step};
+use super::stdio::{AgentProtocol, ProtocolStep};
 use super::{
-    Down, Handed, Launch, Order, Report, loads_project_config, refused, text, with_attachments,
+    AgentLaunch, AgentReport, Down, Handed, Order, loads_project_config, refused, text,
+    with_attachments,
 };
 use crate::process::Program;
-use crate::state::{Answer, Ended, PermissionMode};
+use crate::state::{AskAnswer, PermissionMode, TurnEnd};
 
 /// Keeps Codex from offering a repository's skills to its model (measured with 0.169.0); those in its home are left out
 /// too.
@@ -31,11 +32,11 @@ pub(super) struct Codex {
     thread: Option<String>,
     /// Id of the last request.
     requests: u64,
-    turn: Option<Running>,
+    turn: Option<CodexTurn>,
     asks: HashMap<String, Value>,
 }
 
-struct Running {
+struct CodexTurn {
     turn: String,
     request: u64,
     /// Codex's own id of it.
@@ -44,7 +45,7 @@ struct Running {
 }
 
 impl Codex {
-    pub(super) fn new(launch: &Launch) -> Self {
+    pub(super) fn new(launch: &AgentLaunch) -> Self {
         let created = &launch.created;
         Self {
             directory: created.directory.clone(),
@@ -61,14 +62,14 @@ impl Codex {
         }
     }
 
-    fn request(&mut self, method: &str, params: Value) -> (u64, Step) {
+    fn request(&mut self, method: &str, params: Value) -> (u64, ProtocolStep) {
         self.requests += 1;
         let id = self.requests;
-        (id, Step::Say(json!({"id": id, "method": method, "params": params})))
+        (id, ProtocolStep::Say(json!({"id": id, "method": method, "params": params})))
     }
 
     /// Starts or resumes a thread.
-    fn open(&self) -> Vec<Step> {
+    fn open(&self) -> Vec<ProtocolStep> {
         let (policy, sandbox) = match self.permission_mode {
             PermissionMode::Bypass => ("never", "danger-full-access"),
             _ if self.plans => ("on-request", "read-only"),
@@ -93,12 +94,12 @@ impl Codex {
             None => "thread/start",
         };
         vec![
-            Step::Say(json!({"method": "initialized"})),
-            Step::Say(json!({"id": THREAD, "method": method, "params": params})),
+            ProtocolStep::Say(json!({"method": "initialized"})),
+            ProtocolStep::Say(json!({"id": THREAD, "method": method, "params": params})),
         ]
     }
 
-    fn prompt(&mut self, handed: Handed) -> Vec<Step> {
+    fn prompt(&mut self, handed: Handed) -> Vec<ProtocolStep> {
         let Handed { turn, prompt, images, .. } = handed;
         let mut input = vec![json!({"type": "text", "text": with_attachments(&prompt)})];
         let images = images.iter();
@@ -112,11 +113,11 @@ impl Codex {
             params["model"] = json!(model);
         }
         let (request, step) = self.request("turn/start", params);
-        self.turn = Some(Running { turn, request, id: None, is_cancelled: false });
+        self.turn = Some(CodexTurn { turn, request, id: None, is_cancelled: false });
         vec![step]
     }
 
-    fn interrupt(&mut self) -> Vec<Step> {
+    fn interrupt(&mut self) -> Vec<ProtocolStep> {
         let id = self.turn.as_ref().and_then(|turn| turn.id.clone());
         let Some(id) = id else {
             // Its id comes with the answer to its start; it is interrupted then.
@@ -126,14 +127,14 @@ impl Codex {
         vec![self.request("turn/interrupt", params).1]
     }
 
-    fn end(&mut self, ended: Ended) -> Vec<Step> {
+    fn end(&mut self, ended: TurnEnd) -> Vec<ProtocolStep> {
         self.asks.clear();
         let turn = self.turn.take().map(|running| running.turn);
-        let report = turn.map(|turn| Report::Ended { turn, ended });
-        report.map(Step::Report).into_iter().collect()
+        let report = turn.map(|turn| AgentReport::Ended { turn, ended });
+        report.map(ProtocolStep::Report).into_iter().collect()
     }
 
-    fn answered(&mut self, id: u64, raw: &Value) -> Vec<Step> {
+    fn answered(&mut self, id: u64, raw: &Value) -> Vec<ProtocolStep> {
         let error = refused(raw);
         match id {
             INITIALIZE => self.open(),
@@ -141,9 +142,9 @@ impl Codex {
                 (Some(thread), _) => {
                     self.thread = Some(thread.to_owned());
                     let agent_session = Some(thread.to_owned());
-                    vec![Step::Report(Report::Ready { agent_session })]
+                    vec![ProtocolStep::Report(AgentReport::Ready { agent_session })]
                 }
-                (None, error) => vec![Step::GiveUp(Down {
+                (None, error) => vec![ProtocolStep::GiveUp(Down {
                     kind: "stream_error",
                     message: format!(
                         "Codex has no thread: {}",
@@ -152,14 +153,16 @@ impl Codex {
                 })],
             },
             _ if self.turn.as_ref().is_some_and(|turn| turn.request == id) => match error {
-                Some(error) => self.end(Ended::of(Outcome::Failed, "agent_failed", Some(error))),
+                Some(error) => {
+                    self.end(TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(error)))
+                }
                 None => self.started(raw),
             },
             _ => Vec::new(),
         }
     }
 
-    fn started(&mut self, raw: &Value) -> Vec<Step> {
+    fn started(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         let Some(running) = &mut self.turn else {
             return Vec::new();
         };
@@ -170,7 +173,7 @@ impl Codex {
         Vec::new()
     }
 
-    fn completed(&mut self, raw: &Value) -> Vec<Step> {
+    fn completed(&mut self, raw: &Value) -> Vec<ProtocolStep> {
         let is_ours = self.turn.as_ref().is_some_and(|turn| {
             turn.id.is_none() || turn.id.as_deref() == text(raw, "/params/turn/id")
         });
@@ -179,28 +182,28 @@ impl Codex {
         }
         let status = text(raw, "/params/turn/status").unwrap_or("");
         let ended = match status {
-            "completed" => Ended::of(Outcome::Done, status, None),
-            "interrupted" => Ended::of(Outcome::Cancelled, status, None),
+            "completed" => TurnEnd::of(TurnOutcome::Done, status, None),
+            "interrupted" => TurnEnd::of(TurnOutcome::Cancelled, status, None),
             _ => {
                 let said = text(raw, "/params/turn/error/message").unwrap_or("the agent failed");
-                Ended::of(Outcome::Failed, "agent_failed", Some(said.to_owned()))
+                TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said.to_owned()))
             }
         };
         self.end(ended)
     }
 
-    fn answer(&mut self, ask: &str, answer: &Answer) -> Vec<Step> {
+    fn answer(&mut self, ask: &str, answer: &AskAnswer) -> Vec<ProtocolStep> {
         let Some(request) = self.asks.remove(ask) else {
             return Vec::new();
         };
         let result = match answer {
-            Answer::Once => json!({"decision": "accept"}),
-            Answer::Always => json!({"decision": always(&request)}),
-            Answer::Reject => json!({"decision": "decline"}),
-            Answer::Answers(answers) => json!({"answers": by_id(&request, answers)}),
-            Answer::Declined => json!({"answers": {}}),
+            AskAnswer::Once => json!({"decision": "accept"}),
+            AskAnswer::Always => json!({"decision": always(&request)}),
+            AskAnswer::Reject => json!({"decision": "decline"}),
+            AskAnswer::Answers(answers) => json!({"answers": by_id(&request, answers)}),
+            AskAnswer::Declined => json!({"answers": {}}),
         };
-        vec![Step::Say(json!({"id": request["id"], "result": result}))]
+        vec![ProtocolStep::Say(json!({"id": request["id"], "result": result}))]
     }
 }
 
@@ -240,8 +243,8 @@ fn by_id(request: &Value, answers: &[Vec<String>]) -> Value {
     Value::Object(by_id)
 }
 
-impl Protocol for Codex {
-    fn program(&self, launch: &Launch) -> Program {
+impl AgentProtocol for Codex {
+    fn program(&self, launch: &AgentLaunch) -> Program {
         let mut arguments = launch.agent.arguments.clone();
         if !loads_project_config() {
             // Skills are offered even in an untrusted directory.
@@ -257,18 +260,18 @@ impl Protocol for Codex {
         }
     }
 
-    fn hello(&mut self) -> Vec<Step> {
+    fn hello(&mut self) -> Vec<ProtocolStep> {
         let client =
             json!({"name": "bobbin", "title": "Bobbin", "version": env!("CARGO_PKG_VERSION")});
         let params = json!({"clientInfo": client});
-        vec![Step::Say(json!({"id": INITIALIZE, "method": "initialize", "params": params}))]
+        vec![ProtocolStep::Say(json!({"id": INITIALIZE, "method": "initialize", "params": params}))]
     }
 
     fn is_ready(&self) -> bool {
         self.thread.is_some()
     }
 
-    fn order(&mut self, order: Order) -> Vec<Step> {
+    fn order(&mut self, order: Order) -> Vec<ProtocolStep> {
         match order {
             Order::Prompt(handed) => self.prompt(handed),
             Order::Answer { ask, answer } => self.answer(ask.id(), &answer),
@@ -281,7 +284,7 @@ impl Protocol for Codex {
         }
     }
 
-    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step> {
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep> {
         let mut is_ask = false;
         for id in made.iter().filter_map(|one| one.data.asked()) {
             is_ask = true;
@@ -293,7 +296,7 @@ impl Protocol for Codex {
             // Requests that nobody here can handle are refused, or the agent would wait forever.
             (Some(method), Some(id)) if !is_ask => {
                 let error = json!({"code": -32601, "message": format!("{method} is not offered")});
-                vec![Step::Say(json!({"id": id, "error": error}))]
+                vec![ProtocolStep::Say(json!({"id": id, "error": error}))]
             }
             (Some("turn/completed"), _) => self.completed(raw),
             _ => Vec::new(),

@@ -8,28 +8,28 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_core::records::images::media_type;
 
-use super::Launch;
-use crate::agents::Kind;
+use super::AgentLaunch;
+use crate::agents::AgentKind;
 use crate::host::Host;
 use crate::limits::{IMAGE_MS_MAX, IMAGES_BYTES_MAX};
 use crate::plain;
-use crate::state::{Attachment, Prompt};
+use crate::state::{PromptAttachment, TurnPrompt};
 
 /// A turn's prompt.
 #[derive(Debug, Clone)]
 pub(crate) struct Handed {
     pub(crate) turn: String,
-    pub(crate) prompt: Prompt,
+    pub(crate) prompt: TurnPrompt,
     /// The prompt's attachments that the model is to see.
-    pub(crate) images: Vec<Image>,
+    pub(crate) images: Vec<HandedImage>,
     /// It was queued behind the previous turn.
     pub(crate) follows: bool,
 }
 
 /// An image's data.
 #[derive(Debug, Clone)]
-pub(crate) struct Image {
-    pub(crate) file: Attachment,
+pub(crate) struct HandedImage {
+    pub(crate) file: PromptAttachment,
     /// Media type detected from its bytes.
     pub(crate) media_type: &'static str,
     pub(crate) base64: String,
@@ -37,7 +37,7 @@ pub(crate) struct Image {
 
 impl Handed {
     /// Prepares the prompt of a turn about to begin.
-    pub(super) async fn prepared(mut self, launch: &Launch, host: &Host) -> Self {
+    pub(super) async fn prepared(mut self, launch: &AgentLaunch, host: &Host) -> Self {
         let directory = launch.created.directory.as_str();
         host.changes.begin(&launch.session, &self.turn, directory, self.follows).await;
         let mut left = IMAGES_BYTES_MAX;
@@ -48,7 +48,7 @@ impl Handed {
             }
             let is_image = file.mime.as_deref().is_some_and(|mime| mime.starts_with("image/"));
             let image = match launch.agent.kind {
-                Kind::Amp => None,
+                AgentKind::Amp => None,
                 _ if is_image => read(file.clone(), &mut left).await,
                 _ => None,
             };
@@ -69,7 +69,7 @@ impl Handed {
 }
 
 /// Reads an image; `None` if it is unreadable, not an image, or larger than the remaining budget.
-async fn read(file: Attachment, left: &mut u64) -> Option<Image> {
+async fn read(file: PromptAttachment, left: &mut u64) -> Option<HandedImage> {
     let (path, bytes_max) = (PathBuf::from(&file.path), *left);
     let read = tokio::task::spawn_blocking(move || plain::read(&path, bytes_max));
     let read = tokio::time::timeout(Duration::from_millis(IMAGE_MS_MAX), read).await;
@@ -77,5 +77,5 @@ async fn read(file: Attachment, left: &mut u64) -> Option<Image> {
     let rest = left.checked_sub(bytes.len() as u64)?;
     let media_type = media_type(&bytes)?;
     *left = rest;
-    Some(Image { file, media_type, base64: STANDARD.encode(&bytes) })
+    Some(HandedImage { file, media_type, base64: STANDARD.encode(&bytes) })
 }

@@ -8,7 +8,7 @@ use tokio_util::codec::Decoder;
 
 /// A line without its line break.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Line {
+pub(super) enum OutputLine {
     Text(String),
     /// Skipped, with its length in bytes.
     TooLong(usize),
@@ -29,22 +29,22 @@ impl Lines {
         Self { bytes_max, searched: 0, dropped: 0 }
     }
 
-    fn line(&mut self, bytes: &[u8]) -> Line {
+    fn line(&mut self, bytes: &[u8]) -> OutputLine {
         self.searched = 0;
         let length = std::mem::take(&mut self.dropped) + bytes.len();
         if length > self.bytes_max {
-            return Line::TooLong(length);
+            return OutputLine::TooLong(length);
         }
         let bytes = bytes.strip_suffix(b"\r").unwrap_or(bytes);
-        Line::Text(String::from_utf8_lossy(bytes).into_owned())
+        OutputLine::Text(String::from_utf8_lossy(bytes).into_owned())
     }
 }
 
 impl Decoder for Lines {
-    type Item = Line;
+    type Item = OutputLine;
     type Error = std::io::Error;
 
-    fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<Line>, Self::Error> {
+    fn decode(&mut self, buffer: &mut BytesMut) -> Result<Option<OutputLine>, Self::Error> {
         let end = buffer[self.searched..].iter().position(|&it| it == b'\n');
         if let Some(end) = end {
             let bytes = buffer.split_to(self.searched + end + 1);
@@ -59,7 +59,7 @@ impl Decoder for Lines {
         Ok(None)
     }
 
-    fn decode_eof(&mut self, buffer: &mut BytesMut) -> Result<Option<Line>, Self::Error> {
+    fn decode_eof(&mut self, buffer: &mut BytesMut) -> Result<Option<OutputLine>, Self::Error> {
         if let Some(line) = self.decode(buffer)? {
             return Ok(Some(line));
         }
@@ -77,7 +77,7 @@ mod tests {
     const MAX: usize = 20;
 
     /// Lines read from these bytes, arriving in pieces of this size.
-    fn read(bytes: &[u8], piece: usize) -> Vec<Line> {
+    fn read(bytes: &[u8], piece: usize) -> Vec<OutputLine> {
         let (mut lines, mut buffer) = (Lines::of(MAX), BytesMut::new());
         let mut all = Vec::new();
         for piece in bytes.chunks(piece) {
@@ -94,7 +94,7 @@ mod tests {
 
     #[test]
     fn odd_lines_do_not_end_reading() {
-        let text = |text: &str| Line::Text(text.to_owned());
+        let text = |text: &str| OutputLine::Text(text.to_owned());
         let odd = b"one\r\ncaf\xe9 \xff\n\n\xc3\xa9\nlast";
         let expected = ["one", "caf\u{fffd} \u{fffd}", "", "é", "last"].map(text);
         for piece in 1..=odd.len() {
@@ -106,8 +106,12 @@ mod tests {
         long.resize(long.len() + over, b'y');
         long.extend_from_slice(b"\nafter\n");
         long.resize(long.len() + over, b'z');
-        let expected =
-            [Line::Text("x".repeat(fits)), Line::TooLong(over), text("after"), Line::TooLong(over)];
+        let expected = [
+            OutputLine::Text("x".repeat(fits)),
+            OutputLine::TooLong(over),
+            text("after"),
+            OutputLine::TooLong(over),
+        ];
         for piece in 1..=long.len() {
             assert_eq!(read(&long, piece), expected, "in pieces of {piece}");
         }

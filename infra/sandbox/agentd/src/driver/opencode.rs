@@ -9,15 +9,15 @@ mod turn;
 use std::collections::{BTreeSet, VecDeque};
 use std::time::Duration;
 
-use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError, Status, drop_data};
+use bobbin_agent::opencode::{Events, OpenCode, OpenCodeError, OpenCodeStatus, drop_data};
 use bobbin_agent_events::{Converter, UniversalEventData};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, interval};
 
-use super::{Down, Handed, Launch, Order, Report, Reports, text, with_attachments};
+use super::{AgentLaunch, AgentReport, Down, Handed, Order, Reports, text, with_attachments};
 use crate::host::Host;
-use crate::state::{Answer, Ask, Ended, PermissionMode};
+use crate::state::{AskAnswer, PermissionMode, TurnEnd, WaitingAsk};
 
 pub(crate) use server::Server;
 use turn::{Look, Stand};
@@ -31,22 +31,22 @@ const LATE_MS_MAX: u64 = 2_000;
 /// A stream silent for this long is dead: there is a heartbeat every ten seconds.
 const SILENCE_MS_MAX: u64 = 30_000;
 
-struct Session {
-    launch: Launch,
+struct DrivenSession {
+    launch: AgentLaunch,
     client: OpenCode,
     id: String,
     /// The session and its subagents' sessions.
     family: BTreeSet<String>,
     converter: Converter,
     /// The running turn, by its message id.
-    running: Option<Running>,
+    running: Option<OpenCodeTurn>,
     /// Open asks, to tell known ones from new ones.
     asks: BTreeSet<String>,
     /// An event asked for a poll.
     wants_look: bool,
 }
 
-struct Running {
+struct OpenCodeTurn {
     look: Look,
     handed: Handed,
 }
@@ -57,7 +57,7 @@ const IMAGES_NOT_SEEN: &str =
 
 /// Runs a session until its orders end or the server does.
 pub(super) async fn drive(
-    launch: Launch,
+    launch: AgentLaunch,
     host: &Host,
     server: &Server,
     mut orders: mpsc::Receiver<Order>,
@@ -71,7 +71,7 @@ pub(super) async fn drive(
         Ok(client) => client.in_directory(Some(&launch.created.directory)),
         Err(error) => return down_of(&error),
     };
-    match Session::open(launch, client, reports).await {
+    match DrivenSession::open(launch, client, reports).await {
         Ok((mut session, mut events)) => {
             let down = match session.work(&mut events, &mut orders, reports).await {
                 Ok(down) => down,
@@ -102,7 +102,7 @@ const fn is_refusal(error: &OpenCodeError) -> bool {
 }
 
 /// The server's events, one by one.
-struct Stream {
+struct ServerEvents {
     events: Events,
     /// Received events not taken yet.
     waiting: VecDeque<Value>,
@@ -110,7 +110,7 @@ struct Stream {
     heard: Instant,
 }
 
-impl Stream {
+impl ServerEvents {
     async fn open(client: &OpenCode) -> Result<Self, OpenCodeError> {
         let events = client.events().await?;
         Ok(Self { events, waiting: VecDeque::new(), heard: Instant::now() })
@@ -128,14 +128,14 @@ impl Stream {
     }
 }
 
-impl Session {
+impl DrivenSession {
     /// Opens the stream first, so that no event of the session is missed, then the session.
     async fn open(
-        launch: Launch,
+        launch: AgentLaunch,
         client: OpenCode,
         reports: &Reports,
-    ) -> Result<(Self, Stream), OpenCodeError> {
-        let events = Stream::open(&client).await?;
+    ) -> Result<(Self, ServerEvents), OpenCodeError> {
+        let events = ServerEvents::open(&client).await?;
         let found = match &launch.agent_session {
             Some(id) => Some(client.session(id).await?),
             None => None,
@@ -145,7 +145,7 @@ impl Session {
             None => client.create(creation(&launch)).await?,
         };
         let id = made.id;
-        reports.send(Report::Ready { agent_session: Some(id.clone()) }).await;
+        reports.send(AgentReport::Ready { agent_session: Some(id.clone()) }).await;
         let session = Self {
             converter: launch.converter(),
             family: BTreeSet::from([id.clone()]),
@@ -161,7 +161,7 @@ impl Session {
 
     async fn work(
         &mut self,
-        events: &mut Stream,
+        events: &mut ServerEvents,
         orders: &mut mpsc::Receiver<Order>,
         reports: &Reports,
     ) -> Result<Down, OpenCodeError> {
@@ -189,7 +189,7 @@ impl Session {
     }
 
     /// Reads late events of an ended turn.
-    async fn hear_the_rest(&mut self, events: &mut Stream, reports: &Reports) {
+    async fn hear_the_rest(&mut self, events: &mut ServerEvents, reports: &Reports) {
         let last = Instant::now() + Duration::from_millis(LATE_MS_MAX);
         loop {
             let quiet = Instant::now() + Duration::from_millis(QUIET_MS);
@@ -240,13 +240,13 @@ impl Session {
                 self.asks.remove(&ask_closed.id);
             }
         }
-        reports.send(Report::Said(made)).await;
+        reports.send(AgentReport::Said(made)).await;
     }
 
     /// Reconnects a broken stream. If the server answers, new asks are reported as if by events; later messages bring
     /// missed ones.
-    async fn reconnect(&mut self, reports: &Reports) -> Result<Stream, OpenCodeError> {
-        let events = Stream::open(&self.client).await?;
+    async fn reconnect(&mut self, reports: &Reports) -> Result<ServerEvents, OpenCodeError> {
+        let events = ServerEvents::open(&self.client).await?;
         for (kind, list) in [
             ("permission.asked", self.client.permissions().await?),
             ("question.asked", self.client.questions().await?),
@@ -283,7 +283,7 @@ impl Session {
     async fn hand(&mut self, handed: Handed, reports: &Reports) -> Result<(), OpenCodeError> {
         let message = turn::message_id(&self.launch.session, &handed.turn);
         let body = self.prompt(&message, &handed);
-        self.running = Some(Running { look: Look::new(message), handed });
+        self.running = Some(OpenCodeTurn { look: Look::new(message), handed });
         match self.client.send(&self.id, &body).await {
             Ok(()) => Ok(()),
             // A permanent refusal: the turn ends, the session goes on.
@@ -330,14 +330,14 @@ impl Session {
         body
     }
 
-    async fn answer(&self, ask: &Ask, answer: &Answer) -> Result<(), OpenCodeError> {
+    async fn answer(&self, ask: &WaitingAsk, answer: &AskAnswer) -> Result<(), OpenCodeError> {
         let id = ask.id();
         let done = match answer {
-            Answer::Once => self.client.reply_permission(id, "once").await,
-            Answer::Always => self.client.reply_permission(id, "always").await,
-            Answer::Reject => self.client.reply_permission(id, "reject").await,
-            Answer::Answers(answers) => self.client.reply_question(id, answers).await,
-            Answer::Declined => self.client.reject_question(id).await,
+            AskAnswer::Once => self.client.reply_permission(id, "once").await,
+            AskAnswer::Always => self.client.reply_permission(id, "always").await,
+            AskAnswer::Reject => self.client.reply_permission(id, "reject").await,
+            AskAnswer::Answers(answers) => self.client.reply_question(id, answers).await,
+            AskAnswer::Declined => self.client.reject_question(id).await,
         };
         match done {
             // Already settled by an abort, or by "always".
@@ -347,13 +347,13 @@ impl Session {
     }
 
     /// Polls whether the running turn has ended.
-    async fn look(&mut self, reports: &Reports) -> Result<Option<Ended>, OpenCodeError> {
+    async fn look(&mut self, reports: &Reports) -> Result<Option<TurnEnd>, OpenCodeError> {
         let Some(running) = &mut self.running else {
             return Ok(None);
         };
         // In this order: a turn that ends between the two is seen as ended.
         let statuses = self.client.statuses().await?;
-        let is_busy = !matches!(statuses.get(&self.id), None | Some(Status::Idle));
+        let is_busy = !matches!(statuses.get(&self.id), None | Some(OpenCodeStatus::Idle));
         let is_there = !is_busy && self.client.has(&self.id, running.look.message()).await?;
         let last = if is_there { self.client.last_message(&self.id).await? } else { None };
         let stand = running.look.stand(is_busy, is_there, last.as_ref(), Instant::now());
@@ -372,16 +372,16 @@ impl Session {
         }
     }
 
-    async fn end(&mut self, ended: Ended, reports: &Reports) {
+    async fn end(&mut self, ended: TurnEnd, reports: &Reports) {
         if let Some(running) = self.running.take() {
             self.asks.clear();
             let turn = running.handed.turn;
-            reports.send(Report::Ended { turn, ended }).await;
+            reports.send(AgentReport::Ended { turn, ended }).await;
         }
     }
 }
 
-fn agent(launch: &Launch) -> Option<&str> {
+fn agent(launch: &AgentLaunch) -> Option<&str> {
     match launch.created.permission_mode {
         PermissionMode::Plan => Some("plan"),
         PermissionMode::Default | PermissionMode::Bypass => launch.created.agent_mode.as_deref(),
@@ -389,7 +389,7 @@ fn agent(launch: &Launch) -> Option<&str> {
 }
 
 /// Body of a session creation. It has a title, because OpenCode would otherwise ask a model for one.
-fn creation(launch: &Launch) -> Value {
+fn creation(launch: &AgentLaunch) -> Value {
     let title = launch.created.title.as_ref().unwrap_or(&launch.session);
     let mut body = json!({"title": title, "metadata": {"bobbin": launch.session}});
     if launch.created.permission_mode == PermissionMode::Bypass {

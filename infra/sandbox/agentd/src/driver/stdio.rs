@@ -8,49 +8,49 @@ use tokio::sync::mpsc;
 use tokio::time::Instant;
 use tokio_util::codec::{FramedRead, FramedWrite, LinesCodec};
 
-use super::lines::{Line, Lines};
-use super::{Down, Launch, Order, Report, Reports};
+use super::lines::{Lines, OutputLine};
+use super::{AgentLaunch, AgentReport, Down, Order, Reports};
 use crate::host::Host;
 use crate::limits::{LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
-use crate::process::{Process, Program};
+use crate::process::{AgentProcess, Program};
 
 /// Reaction to a message.
 #[derive(Debug)]
-pub(crate) enum Step {
+pub(crate) enum ProtocolStep {
     /// Send this line to the agent.
     Say(Value),
-    Report(Report),
+    Report(AgentReport),
     /// Give up on the agent.
     GiveUp(Down),
 }
 
 /// The protocol of one agent. Pure: no clock, no process.
-pub(crate) trait Protocol: Send {
+pub(crate) trait AgentProtocol: Send {
     /// How to start the program.
-    fn program(&self, launch: &Launch) -> Program;
+    fn program(&self, launch: &AgentLaunch) -> Program;
     /// First lines to send.
-    fn hello(&mut self) -> Vec<Step>;
+    fn hello(&mut self) -> Vec<ProtocolStep>;
     /// Whether it accepts orders.
     fn is_ready(&self) -> bool;
     /// Whether the agent is replaying output of an ended process, which is already in the log.
     fn is_replaying(&self) -> bool {
         false
     }
-    fn order(&mut self, order: Order) -> Vec<Step>;
+    fn order(&mut self, order: Order) -> Vec<ProtocolStep>;
     /// Handles one line of the agent, with its converted events.
-    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<Step>;
+    fn heard(&mut self, raw: &Value, made: &[Converted]) -> Vec<ProtocolStep>;
 }
 
 /// Runs an agent of this protocol until its orders end or it exits.
 pub(crate) async fn drive(
-    protocol: &mut impl Protocol,
-    launch: &Launch,
+    protocol: &mut impl AgentProtocol,
+    launch: &AgentLaunch,
     host: &Host,
     orders: &mut mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
     let program = protocol.program(launch);
-    let mut process = match Process::spawn(&program, host) {
+    let mut process = match AgentProcess::spawn(&program, host) {
         Ok(process) => process,
         Err(error) => {
             return Down::exited(format!(
@@ -70,9 +70,9 @@ pub(crate) async fn drive(
 }
 
 async fn pump(
-    protocol: &mut impl Protocol,
-    launch: &Launch,
-    process: &mut Process,
+    protocol: &mut impl AgentProtocol,
+    launch: &AgentLaunch,
+    process: &mut AgentProcess,
     orders: &mut mpsc::Receiver<Order>,
     reports: &Reports,
 ) -> Down {
@@ -87,13 +87,13 @@ async fn pump(
     loop {
         for step in steps {
             match step {
-                Step::Say(value) => {
+                ProtocolStep::Say(value) => {
                     if input.send(value.to_string()).await.is_err() {
                         return Down::exited(format!("{} ended", launch.agent.id));
                     }
                 }
-                Step::Report(report) => reports.send(report).await,
-                Step::GiveUp(down) => return down,
+                ProtocolStep::Report(report) => reports.send(report).await,
+                ProtocolStep::GiveUp(down) => return down,
             }
         }
         let is_ready = protocol.is_ready();
@@ -101,19 +101,19 @@ async fn pump(
             // The agent's output is handled before the next order.
             biased;
             line = output.next() => match line {
-                Some(Ok(Line::Text(line))) if line.trim().is_empty() => Vec::new(),
-                Some(Ok(Line::TooLong(bytes))) => {
+                Some(Ok(OutputLine::Text(line))) if line.trim().is_empty() => Vec::new(),
+                Some(Ok(OutputLine::TooLong(bytes))) => {
                     tracing::warn!(agent = launch.agent.id, bytes, "a line of an agent is too long to be read");
-                    reports.send(Report::Said(vec![unread(bytes)])).await;
+                    reports.send(AgentReport::Said(vec![unread(bytes)])).await;
                     Vec::new()
                 }
-                Some(Ok(Line::Text(line))) => {
+                Some(Ok(OutputLine::Text(line))) => {
                     let made = converter.convert_line(&line);
                     let raw = serde_json::from_str(&line).unwrap_or(Value::Null);
                     let was_said = protocol.is_replaying();
                     let steps = protocol.heard(&raw, &made);
                     if !was_said {
-                        reports.send(Report::Said(made)).await;
+                        reports.send(AgentReport::Said(made)).await;
                     }
                     steps
                 }

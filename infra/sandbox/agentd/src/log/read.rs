@@ -6,37 +6,42 @@ use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::{LoggedEvent, Shared, decode};
+use super::{LoggedEvent, SharedLog, decode};
 
 /// Reads a session's events. Cheap to clone.
 #[derive(Debug, Clone)]
 pub(crate) struct Reader {
     file: Arc<File>,
-    shared: Arc<Shared>,
+    shared: Arc<SharedLog>,
 }
 
 /// Some of a session's events, in order.
 #[derive(Debug, Default)]
-pub(crate) struct Page {
+pub(crate) struct LogPage {
     pub(crate) events: Vec<LoggedEvent>,
     /// There were more events at the time of reading.
     pub(crate) has_more: bool,
 }
 
 impl Reader {
-    pub(super) fn new(file: Arc<File>, shared: Arc<Shared>) -> Self {
+    pub(super) fn new(file: Arc<File>, shared: Arc<SharedLog>) -> Self {
         Self { file, shared }
     }
 
     /// The events after this id, up to a number and a size; at least one if there is one.
-    pub(crate) fn page(&self, after: u64, events_max: u64, bytes_max: usize) -> io::Result<Page> {
+    pub(crate) fn page(
+        &self,
+        after: u64,
+        events_max: u64,
+        bytes_max: usize,
+    ) -> io::Result<LogPage> {
         let section = Section {
             file: &self.file,
             position: self.shared.before(after + 1),
             end: self.shared.end.load(Ordering::Acquire),
         };
         let mut input = BufReader::with_capacity(64 * 1024, section);
-        let mut page = Page::default();
+        let mut page = LogPage::default();
         let mut size = 0;
         let mut bytes = Vec::new();
         loop {

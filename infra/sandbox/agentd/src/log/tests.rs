@@ -5,23 +5,23 @@ use serde_json::value::to_raw_value;
 use super::*;
 use crate::limits::{LOG_BYTES_MAX, LOG_ENDS_BYTES_MAX};
 
-fn event(id: u64) -> Line {
+fn event(id: u64) -> LogEntry {
     let body =
         to_raw_value(&serde_json::json!({"id": id, "text": "é".repeat(id as usize % 7)})).unwrap();
-    Line {
-        change: id.is_multiple_of(3).then(|| Change::AgentSession(format!("session-{id}"))),
+    LogEntry {
+        change: id.is_multiple_of(3).then(|| SessionChange::AgentSession(format!("session-{id}"))),
         event: Some(LoggedEvent { id, seq: id, body }),
     }
 }
 
-fn open(path: &Path) -> (Log, Found, Vec<u64>) {
+fn open(path: &Path) -> (SessionLog, LogDamage, Vec<u64>) {
     let mut ids = Vec::new();
-    let each = |line: Line| ids.extend(line.event.map(|event| event.id));
-    let (log, found) = Log::open(path, LOG_BYTES_MAX, each).unwrap();
+    let each = |line: LogEntry| ids.extend(line.event.map(|event| event.id));
+    let (log, found) = SessionLog::open(path, LOG_BYTES_MAX, each).unwrap();
     (log, found, ids)
 }
 
-fn ids(log: &Log, after: u64) -> Vec<u64> {
+fn ids(log: &SessionLog, after: u64) -> Vec<u64> {
     let page = log.reader().page(after, u64::MAX, usize::MAX).unwrap();
     page.events.iter().map(|event| event.id).collect()
 }
@@ -33,8 +33,8 @@ fn truncated_log_keeps_whole_lines() {
     let (mut log, ..) = open(&whole);
     let mut ends = vec![0];
     for first in [1, 3] {
-        let lines: Vec<Line> = (first..first + 2).map(event).collect();
-        log.append(&lines, Room::Ordinary).unwrap();
+        let lines: Vec<LogEntry> = (first..first + 2).map(event).collect();
+        log.append(&lines, LogRoom::Ordinary).unwrap();
     }
     let bytes = std::fs::read(&whole).unwrap();
     ends.extend(bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at + 1));
@@ -47,10 +47,10 @@ fn truncated_log_keeps_whole_lines() {
         assert_eq!(recovered, expected, "cut at {cut}");
         assert_eq!(found.torn_bytes as usize, cut - ends[lines], "cut at {cut}");
         assert_eq!(found.damaged_lines, 0);
-        log.append(&[event(100)], Room::Ordinary).unwrap();
+        log.append(&[event(100)], LogRoom::Ordinary).unwrap();
         drop(log);
         let (log, found, recovered) = open(&path);
-        assert_eq!(found, Found::default(), "cut at {cut}");
+        assert_eq!(found, LogDamage::default(), "cut at {cut}");
         assert_eq!(recovered.last(), Some(&100));
         assert_eq!(ids(&log, lines as u64), [100], "cut at {cut}");
     }
@@ -61,15 +61,15 @@ fn damaged_byte_costs_one_line() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
     let (mut log, ..) = open(&path);
-    let lines: Vec<Line> = (1..=5).map(event).collect();
-    log.append(&lines, Room::Ordinary).unwrap();
+    let lines: Vec<LogEntry> = (1..=5).map(event).collect();
+    log.append(&lines, LogRoom::Ordinary).unwrap();
     let mut bytes = std::fs::read(&path).unwrap();
     let second = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 12;
     bytes[second] ^= 1;
     std::fs::write(&path, &bytes).unwrap();
     let (log, found, recovered) = open(&path);
     assert_eq!(recovered, [1, 3, 4, 5]);
-    assert_eq!(found, Found { torn_bytes: 0, damaged_lines: 1 });
+    assert_eq!(found, LogDamage { torn_bytes: 0, damaged_lines: 1 });
     assert_eq!(ids(&log, 1), [3, 4, 5]);
 }
 
@@ -78,7 +78,7 @@ fn event_pages_start_after_an_id() {
     let folder = tempfile::tempdir().unwrap();
     let (mut log, ..) = open(&folder.path().join("log"));
     for first in (1..1000).step_by(10) {
-        log.append(&(first..first + 10).map(event).collect::<Vec<_>>(), Room::Ordinary).unwrap();
+        log.append(&(first..first + 10).map(event).collect::<Vec<_>>(), LogRoom::Ordinary).unwrap();
     }
     for after in [0, 1, 63, 64, 65, 500, 998] {
         assert_eq!(ids(&log, after), (after + 1..=1000).collect::<Vec<u64>>(), "after {after}");
@@ -97,12 +97,12 @@ fn event_pages_start_after_an_id() {
 fn full_log_refuses_and_keeps_lines() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    let (mut log, _) = Log::open(&path, 200, |_| {}).unwrap();
-    log.append(&[event(1)], Room::Ordinary).unwrap();
-    let many: Vec<Line> = (2..20).map(event).collect();
-    assert!(matches!(log.append(&many, Room::Ordinary), Err(AppendError::Full)));
+    let (mut log, _) = SessionLog::open(&path, 200, |_| {}).unwrap();
+    log.append(&[event(1)], LogRoom::Ordinary).unwrap();
+    let many: Vec<LogEntry> = (2..20).map(event).collect();
+    assert!(matches!(log.append(&many, LogRoom::Ordinary), Err(AppendError::Full)));
     assert_eq!(ids(&log, 0), [1]);
-    log.append(&[event(2)], Room::Ordinary).unwrap();
+    log.append(&[event(2)], LogRoom::Ordinary).unwrap();
     assert_eq!(open(&path).2, [1, 2]);
 }
 
@@ -110,12 +110,12 @@ fn full_log_refuses_and_keeps_lines() {
 fn full_log_still_takes_ends() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("log");
-    let (mut log, _) = Log::open(&path, 100, |_| {}).unwrap();
-    log.append(&[event(1)], Room::Ordinary).unwrap();
-    let ends: Vec<Line> = (2..20).map(event).collect();
-    assert!(matches!(log.append(&ends, Room::Ordinary), Err(AppendError::Full)));
-    log.append(&ends, Room::Ends).unwrap();
+    let (mut log, _) = SessionLog::open(&path, 100, |_| {}).unwrap();
+    log.append(&[event(1)], LogRoom::Ordinary).unwrap();
+    let ends: Vec<LogEntry> = (2..20).map(event).collect();
+    assert!(matches!(log.append(&ends, LogRoom::Ordinary), Err(AppendError::Full)));
+    log.append(&ends, LogRoom::Ends).unwrap();
     assert_eq!(open(&path).2, (1..20).collect::<Vec<u64>>());
     let over = vec![event(20); LOG_ENDS_BYTES_MAX as usize / 20];
-    assert!(matches!(log.append(&over, Room::Ends), Err(AppendError::Full)));
+    assert!(matches!(log.append(&over, LogRoom::Ends), Err(AppendError::Full)));
 }

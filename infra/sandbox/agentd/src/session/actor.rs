@@ -5,37 +5,40 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent_events::{Converted, Outcome, UniversalEventData};
+use bobbin_agent_events::{Converted, TurnOutcome, UniversalEventData};
 use tokio::sync::{RwLock, RwLockWriteGuard, mpsc, watch};
 use tokio::task::JoinHandle;
 
 use super::events::{Numbering, failure, turn_ended};
-use super::{AgentStatus, Input, Progress, Reply, SessionError};
-use crate::driver::{self, Down, Handed, Launch, Order, Report, Reports, Shared};
+use super::{AgentStatus, Progress, ReplySender, SessionError, SessionInput};
+use crate::driver::{self, AgentLaunch, AgentReport, Down, Handed, Order, Reports, SharedServers};
 use crate::host::Host;
 use crate::limits::{
     BATCH_MAX, CANCEL_MS_MAX, LOG_BYTES_MAX, NUDGED_ASKS_MAX, ORDERS_MAX, REPORTS_MAX,
     TURN_EVENTS_MAX,
 };
-use crate::log::{AppendError, Found, Line, Log, Room};
-use crate::nudge::Nudge;
-use crate::state::{Acceptance, Answer, Ask, Change, Ended, PermissionMode, Phase, Refused, State};
+use crate::log::{AppendError, LogDamage, LogEntry, LogRoom, SessionLog};
+use crate::nudge::NudgeTarget;
+use crate::state::{
+    Acceptance, AskAnswer, PermissionMode, RequestRefusal, SessionChange, SessionState, TurnEnd,
+    TurnPhase, WaitingAsk,
+};
 
 /// A log that was read.
-pub(super) struct Opened {
+pub(super) struct OpenedLog {
     path: PathBuf,
-    pub(super) log: Log,
-    found: Found,
+    pub(super) log: SessionLog,
+    found: LogDamage,
     pub(super) last_event: u64,
     last_seq: u64,
-    state: State,
+    state: SessionState,
 }
 
-impl Opened {
+impl OpenedLog {
     pub(super) fn read(path: PathBuf) -> std::io::Result<Self> {
-        let mut state = State::default();
+        let mut state = SessionState::default();
         let (mut last_event, mut last_seq) = (0, 0);
-        let (log, found) = Log::open(&path, LOG_BYTES_MAX, |line| {
+        let (log, found) = SessionLog::open(&path, LOG_BYTES_MAX, |line| {
             if let Some(event) = &line.event {
                 (last_event, last_seq) = (event.id, event.seq);
             }
@@ -48,11 +51,11 @@ impl Opened {
 }
 
 /// An action to take once its cause is on disk.
-enum Effect {
-    Done(Reply<()>),
+enum SessionEffect {
+    Done(ReplySender<()>),
     /// A stop request is confirmed even if the disk is full.
-    Stopped(Reply<()>),
-    Accepted(Reply<Acceptance>, Acceptance),
+    Stopped(ReplySender<()>),
+    Accepted(ReplySender<Acceptance>, Acceptance),
     Order(Box<Order>),
     Launch,
     /// Stops the agent: its order channel is dropped.
@@ -60,15 +63,15 @@ enum Effect {
     /// Checks a cancelled turn again later.
     Watch(String),
     /// Nudges the sender of the turn.
-    Nudge(Nudge),
+    Nudge(NudgeTarget),
     Status(AgentStatus),
 }
 
 /// Result of a batch of inputs.
 #[derive(Default)]
-struct Batch {
-    lines: Vec<Line>,
-    effects: Vec<Effect>,
+struct BatchResult {
+    lines: Vec<LogEntry>,
+    effects: Vec<SessionEffect>,
     /// It contains agent output, which is lost if it cannot be written.
     hears: bool,
     /// It ends a turn.
@@ -78,16 +81,16 @@ struct Batch {
 /// Context of a session.
 pub(super) struct Around {
     pub(super) host: Arc<Host>,
-    pub(super) shared: Arc<Shared>,
+    pub(super) shared: Arc<SharedServers>,
     /// For timers and agent readers.
-    pub(super) inputs: mpsc::Sender<Input>,
+    pub(super) inputs: mpsc::Sender<SessionInput>,
     pub(super) progress: watch::Sender<Progress>,
 }
 
-pub(super) struct Actor {
+pub(super) struct SessionActor {
     path: PathBuf,
-    log: Arc<Mutex<Log>>,
-    state: Arc<RwLock<State>>,
+    log: Arc<Mutex<SessionLog>>,
+    state: Arc<RwLock<SessionState>>,
     around: Around,
     numbering: Numbering,
     /// The running agent, by launch number.
@@ -101,17 +104,17 @@ pub(super) struct Actor {
     /// Damaged lines of the log file, for reporting.
     damaged_lines: u64,
     /// Nudges of open turns, with the number of asks nudged so far.
-    nudges: HashMap<String, (Nudge, u32)>,
+    nudges: HashMap<String, (NudgeTarget, u32)>,
     /// Ends that happened but could not be written: written before anything else.
-    owed: Vec<Change>,
+    owed: Vec<SessionChange>,
 }
 
-impl Actor {
+impl SessionActor {
     /// Ends turns that were open when the daemon ended: the sender of one that had not begun may have given up on it.
     pub(super) async fn new(
         id: &str,
-        opened: Opened,
-        state: Arc<RwLock<State>>,
+        opened: OpenedLog,
+        state: Arc<RwLock<SessionState>>,
         around: Around,
     ) -> Self {
         *state.write().await = opened.state;
@@ -139,13 +142,13 @@ impl Actor {
     }
 
     /// Runs until no more requests can come; then ends the agent.
-    pub(super) async fn run(mut self, mut inputs: mpsc::Receiver<Input>) {
+    pub(super) async fn run(mut self, mut inputs: mpsc::Receiver<SessionInput>) {
         let mut waiting = Vec::new();
         while inputs.recv_many(&mut waiting, BATCH_MAX).await > 0 {
             let shared = self.state.clone();
             let mut state = shared.write().await;
             self.pay(&state).await;
-            let mut batch = Batch::default();
+            let mut batch = BatchResult::default();
             for input in waiting.drain(..) {
                 self.decide(&mut state, &mut batch, input);
             }
@@ -157,7 +160,7 @@ impl Actor {
     async fn recovered(&mut self) {
         let shared = self.state.clone();
         let mut state = shared.write().await;
-        let mut batch = Batch::default();
+        let mut batch = BatchResult::default();
         if self.damaged_lines > 0 {
             let message =
                 format!("{} lines of this session's log could not be read", self.damaged_lines);
@@ -166,7 +169,7 @@ impl Actor {
         }
         for turn in state.open_turns() {
             let ended = match state.phase(&turn) {
-                Some(Phase::Queued(_)) => not_begun(),
+                Some(TurnPhase::Queued(_)) => not_begun(),
                 _ => cut(),
             };
             self.end(&mut state, &mut batch, &turn, ended);
@@ -174,97 +177,100 @@ impl Actor {
         self.commit(state, batch).await;
     }
 
-    fn decide(&mut self, state: &mut State, batch: &mut Batch, input: Input) {
+    fn decide(&mut self, state: &mut SessionState, batch: &mut BatchResult, input: SessionInput) {
         match input {
-            Input::Create { created, reply } => {
-                self.change(state, batch, Change::Created(created));
-                batch.effects.push(Effect::Done(reply));
+            SessionInput::Create { created, reply } => {
+                self.change(state, batch, SessionChange::Created(created));
+                batch.effects.push(SessionEffect::Done(reply));
             }
-            Input::Start => {
+            SessionInput::Start => {
                 if self.agent.is_none() && !state.is_terminated {
                     self.launch(state, batch);
                 }
             }
-            Input::Prompt { turn, prompt, nudge, reply } => match state.accept(&turn, &prompt) {
-                Ok((acceptance, change)) => {
-                    if let Some(change) = change {
-                        self.change(state, batch, change);
+            SessionInput::Prompt { turn, prompt, nudge, reply } => {
+                match state.accept(&turn, &prompt) {
+                    Ok((acceptance, change)) => {
+                        if let Some(change) = change {
+                            self.change(state, batch, change);
+                        }
+                        // A repeat may bring a nudge that the first request lacked.
+                        if let (Some(nudge), true) = (nudge, state.is_open(&turn)) {
+                            self.nudges.entry(turn).or_insert((nudge, 0));
+                        }
+                        batch.effects.push(SessionEffect::Accepted(reply, acceptance));
                     }
-                    // A repeat may bring a nudge that the first request lacked.
-                    if let (Some(nudge), true) = (nudge, state.is_open(&turn)) {
-                        self.nudges.entry(turn).or_insert((nudge, 0));
-                    }
-                    batch.effects.push(Effect::Accepted(reply, acceptance));
+                    Err(refused) => refuse(reply, refused),
                 }
-                Err(refused) => refuse(reply, refused),
-            },
-            Input::Answer { ask, answer, reply } => {
+            }
+            SessionInput::Answer { ask, answer, reply } => {
                 let open = state.ask(&ask).cloned();
                 match (open, state.answer(&ask, answer.clone())) {
                     (Some(open), Ok(change)) => {
                         self.change(state, batch, change);
-                        batch
-                            .effects
-                            .push(Effect::Order(Box::new(Order::Answer { ask: open, answer })));
-                        batch.effects.push(Effect::Done(reply));
+                        batch.effects.push(SessionEffect::Order(Box::new(Order::Answer {
+                            ask: open,
+                            answer,
+                        })));
+                        batch.effects.push(SessionEffect::Done(reply));
                     }
                     (_, Err(refused)) => refuse(reply, refused),
-                    (None, Ok(_)) => refuse(reply, Refused::AskGone),
+                    (None, Ok(_)) => refuse(reply, RequestRefusal::AskGone),
                 }
             }
-            Input::Cancel { turn, reply } => match state.cancel(&turn) {
+            SessionInput::Cancel { turn, reply } => match state.cancel(&turn) {
                 Ok(change) => {
                     self.cancel(state, batch, &turn, change);
-                    batch.effects.push(Effect::Stopped(reply));
+                    batch.effects.push(SessionEffect::Stopped(reply));
                 }
                 Err(refused) => refuse(reply, refused),
             },
-            Input::Terminate { reply } => {
+            SessionInput::Terminate { reply } => {
                 if !state.is_terminated {
                     for turn in state.open_turns() {
-                        let ended = Ended::of(Outcome::Cancelled, "terminated", None);
+                        let ended = TurnEnd::of(TurnOutcome::Cancelled, "terminated", None);
                         self.end(state, batch, &turn, ended);
                     }
-                    self.change(state, batch, Change::Terminated);
+                    self.change(state, batch, SessionChange::Terminated);
                     let orders = self.agent.take().map(|(_, orders)| orders);
-                    batch.effects.push(Effect::Stop(orders));
+                    batch.effects.push(SessionEffect::Stop(orders));
                 }
-                batch.effects.push(Effect::Stopped(reply));
+                batch.effects.push(SessionEffect::Stopped(reply));
             }
-            Input::Report { launch, report } => {
+            SessionInput::Report { launch, report } => {
                 if self.agent.as_ref().is_some_and(|(number, _)| *number == launch) {
                     batch.hears = true;
                     self.hear(state, batch, report);
                 }
             }
-            Input::Down { launch, down } => {
+            SessionInput::Down { launch, down } => {
                 if self.agent.as_ref().is_some_and(|(number, _)| *number == launch) {
                     batch.hears = true;
                     self.agent_ended(state, batch, down);
                 }
             }
-            Input::CancelOverdue { turn } => {
+            SessionInput::CancelOverdue { turn } => {
                 if state.running() == Some(&turn) {
                     let orders = self.agent.take().map(|(_, orders)| orders);
-                    batch.effects.push(Effect::Stop(orders));
+                    batch.effects.push(SessionEffect::Stop(orders));
                     let message = "the agent did not stop by itself and was ended".to_owned();
-                    let ended = Ended::of(Outcome::Cancelled, "cancelled", Some(message));
+                    let ended = TurnEnd::of(TurnOutcome::Cancelled, "cancelled", Some(message));
                     self.end(state, batch, &turn, ended);
                 }
             }
         }
     }
 
-    fn hear(&mut self, state: &mut State, batch: &mut Batch, report: Report) {
+    fn hear(&mut self, state: &mut SessionState, batch: &mut BatchResult, report: AgentReport) {
         match report {
-            Report::Ready { agent_session } => {
+            AgentReport::Ready { agent_session } => {
                 if let Some(id) = agent_session {
                     self.agent_session(state, batch, id);
                 }
-                batch.effects.push(Effect::Status(AgentStatus::Ready));
+                batch.effects.push(SessionEffect::Status(AgentStatus::Ready));
             }
-            Report::AgentSession(id) => self.agent_session(state, batch, id),
-            Report::Said(made) => {
+            AgentReport::AgentSession(id) => self.agent_session(state, batch, id),
+            AgentReport::Said(made) => {
                 let turn = state.running().map(str::to_owned);
                 self.tell(state, batch, made, turn.as_deref());
                 self.turn_events += 1;
@@ -274,7 +280,7 @@ impl Actor {
                     self.cancel(state, batch, &turn, change);
                 }
             }
-            Report::Ended { turn, ended } => {
+            AgentReport::Ended { turn, ended } => {
                 if state.running() == Some(&turn) {
                     self.end(state, batch, &turn, ended);
                 }
@@ -282,37 +288,43 @@ impl Actor {
         }
     }
 
-    fn agent_session(&self, state: &mut State, batch: &mut Batch, id: String) {
+    fn agent_session(&self, state: &mut SessionState, batch: &mut BatchResult, id: String) {
         if state.agent_session.as_deref() != Some(&id) {
-            self.change(state, batch, Change::AgentSession(id));
+            self.change(state, batch, SessionChange::AgentSession(id));
         }
     }
 
-    fn cancel(&mut self, state: &mut State, batch: &mut Batch, turn: &str, change: Option<Change>) {
+    fn cancel(
+        &mut self,
+        state: &mut SessionState,
+        batch: &mut BatchResult,
+        turn: &str,
+        change: Option<SessionChange>,
+    ) {
         match change {
-            Some(Change::Ended { ended, .. }) => self.end(state, batch, turn, ended),
+            Some(SessionChange::Ended { ended, .. }) => self.end(state, batch, turn, ended),
             Some(change) => {
                 self.change(state, batch, change);
-                batch.effects.push(Effect::Order(Box::new(Order::Cancel)));
-                batch.effects.push(Effect::Watch(turn.to_owned()));
+                batch.effects.push(SessionEffect::Order(Box::new(Order::Cancel)));
+                batch.effects.push(SessionEffect::Watch(turn.to_owned()));
             }
             None => {}
         }
     }
 
-    fn agent_ended(&mut self, state: &mut State, batch: &mut Batch, down: Down) {
+    fn agent_ended(&mut self, state: &mut SessionState, batch: &mut BatchResult, down: Down) {
         self.agent = None;
         match state.running().map(str::to_owned) {
             Some(turn) => {
                 let is_cancelled = state.is_cancelled(&turn);
                 let said = Some(down.message.clone());
                 let ended = if is_cancelled {
-                    Ended::of(Outcome::Cancelled, down.kind, said)
+                    TurnEnd::of(TurnOutcome::Cancelled, down.kind, said)
                 } else if self.around.host.is_stopping() {
                     // The daemon ended the agent, not the reverse.
                     cut()
                 } else {
-                    Ended::of(Outcome::Failed, down.kind, said)
+                    TurnEnd::of(TurnOutcome::Failed, down.kind, said)
                 };
                 self.end(state, batch, &turn, ended);
             }
@@ -321,11 +333,11 @@ impl Actor {
                 self.tell(state, batch, vec![made], None);
             }
         }
-        batch.effects.push(Effect::Status(AgentStatus::Down(down)));
+        batch.effects.push(SessionEffect::Status(AgentStatus::Down(down)));
     }
 
     /// Gives the agent the next prompt if it is free; starts it if needed.
-    fn go_on(&mut self, state: &mut State, batch: &mut Batch) {
+    fn go_on(&mut self, state: &mut SessionState, batch: &mut BatchResult) {
         if self.around.host.is_stopping() {
             // It waits for the next start.
             return;
@@ -333,7 +345,7 @@ impl Actor {
         let Some(turn) = state.next().map(str::to_owned) else {
             return;
         };
-        let Some(Phase::Queued(prompt)) = state.phase(&turn).cloned() else {
+        let Some(TurnPhase::Queued(prompt)) = state.phase(&turn).cloned() else {
             return;
         };
         if self.agent.is_none() {
@@ -341,8 +353,8 @@ impl Actor {
         }
         self.told_end = false;
         self.turn_events = 0;
-        self.change(state, batch, Change::Submitted { turn: turn.clone() });
-        batch.effects.push(Effect::Order(Box::new(Order::Prompt(Handed {
+        self.change(state, batch, SessionChange::Submitted { turn: turn.clone() });
+        batch.effects.push(SessionEffect::Order(Box::new(Order::Prompt(Handed {
             turn,
             prompt,
             images: Vec::new(),
@@ -350,29 +362,35 @@ impl Actor {
         }))));
     }
 
-    fn launch(&mut self, state: &mut State, batch: &mut Batch) {
+    fn launch(&mut self, state: &mut SessionState, batch: &mut BatchResult) {
         // A second launch in one batch would start two agents.
-        if batch.effects.iter().any(|effect| matches!(effect, Effect::Launch)) {
+        if batch.effects.iter().any(|effect| matches!(effect, SessionEffect::Launch)) {
             return;
         }
-        self.change(state, batch, Change::Launched);
-        batch.effects.push(Effect::Launch);
+        self.change(state, batch, SessionChange::Launched);
+        batch.effects.push(SessionEffect::Launch);
     }
 
-    fn change(&self, state: &mut State, batch: &mut Batch, change: Change) {
-        batch.lines.push(Line { change: Some(change.clone()), event: None });
+    fn change(&self, state: &mut SessionState, batch: &mut BatchResult, change: SessionChange) {
+        batch.lines.push(LogEntry { change: Some(change.clone()), event: None });
         state.apply(change);
     }
 
     /// Ends a turn, with an event unless the agent has reported the end itself.
-    fn end(&mut self, state: &mut State, batch: &mut Batch, turn: &str, ended: Ended) {
+    fn end(
+        &mut self,
+        state: &mut SessionState,
+        batch: &mut BatchResult,
+        turn: &str,
+        ended: TurnEnd,
+    ) {
         let runs = state.running() == Some(turn);
         let is_told = self.told_end && runs;
         batch.ends |= runs;
         if let Some((nudge, _)) = self.nudges.remove(turn) {
-            batch.effects.push(Effect::Nudge(nudge));
+            batch.effects.push(SessionEffect::Nudge(nudge));
         }
-        let change = Change::Ended { turn: turn.to_owned(), ended: ended.clone() };
+        let change = SessionChange::Ended { turn: turn.to_owned(), ended: ended.clone() };
         let event = if is_told {
             None
         } else {
@@ -380,13 +398,13 @@ impl Actor {
             let mut events = self.number(state, made, Some(turn));
             events.pop().map(|(event, _)| event)
         };
-        batch.lines.push(Line { change: Some(change.clone()), event });
+        batch.lines.push(LogEntry { change: Some(change.clone()), event });
         state.apply(change);
     }
 
     fn number(
         &mut self,
-        state: &State,
+        state: &SessionState,
         made: Vec<Converted>,
         turn: Option<&str>,
     ) -> Vec<(crate::log::LoggedEvent, UniversalEventData)> {
@@ -398,32 +416,32 @@ impl Actor {
     /// Adds events to the batch, with the changes they cause.
     fn tell(
         &mut self,
-        state: &mut State,
-        batch: &mut Batch,
+        state: &mut SessionState,
+        batch: &mut BatchResult,
         made: Vec<Converted>,
         turn: Option<&str>,
     ) {
         for (event, data) in self.number(state, made, turn) {
             let change = match data {
                 UniversalEventData::PermissionAsked { permission_asked } => {
-                    Some(Change::Asked(Ask::Permission(permission_asked)))
+                    Some(SessionChange::Asked(WaitingAsk::Permission(permission_asked)))
                 }
                 UniversalEventData::QuestionAsked { question_asked } => {
-                    Some(Change::Asked(Ask::Question(question_asked)))
+                    Some(SessionChange::Asked(WaitingAsk::Question(question_asked)))
                 }
                 UniversalEventData::AskClosed { ask_closed, .. } => state
                     .ask(&ask_closed.id)
                     .is_some()
-                    .then_some(Change::Closed { ask: ask_closed.id }),
+                    .then_some(SessionChange::Closed { ask: ask_closed.id }),
                 UniversalEventData::TurnEnded { .. } => {
                     self.told_end = true;
                     None
                 }
                 _ => None,
             };
-            batch.lines.push(Line { change: change.clone(), event: Some(event) });
+            batch.lines.push(LogEntry { change: change.clone(), event: Some(event) });
             let asked = match &change {
-                Some(Change::Asked(ask)) => Some((ask.clone(), state.takes_asks())),
+                Some(SessionChange::Asked(ask)) => Some((ask.clone(), state.takes_asks())),
                 _ => None,
             };
             if let Some(change) = change {
@@ -439,38 +457,44 @@ impl Actor {
         }
     }
 
-    fn nudge_of_ask(&mut self, batch: &mut Batch, turn: Option<&str>) {
+    fn nudge_of_ask(&mut self, batch: &mut BatchResult, turn: Option<&str>) {
         let known = turn.and_then(|turn| self.nudges.get_mut(turn));
         if let Some((nudge, asks)) = known
             && *asks < NUDGED_ASKS_MAX
         {
             *asks += 1;
-            batch.effects.push(Effect::Nudge(nudge.clone()));
+            batch.effects.push(SessionEffect::Nudge(nudge.clone()));
         }
     }
 
     /// Answers asks that no person needs to see: permissions if everything is allowed, and asks beyond the bound.
-    fn answer_at_once(&self, state: &mut State, batch: &mut Batch, ask: Ask, is_kept: bool) {
+    fn answer_at_once(
+        &self,
+        state: &mut SessionState,
+        batch: &mut BatchResult,
+        ask: WaitingAsk,
+        is_kept: bool,
+    ) {
         let bypasses = state
             .created
             .as_ref()
             .is_some_and(|created| created.permission_mode == PermissionMode::Bypass);
         let answer = match &ask {
-            Ask::Permission(_) if bypasses => Answer::Once,
+            WaitingAsk::Permission(_) if bypasses => AskAnswer::Once,
             _ if is_kept => return,
-            Ask::Permission(_) => Answer::Reject,
-            Ask::Question(_) => Answer::Declined,
+            WaitingAsk::Permission(_) => AskAnswer::Reject,
+            WaitingAsk::Question(_) => AskAnswer::Declined,
         };
         if let Ok(change) = state.answer(ask.id(), answer.clone()) {
             self.change(state, batch, change);
-            batch.effects.push(Effect::Order(Box::new(Order::Answer { ask, answer })));
+            batch.effects.push(SessionEffect::Order(Box::new(Order::Answer { ask, answer })));
         }
     }
 
     /// Writes the batch, then performs its effects.
-    async fn commit(&mut self, mut state: RwLockWriteGuard<'_, State>, batch: Batch) {
+    async fn commit(&mut self, mut state: RwLockWriteGuard<'_, SessionState>, batch: BatchResult) {
         if !batch.lines.is_empty()
-            && let Err(error) = self.append(&batch.lines, Room::Ordinary).await
+            && let Err(error) = self.append(&batch.lines, LogRoom::Ordinary).await
         {
             self.not_written(&mut state, error, batch).await;
             return;
@@ -488,7 +512,7 @@ impl Actor {
         });
     }
 
-    async fn append(&self, lines: &[Line], room: Room) -> Result<(), AppendError> {
+    async fn append(&self, lines: &[LogEntry], room: LogRoom) -> Result<(), AppendError> {
         let log = self.log.clone();
         let lines = lines.to_vec();
         let written = tokio::task::spawn_blocking(move || {
@@ -503,14 +527,19 @@ impl Actor {
 
     /// Nothing of the batch was written: the state is what is on disk, and requesters get the error. Stops take effect
     /// all the same, and are written to the reserved space. If agent output is lost, all open turns end.
-    async fn not_written(&mut self, state: &mut State, error: AppendError, batch: Batch) {
+    async fn not_written(
+        &mut self,
+        state: &mut SessionState,
+        error: AppendError,
+        batch: BatchResult,
+    ) {
         tracing::error!(session = self.numbering.session, %error, "a session's log cannot be written");
         let told = match &error {
             AppendError::Full => SessionError::Full,
             AppendError::Broken(why) => SessionError::Broken(why.clone()),
         };
         let path = self.path.clone();
-        let read = tokio::task::spawn_blocking(move || Opened::read(path)).await;
+        let read = tokio::task::spawn_blocking(move || OpenedLog::read(path)).await;
         if let Ok(Ok(opened)) = read {
             self.numbering.last_id = opened.last_event;
             self.numbering.last_seq = opened.last_seq;
@@ -520,9 +549,9 @@ impl Actor {
             state.apply(change.clone());
         }
         let changes = batch.lines.into_iter().filter_map(|line| line.change);
-        for change in changes.filter(Change::ends) {
+        for change in changes.filter(SessionChange::ends) {
             let is_lost = batch.hears
-                && matches!(&change, Change::Ended { ended, .. } if ended.outcome == Outcome::Done);
+                && matches!(&change, SessionChange::Ended { ended, .. } if ended.outcome == TurnOutcome::Done);
             if state.is_ended_by(&change) && !is_lost {
                 state.apply(change.clone());
                 self.owed.push(change);
@@ -535,7 +564,7 @@ impl Actor {
         if batch.hears || state.running().is_none() {
             for turn in state.open_turns() {
                 let ended = unkept(&error, state.is_cancelled(&turn));
-                let change = Change::Ended { turn, ended };
+                let change = SessionChange::Ended { turn, ended };
                 state.apply(change.clone());
                 self.owed.push(change);
             }
@@ -545,16 +574,16 @@ impl Actor {
         for effect in batch.effects {
             match effect {
                 // The requester may be gone.
-                Effect::Done(reply) => drop(reply.send(Err(told.clone()))),
-                Effect::Accepted(reply, _) => drop(reply.send(Err(told.clone()))),
-                Effect::Launch => {}
-                Effect::Order(order) if !matches!(*order, Order::Cancel) => {}
+                SessionEffect::Done(reply) => drop(reply.send(Err(told.clone()))),
+                SessionEffect::Accepted(reply, _) => drop(reply.send(Err(told.clone()))),
+                SessionEffect::Launch => {}
+                SessionEffect::Order(order) if !matches!(*order, Order::Cancel) => {}
                 effect => self.perform(state, effect).await,
             }
         }
         for (turn, (nudge, asks)) in std::mem::take(&mut self.nudges) {
             match state.phase(&turn) {
-                Some(Phase::Ended(_)) => nudge.say(),
+                Some(TurnPhase::Ended(_)) => nudge.say(),
                 Some(_) => drop(self.nudges.insert(turn, (nudge, asks))),
                 None => {}
             }
@@ -562,7 +591,7 @@ impl Actor {
     }
 
     /// Writes owed ends into the reserved space; what does not fit stays owed.
-    async fn pay(&mut self, state: &State) {
+    async fn pay(&mut self, state: &SessionState) {
         if self.owed.is_empty() {
             return;
         }
@@ -570,18 +599,18 @@ impl Actor {
         let mut lines = Vec::new();
         for change in self.owed.clone() {
             let event = match &change {
-                Change::Ended { turn, ended } => {
+                SessionChange::Ended { turn, ended } => {
                     let mut events = self.number(state, vec![turn_ended(ended)], Some(turn));
                     events.pop().map(|(event, _)| event)
                 }
                 _ => None,
             };
-            lines.push(Line { change: Some(change), event });
+            lines.push(LogEntry { change: Some(change), event });
         }
-        let mut written = self.append(&lines, Room::Ends).await;
+        let mut written = self.append(&lines, LogRoom::Ends).await;
         if matches!(written, Err(AppendError::Full)) {
             self.around.host.give_up_reserve();
-            written = self.append(&lines, Room::Ends).await;
+            written = self.append(&lines, LogRoom::Ends).await;
         }
         match written {
             Ok(()) => self.owed.clear(),
@@ -593,12 +622,12 @@ impl Actor {
         self.publish();
     }
 
-    async fn perform(&mut self, state: &State, effect: Effect) {
+    async fn perform(&mut self, state: &SessionState, effect: SessionEffect) {
         match effect {
             // The requester may be gone.
-            Effect::Done(reply) | Effect::Stopped(reply) => drop(reply.send(Ok(()))),
-            Effect::Accepted(reply, acceptance) => drop(reply.send(Ok(acceptance))),
-            Effect::Order(order) => {
+            SessionEffect::Done(reply) | SessionEffect::Stopped(reply) => drop(reply.send(Ok(()))),
+            SessionEffect::Accepted(reply, acceptance) => drop(reply.send(Ok(acceptance))),
+            SessionEffect::Order(order) => {
                 if let Some((_, orders)) = &self.agent {
                     // An agent that reads this slowly is ended when its turn is cancelled.
                     if let Err(error) = orders.try_send(*order) {
@@ -606,29 +635,29 @@ impl Actor {
                     }
                 }
             }
-            Effect::Launch => self.start(state),
-            Effect::Stop(orders) => {
+            SessionEffect::Launch => self.start(state),
+            SessionEffect::Stop(orders) => {
                 drop(orders);
                 self.around
                     .progress
                     .send_modify(|progress| progress.agent = AgentStatus::NotStarted);
             }
-            Effect::Watch(turn) => {
+            SessionEffect::Watch(turn) => {
                 let inputs = self.around.inputs.clone();
                 tokio::spawn(async move {
                     tokio::time::sleep(Duration::from_millis(CANCEL_MS_MAX)).await;
                     // A session that is gone has no turn.
-                    let _ = inputs.send(Input::CancelOverdue { turn }).await;
+                    let _ = inputs.send(SessionInput::CancelOverdue { turn }).await;
                 });
             }
-            Effect::Nudge(nudge) => nudge.say(),
-            Effect::Status(status) => {
+            SessionEffect::Nudge(nudge) => nudge.say(),
+            SessionEffect::Status(status) => {
                 self.around.progress.send_modify(|progress| progress.agent = status);
             }
         }
     }
 
-    fn start(&mut self, state: &State) {
+    fn start(&mut self, state: &SessionState) {
         let Some(created) = state.created.clone() else {
             return;
         };
@@ -651,7 +680,7 @@ impl Actor {
             let hear = async {
                 while let Some(report) = told.recv().await {
                     // The session may be gone.
-                    let _ = inputs.send(Input::Report { launch: number, report }).await;
+                    let _ = inputs.send(SessionInput::Report { launch: number, report }).await;
                 }
             };
             // All reports come before the end.
@@ -663,23 +692,23 @@ impl Actor {
                     }
                 };
                 let launches = number.saturating_sub(1);
-                let launch = Launch { session, agent, created, agent_session, launches };
+                let launch = AgentLaunch { session, agent, created, agent_session, launches };
                 driver::drive(launch, &host, &shared, queue, &reports).await
             };
             let (down, ()) = tokio::join!(drive, hear);
-            let _ = inputs.send(Input::Down { launch: number, down }).await;
+            let _ = inputs.send(SessionInput::Down { launch: number, down }).await;
         }));
     }
 }
 
 /// The end of a turn that was cut off.
-fn cut() -> Ended {
+fn cut() -> TurnEnd {
     let message = "the daemon or its sandbox was stopped during the turn".to_owned();
-    Ended::of(Outcome::Lost, "cut", Some(message))
+    TurnEnd::of(TurnOutcome::Lost, "cut", Some(message))
 }
 
 /// The end of a turn whose log can no longer be written.
-fn unkept(error: &AppendError, is_cancelled: bool) -> Ended {
+fn unkept(error: &AppendError, is_cancelled: bool) -> TurnEnd {
     let (kind, message) = match error {
         AppendError::Full => (
             "storage_full",
@@ -688,19 +717,19 @@ fn unkept(error: &AppendError, is_cancelled: bool) -> Ended {
         AppendError::Broken(_) => ("stream_error", error.to_string()),
     };
     if is_cancelled {
-        Ended::of(Outcome::Cancelled, "cancelled", Some(message))
+        TurnEnd::of(TurnOutcome::Cancelled, "cancelled", Some(message))
     } else {
-        Ended::of(Outcome::Failed, kind, Some(message))
+        TurnEnd::of(TurnOutcome::Failed, kind, Some(message))
     }
 }
 
 /// The end of a turn that had not begun: it does not start by itself.
-fn not_begun() -> Ended {
+fn not_begun() -> TurnEnd {
     let message = "the daemon or its sandbox was stopped before the turn began".to_owned();
-    Ended::of(Outcome::Lost, "cut", Some(message))
+    TurnEnd::of(TurnOutcome::Lost, "cut", Some(message))
 }
 
-fn refuse<T>(reply: Reply<T>, refused: Refused) {
+fn refuse<T>(reply: ReplySender<T>, refused: RequestRefusal) {
     // The requester may be gone.
     drop(reply.send(Err(SessionError::Refused(refused))));
 }

@@ -1,14 +1,14 @@
 //! Events for the log: numbered, dated and bounded.
 
 use bobbin_agent_events::{
-    Converted, CrashInfo, Envelope, TurnEnded, UniversalEvent, UniversalEventData,
+    Converted, CrashInfo, EventEnvelope, TurnEnded, UniversalEvent, UniversalEventData,
 };
 use serde_json::json;
 use serde_json::value::{RawValue, to_raw_value};
 
 use crate::limits::LINE_BYTES_MAX;
 use crate::log::LoggedEvent;
-use crate::state::Ended;
+use crate::state::TurnEnd;
 
 /// Fields shared by a session's events, and the numbers used so far.
 #[derive(Debug, Clone, Default)]
@@ -32,7 +32,7 @@ impl Numbering {
         for one in made {
             self.last_id += 1;
             self.last_seq += 1;
-            let event = one.into_event(Envelope {
+            let event = one.into_event(EventEnvelope {
                 id: self.last_id,
                 seq: self.last_seq,
                 timestamp: timestamp.clone(),
@@ -75,7 +75,7 @@ fn bounded(mut event: UniversalEvent) -> (Box<RawValue>, UniversalEvent) {
 }
 
 /// The daemon's own event for the end of a turn that the agent did not report.
-pub(super) fn turn_ended(ended: &Ended) -> Converted {
+pub(super) fn turn_ended(ended: &TurnEnd) -> Converted {
     Converted {
         agent_session_id: None,
         data: UniversalEventData::TurnEnded {

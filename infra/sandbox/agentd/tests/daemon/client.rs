@@ -4,10 +4,10 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use bobbin_agent_client::{
-    AgentClient, Ask, Auto, CreateSession, Embedded, EmbeddedOptions, Message, Reply, Submitted,
-    TurnState,
+    AgentClient, Auto, CreateSession, DaemonAsk, Embedded, EmbeddedOptions, NewMessage,
+    PermissionAnswer, Submitted, TurnState,
 };
-use bobbin_agent_events::Outcome;
+use bobbin_agent_events::TurnOutcome;
 
 use crate::world::{Daemon, TOKEN, children, runs, stand_in, wait_for};
 
@@ -30,10 +30,10 @@ async fn conversation(client: &AgentClient) {
     assert!(created.healthy, "{created:?}");
     let again = client.create_session("a/b", &session).await.unwrap_err();
     assert!(again.is_kind("session_already_exists"), "{again}");
-    let message = Message {
+    let message = NewMessage {
         message: "say hello\nask ls\nquestion".to_owned(),
         turn: Some("t".to_owned()),
-        ..Message::default()
+        ..NewMessage::default()
     };
     assert_eq!(client.send("a/b", &message).await.unwrap(), Submitted::Accepted("t".to_owned()));
     assert_eq!(
@@ -49,10 +49,10 @@ async fn conversation(client: &AgentClient) {
         let status = client.turn("a/b", "t").await.unwrap();
         match status.asks.first() {
             // Another look may still have had it.
-            Some(Ask::Permission(ask)) => {
-                drop(client.reply_permission("a/b", &ask.id, Reply::Once).await)
+            Some(DaemonAsk::Permission(ask)) => {
+                drop(client.reply_permission("a/b", &ask.id, PermissionAnswer::Once).await)
             }
-            Some(Ask::Question(ask)) => {
+            Some(DaemonAsk::Question(ask)) => {
                 drop(client.reply_question("a/b", &ask.id, &[vec!["DynamoDB".to_owned()]]).await)
             }
             None if status.state == TurnState::Done && status.last_event == streamed => break,
@@ -60,7 +60,7 @@ async fn conversation(client: &AgentClient) {
         }
     }
     let status = client.turn("a/b", "t").await.unwrap();
-    assert_eq!(status.outcome, Some(Outcome::Done));
+    assert_eq!(status.outcome, Some(TurnOutcome::Done));
     let page = client.events("a/b", 0, 1_000, Duration::ZERO).await.unwrap();
     assert_eq!(page.events.len() as u64, streamed);
     assert_eq!(client.turn("a/b", "none").await.unwrap().state, TurnState::NotSeen);

@@ -5,7 +5,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-use bobbin_http::{Guard, Hosts, Http, HttpError, Method};
+use bobbin_http::{AllowedHosts, Guard, Http, HttpError, Method};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -23,7 +23,7 @@ pub const TOKEN: &str = "a-token-of-the-tests";
 static DESCRIPTION: LazyLock<Description> = LazyLock::new(Description::read);
 
 pub fn http() -> Http {
-    Http::guarded(Guard::new(Hosts::Named(Vec::new()), true))
+    Http::guarded(Guard::new(AllowedHosts::Named(Vec::new()), true))
 }
 
 /// An agent that speaks the protocol, as an argument of the daemon.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use crate::place::Place;
+use crate::place::SchemaPlace;
 
 /// References that are followed within each other.
 const DEPTH_MAX: usize = 24;
@@ -39,7 +39,7 @@ impl<'a> Described<'a> {
 
     /// The shapes at a place; `None` where there is no such place.
     #[must_use]
-    pub fn at(&self, place: &Place) -> Vec<Shape<'a>> {
+    pub fn at(&self, place: &SchemaPlace) -> Vec<Shape<'a>> {
         let Some(schema) = self.named(&place.name) else {
             return Vec::new();
         };

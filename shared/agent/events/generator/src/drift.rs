@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::{Map, Value};
 
 use crate::described::{Described, Shape};
-use crate::place::Place;
-use crate::recorded::Recorded;
+use crate::place::SchemaPlace;
+use crate::recorded::RecordedValues;
 
 /// Where our schema and an agent differ.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -44,21 +44,21 @@ impl fmt::Display for Drift {
 }
 
 /// A definition of ours.
-struct Own<'a> {
+struct OwnDefinition<'a> {
     name: &'a str,
-    place: Place,
+    place: SchemaPlace,
     properties: &'a Map<String, Value>,
     required: BTreeSet<&'a str>,
 }
 
-impl<'a> Own<'a> {
+impl<'a> OwnDefinition<'a> {
     fn all(schema: &'a Value) -> Vec<Self> {
         let definitions = schema.get("definitions").and_then(Value::as_object);
         let own = |(name, one): (&'a String, &'a Value)| {
             let required = one.get("required").and_then(Value::as_array);
             Some(Self {
                 name,
-                place: Place::parse(one.get("x-source")?.as_str()?)?,
+                place: SchemaPlace::parse(one.get("x-source")?.as_str()?)?,
                 properties: one.get("properties")?.as_object()?,
                 required: required.into_iter().flatten().filter_map(Value::as_str).collect(),
             })
@@ -112,7 +112,7 @@ pub fn with_description(schema: &Value, document: &Value) -> Vec<Drift> {
         let names: Vec<String> = theirs.difference(&own).cloned().collect();
         found.extend((!names.is_empty()).then_some(Drift::Unread { place, names }));
     }
-    for own in Own::all(schema) {
+    for own in OwnDefinition::all(schema) {
         let shapes = described.at(&own.place);
         if shapes.is_empty() {
             found.push(own.breaks("", "there is no such place"));
@@ -144,11 +144,11 @@ pub fn with_description(schema: &Value, document: &Value) -> Vec<Drift> {
 /// Compares our schema with what an agent has said.
 #[must_use]
 pub fn with_recorded(schema: &Value, lines: &[Value]) -> Vec<Drift> {
-    let recorded = Recorded::of(lines);
+    let recorded = RecordedValues::of(lines);
     let ours = Described::of(schema);
     let mut found = Vec::new();
     for (name, field, own) in kinds(schema) {
-        let place = Place { name: name.to_owned(), filters: Vec::new(), steps: Vec::new() };
+        let place = SchemaPlace { name: name.to_owned(), filters: Vec::new(), steps: Vec::new() };
         let objects = recorded.at(&place);
         let theirs = objects.iter().filter_map(|one| one.get(field)?.as_str());
         let theirs: BTreeSet<String> = theirs.map(str::to_owned).collect();
@@ -156,7 +156,7 @@ pub fn with_recorded(schema: &Value, lines: &[Value]) -> Vec<Drift> {
         let place = format!("{name}.{field}");
         found.extend((!names.is_empty()).then_some(Drift::Unread { place, names }));
     }
-    for own in Own::all(schema) {
+    for own in OwnDefinition::all(schema) {
         let objects = recorded.at(&own.place);
         if objects.is_empty() {
             let what = own.name.to_owned();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::time::Duration;
 
-use bobbin_http::{Hosts, Http, Method};
+use bobbin_http::{AllowedHosts, Http, Method};
 use serde_json::{Map, Value, json};
 use tokio::process::Command;
 
@@ -20,7 +20,7 @@ const DESCRIPTION_BYTES_MAX: usize = 64 * 1024 * 1024;
 const CODEX_FILES: [&str; 2] = ["codex_app_server_protocol.v2.schemas.json", "ServerRequest.json"];
 
 /// What an agent says of itself.
-pub enum Said {
+pub enum SelfDescription {
     /// A description.
     Description(Value),
     /// Recorded lines; those that are no JSON are left out.
@@ -31,24 +31,24 @@ pub enum Said {
 ///
 /// # Errors
 /// When the file cannot be read, or is no JSON though it is called so.
-pub fn from_file(path: &Path) -> Result<Said, Box<dyn Error>> {
+pub fn from_file(path: &Path) -> Result<SelfDescription, Box<dyn Error>> {
     let text = std::fs::read_to_string(path)?;
     if path.extension().is_some_and(|it| it == "json") {
-        return Ok(Said::Description(serde_json::from_str(&text)?));
+        return Ok(SelfDescription::Description(serde_json::from_str(&text)?));
     }
     let unmarked = |line: &str| {
         let marks = ["< ", "> ", "data: "];
         let bare = marks.iter().find_map(|mark| line.strip_prefix(mark));
         serde_json::from_str(bare.unwrap_or(line)).ok()
     };
-    Ok(Said::Lines(text.lines().filter_map(unmarked).collect()))
+    Ok(SelfDescription::Lines(text.lines().filter_map(unmarked).collect()))
 }
 
 /// Asks Codex, as it is installed: `codex app-server generate-json-schema`.
 ///
 /// # Errors
 /// When it fails or writes no such file.
-pub async fn from_codex(program: &Path) -> Result<Said, Box<dyn Error>> {
+pub async fn from_codex(program: &Path) -> Result<SelfDescription, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let status = Command::new(program)
         .args(["app-server", "generate-json-schema", "--out"])
@@ -74,14 +74,14 @@ pub async fn from_codex(program: &Path) -> Result<Said, Box<dyn Error>> {
             definitions.insert(title, Value::Object(document));
         }
     }
-    Ok(Said::Description(json!({ "definitions": definitions })))
+    Ok(SelfDescription::Description(json!({ "definitions": definitions })))
 }
 
 /// Asks OpenCode, as it is installed: `GET /doc` of a server that is started for it and ended.
 ///
 /// # Errors
 /// When it does not start or answers otherwise.
-pub async fn from_opencode(program: &Path) -> Result<Said, Box<dyn Error>> {
+pub async fn from_opencode(program: &Path) -> Result<SelfDescription, Box<dyn Error>> {
     let folder = tempfile::tempdir()?;
     let port = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?.port();
     let mut server = Command::new(program)
@@ -96,7 +96,7 @@ pub async fn from_opencode(program: &Path) -> Result<Said, Box<dyn Error>> {
         .kill_on_drop(true)
         .spawn()?;
     let base = format!("http://127.0.0.1:{port}");
-    let http = Http::new(&base, Hosts::Named(vec!["127.0.0.1".to_owned()]))?
+    let http = Http::new(&base, AllowedHosts::Named(vec!["127.0.0.1".to_owned()]))?
         .with_body_bytes_max(DESCRIPTION_BYTES_MAX);
     let mut described = None;
     for _ in 0..SERVER_S_MAX / TRY_S {
@@ -114,5 +114,5 @@ pub async fn from_opencode(program: &Path) -> Result<Said, Box<dyn Error>> {
     }
     server.kill().await?;
     let described = described.ok_or("the server did not describe itself in time")?;
-    Ok(Said::Description(described))
+    Ok(SelfDescription::Description(described))
 }

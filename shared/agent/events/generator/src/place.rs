@@ -3,7 +3,7 @@
 
 /// A place.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Place {
+pub struct SchemaPlace {
     /// The name of a definition of theirs.
     pub name: String,
     /// What its fields must be.
@@ -12,7 +12,7 @@ pub struct Place {
     pub steps: Vec<(String, Vec<(String, String)>)>,
 }
 
-impl Place {
+impl SchemaPlace {
     /// Reads one; `None` where a bracket stays open.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use crate::place::Place;
+use crate::place::SchemaPlace;
 
 /// Values within each other that are gone through.
 const DEPTH_MAX: usize = 24;
 
 /// Recorded values.
-pub struct Recorded<'a> {
+pub struct RecordedValues<'a> {
     lines: &'a [Value],
 }
 
-impl<'a> Recorded<'a> {
+impl<'a> RecordedValues<'a> {
     /// Takes what was recorded, a value a line.
     #[must_use]
     pub const fn of(lines: &'a [Value]) -> Self {
@@ -21,7 +21,7 @@ impl<'a> Recorded<'a> {
 
     /// The objects at a place. `Line` is every line, `Block` every object in a message's content.
     #[must_use]
-    pub fn at(&self, place: &Place) -> Vec<&'a Map<String, Value>> {
+    pub fn at(&self, place: &SchemaPlace) -> Vec<&'a Map<String, Value>> {
         let mut objects = match place.name.as_str() {
             "Block" => self.lines.iter().flat_map(|line| blocks(line, 0)).collect(),
             _ => self.lines.iter().filter_map(Value::as_object).collect(),

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use bobbin_agent_events_generator::drift::{Drift, with_description, with_recorded};
-use bobbin_agent_events_generator::extract::{Said, from_file};
+use bobbin_agent_events_generator::extract::{SelfDescription, from_file};
 use bobbin_agent_events_generator::schema_of;
 use serde_json::{Value, json};
 
@@ -38,8 +38,8 @@ fn claude_schemas_match_recordings() {
     let mut lines = Vec::new();
     for file in ["ask", "bash", "denied", "error", "text"] {
         match from_file(&folder.join(format!("claude-{file}.jsonl"))).unwrap() {
-            Said::Lines(more) => lines.extend(more),
-            Said::Description(_) => panic!("lines are no description"),
+            SelfDescription::Lines(more) => lines.extend(more),
+            SelfDescription::Description(_) => panic!("lines are no description"),
         }
     }
     // What we wrote to it has another shape than what it writes.

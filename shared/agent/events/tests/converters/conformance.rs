@@ -1,6 +1,6 @@
 //! What is written is what the description of the session API at 79bb441 describes.
 
-use bobbin_agent_events::{Envelope, UniversalEvent};
+use bobbin_agent_events::{EventEnvelope, UniversalEvent};
 use serde_json::{Value, json};
 
 use crate::read::{of_opencode, of_the_others};
@@ -35,7 +35,7 @@ fn events() -> Vec<(String, UniversalEvent)> {
         let mut converter = recording.converter();
         for (seq, line) in (1..).zip(&recording.lines) {
             for one in converter.convert_line(line) {
-                let envelope = Envelope {
+                let envelope = EventEnvelope {
                     id: all.len() as u64 + 1,
                     seq,
                     timestamp: "2026-11-24T07:00:00Z".to_owned(),

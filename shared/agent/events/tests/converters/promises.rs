@@ -131,7 +131,7 @@ fn restart_gives_asks_new_ids() {
         "threadId": "t", "turnId": "u", "itemId": "i", "startedAtMs": 1, "command": "ls" } });
     let resolved = json!({ "method": "serverRequest/resolved",
         "params": { "threadId": "t", "requestId": 0 } });
-    let mut converter = Converter::Codex(codex::Converter::default());
+    let mut converter = Converter::Codex(codex::CodexConverter::default());
     let asked = |converter: &mut Converter| match &converter.convert(request.clone())[0].data {
         UniversalEventData::PermissionAsked { permission_asked } => permission_asked.clone(),
         other => panic!("{other:?}"),
@@ -150,7 +150,7 @@ fn restart_gives_asks_new_ids() {
 #[test]
 fn only_known_failed_prompt_ends_turn() {
     let failure = |id: &str| json!({ "id": id, "error": { "code": -32603, "message": "no key" } });
-    let mut converter = acp::Converter::default();
+    let mut converter = acp::AcpConverter::default();
     converter.prompted(&Value::from("turn-1"));
     let kinds: Vec<bool> = ["turn-2", "turn-1", "turn-1"]
         .iter()

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use bobbin_agent_events::{
-    AttachmentSource, Converted, PermissionRequest, QuestionRequest, UniversalEventData,
-    UniversalMessage, UniversalMessageParsed, UniversalMessagePart, Usage, UsageScope,
+    AttachmentSource, Converted, PermissionRequest, QuestionRequest, TokenUsage,
+    UniversalEventData, UniversalMessage, UniversalMessageParsed, UniversalMessagePart, UsageScope,
 };
 use serde_json::Value;
 
@@ -174,7 +174,7 @@ impl Shown {
         )
     }
 
-    fn usage(&mut self, usage: &Usage) -> String {
+    fn usage(&mut self, usage: &TokenUsage) -> String {
         let scope = match &usage.scope {
             UsageScope::Message(id) => self.name('m', id),
             other => format!("{other:?}"),

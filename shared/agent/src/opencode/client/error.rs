@@ -2,7 +2,7 @@
 
 use bobbin_core::base::endpoint::NoEndpoint;
 use bobbin_core::base::failure::Failure;
-use bobbin_http::{Answer, HttpError, sentence};
+use bobbin_http::{HttpError, ReceivedAnswer, sentence};
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -135,7 +135,7 @@ pub(super) const fn is_refusal(status: u16) -> bool {
     matches!(status, 300..=407 | 409..=499)
 }
 
-pub(super) fn not_an_answer(answer: &Answer) -> OpenCodeError {
+pub(super) fn not_an_answer(answer: &ReceivedAnswer) -> OpenCodeError {
     let kind = answer.media_type();
     let kind = if kind.is_empty() { "nothing" } else { &kind };
     OpenCodeError::Unreachable {
@@ -146,7 +146,7 @@ pub(super) fn not_an_answer(answer: &Answer) -> OpenCodeError {
 /// OpenCode's errors have two shapes; any other shape is the proxy's.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-pub(super) struct ErrorBody {
+pub(super) struct OpenCodeErrorBody {
     name: Option<String>,
     _tag: Option<String>,
     message: String,
@@ -159,7 +159,7 @@ pub(super) struct ErrorBodyData {
     message: String,
 }
 
-pub(super) fn classify(answer: &Answer, about: CallKind) -> Option<OpenCodeError> {
+pub(super) fn classify(answer: &ReceivedAnswer, about: CallKind) -> Option<OpenCodeError> {
     let status = answer.status;
     if answer.ok() {
         return None;
@@ -170,7 +170,7 @@ pub(super) fn classify(answer: &Answer, about: CallKind) -> Option<OpenCodeError
     if status == 401 && answer.headers.contains_key("www-authenticate") {
         return Some(OpenCodeError::WrongPassword);
     }
-    let body: ErrorBody = answer.json().unwrap_or_default();
+    let body: OpenCodeErrorBody = answer.json().unwrap_or_default();
     let own = body.name.is_some() || body._tag.is_some();
     if !own {
         let body: Value = answer.json().unwrap_or_default();

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bobbin_http::{Answer, broken, media_type};
+use bobbin_http::{ReceivedAnswer, broken, media_type};
 use reqwest::{Method, Response};
 use serde_json::Value;
 
 use super::error::{CallKind, OpenCodeError, classify, not_an_answer};
-use super::{Answered, OpenCode};
+use super::{OpenCode, OpenCodeResult};
 use crate::opencode::sse::Sse;
 
 /// Bound of waiting for the head of the event stream.
@@ -20,7 +20,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn events(&self) -> Answered<Events> {
+    pub async fn events(&self) -> OpenCodeResult<Events> {
         match self.open_events().await {
             Err(error) if error.is_of_the_endpoint() && self.renew().await? => {
                 self.open_events().await
@@ -29,7 +29,7 @@ impl OpenCode {
         }
     }
 
-    async fn open_events(&self) -> Answered<Events> {
+    async fn open_events(&self) -> OpenCodeResult<Events> {
         let request = self
             .request(Method::GET, "/event", &[])?
             .timeout(Duration::from_millis(self.stream_ms_max));
@@ -45,7 +45,7 @@ impl OpenCode {
             return Ok(Events { response, sse: Sse::default(), ready: Vec::new() });
         }
         let headers = response.headers().clone();
-        let answer = Answer { status, headers, body: Vec::new() };
+        let answer = ReceivedAnswer { status, headers, body: Vec::new() };
         Err(classify(&answer, CallKind::Other).unwrap_or_else(|| not_an_answer(&answer)))
     }
 }
@@ -62,7 +62,7 @@ impl Events {
     ///
     /// # Errors
     /// [`OpenCodeError::Unreachable`] when the stream broke.
-    pub async fn next(&mut self) -> Answered<Option<Vec<Value>>> {
+    pub async fn next(&mut self) -> OpenCodeResult<Option<Vec<Value>>> {
         while self.ready.is_empty() {
             let Some(bytes) = self.response.chunk().await.map_err(broken)? else {
                 return Ok(None);

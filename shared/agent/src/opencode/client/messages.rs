@@ -3,9 +3,9 @@
 use reqwest::Method;
 
 use super::error::{CallKind, OpenCodeError, not_an_answer};
-use super::{Answered, OpenCode};
+use super::{OpenCode, OpenCodeResult};
 use crate::opencode::order::{in_order, is_whole};
-use crate::opencode::types::Message;
+use crate::opencode::types::OpenCodeMessage;
 
 /// Newest messages that are checked for an answer in progress: prompts that were sent into a run come after the message
 /// that it is writing.
@@ -20,7 +20,11 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn message(&self, session: &str, message: &str) -> Answered<Option<Message>> {
+    pub async fn message(
+        &self,
+        session: &str,
+        message: &str,
+    ) -> OpenCodeResult<Option<OpenCodeMessage>> {
         match self
             .get(&format!("/session/{session}/message/{message}"), &[], CallKind::Session)
             .await
@@ -35,7 +39,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn has(&self, session: &str, message: &str) -> Answered<bool> {
+    pub async fn has(&self, session: &str, message: &str) -> OpenCodeResult<bool> {
         Ok(self.message(session, message).await?.is_some())
     }
 
@@ -43,7 +47,11 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn messages_since(&self, session: &str, prompt: &str) -> Answered<Vec<Message>> {
+    pub async fn messages_since(
+        &self,
+        session: &str,
+        prompt: &str,
+    ) -> OpenCodeResult<Vec<OpenCodeMessage>> {
         let mut messages = PAGE_MESSAGES;
         loop {
             match self.pages_since(session, prompt, messages).await {
@@ -58,16 +66,17 @@ impl OpenCode {
         session: &str,
         prompt: &str,
         messages: u32,
-    ) -> Answered<Vec<Message>> {
+    ) -> OpenCodeResult<Vec<OpenCodeMessage>> {
         let path = format!("/session/{session}/message");
         let limit = messages.to_string();
-        let mut found: Vec<Message> = Vec::new();
+        let mut found: Vec<OpenCodeMessage> = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..PAGES_MAX {
             let mut query = vec![("limit", limit.as_str())];
             query.extend(cursor.as_deref().map(|cursor| ("before", cursor)));
             let answer = self.call(Method::GET, &path, &query, None, CallKind::Session).await?;
-            let mut page: Vec<Message> = answer.json().ok_or_else(|| not_an_answer(&answer))?;
+            let mut page: Vec<OpenCodeMessage> =
+                answer.json().ok_or_else(|| not_an_answer(&answer))?;
             page.append(&mut found);
             found = page;
             let next = answer.headers.get("x-next-cursor").and_then(|value| value.to_str().ok());
@@ -83,7 +92,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn newest(&self, session: &str) -> Answered<Vec<Message>> {
+    pub async fn newest(&self, session: &str) -> OpenCodeResult<Vec<OpenCodeMessage>> {
         self.last(session, NEWEST_MESSAGES).await
     }
 
@@ -91,11 +100,11 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn last_message(&self, session: &str) -> Answered<Option<Message>> {
+    pub async fn last_message(&self, session: &str) -> OpenCodeResult<Option<OpenCodeMessage>> {
         Ok(self.last(session, 1).await?.pop())
     }
 
-    async fn last(&self, session: &str, mut messages: u32) -> Answered<Vec<Message>> {
+    async fn last(&self, session: &str, mut messages: u32) -> OpenCodeResult<Vec<OpenCodeMessage>> {
         let path = format!("/session/{session}/message");
         loop {
             let limit = messages.to_string();

@@ -21,8 +21,8 @@ use serde_json::Value;
 use crate::opencode::models::Models;
 use crate::opencode::options;
 use crate::opencode::request;
-use crate::opencode::types::{FileDiff, Health, ServerPaths, Session, Statuses};
-use crate::runtime::{Conversation, Refresh};
+use crate::opencode::types::{FileDiff, Health, OpenCodeSession, OpenCodeStatuses, ServerPaths};
+use crate::runtime::{ConversationKey, Refresh};
 
 use self::error::{CallKind, not_an_answer};
 pub use self::error::{NotAccepted, OpenCodeError};
@@ -36,7 +36,7 @@ const HEALTH: &str = "/global/health";
 /// Sessions that are read to find one by its title.
 const SESSIONS_MAX: u32 = 100;
 
-type Answered<T> = Result<T, OpenCodeError>;
+type OpenCodeResult<T> = Result<T, OpenCodeError>;
 
 /// The program behind an endpoint.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -140,7 +140,7 @@ impl OpenCode {
     /// Whether a session belongs to this client's directory. A server's own directory is not known here, so for a
     /// client without one every session does.
     #[must_use]
-    pub fn is_at(&self, session: &Session) -> bool {
+    pub fn is_at(&self, session: &OpenCodeSession) -> bool {
         let wanted = self.directory.as_ref();
         wanted.is_none_or(|wanted| *wanted == session.directory)
     }
@@ -161,7 +161,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn health(&self) -> Answered<Health> {
+    pub async fn health(&self) -> OpenCodeResult<Health> {
         self.get(HEALTH, &[], CallKind::Other).await
     }
 
@@ -169,7 +169,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn probe(&self) -> Answered<Health> {
+    pub async fn probe(&self) -> OpenCodeResult<Health> {
         let answer = self.once(Method::GET, HEALTH, &[], None, CallKind::Other).await?;
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
@@ -178,7 +178,10 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn create_session(&self, conversation: Conversation<'_>) -> Answered<Session> {
+    pub async fn create_session(
+        &self,
+        conversation: ConversationKey<'_>,
+    ) -> OpenCodeResult<OpenCodeSession> {
         self.create(request::create_session(conversation)).await
     }
 
@@ -186,7 +189,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn create(&self, body: Value) -> Answered<Session> {
+    pub async fn create(&self, body: Value) -> OpenCodeResult<OpenCodeSession> {
         self.post_json("/session", Some(body), CallKind::Other).await
     }
 
@@ -194,17 +197,18 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn find_session(&self, title: &str) -> Answered<Option<Session>> {
+    pub async fn find_session(&self, title: &str) -> OpenCodeResult<Option<OpenCodeSession>> {
         let limit = SESSIONS_MAX.to_string();
         let query = [("search", title), ("roots", "true"), ("limit", limit.as_str())];
-        let mut found: Vec<Session> = self.get("/session", &query, CallKind::Other).await?;
+        let mut found: Vec<OpenCodeSession> = self.get("/session", &query, CallKind::Other).await?;
         found.retain(|session| session.title == title && self.is_at(session));
         // Without a directory, sessions of every worktree of the repository are listed.
         if self.directory.is_none() && found.iter().any(|one| !one.directory.is_empty()) {
             let own: ServerPaths = self.get("/path", &[], CallKind::Other).await?;
             found.retain(|one| one.directory.is_empty() || one.directory == own.directory);
         }
-        let newest = |a: &Session, b: &Session| a.time.created.total_cmp(&b.time.created);
+        let newest =
+            |a: &OpenCodeSession, b: &OpenCodeSession| a.time.created.total_cmp(&b.time.created);
         Ok(found.into_iter().max_by(newest))
     }
 
@@ -212,17 +216,21 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError::SessionMissing`] if it does not exist.
-    pub async fn session(&self, id: &str) -> Answered<Session> {
+    pub async fn session(&self, id: &str) -> OpenCodeResult<OpenCodeSession> {
         self.get(&format!("/session/{id}"), &[], CallKind::Session).await
     }
 
     /// The models of the server. The answer contains keys in plain text: only names are kept.
-    pub(in crate::opencode) async fn offered_models(&self) -> Answered<options::Providers> {
+    pub(in crate::opencode) async fn offered_models(
+        &self,
+    ) -> OpenCodeResult<options::ConfigProviders> {
         self.get("/config/providers", &[], CallKind::Other).await
     }
 
     /// The agents of the server.
-    pub(in crate::opencode) async fn offered_agents(&self) -> Answered<Vec<options::AgentEntry>> {
+    pub(in crate::opencode) async fn offered_agents(
+        &self,
+    ) -> OpenCodeResult<Vec<options::AgentEntry>> {
         self.get("/agent", &[], CallKind::Other).await
     }
 
@@ -230,7 +238,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn statuses(&self) -> Answered<Statuses> {
+    pub async fn statuses(&self) -> OpenCodeResult<OpenCodeStatuses> {
         self.get("/session/status", &[], CallKind::Other).await
     }
 
@@ -238,7 +246,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn abort(&self, session: &str) -> Answered<()> {
+    pub async fn abort(&self, session: &str) -> OpenCodeResult<()> {
         self.post_json::<Value>(&format!("/session/{session}/abort"), None, CallKind::Session)
             .await
             .map(drop)
@@ -248,7 +256,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn permissions(&self) -> Answered<Vec<Value>> {
+    pub async fn permissions(&self) -> OpenCodeResult<Vec<Value>> {
         self.get("/permission", &[], CallKind::Other).await
     }
 
@@ -256,7 +264,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError::NotFound`] if it is already settled.
-    pub async fn reply_permission(&self, id: &str, reply: &str) -> Answered<()> {
+    pub async fn reply_permission(&self, id: &str, reply: &str) -> OpenCodeResult<()> {
         let body = request::permission_reply(reply);
         self.post_json::<Value>(&format!("/permission/{id}/reply"), Some(body), CallKind::Other)
             .await
@@ -267,7 +275,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn questions(&self) -> Answered<Vec<Value>> {
+    pub async fn questions(&self) -> OpenCodeResult<Vec<Value>> {
         self.get("/question", &[], CallKind::Other).await
     }
 
@@ -275,7 +283,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError::NotFound`] if it is already settled.
-    pub async fn reply_question(&self, id: &str, answers: &[Vec<String>]) -> Answered<()> {
+    pub async fn reply_question(&self, id: &str, answers: &[Vec<String>]) -> OpenCodeResult<()> {
         let body = request::question_reply(answers);
         self.post_json::<Value>(&format!("/question/{id}/reply"), Some(body), CallKind::Other)
             .await
@@ -286,7 +294,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError::NotFound`] if it is already settled.
-    pub async fn reject_question(&self, id: &str) -> Answered<()> {
+    pub async fn reject_question(&self, id: &str) -> OpenCodeResult<()> {
         self.post_json::<Value>(&format!("/question/{id}/reject"), None, CallKind::Other)
             .await
             .map(drop)
@@ -296,7 +304,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn tool_servers(&self) -> Answered<Value> {
+    pub async fn tool_servers(&self) -> OpenCodeResult<Value> {
         self.get("/mcp", &[], CallKind::Other).await
     }
 
@@ -304,7 +312,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn connect_tools(&self, server: &str) -> Answered<()> {
+    pub async fn connect_tools(&self, server: &str) -> OpenCodeResult<()> {
         let path = format!("/mcp/{server}/connect");
         let connected = self.post_json::<Value>(&path, None, CallKind::Other).await;
         connected.map(drop)
@@ -314,7 +322,7 @@ impl OpenCode {
     ///
     /// # Errors
     /// [`OpenCodeError`].
-    pub async fn diff(&self, session: &str, prompt: &str) -> Answered<Vec<FileDiff>> {
+    pub async fn diff(&self, session: &str, prompt: &str) -> OpenCodeResult<Vec<FileDiff>> {
         self.get(&format!("/session/{session}/diff"), &[("messageID", prompt)], CallKind::Session)
             .await
     }

@@ -96,7 +96,7 @@ async fn calls_authenticate_and_match_openapi() {
     ])
     .await;
     let thread = ThreadKey::discord("1", "2").unwrap();
-    let conversation = Conversation { thread: &thread, since_ms: 0 };
+    let conversation = ConversationKey { thread: &thread, since_ms: 0 };
     client.create_session(conversation).await.unwrap();
     let turn = "t-1".into();
     let ids = PromptIds::mint(&thread, &turn, 1_795_294_965_124);

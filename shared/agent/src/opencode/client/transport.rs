@@ -1,12 +1,12 @@
 //! Sends a call to the server with the password, to the present endpoint, and once more to a fresh one.
 
-use bobbin_http::Answer;
+use bobbin_http::ReceivedAnswer;
 use reqwest::{Method, RequestBuilder, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::error::{CallKind, NotAccepted, OpenCodeError, classify, is_refusal, not_an_answer};
-use super::{Answered, HEALTH, OpenCode};
+use super::{HEALTH, OpenCode, OpenCodeResult};
 
 impl OpenCode {
     pub(super) async fn get<T: DeserializeOwned>(
@@ -14,7 +14,7 @@ impl OpenCode {
         path: &str,
         query: &[(&str, &str)],
         about: CallKind,
-    ) -> Answered<T> {
+    ) -> OpenCodeResult<T> {
         let answer = self.call(Method::GET, path, query, None, about).await?;
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
@@ -24,7 +24,7 @@ impl OpenCode {
         path: &str,
         body: Option<Value>,
         about: CallKind,
-    ) -> Answered<T> {
+    ) -> OpenCodeResult<T> {
         let answer = self.call(Method::POST, path, &[], body, about).await?;
         answer.json().ok_or_else(|| not_an_answer(&answer))
     }
@@ -36,7 +36,7 @@ impl OpenCode {
         query: &[(&str, &str)],
         body: Option<Value>,
         about: CallKind,
-    ) -> Answered<Answer> {
+    ) -> OpenCodeResult<ReceivedAnswer> {
         match self.once(method.clone(), path, query, body.as_ref(), about).await {
             Err(error) if error.is_of_the_endpoint() && self.renew().await? => {
                 self.once(method, path, query, body.as_ref(), about).await
@@ -52,7 +52,7 @@ impl OpenCode {
         query: &[(&str, &str)],
         body: Option<&Value>,
         about: CallKind,
-    ) -> Answered<Answer> {
+    ) -> OpenCodeResult<ReceivedAnswer> {
         let attempt = self.attempt(method, path, query, body, about);
         attempt.await.map_err(|missed| missed.error)
     }
@@ -95,7 +95,7 @@ impl OpenCode {
         query: &[(&str, &str)],
         body: Option<&Value>,
         about: CallKind,
-    ) -> Result<Answer, NotAccepted> {
+    ) -> Result<ReceivedAnswer, NotAccepted> {
         let request = self.request(method, path, query);
         let mut request = request.map_err(|error| NotAccepted { error, certain: true })?;
         if let Some(body) = body {
@@ -117,7 +117,7 @@ impl OpenCode {
     }
 
     /// Fetches a fresh endpoint; false if that is not possible.
-    pub(super) async fn renew(&self) -> Answered<bool> {
+    pub(super) async fn renew(&self) -> OpenCodeResult<bool> {
         let Some(refresh) = &self.refresh else {
             return Ok(false);
         };
@@ -131,7 +131,7 @@ impl OpenCode {
         method: Method,
         path: &str,
         query: &[(&str, &str)],
-    ) -> Answered<RequestBuilder> {
+    ) -> OpenCodeResult<RequestBuilder> {
         let endpoint =
             self.endpoint.read().unwrap_or_else(std::sync::PoisonError::into_inner).clone();
         let address = format!("{}{}{path}", endpoint.url, self.via.base_path());

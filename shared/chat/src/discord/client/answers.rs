@@ -12,7 +12,7 @@ use super::call::{Call, by_token};
 use super::messages::post_ref;
 use super::{Discord, DiscordError};
 use crate::discord::flags::{COMPONENTS_V2, EPHEMERAL};
-use crate::discord::render::{self, File, Rendered};
+use crate::discord::render::{self, AttachedFile, Rendered};
 
 /// An edit can overtake Discord's processing of the first answer; a 404 is trusted after this long.
 pub const ORIGINAL_WAIT_MS_MAX: u64 = 3_000;
@@ -54,7 +54,7 @@ impl Discord {
         &self,
         reply: &Reply,
         body: Value,
-        file: Option<&File>,
+        file: Option<&AttachedFile>,
     ) -> Result<(), DiscordError> {
         let Reply::Discord { application, token } = reply else {
             return Err(DiscordError::NotDiscord("a reply".to_owned()));
@@ -107,7 +107,7 @@ impl Discord {
         application: &str,
         token: &str,
         body: &Value,
-        file: Option<&File>,
+        file: Option<&AttachedFile>,
     ) -> Result<Value, DiscordError> {
         if self.client.is_dead(token) {
             return Err(DiscordError::TokenGone);
@@ -141,7 +141,7 @@ impl Discord {
         call: &Call,
         token: &str,
         body: Option<&Value>,
-        file: Option<&File>,
+        file: Option<&AttachedFile>,
     ) -> Result<Value, DiscordError> {
         if self.client.is_dead(token) {
             return Err(DiscordError::TokenGone);

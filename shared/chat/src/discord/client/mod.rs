@@ -22,7 +22,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Reply};
-use bobbin_http::{Hosts, Http, host_of};
+use bobbin_http::{AllowedHosts, Http, host_of};
 use reqwest::Method;
 
 pub use self::answers::ORIGINAL_WAIT_MS_MAX;
@@ -30,7 +30,7 @@ use self::call::in_channel;
 pub use self::error::DiscordError;
 use self::messages::channel_of;
 pub use self::registration::{Application, application};
-pub use self::setting_up::Channel;
+pub use self::setting_up::TestChannel;
 use self::transport::Client;
 pub use self::transport::RATE_WAIT_MS_MAX;
 use super::render;
@@ -56,7 +56,7 @@ impl Discord {
         if settings.discord_application.is_empty() {
             return Ok(None);
         }
-        let hosts = Hosts::Named(host_of(settings.discord_api).into_iter().collect());
+        let hosts = AllowedHosts::Named(host_of(settings.discord_api).into_iter().collect());
         let http = Http::new(settings.discord_api, hosts)
             .map_err(|e| format!("discord_api of the parameter Overrides: {e}"))?;
         Ok(Some(Self::new(

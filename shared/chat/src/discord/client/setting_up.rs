@@ -13,7 +13,7 @@ const MESSAGES_MAX: u32 = 50;
 
 /// A channel for a test.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Channel {
+pub struct TestChannel {
     /// Its server; `None` for a direct message.
     pub guild: Option<String>,
     /// Its name, without the `#`.
@@ -39,10 +39,10 @@ impl Discord {
     ///
     /// # Errors
     /// [`DiscordError`]; code 50001 if the bot cannot see it, 10003 if it does not exist.
-    pub async fn channel(&self, id: &str) -> Result<Channel, DiscordError> {
+    pub async fn channel(&self, id: &str) -> Result<TestChannel, DiscordError> {
         let get = in_channel("get channel", Method::GET, id, "");
         let said = self.client.call(&get, None, None).await?;
-        Ok(Channel {
+        Ok(TestChannel {
             guild: said["guild_id"].as_str().map(str::to_owned),
             name: said["name"].as_str().unwrap_or_default().to_owned(),
             kind: said["type"].as_u64().unwrap_or_default(),

@@ -17,7 +17,7 @@ use bobbin_core::records::card::{Card, CardState, CardStep, Post, ShownFile, Ste
 use bobbin_core::records::message::{Open, Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::usage::Usage;
-use bobbin_http::{Hosts, HttpError};
+use bobbin_http::{AllowedHosts, HttpError};
 use tokio::time::Instant;
 
 use serde_json::{Value, json};
@@ -109,7 +109,7 @@ impl Server {
         let base = format!("http://{}/api/v10", listener.local_addr().unwrap());
         let app = Router::new().fallback(answer).with_state(server.clone());
         tokio::spawn(async move { axum::serve(listener, app).await });
-        let http = Http::new(&base, Hosts::Named(Vec::new())).unwrap();
+        let http = Http::new(&base, AllowedHosts::Named(Vec::new())).unwrap();
         (server, Discord::new(http, &base, "10", "bot-secret"))
     }
 
@@ -565,7 +565,7 @@ async fn non_json_response_is_an_outage() {
 
 #[tokio::test]
 async fn unreachable_server_is_an_outage() {
-    let http = Http::new("http://127.0.0.1:1", Hosts::Named(Vec::new())).unwrap();
+    let http = Http::new("http://127.0.0.1:1", AllowedHosts::Named(Vec::new())).unwrap();
     let discord = Discord::new(http, "http://127.0.0.1:1", "10", "t");
     let failed = discord.get_message(&at("41")).await.unwrap_err();
     assert!(matches!(failed, DiscordError::Http(HttpError::Transport { .. })), "{failed:?}");

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bobbin_core::base::ids::digest;
-use bobbin_http::{Answer, Http};
+use bobbin_http::{Http, ReceivedAnswer};
 use reqwest::header::{AUTHORIZATION, USER_AGENT};
 use reqwest::multipart::{Form, Part};
 use serde_json::Value;
@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::call::Call;
 use super::error::DiscordError;
 use super::pace::{Pace, Scope};
-use crate::discord::render::File;
+use crate::discord::render::AttachedFile;
 
 /// Rate limits up to this long are waited for in place; longer ones go back to the queue.
 pub const RATE_WAIT_MS_MAX: u64 = 2_000;
@@ -39,7 +39,7 @@ pub(super) struct Client {
     base: String,
     agent: String,
     bot_token: String,
-    known: Arc<Mutex<Known>>,
+    known: Arc<Mutex<KnownLimits>>,
     pub(super) refused_for: Duration,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Debug for Client {
 }
 
 #[derive(Default)]
-struct Known {
+struct KnownLimits {
     pace: Pace,
     dead: BTreeSet<String>,
     /// Until when the refused bot token is not used.
@@ -91,7 +91,7 @@ impl Client {
         &self,
         call: &Call,
         body: Option<&Value>,
-        file: Option<&File>,
+        file: Option<&AttachedFile>,
     ) -> Result<Value, DiscordError> {
         let mut waited_ms = 0;
         let mut after_ms = 0;
@@ -172,8 +172,8 @@ impl Client {
         &self,
         call: &Call,
         body: Option<&Value>,
-        file: Option<&File>,
-    ) -> Result<Answer, DiscordError> {
+        file: Option<&AttachedFile>,
+    ) -> Result<ReceivedAnswer, DiscordError> {
         let mut request = self
             .http
             .request(call.method.clone(), &format!("{}{}", self.base, call.path))?
@@ -198,7 +198,7 @@ impl Client {
         Ok(self.http.send(request).await?)
     }
 
-    fn read(&self, call: &Call, answer: &Answer) -> Result<Value, DiscordError> {
+    fn read(&self, call: &Call, answer: &ReceivedAnswer) -> Result<Value, DiscordError> {
         if answer.status == 204 {
             return Ok(Value::Null);
         }
@@ -232,7 +232,7 @@ impl Client {
         Err(DiscordError::Api { route: call.name, status: answer.status, code, message })
     }
 
-    fn known(&self) -> MutexGuard<'_, Known> {
+    fn known(&self) -> MutexGuard<'_, KnownLimits> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -5,24 +5,22 @@ use bobbin_core::records::ask::Choice;
 use bobbin_core::records::message::{Want, Work};
 use bobbin_core::tenant::commands::{Command, Reach};
 
-use super::request::{Outcome, Request, refuse};
+use super::request::{AdmittedInteraction, RequestOutcome, refuse};
 use crate::commands::{Intent, Typist};
 use crate::discord::answer;
 use crate::discord::commands::{SEND, help};
 use crate::discord::custom_id::CustomId;
-use crate::discord::interaction::{
-    Command as FilledInCommand, Component, Message as WiredMessage, Modal,
-};
+use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
 use crate::discord::{completion, configure, form};
-use crate::press::Input;
+use crate::press::FormInput;
 use crate::{Inbound, Lookup};
 
 pub(super) const UNKNOWN_COMMAND: &str =
     "This command is not known any more. `/help` shows what there is.";
 const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
 
-impl Request<'_> {
-    pub(super) fn command(&self, filled_in: &FilledInCommand) -> Outcome {
+impl AdmittedInteraction<'_> {
+    pub(super) fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {
         let command = match (filled_in.kind, Command::named(&filled_in.name)) {
             (1 | 0, Some(command)) => command,
             (3, _) if filled_in.name == SEND => return self.send(filled_in),
@@ -50,7 +48,7 @@ impl Request<'_> {
     }
 
     /// Commands that every chat reads alike.
-    fn intended(&self, command: Command, filled_in: &FilledInCommand) -> Outcome {
+    fn intended(&self, command: Command, filled_in: &InvokedCommand) -> RequestOutcome {
         if command.row().reach == Reach::Thread {
             self.thread()?;
         }
@@ -75,7 +73,7 @@ impl Request<'_> {
     }
 
     /// Somebody types into an option: the caller reads the suggestions, in little time.
-    pub(super) fn typing(&self, command: &FilledInCommand) -> Outcome {
+    pub(super) fn typing(&self, command: &InvokedCommand) -> RequestOutcome {
         let key = ThreadKey::discord(self.guild, self.channel).ok();
         let typed = key.zip(completion::typed(command));
         let lookup = typed.map(|(key, (sought, typed))| Lookup {
@@ -88,10 +86,10 @@ impl Request<'_> {
         Ok(Inbound { lookup, ..Inbound::only(answer::no_choices(), "discord: completion") })
     }
 
-    pub(super) fn click(&self, component: &Component) -> Outcome {
+    pub(super) fn click(&self, component: &Component) -> RequestOutcome {
         match CustomId::parse(&component.custom_id) {
             Some(CustomId::Stop { turn }) => {
-                let nothing = WiredMessage::default();
+                let nothing = DiscordMessage::default();
                 let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
                 let card = answer::stopping(
                     &clicked.components,
@@ -122,12 +120,17 @@ impl Request<'_> {
                 "discord: form opened",
             )),
             Some(CustomId::Ask { ask, press }) => self.settle(ask, press.choice()),
-            Some(CustomId::Pick { ask }) => match Input::Select(0).filled(&component.values, "") {
-                Some(field) if !component.values.is_empty() => {
-                    self.settle(ask, Choice::Form(vec![field]))
+            Some(CustomId::Pick { ask }) => {
+                match FormInput::Select(0).filled(&component.values, "") {
+                    Some(field) if !component.values.is_empty() => {
+                        self.settle(ask, Choice::Form(vec![field]))
+                    }
+                    _ => refuse(
+                        "Nothing was chosen. Please choose again.",
+                        "discord: nothing chosen",
+                    ),
                 }
-                _ => refuse("Nothing was chosen. Please choose again.", "discord: nothing chosen"),
-            },
+            }
             Some(CustomId::Sandboxes { page }) => self.listed(page, answer::deferred_update()),
             Some(CustomId::Sandbox { action, key }) => self.sandbox_pressed(action, key),
             Some(CustomId::Destroy { key }) => self.destroy(key),
@@ -136,7 +139,7 @@ impl Request<'_> {
                 "discord: nothing destroyed",
             )),
             Some(CustomId::Form { ask, parts }) => {
-                let nothing = WiredMessage::default();
+                let nothing = DiscordMessage::default();
                 let clicked = self.interaction.message.as_ref().unwrap_or(&nothing);
                 Ok(Inbound::only(
                     form::open(&ask, &parts, &clicked.components),
@@ -149,7 +152,7 @@ impl Request<'_> {
         }
     }
 
-    pub(super) fn form(&self, modal: &Modal) -> Outcome {
+    pub(super) fn form(&self, modal: &Modal) -> RequestOutcome {
         match CustomId::parse(&modal.custom_id) {
             Some(CustomId::Say) => self.reply_form(modal),
             Some(CustomId::Answer { ask }) => match form::filled(modal) {
@@ -161,12 +164,12 @@ impl Request<'_> {
         }
     }
 
-    fn settle(&self, ask: AskId, choice: Choice) -> Outcome {
+    fn settle(&self, ask: AskId, choice: Choice) -> RequestOutcome {
         self.pressed(Want::Settle { ask, choice }, "discord: settle")
     }
 
     /// A request by click, whose message is edited once it is done.
-    fn pressed(&self, want: Want, note: &'static str) -> Outcome {
+    fn pressed(&self, want: Want, note: &'static str) -> RequestOutcome {
         let answer = answer::deferred_update();
         Ok(self.control(self.here()?, want, answer, note))
     }

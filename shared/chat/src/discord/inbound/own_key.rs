@@ -7,11 +7,11 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, link_id, usable};
 use bobbin_core::tenant::settings::NotChanged;
 
-use super::request::{Outcome, Refused, Request, refuse};
+use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use crate::commands::FilledIn;
 use crate::discord::answer::{self, FORM_KEY};
 use crate::discord::configure;
-use crate::discord::interaction::{Command, Modal};
+use crate::discord::interaction::{InvokedCommand, Modal};
 use crate::{Entered, Inbound};
 
 const UNKNOWN: &str =
@@ -20,8 +20,8 @@ const BY_PAGE: &str = "Keys are entered on a page here, not in a form. Use `/san
 const NOT_STORED: &str = "The key could not be stored just now, and nothing was changed. Use `/sandbox-setup` again in a minute.";
 const NO_KEY: &str = "That cannot be a key: a key is one word of 8 to 512 characters. Nothing was stored; use `/sandbox-setup` again.";
 
-impl Request<'_> {
-    pub(super) fn setup(&self, command: &Command) -> Outcome {
+impl AdmittedInteraction<'_> {
+    pub(super) fn setup(&self, command: &InvokedCommand) -> RequestOutcome {
         if let Some(change) = configure::place(command) {
             let want = Want::Configure { change };
             let answer = answer::deferred_word();
@@ -44,7 +44,7 @@ impl Request<'_> {
     }
 
     /// The form, filled in: the key goes only to the code that seals it.
-    pub(super) fn key_form(&self, provider: &str, modal: &Modal) -> Outcome {
+    pub(super) fn key_form(&self, provider: &str, modal: &Modal) -> RequestOutcome {
         if !self.app.keys_by_form {
             return refuse(BY_PAGE, "discord: key in a form");
         }
@@ -92,7 +92,7 @@ impl Request<'_> {
         }
     }
 
-    fn own_key(&self, key: KeyWish) -> Outcome {
+    fn own_key(&self, key: KeyWish) -> RequestOutcome {
         let want = Want::OwnKey { key };
         let answer = answer::deferred_word();
         Ok(self.control(self.here()?, want, answer, "discord: keys"))

@@ -3,14 +3,14 @@
 use bobbin_core::records::message::{Attachment, Body, Open, Prompt, Work};
 use bobbin_core::tenant::commands::argument::{FILE, NOW, PROMPT};
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 
-use super::request::{Outcome, Refused, Request, refuse};
+use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use super::sandboxes;
 use crate::commands::FilledIn;
 use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use crate::discord::content::inline;
-use crate::discord::interaction::{Attachment as Wired, Command, Modal, Resolved};
+use crate::discord::interaction::{DiscordAttachment, InvokedCommand, Modal, Resolved};
 use crate::discord::quoting;
 
 /// Discord permissions that a task needs, with their names on its settings page.
@@ -28,9 +28,9 @@ const NOTHING_TO_SEND: &str =
     "This message has neither text nor files to send. Use it on another one, or type `/say`.";
 const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
 
-impl Request<'_> {
+impl AdmittedInteraction<'_> {
     /// The prompt of a command.
-    pub(super) fn prompt(&self, command: &Command, how: &str) -> Outcome {
+    pub(super) fn prompt(&self, command: &InvokedCommand, how: &str) -> RequestOutcome {
         let file = command.text(FILE);
         let prompt = self.checked(
             command.required(PROMPT),
@@ -38,20 +38,20 @@ impl Request<'_> {
             how,
         )?;
         let wants = Selection {
-            repo: chosen(command, Kind::Repo)?,
-            model: chosen(command, Kind::Model)?,
-            agent: chosen(command, Kind::Agent)?,
+            repo: chosen(command, DefaultKind::Repo)?,
+            model: chosen(command, DefaultKind::Model)?,
+            agent: chosen(command, DefaultKind::Agent)?,
             ..sandboxes::chosen(command)?
         };
         self.start(Prompt { wants, now: command.flag(NOW), ..prompt })
     }
 
-    pub(super) fn send(&self, command: &Command) -> Outcome {
+    pub(super) fn send(&self, command: &InvokedCommand) -> RequestOutcome {
         self.start(self.sent(command)?)
     }
 
     /// The target of the menu command; its author need not be the person who sends it.
-    pub(super) fn sent(&self, command: &Command) -> Result<Prompt, Refused> {
+    pub(super) fn sent(&self, command: &InvokedCommand) -> Result<Prompt, Refused> {
         let message = command.target_id.as_ref().and_then(|id| command.resolved.messages.get(id));
         let Some((message, sent)) =
             message.and_then(|message| Some((message, quoting::read(message, &self.by.id)?)))
@@ -64,7 +64,7 @@ impl Request<'_> {
     }
 
     /// The prompt of the form that a thread's card opens.
-    pub(super) fn reply_form(&self, modal: &Modal) -> Outcome {
+    pub(super) fn reply_form(&self, modal: &Modal) -> RequestOutcome {
         let text =
             modal.field(FORM_PROMPT).and_then(|field| field.value.as_str()).unwrap_or_default();
         let files = modal.field(FORM_FILES).map_or(&[][..], |field| &field.values);
@@ -127,7 +127,7 @@ impl Request<'_> {
     }
 
     /// A prompt in a thread goes to that thread; in a channel it opens one.
-    fn start(&self, prompt: Prompt) -> Outcome {
+    fn start(&self, prompt: Prompt) -> RequestOutcome {
         if self.in_thread() {
             self.permitted(IN_A_THREAD)?;
             return self.say(prompt);
@@ -149,14 +149,14 @@ impl Request<'_> {
     }
 
     /// A prompt for the thread of the interaction.
-    fn say(&self, prompt: Prompt) -> Outcome {
+    fn say(&self, prompt: Prompt) -> RequestOutcome {
         let quote = answer::quote(&prompt);
         Ok(self.message(self.here()?, Work::Prompt(prompt), quote, "discord: prompt"))
     }
 }
 
 /// A choice for a task, in usable form.
-fn chosen(command: &Command, kind: Kind) -> Result<Option<String>, Refused> {
+fn chosen(command: &InvokedCommand, kind: DefaultKind) -> Result<Option<String>, Refused> {
     let typed = command.text(kind.word()).unwrap_or_default();
     if typed.trim().is_empty() {
         return Ok(None);
@@ -178,7 +178,7 @@ fn resolved<'i>(
     .collect()
 }
 
-fn attachment(file: &Wired) -> Attachment {
+fn attachment(file: &DiscordAttachment) -> Attachment {
     Attachment {
         name: file.filename.clone(),
         url: file.url.clone(),

@@ -7,7 +7,7 @@ use bobbin_core::records::message::{Body, Control, Message, Reply, Want, Work};
 
 use crate::discord::answer;
 use crate::discord::app::App;
-use crate::discord::interaction::{Channel, Interaction, Member, User};
+use crate::discord::interaction::{Channel, GuildMember, Interaction, User};
 use crate::{HttpAnswer, Inbound};
 
 const ADMINISTRATOR: u32 = 3;
@@ -21,7 +21,7 @@ const IN_THREADS_ONLY: &str =
 /// Why nothing is started, in words for the person; and the note for the log.
 pub(super) struct Refused(pub(super) String, pub(super) &'static str);
 
-pub(super) type Outcome = Result<Inbound, Refused>;
+pub(super) type RequestOutcome = Result<Inbound, Refused>;
 
 pub(super) fn refuse<T>(words: impl Into<String>, note: &'static str) -> Result<T, Refused> {
     Err(Refused(words.into(), note))
@@ -35,7 +35,7 @@ fn manages(permissions: &str) -> bool {
 }
 
 /// The acting person, by the name that others in the guild see.
-fn person(member: &Member, user: &User) -> Person {
+fn person(member: &GuildMember, user: &User) -> Person {
     let name = [member.nick.as_ref(), user.global_name.as_ref()]
         .into_iter()
         .flatten()
@@ -44,7 +44,7 @@ fn person(member: &Member, user: &User) -> Person {
 }
 
 /// An interaction of somebody who may use Bobbin here.
-pub(super) struct Request<'a> {
+pub(super) struct AdmittedInteraction<'a> {
     pub(super) interaction: &'a Interaction,
     pub(super) app: &'a App,
     pub(super) now_ms: Ms,
@@ -54,7 +54,7 @@ pub(super) struct Request<'a> {
     pub(super) membership: Membership,
 }
 
-impl<'a> Request<'a> {
+impl<'a> AdmittedInteraction<'a> {
     pub(super) fn admitted(
         interaction: &'a Interaction,
         app: &'a App,

@@ -4,16 +4,16 @@ use std::path::PathBuf;
 use bobbin_core::base::limits::{ChatLimits, FileLimits, Limits};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{
-    Body, Message, Operation, Prompt, Quote, Reply, Want, Which, Work,
+    Body, Message, Operation, Prompt, Quote, Reply, Want, WhichSandbox, Work,
 };
 use bobbin_core::tenant::access::Policy;
-use bobbin_core::tenant::settings::{Change, Kind};
+use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 use ed25519_dalek::{Signer, SigningKey};
 use serde_json::{Value, json};
 
 use super::super::check::{outside, wrong_answer};
 use super::super::flags::{EPHEMERAL, SUPPRESS_EMBEDS};
-use super::super::interaction::{Command, Component};
+use super::super::interaction::{Component, InvokedCommand};
 use super::super::quoting::WORK_ON_QUOTED;
 use super::*;
 use crate::Sought;
@@ -343,7 +343,7 @@ fn settings_become_control_messages_with_membership() {
     assert_eq!(control.thread.tenant(), Tenant::discord(GUILD));
     assert!(matches!(
         &control.want,
-        Want::Configure { change: Change::Default { of: Kind::Model, .. } }
+        Want::Configure { change: SettingsChange::Default { of: DefaultKind::Model, .. } }
     ));
     assert!(!control.membership.manages, "2222085723512896 has no Manage Server");
     let mut managing = event("config-default");
@@ -638,13 +638,13 @@ fn sandbox_commands_are_ephemeral_control_messages() {
     let list = Want::Sandboxes { page: 0, in_thread: true };
     assert_eq!(want("sandbox-list", &[]), list);
     assert_eq!(want("sandbox-connect", &[]), Want::Connect { to: None });
-    let to = || Which::Named(named("frontend"));
+    let to = || WhichSandbox::Named(named("frontend"));
     assert_eq!(want("sandbox-connect", &[("name", "frontend")]), Want::Connect { to: Some(to()) });
     assert_eq!(
         want("sandbox-destroy", &[("name", "frontend")]),
         Want::AskDestroy { sandbox: to() }
     );
-    assert_eq!(want("sandbox-destroy", &[]), Want::AskDestroy { sandbox: Which::Here });
+    assert_eq!(want("sandbox-destroy", &[]), Want::AskDestroy { sandbox: WhichSandbox::Here });
 }
 
 #[test]
@@ -653,7 +653,7 @@ fn list_button_targets_its_sandbox() {
         let inbound = send(&clicked(id, json!([])));
         (kind_of(&inbound).0, want_of(&inbound))
     };
-    let sandbox = || Which::Exactly(FRONTEND_KEY.parse().expect("a key"));
+    let sandbox = || WhichSandbox::Exactly(FRONTEND_KEY.parse().expect("a key"));
     let operate = |operation| Want::Operate { sandbox: sandbox(), operation };
     let button = |word: &str| format!("v1:box:{word}:{FRONTEND_KEY}");
     assert_eq!(pressed(&button("stop")), (5, operate(Operation::Pause)));
@@ -680,11 +680,11 @@ fn completion_returns_lookup_without_choices() {
     let lookup = inbound.lookup.expect("a lookup");
     assert_eq!(
         (lookup.tenant, lookup.sought, lookup.typed.as_str()),
-        (Tenant::discord(GUILD), Sought::Choice(Kind::Model), "son")
+        (Tenant::discord(GUILD), Sought::Choice(DefaultKind::Model), "son")
     );
     assert_eq!(lookup.user, "1240000000000000400");
     let lookup = send(&event("autocomplete-config")).lookup.expect("a lookup");
-    let expected = (Sought::Choice(Kind::Repo), "octo");
+    let expected = (Sought::Choice(DefaultKind::Repo), "octo");
     assert_eq!((lookup.sought, lookup.typed.as_str()), expected);
     // A person without permission, and an option without suggestions.
     let raw = event("autocomplete").to_string();
@@ -796,11 +796,11 @@ fn recorded_payloads_get_expected_answers() {
             );
         }
         if let Some(text) = expect["message_text"].as_str() {
-            let mut command: Command =
+            let mut command: InvokedCommand =
                 serde_json::from_value(request["data"].clone()).expect("a command");
             let app = app(guild, "", "");
-            let Ok(prompt) =
-                Request::admitted(&read, &app, NOW_MS).and_then(|request| request.sent(&command))
+            let Ok(prompt) = AdmittedInteraction::admitted(&read, &app, NOW_MS)
+                .and_then(|request| request.sent(&command))
             else {
                 panic!("{name}: refused")
             };
@@ -808,7 +808,7 @@ fn recorded_payloads_get_expected_answers() {
             assert_eq!(quoted.or(Some(&prompt.text)), Some(text), "{name}");
             command.target_id = None;
             assert!(
-                Request::admitted(&read, &app, NOW_MS)
+                AdmittedInteraction::admitted(&read, &app, NOW_MS)
                     .and_then(|request| request.sent(&command))
                     .is_err()
             );

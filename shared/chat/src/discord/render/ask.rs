@@ -14,9 +14,9 @@ use crate::discord::components::{
 };
 use crate::discord::content::{code, inline, span};
 use crate::discord::custom_id::CustomId;
-use crate::discord::custom_id::Part;
+use crate::discord::custom_id::FormPart;
 use crate::discord::form::{self, cost, entry, label};
-use crate::press::{FEW_OPTIONS, Input, Press};
+use crate::press::{FEW_OPTIONS, FormInput, Press};
 
 /// Maximum length of a pattern as shown.
 const PATTERN_UNITS_MAX: usize = 80;
@@ -150,7 +150,7 @@ fn told_by_buttons(question: &Question) -> bool {
 /// Buttons for one question with few options, a list for more, a form for several questions and free text.
 fn answers(ask: &AskId, questions: &[Question]) -> Vec<Value> {
     let skip = press(ask, SECONDARY, "Skip", Press::Reject);
-    let open = |style: u8, label: &str, parts: Vec<Part>| {
+    let open = |style: u8, label: &str, parts: Vec<FormPart>| {
         let ask = ask.to_owned();
         button(style, label, &CustomId::Form { ask, parts })
     };
@@ -161,7 +161,7 @@ fn answers(ask: &AskId, questions: &[Question]) -> Vec<Value> {
             return vec![row(&[open(PRIMARY, "Answer…", form::layout(several)), skip])];
         }
     };
-    let words = vec![Part::of(Input::Words(0))];
+    let words = vec![FormPart::of(FormInput::Words(0))];
     if question.options.is_empty() {
         return vec![row(&[open(PRIMARY, "Answer…", words), skip])];
     }

@@ -1,6 +1,6 @@
 //! The live card of a turn: current activity, the plan, the newest steps, and the possible actions.
 
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, PlanLineState, StepState};
 use bobbin_core::records::changes;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::text::{one_line, shorten, span, thousands, units, visible};
@@ -193,14 +193,14 @@ fn context(card: &Card) -> String {
 }
 
 /// The agent's plan, one line per item.
-fn plan(items: &[PlanItem]) -> Option<String> {
-    let line = |item: &PlanItem| {
+fn plan(items: &[PlanLine]) -> Option<String> {
+    let line = |item: &PlanLine| {
         let text = inline(&item.text, STEP_UNITS_MAX);
         match item.state {
-            PlanState::Done => format!("☑ {text}"),
-            PlanState::Now => format!("▶ **{text}**"),
-            PlanState::Next => format!("☐ {text}"),
-            PlanState::Dropped => format!("☐ ~~{text}~~"),
+            PlanLineState::Done => format!("☑ {text}"),
+            PlanLineState::Now => format!("▶ **{text}**"),
+            PlanLineState::Next => format!("☐ {text}"),
+            PlanLineState::Dropped => format!("☐ ~~{text}~~"),
         }
     };
     let (mut units_left, mut bytes_left) = (PLAN_UNITS_MAX, PLAN_BYTES_MAX);

@@ -1,7 +1,7 @@
 //! The list of named sandboxes, and the question whether to delete one.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
-use bobbin_core::shown::sandboxes::{Action, Listed, Page, losses};
+use bobbin_core::shown::sandboxes::{Listed, SandboxAction, SandboxesPage, losses};
 use serde_json::{Value, json};
 
 use super::super::components::{BLURPLE, DANGER, PRIMARY, SECONDARY, button, container, row, text};
@@ -13,14 +13,16 @@ const LINE_UNITS_MAX: usize = 300;
 
 /// A page of the list, for one person.
 #[must_use]
-pub fn sandboxes(page: &Page) -> Value {
+pub fn sandboxes(page: &SandboxesPage) -> Value {
     let mut parts = vec![text(&format!("**{}**", page.heading()))];
     for sandbox in &page.shown {
         parts.push(text(&line(sandbox, page)));
         let buttons: Vec<Value> = sandbox
             .actions(page.in_thread)
             .into_iter()
-            .filter(|action| *action != Action::Connect || page.here.as_ref() != Some(&sandbox.key))
+            .filter(|action| {
+                *action != SandboxAction::Connect || page.here.as_ref() != Some(&sandbox.key)
+            })
             .map(|action| {
                 let key = sandbox.key.clone();
                 button(style(action), action.label(), &CustomId::Sandbox { action, key })
@@ -49,7 +51,7 @@ fn turn(label: &str, to: Option<usize>) -> Value {
     turn
 }
 
-fn line(sandbox: &Listed, page: &Page) -> String {
+fn line(sandbox: &Listed, page: &SandboxesPage) -> String {
     let here = if page.here.as_ref() == Some(&sandbox.key) { " (this thread's)" } else { "" };
     let facts = inline(&sandbox.facts(page.now_ms).join(" · "), LINE_UNITS_MAX);
     let told = sandbox.told(page.now_ms);
@@ -58,11 +60,11 @@ fn line(sandbox: &Listed, page: &Page) -> String {
     format!("**{}**{here}\n{facts}{told}", sandbox.called())
 }
 
-const fn style(action: Action) -> u8 {
+const fn style(action: SandboxAction) -> u8 {
     match action {
-        Action::Connect => PRIMARY,
-        Action::Stop | Action::Start | Action::Snapshot => SECONDARY,
-        Action::Destroy => DANGER,
+        SandboxAction::Connect => PRIMARY,
+        SandboxAction::Stop | SandboxAction::Start | SandboxAction::Snapshot => SECONDARY,
+        SandboxAction::Destroy => DANGER,
     }
 }
 

@@ -1,12 +1,12 @@
 use bobbin_core::base::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, PlanLineState, StepState};
 use bobbin_core::records::message::{Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::shown::sandboxes::{ListContext, Listed, Page};
+use bobbin_core::shown::sandboxes::{ListContext, Listed, SandboxesPage};
 use bobbin_core::text::{span, thousands};
 use proptest::prelude::*;
 
@@ -195,13 +195,13 @@ fn step_command_stays_inert_code_span() {
 
 #[test]
 fn card_shows_plan_and_earlier_steps() {
-    let item = |text: &str, state| PlanItem { text: text.to_owned(), state };
+    let item = |text: &str, state| PlanLine { text: text.to_owned(), state };
     let shown = Card {
         plan: vec![
-            item("read", PlanState::Done),
-            item("fix *it*", PlanState::Now),
-            item("test", PlanState::Next),
-            item("ship", PlanState::Dropped),
+            item("read", PlanLineState::Done),
+            item("fix *it*", PlanLineState::Now),
+            item("test", PlanLineState::Next),
+            item("ship", PlanLineState::Dropped),
         ],
         earlier: 12,
         ..a_card(CardState::Working)
@@ -212,7 +212,7 @@ fn card_shows_plan_and_earlier_steps() {
     assert!(text.contains(r"☑ read\n▶ **fix \\*it\\***\n☐ test\n☐ ~~ship~~"), "{text}");
     assert!(text.contains(r"-# and 12 earlier steps\n✓ Wrote"), "{text}");
     let crowd = Card {
-        plan: vec![item(&"漢".repeat(120), PlanState::Next); 40],
+        plan: vec![item(&"漢".repeat(120), PlanLineState::Next); 40],
         ..a_card(CardState::Working)
     };
     let text = card(&crowd).to_string();
@@ -588,7 +588,7 @@ proptest! {
             shown.turn = other.clone().into();
             shown.model = other.clone();
             shown.earlier = count;
-            shown.plan = (0..count).map(|_| PlanItem { text: text.clone(), state: PlanState::Now }).collect();
+            shown.plan = (0..count).map(|_| PlanLine { text: text.clone(), state: PlanLineState::Now }).collect();
             shown.steps = (0..count).map(|_| CardStep { text: text.clone(), state: StepState::Running }).collect();
             rules(CREATE, &card(&shown));
         }
@@ -650,10 +650,10 @@ fn a_listed(name: &str, phase: Phase) -> Listed {
     Listed::of(&SandboxKey::without_thread(&tenant, &name.into()), &record)
 }
 
-fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> Page {
+fn a_page(all: Vec<Listed>, page: usize, in_thread: bool) -> SandboxesPage {
     let place =
         ListContext { thread: ThreadKey::discord("1", "9").expect("a key"), in_thread, here: None };
-    Page::of(all, page, place, 120_000)
+    SandboxesPage::of(all, page, place, 120_000)
 }
 
 /// The readable text, without structure.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bobbin_http::{Answer, HttpError};
+use bobbin_http::{HttpError, ReceivedAnswer};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
@@ -83,7 +83,7 @@ impl Slack {
 }
 
 /// The answer to a call: HTTP 200 with `ok`, or the error that it means.
-pub(super) fn read(method: &'static str, answer: &Answer) -> Result<Value, SlackError> {
+pub(super) fn read(method: &'static str, answer: &ReceivedAnswer) -> Result<Value, SlackError> {
     if answer.status == 429 {
         return Err(SlackError::RateLimited {
             method,

@@ -8,12 +8,12 @@ use reqwest::Method;
 use serde_json::json;
 
 use super::memory::FILE;
-use super::wanted::Wanted;
+use super::wanted::WantedPost;
 use super::{Slack, SlackError};
-use crate::slack::render::{self, Rendered};
+use crate::slack::render::{self, RenderedBlocks};
 
 /// A file to be uploaded into a thread.
-pub struct Upload<'a> {
+pub struct FileUpload<'a> {
     /// Name of the file; a name from [`stamped`] can be found again in the thread.
     pub name: String,
     /// Title shown to people.
@@ -49,7 +49,7 @@ impl Slack {
         &self,
         channel: &str,
         root_ts: Option<&str>,
-        file: &Upload<'_>,
+        file: &FileUpload<'_>,
     ) -> Result<(), SlackError> {
         let fields = [("filename", file.name.clone()), ("length", file.bytes.len().to_string())];
         let ticket = self.call_form("files.getUploadURLExternal", &fields).await?;
@@ -104,7 +104,7 @@ impl Slack {
         let wanted = self.wanted(thread, turn, &PostKind::Diff)?;
         // Another process may have answered an earlier request.
         self.memory().forget(&wanted.memory_key());
-        let file = Upload {
+        let file = FileUpload {
             name: stamped("changes.diff", &wanted.key),
             title: "What the task changed",
             comment: Some(render::diff_summary(patch)),
@@ -116,10 +116,10 @@ impl Slack {
     /// Posts a file that the agent left to be shown.
     pub(super) async fn shown(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
         file: &ShownFile,
     ) -> Result<PostRef, SlackError> {
-        let upload = Upload {
+        let upload = FileUpload {
             name: stamped(&file.name, &wanted.key),
             title: &file.name,
             comment: None,
@@ -133,8 +133,8 @@ impl Slack {
     /// Uploads a file unless one with its name is in the thread; returns the `ts` of the existing one.
     pub(super) async fn uploaded_once(
         &self,
-        wanted: &Wanted<'_>,
-        file: &Upload<'_>,
+        wanted: &WantedPost<'_>,
+        file: &FileUpload<'_>,
     ) -> Result<Option<String>, SlackError> {
         let key = wanted.memory_key();
         let mut posts = self.posts(wanted).await?;
@@ -159,12 +159,12 @@ impl Slack {
     /// Uploads the whole answer into the thread as a file, once; the message posted afterwards is the one that counts.
     pub(super) async fn with_file(
         &self,
-        wanted: &Wanted<'_>,
-        whole: Rendered,
+        wanted: &WantedPost<'_>,
+        whole: RenderedBlocks,
         text: &str,
         file: &str,
-    ) -> Result<Rendered, SlackError> {
-        let upload = Upload {
+    ) -> Result<RenderedBlocks, SlackError> {
+        let upload = FileUpload {
             name: stamped("answer.md", &wanted.key),
             title: "answer.md",
             comment: None,

@@ -6,7 +6,7 @@ use std::sync::{MutexGuard, PoisonError};
 use bobbin_core::records::session::Session;
 use serde_json::Value;
 
-use super::wanted::Wanted;
+use super::wanted::WantedPost;
 use super::{Slack, SlackError};
 use crate::slack::direct::is_direct_channel;
 use crate::slack::endpoint::message_ts;
@@ -65,7 +65,7 @@ impl Slack {
     /// The keys of the posts in a turn's thread.
     pub(super) async fn posts(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
     ) -> Result<BTreeMap<String, String>, SlackError> {
         let key = wanted.memory_key();
         let known = self.memory().posts(&key).cloned();
@@ -78,7 +78,7 @@ impl Slack {
     }
 
     /// Forgets the turn's posts while a call that adds to them is in flight, and returns them.
-    pub(super) fn forgotten(&self, wanted: &Wanted<'_>) -> BTreeMap<String, String> {
+    pub(super) fn forgotten(&self, wanted: &WantedPost<'_>) -> BTreeMap<String, String> {
         let key = wanted.memory_key();
         let mut memory = self.memory();
         let known = memory.posts(&key).cloned().unwrap_or_default();
@@ -87,14 +87,14 @@ impl Slack {
     }
 
     /// Remembers the turn's posts again.
-    pub(super) fn known_again(&self, wanted: &Wanted<'_>, posts: BTreeMap<String, String>) {
+    pub(super) fn known_again(&self, wanted: &WantedPost<'_>, posts: BTreeMap<String, String>) {
         self.memory().learn(&wanted.memory_key(), posts);
     }
 
     /// The keys of our posts in the thread, with their `ts`, starting at the turn's own message.
     pub(super) async fn read_back(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
     ) -> Result<BTreeMap<String, String>, SlackError> {
         let mut posts = BTreeMap::new();
         if wanted.root.is_none() && !is_direct_channel(&wanted.channel) {

@@ -29,14 +29,14 @@ use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::{Overview, Reply, Surface};
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::keys::Key;
-use bobbin_http::{Hosts, Http};
+use bobbin_http::{AllowedHosts, Http};
 use serde_json::Value;
 use tokio::sync::OnceCell;
 
 pub use self::error::SlackError;
-pub use self::setting_up::{Installed, deliver, signature};
+pub use self::setting_up::{AppInstallation, deliver, signature};
 use super::direct::is_direct_channel;
-use super::render::{self, Rendered, Status};
+use super::render::{self, AgentSessionStatus, RenderedBlocks};
 use crate::chat::{Chat, ChatSettings, Home, Member, Say};
 
 /// Maximum bytes of one answer.
@@ -113,9 +113,11 @@ impl Slack {
     /// # Errors
     /// [`SlackError::Address`] if the base is not allowed.
     pub fn new(base: &str, bot_token: &str) -> Result<Self, SlackError> {
-        let http =
-            Http::new(base, Hosts::Named(vec!["slack.com".to_owned(), ".slack.com".to_owned()]))
-                .map_err(|e| SlackError::Address { seen: e.to_string() })?;
+        let http = Http::new(
+            base,
+            AllowedHosts::Named(vec!["slack.com".to_owned(), ".slack.com".to_owned()]),
+        )
+        .map_err(|e| SlackError::Address { seen: e.to_string() })?;
         Ok(Self {
             http: http.with_body_bytes_max(ANSWER_BYTES_MAX),
             base: base.trim_end_matches('/').to_owned(),
@@ -138,7 +140,11 @@ impl Slack {
 
     /// Tells one person something: an ephemeral message, or an ordinary one in a direct message, where nobody else is.
     /// If the app is not in the channel, the text goes to the person's direct messages.
-    async fn tell_rendered(&self, reply: &Reply, rendered: &Rendered) -> Result<(), SlackError> {
+    async fn tell_rendered(
+        &self,
+        reply: &Reply,
+        rendered: &RenderedBlocks,
+    ) -> Result<(), SlackError> {
         let Reply::Slack { channel, thread_ts, user } = reply else {
             return Err(SlackError::NotSlack);
         };
@@ -220,7 +226,7 @@ impl Chat for Slack {
     }
 
     async fn set_status(&self, thread: &ThreadKey, turn: &TurnId, state: &CardState) {
-        if let Some(status) = Status::of(state) {
+        if let Some(status) = AgentSessionStatus::of(state) {
             self.show_status(thread, turn, status).await;
         }
     }

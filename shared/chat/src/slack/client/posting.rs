@@ -9,9 +9,9 @@ use bobbin_core::base::ids::{PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::records::card::{CardState, Post};
 
 use super::memory::CUT_OFF;
-use super::wanted::Wanted;
+use super::wanted::WantedPost;
 use super::{Slack, SlackError};
-use crate::slack::render::{self, CardStyle, Rendered};
+use crate::slack::render::{self, CardStyle, RenderedBlocks};
 
 /// Longest time until Slack shows a post to readers.
 const SETTLE_MS: u64 = 500;
@@ -26,9 +26,9 @@ impl Slack {
         turn: &'a TurnId,
         kind: &PostKind,
         post: &Post,
-    ) -> Result<Wanted<'a>, SlackError> {
+    ) -> Result<WantedPost<'a>, SlackError> {
         let wanted = self.wanted(thread, turn, kind)?;
-        Ok(Wanted {
+        Ok(WantedPost {
             simpler: simpler(post, self.card_style(wanted.team)),
             never_replaces: announces(post),
             // Slack streams only under a message.
@@ -47,7 +47,7 @@ impl Slack {
         root_ts: Option<&str>,
         post: &Post,
         style: CardStyle,
-    ) -> Rendered {
+    ) -> RenderedBlocks {
         if let Post::Card(card) = post
             && let CardState::Shared { holder: Some(ThreadKey::Slack { channel, root_ts, .. }) } =
                 &card.state
@@ -76,8 +76,8 @@ impl Slack {
     pub(super) async fn edited(
         &self,
         at: &PostRef,
-        wanted: &Wanted<'_>,
-        rendered: &Rendered,
+        wanted: &WantedPost<'_>,
+        rendered: &RenderedBlocks,
     ) -> Result<Option<PostRef>, SlackError> {
         let mut rendered = rendered.clone();
         loop {
@@ -95,7 +95,12 @@ impl Slack {
     }
 
     /// The version to send after Slack refused the blocks: with older blocks, and finally the text alone.
-    fn with_less(&self, wanted: &Wanted<'_>, refused: &Rendered, error: &SlackError) -> Rendered {
+    fn with_less(
+        &self,
+        wanted: &WantedPost<'_>,
+        refused: &RenderedBlocks,
+        error: &SlackError,
+    ) -> RenderedBlocks {
         match &wanted.simpler {
             Some(simpler) if simpler != refused => {
                 tracing::info!(event = "slack.blocks.refused", %error, "Slack does not take the newer blocks of a card");
@@ -112,9 +117,9 @@ impl Slack {
     /// The post, updated, if it is already in the thread.
     pub(super) async fn found(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
         lost: Option<&str>,
-        rendered: &Rendered,
+        rendered: &RenderedBlocks,
     ) -> Result<Option<PostRef>, SlackError> {
         let posts = self.posts(wanted).await?;
         if let Some(ts) = posts.get(&wanted.key) {
@@ -136,9 +141,9 @@ impl Slack {
     /// Sends a new post. After an unclear outcome the thread is read before it is sent again.
     pub(super) async fn sent(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
         lost: Option<&str>,
-        mut rendered: Rendered,
+        mut rendered: RenderedBlocks,
     ) -> Result<PostRef, SlackError> {
         let mut sends = 0;
         loop {
@@ -186,7 +191,7 @@ impl Slack {
 }
 
 /// The same card in older blocks, if it uses newer ones.
-fn simpler(post: &Post, style: CardStyle) -> Option<Rendered> {
+fn simpler(post: &Post, style: CardStyle) -> Option<RenderedBlocks> {
     let newer = style == CardStyle::Plan && matches!(post, Post::Card(_));
     newer.then(|| render::post_as(post, CardStyle::Lines))
 }
@@ -203,7 +208,7 @@ fn is_whole(post: &Post) -> bool {
 }
 
 /// The text alone: Slack refused the blocks, which is our fault and must not lose the text.
-fn plain(rendered: &Rendered, error: &SlackError) -> Rendered {
+fn plain(rendered: &RenderedBlocks, error: &SlackError) -> RenderedBlocks {
     tracing::error!(event = "slack.blocks.refused", %error, "Slack does not take the blocks of a post; it is sent as text");
-    Rendered { text: rendered.text.clone(), blocks: Vec::new() }
+    RenderedBlocks { text: rendered.text.clone(), blocks: Vec::new() }
 }

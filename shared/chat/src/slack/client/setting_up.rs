@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use bobbin_http::{Hosts, Http};
+use bobbin_http::{AllowedHosts, Http};
 use hmac::{Hmac, KeyInit, Mac};
 use reqwest::Method;
 use reqwest::header::CONTENT_TYPE;
@@ -18,7 +18,7 @@ const MESSAGES_MAX: u32 = 50;
 
 /// The app's installation, by its token.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Installed {
+pub struct AppInstallation {
     /// The identity of the token.
     pub identity: Identity,
     /// Name of the workspace.
@@ -32,7 +32,7 @@ impl Slack {
     ///
     /// # Errors
     /// [`SlackError`].
-    pub async fn installed(&self) -> Result<Installed, SlackError> {
+    pub async fn installed(&self) -> Result<AppInstallation, SlackError> {
         let method = "auth.test";
         let request = self
             .http
@@ -43,7 +43,7 @@ impl Slack {
         let answer = self.http.send(request).await.map_err(|e| SlackError::of_http(method, e))?;
         let said = read(method, &answer)?;
         let scopes = answer.headers.get("x-oauth-scopes");
-        Ok(Installed {
+        Ok(AppInstallation {
             identity: Identity::read(&said),
             team_name: said["team"].as_str().unwrap_or_default().to_owned(),
             scopes: scopes.and_then(|list| list.to_str().ok()).map(|list| {
@@ -100,7 +100,7 @@ pub async fn deliver(
     now_ms: u64,
 ) -> Result<u16, String> {
     let address = format!("{}/slack/events", ingress.trim_end_matches('/'));
-    let http = Http::new(&address, Hosts::Named(Vec::new())).map_err(|e| e.to_string())?;
+    let http = Http::new(&address, AllowedHosts::Named(Vec::new())).map_err(|e| e.to_string())?;
     let body = event.to_string();
     let timestamp = (now_ms / 1_000).to_string();
     let request = http

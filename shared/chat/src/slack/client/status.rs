@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::wanted::direct_place;
 use super::{Slack, SlackError};
-use crate::slack::render::Status;
+use crate::slack::render::AgentSessionStatus;
 
 /// Longest time spent on a status.
 const STATUS_MS_MAX: u64 = 3_000;
@@ -37,9 +37,9 @@ enum Way {
 
 /// The last status set for a thread.
 #[derive(Debug)]
-struct Said {
+struct LastStatus {
     turn: TurnId,
-    status: Status,
+    status: AgentSessionStatus,
     at: Instant,
 }
 
@@ -47,25 +47,25 @@ struct Said {
 #[derive(Debug, Default)]
 pub(super) struct Statuses {
     ways: BTreeMap<String, Way>,
-    last: BTreeMap<String, Said>,
+    last: BTreeMap<String, LastStatus>,
 }
 
 impl Statuses {
-    fn stands(&self, thread: &str, turn: &TurnId, status: Status) -> bool {
-        status != Status::Active
+    fn stands(&self, thread: &str, turn: &TurnId, status: AgentSessionStatus) -> bool {
+        status != AgentSessionStatus::Active
             && self.last.get(thread).is_some_and(|said| {
                 (said.turn.as_str(), said.status) == (turn, status)
                     && said.at.elapsed() < Duration::from_millis(REPEAT_MS)
             })
     }
 
-    fn keep(&mut self, thread: String, turn: &TurnId, status: Status) {
+    fn keep(&mut self, thread: String, turn: &TurnId, status: AgentSessionStatus) {
         if self.last.len() >= THREADS_MAX {
             self.last.clear();
         }
         let turn = turn.to_owned();
         let at = Instant::now();
-        self.last.insert(thread, Said { turn, status, at });
+        self.last.insert(thread, LastStatus { turn, status, at });
     }
 
     fn downgrade(&mut self, tenant: &str, from: Way) {
@@ -83,7 +83,12 @@ impl Statuses {
 impl Slack {
     /// Shows in the thread's header what the agent is doing in this turn. A status never clears itself: the end of a
     /// turn resets it.
-    pub(super) async fn show_status(&self, thread: &ThreadKey, turn: &TurnId, status: Status) {
+    pub(super) async fn show_status(
+        &self,
+        thread: &ThreadKey,
+        turn: &TurnId,
+        status: AgentSessionStatus,
+    ) {
         let (team, channel, root_ts) = match thread {
             ThreadKey::Slack { team, channel, root_ts } => {
                 (team, channel.as_str(), root_ts.as_str())

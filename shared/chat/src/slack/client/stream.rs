@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use bobbin_core::base::ids::PostRef;
 
-use super::wanted::Wanted;
+use super::wanted::WantedPost;
 use super::{Slack, SlackError};
 use crate::slack::endpoint::message_ts;
-use crate::slack::render::{self, Recipient, Rendered};
+use crate::slack::render::{self, Recipient, RenderedBlocks};
 
 /// Nothing is appended later than this after the start; a Slack stream lives for about 300 s.
 const STREAM_MS_MAX: u64 = 120_000;
@@ -23,9 +23,9 @@ impl Slack {
     /// [`SlackError`]; after [`SlackError::Unclear`] a stream may have started, and is found by reading the thread.
     pub(super) async fn streamed(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
         text: &str,
-        rendered: &Rendered,
+        rendered: &RenderedBlocks,
     ) -> Result<Option<PostRef>, SlackError> {
         let Some(root) = wanted.root else {
             return Ok(None);
@@ -81,9 +81,9 @@ impl Slack {
     /// more.
     pub(super) async fn completed(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
         ts: &str,
-        rendered: &Rendered,
+        rendered: &RenderedBlocks,
     ) -> Result<Option<PostRef>, SlackError> {
         let arguments = render::stop_stream(&wanted.channel, ts, &wanted.key);
         if let Err(error) = self.call("chat.stopStream", &arguments).await {
@@ -98,7 +98,7 @@ impl Slack {
     /// The recipient: the author of the turn's message. `None` if not known.
     async fn recipient(
         &self,
-        wanted: &Wanted<'_>,
+        wanted: &WantedPost<'_>,
         root: &str,
     ) -> Result<Option<Recipient>, SlackError> {
         let Some(asked_ts) = message_ts(wanted.turn) else {

@@ -12,7 +12,7 @@ const TENANTS_MAX: usize = 256;
 
 /// Features that a tenant has refused.
 #[derive(Debug, Clone, Copy, Default)]
-struct Refused {
+struct RefusedStyles {
     plans: bool,
     streams: bool,
 }
@@ -20,7 +20,7 @@ struct Refused {
 /// Refused features of each tenant.
 #[derive(Debug, Default)]
 pub(super) struct Styles {
-    refused: BTreeMap<String, Refused>,
+    refused: BTreeMap<String, RefusedStyles>,
 }
 
 impl Slack {
@@ -50,7 +50,7 @@ impl Slack {
         self.remember(tenant, |refused| refused.streams = true);
     }
 
-    fn remember(&self, tenant: &str, what: impl FnOnce(&mut Refused)) {
+    fn remember(&self, tenant: &str, what: impl FnOnce(&mut RefusedStyles)) {
         let mut styles = self.styles.lock().unwrap_or_else(PoisonError::into_inner);
         if styles.refused.len() >= TENANTS_MAX {
             styles.refused.clear();

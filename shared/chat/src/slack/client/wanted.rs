@@ -14,7 +14,7 @@ use bobbin_core::records::session::Session;
 use super::{Slack, SlackError};
 use crate::slack::direct::is_direct_channel;
 use crate::slack::endpoint::message_place;
-use crate::slack::render::Rendered;
+use crate::slack::render::RenderedBlocks;
 
 /// Maximum number of people whose channel is remembered.
 const PEOPLE_MAX: usize = 1_024;
@@ -23,7 +23,7 @@ const PEOPLE_MAX: usize = 1_024;
 pub(super) type DirectChannels = BTreeMap<ThreadKey, String>;
 
 /// One post to be made.
-pub(super) struct Wanted<'a> {
+pub(super) struct WantedPost<'a> {
     pub(super) team: &'a str,
     /// A person's id if the channel of their direct messages is not known.
     pub(super) channel: String,
@@ -32,14 +32,14 @@ pub(super) struct Wanted<'a> {
     pub(super) turn: &'a TurnId,
     pub(super) key: String,
     /// The post in older blocks, if it is rendered in newer ones.
-    pub(super) simpler: Option<Rendered>,
+    pub(super) simpler: Option<RenderedBlocks>,
     /// It may be shown as a stream: the only part of an answer.
     pub(super) streamable: bool,
     /// An existing post with its key stays unchanged.
     pub(super) never_replaces: bool,
 }
 
-impl Wanted<'_> {
+impl WantedPost<'_> {
     /// Identifies the turn in the memory; a turn's id alone could belong to another thread.
     pub(super) fn memory_key(&self) -> String {
         let root = self.root.unwrap_or_default();
@@ -54,7 +54,7 @@ impl Slack {
         thread: &'a ThreadKey,
         turn: &'a TurnId,
         kind: &PostKind,
-    ) -> Result<Wanted<'a>, SlackError> {
+    ) -> Result<WantedPost<'a>, SlackError> {
         let (team, channel, root) = match thread {
             ThreadKey::Slack { team, channel, root_ts } => {
                 (team, channel.clone(), Some(root_ts.as_str()))
@@ -65,7 +65,7 @@ impl Slack {
             }
             _ => return Err(SlackError::NotSlack),
         };
-        Ok(Wanted {
+        Ok(WantedPost {
             team,
             channel,
             root,

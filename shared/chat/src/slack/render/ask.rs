@@ -5,9 +5,9 @@ use bobbin_core::records::ask::{About, Ask, Opt, Question, WORDS_CHARS_MAX};
 use serde_json::{Value, json};
 
 use super::words::clock;
-use crate::press::{FEW_OPTIONS, Input, Press};
+use crate::press::{FEW_OPTIONS, FormInput, Press};
 use crate::slack::actions::{ASK_ACTION, FIELD_ACTION, SEND};
-use crate::slack::blocks::{Rendered, context, label, section};
+use crate::slack::blocks::{RenderedBlocks, context, label, section};
 use crate::slack::escape::{code_pieces, line, mrkdwn, quoted, units};
 use crate::slack::limits::{
     ASK_ID_CHARS_MAX, BUTTON_UNITS_MAX, LABEL_UNITS_MAX, OPTION_UNITS_MAX, OPTIONS_MAX,
@@ -23,7 +23,7 @@ const PATTERN_UNITS_MAX: usize = 120;
 /// Maximum length of a permission's or question's title in the fallback text.
 const TITLE_UNITS_MAX: usize = 2_000;
 
-pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> Rendered {
+pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> RenderedBlocks {
     let settled = settled.map(record);
     let (title, mut blocks) = match &ask.about {
         About::Permission { .. } => permission(&ask.about, settled.is_some()),
@@ -50,7 +50,7 @@ pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> Rendered {
         Some(words) => format!("{title} {words}"),
         None => title,
     };
-    Rendered { text, blocks }
+    RenderedBlocks { text, blocks }
 }
 
 /// The lines of record, never empty: who decided, and each answer below.
@@ -241,7 +241,7 @@ fn inputs(question: &Question, at: usize, buttons: bool) -> Vec<Value> {
         };
         let element = json!({ "type": kind, "options": entries(question), "placeholder": label(placeholder, OPTION_UNITS_MAX) });
         let name = if question.multiple { "Answers" } else { "Answer" };
-        blocks.push(input(Input::Select(at), name, question.takes_words(), element));
+        blocks.push(input(FormInput::Select(at), name, question.takes_words(), element));
     }
     if question.takes_words() {
         let element = json!({ "type": "plain_text_input", "multiline": !choice, "max_length": WORDS_CHARS_MAX });
@@ -250,7 +250,7 @@ fn inputs(question: &Question, at: usize, buttons: bool) -> Vec<Value> {
             (true, false) => "Or in your own words",
             (false, _) => "Answer",
         };
-        blocks.push(input(Input::Words(at), name, choice, element));
+        blocks.push(input(FormInput::Words(at), name, choice, element));
     }
     blocks
 }
@@ -267,7 +267,7 @@ fn entries(question: &Question) -> Vec<Value> {
     options.map(one).collect()
 }
 
-fn input(input: Input, name: &str, optional: bool, mut element: Value) -> Value {
+fn input(input: FormInput, name: &str, optional: bool, mut element: Value) -> Value {
     let id = format!("{FIELD_ACTION}:{}", input.word());
     element["action_id"] = id.as_str().into();
     json!({ "type": "input", "block_id": id, "label": label(name, LABEL_UNITS_MAX), "optional": optional, "element": element })

@@ -1,6 +1,6 @@
 //! The live card of a turn.
 
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, StepState};
+use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, PlanLineState, StepState};
 use bobbin_core::records::outcome::Outcome;
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::ask::until;
 use super::home::where_it_is;
 use super::words::{duration, facts, title};
 use crate::slack::actions::{AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
-use crate::slack::blocks::{Rendered, context, label, section};
+use crate::slack::blocks::{RenderedBlocks, context, label, section};
 use crate::slack::escape::{line, mrkdwn, plain_line, units};
 use crate::slack::limits::{
     BUTTON_UNITS_MAX, BUTTON_VALUE_CHARS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX,
@@ -33,7 +33,7 @@ pub enum CardStyle {
 }
 
 /// `link` leads to the thread that the turn waits for, if any and if known.
-pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendered {
+pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> RenderedBlocks {
     let title = title(&card.state);
     let told = told(card, link);
     let mut blocks = Vec::new();
@@ -66,7 +66,7 @@ pub(super) fn card(card: &Card, style: CardStyle, link: Option<&str>) -> Rendere
         units(&fallback) <= FALLBACK_UNITS_MAX,
         "the reason is cut below the limit of a section"
     );
-    Rendered { text: fallback, blocks }
+    RenderedBlocks { text: fallback, blocks }
 }
 
 /// Details beyond the title, escaped, below the limit of a section.
@@ -164,16 +164,16 @@ fn plan(title: &str, card: &Card) -> Value {
 }
 
 /// The agent's plan, one line per item.
-fn todo(items: &[PlanItem]) -> Option<String> {
+fn todo(items: &[PlanLine]) -> Option<String> {
     let mut room = SECTION_UNITS_MAX;
     let mut lines = Vec::new();
     for item in items {
         let text = line(&item.text, STEP_UNITS_MAX);
         let line = match item.state {
-            PlanState::Done => format!("☑ {text}"),
-            PlanState::Now => format!("▶ *{text}*"),
-            PlanState::Next => format!("☐ {text}"),
-            PlanState::Dropped => format!("☐ ~{text}~"),
+            PlanLineState::Done => format!("☑ {text}"),
+            PlanLineState::Now => format!("▶ *{text}*"),
+            PlanLineState::Next => format!("☐ {text}"),
+            PlanLineState::Dropped => format!("☐ ~{text}~"),
         };
         let Some(left) = room.checked_sub(units(&line) + 1) else {
             break;

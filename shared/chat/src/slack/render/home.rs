@@ -4,8 +4,8 @@
 //! and the newest always counts.
 
 use bobbin_core::base::ids::ThreadKey;
-use bobbin_core::shown::overview::{ENDED_MAX, Picture, RUNS_MAX, Run, ended};
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::shown::overview::{ENDED_MAX, OpenRun, Picture, RUNS_MAX, ended};
+use bobbin_core::tenant::settings::DefaultKind;
 use bobbin_core::text::span;
 use serde_json::{Value, json};
 
@@ -85,7 +85,7 @@ pub fn overview_words(picture: &Picture) -> String {
     lines.join("\n")
 }
 
-fn running(number: usize, run: &Run, now_ms: u64) -> Value {
+fn running(number: usize, run: &OpenRun, now_ms: u64) -> Value {
     let for_ms = now_ms.saturating_sub(run.since_ms);
     let mut lines =
         vec![format!("*{}* {}, for {}", run.state, where_it_is(&run.thread), span(for_ms))];
@@ -123,7 +123,7 @@ pub(super) fn where_it_is(thread: &ThreadKey) -> String {
 }
 
 fn defaults(picture: &Picture) -> Vec<Value> {
-    let kinds = Kind::ALL.map(|kind| (kind, kind.label(), kind.of(&picture.defaults)));
+    let kinds = DefaultKind::ALL.map(|kind| (kind, kind.label(), kind.of(&picture.defaults)));
     let said = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
         None => format!("*{name}:* none, as its operator has set it up"),

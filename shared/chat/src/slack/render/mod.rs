@@ -15,7 +15,7 @@ mod words;
 use bobbin_core::base::ids::{PostRef, SandboxName};
 use bobbin_core::records::card::{Card, CardState, Post};
 use bobbin_core::records::message::Prompt;
-use bobbin_core::tenant::settings::Kind;
+use bobbin_core::tenant::settings::DefaultKind;
 use bobbin_core::text::{Dialect, parts, shorten, visible, without_controls};
 use serde_json::{Value, json};
 
@@ -23,7 +23,7 @@ pub use self::card::CardStyle;
 pub use self::home::{closed_home, home, overview_words};
 pub use self::sandboxes::{ask_destroy, sandboxes};
 pub use self::stream::{Recipient, append_stream, start_stream, stop_stream, stream_pieces};
-pub use super::blocks::{EVENT_TYPE, Rendered};
+pub use super::blocks::{EVENT_TYPE, RenderedBlocks};
 use super::blocks::{context, metadata, section};
 use super::escape::{line, markdown, mrkdwn, prose, units};
 use super::limits::{FALLBACK_UNITS_MAX, MARKDOWN_UNITS_MAX};
@@ -43,13 +43,13 @@ const DIFF_INLINE_UNITS_MAX: usize = 3_000;
 
 /// Renders a post with the newest blocks.
 #[must_use]
-pub fn post(post: &Post) -> Rendered {
+pub fn post(post: &Post) -> RenderedBlocks {
     post_as(post, CardStyle::Plan)
 }
 
 /// Renders a post for a workspace that takes cards in this style.
 #[must_use]
-pub fn post_as(post: &Post, style: CardStyle) -> Rendered {
+pub fn post_as(post: &Post, style: CardStyle) -> RenderedBlocks {
     match post {
         Post::Card(card) => card::card(card, style, None),
         Post::Chunk { text, .. } if text.trim().is_empty() => {
@@ -72,7 +72,7 @@ pub(crate) fn split(answer: &str) -> Vec<String> {
 
 /// A card of a turn that waits for another thread, with a link to it.
 #[must_use]
-pub fn card_linked(card: &Card, style: CardStyle, link: &str) -> Rendered {
+pub fn card_linked(card: &Card, style: CardStyle, link: &str) -> RenderedBlocks {
     card::card(card, style, Some(link))
 }
 
@@ -89,12 +89,12 @@ pub fn link(site: &str, root_ts: Option<&str>, at: &PostRef) -> String {
 }
 
 /// A card that cannot be edited for much longer.
-fn moved(link: Option<&str>) -> Rendered {
+fn moved(link: Option<&str>) -> RenderedBlocks {
     let told = match link {
         Some(link) => format!("*This goes on below.* <{}|Go to its newer card>", mrkdwn(link, 300)),
         None => "*This goes on below*, in a newer card.".to_owned(),
     };
-    Rendered {
+    RenderedBlocks {
         text: "This goes on below, in a newer card.".to_owned(),
         blocks: vec![section(&told)],
     }
@@ -105,7 +105,7 @@ const CALLED_MAX: usize = 4;
 
 /// A post that mentions these people on a separate line: the only part of it that is not escaped.
 #[must_use]
-pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
+pub fn calling(rendered: RenderedBlocks, people: &[String]) -> RenderedBlocks {
     let is_id = |id: &&String| {
         (2..=MEMBER_ID_CHARS_MAX).contains(&id.len())
             && id.starts_with(['U', 'W'])
@@ -117,7 +117,7 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
         return rendered;
     }
     let line = called.join(" ");
-    let Rendered { mut text, mut blocks } = rendered;
+    let RenderedBlocks { mut text, mut blocks } = rendered;
     let room = FALLBACK_UNITS_MAX - line.len() - 1;
     if units(&text) > room {
         // An entity that is cut in half would show as its remains.
@@ -125,7 +125,7 @@ pub fn calling(rendered: Rendered, people: &[String]) -> Rendered {
     }
     text = format!("{text}\n{line}");
     blocks.push(section(&line));
-    Rendered { text, blocks }
+    RenderedBlocks { text, blocks }
 }
 
 /// Maximum characters of a person's id in Slack; today's have eleven.
@@ -133,14 +133,17 @@ const MEMBER_ID_CHARS_MAX: usize = 24;
 
 /// Free text in Markdown: a part of an answer, a notice, a status, a refusal.
 #[must_use]
-pub fn free(text: &str) -> Rendered {
+pub fn free(text: &str) -> RenderedBlocks {
     let text = without_controls(text);
     let text = match text.trim() {
         "" => "(nothing)",
         _ => &text,
     };
     let block = json!({ "type": "markdown", "text": markdown(text, MARKDOWN_UNITS_MAX) });
-    Rendered { text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX), blocks: vec![block] }
+    RenderedBlocks {
+        text: prose(&text.replace("&lt;", "<"), FALLBACK_UNITS_MAX),
+        blocks: vec![block],
+    }
 }
 
 /// A turn's changes, as Markdown for one person; `None` if too long for that, or not allowed in a block.
@@ -161,7 +164,12 @@ pub fn diff_summary(patch: &str) -> String {
 
 /// The arguments of `chat.postMessage` for a post in a thread, or in direct messages under no message.
 #[must_use]
-pub fn message(channel: &str, root_ts: Option<&str>, key: &str, rendered: &Rendered) -> Value {
+pub fn message(
+    channel: &str,
+    root_ts: Option<&str>,
+    key: &str,
+    rendered: &RenderedBlocks,
+) -> Value {
     let mut arguments = json!({
         "channel": channel,
         "text": rendered.text,
@@ -178,14 +186,19 @@ pub fn message(channel: &str, root_ts: Option<&str>, key: &str, rendered: &Rende
 
 /// The arguments of `chat.update` for an existing post.
 #[must_use]
-pub fn update(at: &PostRef, key: &str, rendered: &Rendered) -> Value {
+pub fn update(at: &PostRef, key: &str, rendered: &RenderedBlocks) -> Value {
     json!({ "channel": at.channel, "ts": at.id, "text": rendered.text, "blocks": rendered.blocks, "metadata": metadata(key) })
 }
 
 /// The arguments of `chat.postEphemeral`: a message for one person.
 #[must_use]
-pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, rendered: &Rendered) -> Value {
-    let Rendered { text, blocks } = rendered;
+pub fn ephemeral(
+    channel: &str,
+    thread_ts: Option<&str>,
+    user: &str,
+    rendered: &RenderedBlocks,
+) -> Value {
+    let RenderedBlocks { text, blocks } = rendered;
     let mut arguments = json!({ "channel": channel, "user": user, "text": text, "blocks": blocks });
     if let Some(thread_ts) = thread_ts {
         arguments["thread_ts"] = thread_ts.into();
@@ -195,8 +208,8 @@ pub fn ephemeral(channel: &str, thread_ts: Option<&str>, user: &str, rendered: &
 
 /// The arguments of `chat.postMessage` for a text in a direct message, where nobody else is.
 #[must_use]
-pub fn direct_message(channel: &str, thread_ts: Option<&str>, rendered: &Rendered) -> Value {
-    let Rendered { text, blocks } = rendered;
+pub fn direct_message(channel: &str, thread_ts: Option<&str>, rendered: &RenderedBlocks) -> Value {
+    let RenderedBlocks { text, blocks } = rendered;
     // With metadata like every post of ours: a message without it is a stream that was cut off.
     let mut arguments = json!({ "channel": channel, "text": text, "blocks": blocks, "metadata": metadata("word"),
         "unfurl_links": false, "unfurl_media": false });
@@ -214,7 +227,7 @@ pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
     let task = mrkdwn(&prompt.text, TASK_UNITS_MAX);
     let wants = &prompt.wants;
     let sandbox = wants.sandbox.as_ref().map(SandboxName::as_str);
-    let chosen: String = Kind::ALL
+    let chosen: String = DefaultKind::ALL
         .into_iter()
         .filter_map(|kind| kind.of(wants).as_deref())
         .chain(sandbox)
@@ -236,7 +249,7 @@ pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
 
 /// The status of an agent session (`agents.sessions.setStatus`). It never clears itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Status {
+pub enum AgentSessionStatus {
     /// The agent works; Slack shows its own Stop button.
     Processing,
     /// Nothing is in progress.
@@ -245,7 +258,7 @@ pub enum Status {
     Suspended,
 }
 
-impl Status {
+impl AgentSessionStatus {
     /// The status for a card of the thread's current turn; `None` for a turn that waits behind it.
     #[must_use]
     pub const fn of(state: &CardState) -> Option<Self> {

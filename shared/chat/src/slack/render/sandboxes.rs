@@ -1,11 +1,11 @@
 //! The list of named sandboxes, and the question whether to delete one: for one person alone.
 
 use bobbin_core::base::ids::{Ms, ThreadKey};
-use bobbin_core::shown::sandboxes::{Action, Listed, Page, losses};
+use bobbin_core::shown::sandboxes::{Listed, SandboxAction, SandboxesPage, losses};
 use serde_json::{Value, json};
 
 use super::home::where_it_is;
-use crate::slack::blocks::{Rendered, context, label, section};
+use crate::slack::blocks::{RenderedBlocks, context, label, section};
 use crate::slack::escape::{line, mrkdwn};
 use crate::slack::limits::{
     BUTTON_UNITS_MAX, CONTEXT_UNITS_MAX, FALLBACK_UNITS_MAX, SECTION_UNITS_MAX,
@@ -17,7 +17,7 @@ const LINE_UNITS_MAX: usize = 400;
 
 /// A page of the list.
 #[must_use]
-pub fn sandboxes(page: &Page) -> Rendered {
+pub fn sandboxes(page: &SandboxesPage) -> RenderedBlocks {
     let mut blocks = vec![section(&mrkdwn(&page.heading(), SECTION_UNITS_MAX))];
     let mut text = page.heading();
     for (number, sandbox) in page.shown.iter().enumerate() {
@@ -32,15 +32,15 @@ pub fn sandboxes(page: &Page) -> Rendered {
         let buttons: Vec<Value> = sandbox
             .actions(page.in_thread)
             .into_iter()
-            .filter(|action| *action != Action::Connect || !is_here)
+            .filter(|action| *action != SandboxAction::Connect || !is_here)
             .map(|action| {
                 let told = format!("{} {}", action.label(), sandbox.called());
                 let id = Button::Sandbox(action, sandbox.key.clone());
                 let mut button = button(&id, action.label(), &told, &page.thread);
                 match action {
-                    Action::Connect => button["style"] = "primary".into(),
-                    Action::Destroy => button["style"] = "danger".into(),
-                    Action::Stop | Action::Start | Action::Snapshot => {}
+                    SandboxAction::Connect => button["style"] = "primary".into(),
+                    SandboxAction::Destroy => button["style"] = "danger".into(),
+                    SandboxAction::Stop | SandboxAction::Start | SandboxAction::Snapshot => {}
                 }
                 button
             })
@@ -63,12 +63,12 @@ pub fn sandboxes(page: &Page) -> Rendered {
     if !turns.is_empty() {
         blocks.push(json!({ "type": "actions", "block_id": "v1:boxes", "elements": turns }));
     }
-    Rendered { text: mrkdwn(&text, FALLBACK_UNITS_MAX), blocks }
+    RenderedBlocks { text: mrkdwn(&text, FALLBACK_UNITS_MAX), blocks }
 }
 
 /// The question whether to delete a sandbox, with what would be lost.
 #[must_use]
-pub fn ask_destroy(thread: &ThreadKey, sandbox: &Listed, now_ms: Ms) -> Rendered {
+pub fn ask_destroy(thread: &ThreadKey, sandbox: &Listed, now_ms: Ms) -> RenderedBlocks {
     let called = sandbox.called();
     // Each line is ours except for the channels in it, which Slack shows by name.
     let lines = losses(sandbox, now_ms, where_it_is);
@@ -78,7 +78,7 @@ pub fn ask_destroy(thread: &ThreadKey, sandbox: &Listed, now_ms: Ms) -> Rendered
     let mut destroy = button(&destroy, "Destroy", &format!("Destroy {called}"), thread);
     destroy["style"] = "danger".into();
     let cancel = button(&Button::Keep, "Cancel", "Destroy nothing", thread);
-    Rendered {
+    RenderedBlocks {
         text: format!("Destroy {called}?"),
         blocks: vec![
             section(&words),

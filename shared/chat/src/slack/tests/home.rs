@@ -2,12 +2,12 @@
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::base::person::Person;
-use bobbin_core::records::ledger::Entry;
+use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Body, Overview, Reply, Surface, Want};
 use bobbin_core::records::outcome::Outcome;
-use bobbin_core::shown::overview::{Picture, Run};
+use bobbin_core::shown::overview::{OpenRun, Picture};
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{Catalogue, Change, Kind, Settings};
+use bobbin_core::tenant::settings::{Catalogue, DefaultKind, Settings, SettingsChange};
 use serde_json::{Value, json};
 
 use super::block_kit::home_problems;
@@ -20,21 +20,21 @@ fn thread(channel: &str) -> ThreadKey {
 }
 
 fn picture() -> Picture {
-    let entry: Entry = serde_json::from_value(json!({
+    let entry: LedgerEntry = serde_json::from_value(json!({
         "turn": "old", "by": Person::default(), "accepted_at_ms": 10_000, "ended_at_ms": 40_000,
         "outcome": Outcome::Answered, "asked": "fix <the> build",
     }))
     .unwrap();
     Picture {
         runs: vec![
-            Run {
+            OpenRun {
                 thread: thread("C1"),
                 turn: "slack_T1_C1_1.1".into(),
                 state: "Waiting for a decision",
                 since_ms: 100_000,
                 asks: vec!["May it bash: rm -rf <x>".to_owned()],
             },
-            Run {
+            OpenRun {
                 thread: thread("D1"),
                 turn: "slack_T1_D1_1.1".into(),
                 state: "Stopping",
@@ -212,9 +212,9 @@ fn home_choice_needs_access() {
         (
             Surface::Home,
             None,
-            Some(Change::Default {
+            Some(SettingsChange::Default {
                 channel: None,
-                of: Kind::Agent,
+                of: DefaultKind::Agent,
                 value: Some("plan".to_owned())
             })
         )
@@ -248,7 +248,7 @@ fn suggestions_are_typed_or_known_values() {
     let lookup = inbound.lookup.unwrap();
     assert_eq!(
         (lookup.tenant.as_str(), lookup.sought, lookup.typed.as_str()),
-        ("slack:T1", Sought::Choice(Kind::Repo), "acme")
+        ("slack:T1", Sought::Choice(DefaultKind::Repo), "acme")
     );
     assert_eq!(pressed(&payload, "U2").lookup, None);
     let lookup = |typed: &str| Lookup { typed: typed.to_owned(), ..lookup.clone() };

@@ -8,12 +8,13 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{
-    Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want, Which, Work,
+    Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want,
+    WhichSandbox, Work,
 };
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::selection::Selection;
-use bobbin_core::tenant::settings::{Change, Kind};
+use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
 use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};
@@ -468,9 +469,9 @@ fn slash_commands_show_overview_and_configure() {
     assert_eq!(inbound.answer.body, "");
     assert!(inbound.on_queue_failure.body.contains("ephemeral"));
     let expected = Want::Configure {
-        change: Change::Default {
+        change: SettingsChange::Default {
             channel: Some(CHANNEL.to_owned()),
-            of: Kind::Model,
+            of: DefaultKind::Model,
             value: Some("openai/gpt".to_owned()),
         },
     };
@@ -607,10 +608,10 @@ fn sandbox_commands_work_in_thread_mentions() {
     assert!(matches!(&message(&named).work, Work::Name { name: n, .. } if *n == name()));
     let list = Want::Sandboxes { page: 0, in_thread: true };
     assert_eq!(control(&mentioned("sandbox list")).want, list);
-    let to = Some(Which::Named(name()));
+    let to = Some(WhichSandbox::Named(name()));
     assert_eq!(control(&mentioned("sandbox connect frontend")).want, Want::Connect { to });
     assert_eq!(control(&mentioned("sandbox connect")).want, Want::Connect { to: None });
-    let sandbox = Which::Here;
+    let sandbox = WhichSandbox::Here;
     assert_eq!(control(&mentioned("sandbox destroy")).want, Want::AskDestroy { sandbox });
     let refused = mentioned("sandbox name Front_End");
     let Want::Say { text } = &control(&refused).want else {
@@ -642,7 +643,7 @@ fn list_button_acts_in_its_thread() {
     let thread = format!("slack:{TEAM}:{CHANNEL}:1790000100.000100");
     let key = format!("slack:{TEAM}:{CHANNEL}:1790000000.000100");
     let both = format!("{thread} {key}");
-    let sandbox = || Which::Exactly(key.parse().unwrap());
+    let sandbox = || WhichSandbox::Exactly(key.parse().unwrap());
     let pressed = |action: &str, value: &str| {
         let inbound = whispered(action, value, "");
         let control = control(&inbound);
@@ -694,7 +695,7 @@ fn slash_sandbox_list_has_no_thread() {
     let want = Want::Sandboxes { page: 0, in_thread: false };
     assert_eq!(control(&list(&form)).want, want);
     form["form"]["text"] = json!("sandbox destroy frontend");
-    let sandbox = Which::Named("frontend".parse().unwrap());
+    let sandbox = WhichSandbox::Named("frontend".parse().unwrap());
     assert_eq!(control(&list(&form)).want, Want::AskDestroy { sandbox });
     form["form"]["text"] = json!("sandbox name frontend");
     assert_eq!(list(&form).enqueue, None, "which thread is meant cannot be known");

@@ -2,16 +2,18 @@
 
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanItem, PlanState, Post, StepState};
+use bobbin_core::records::card::{
+    Card, CardState, CardStep, PlanLine, PlanLineState, Post, StepState,
+};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::usage::Usage;
-use bobbin_core::shown::sandboxes::{ListContext, Listed, Page};
+use bobbin_core::shown::sandboxes::{ListContext, Listed, SandboxesPage};
 use proptest::prelude::*;
 use serde_json::Value;
 
 use super::block_kit::problems;
-use crate::slack::render::{self, CardStyle, Rendered, Status};
+use crate::slack::render::{self, AgentSessionStatus, CardStyle, RenderedBlocks};
 
 fn card(state: CardState) -> Card {
     Card {
@@ -47,7 +49,7 @@ fn ask(about: About) -> Ask {
 }
 
 /// All readable text, without the structure.
-fn read(rendered: &Rendered) -> String {
+fn read(rendered: &RenderedBlocks) -> String {
     fn walk(value: &Value, out: &mut String) {
         match value {
             Value::Object(object) => {
@@ -66,7 +68,7 @@ fn read(rendered: &Rendered) -> String {
     out
 }
 
-fn elements(rendered: &Rendered) -> Vec<Value> {
+fn elements(rendered: &RenderedBlocks) -> Vec<Value> {
     let actions = rendered.blocks.iter().filter(|block| block["type"] == "actions");
     actions.flat_map(|block| block["elements"].as_array().unwrap().clone()).collect()
 }
@@ -158,7 +160,7 @@ fn failed_card_shows_reason_and_advice() {
 fn queued_card_counts_ahead_offers_withdraw() {
     let shown = render::post(&Post::Card(card(CardState::Queued { ahead: 2, now: false })));
     assert_eq!(shown.text, "Queued. 2 tasks come before it.");
-    let labels = |shown: &Rendered| -> Vec<String> {
+    let labels = |shown: &RenderedBlocks| -> Vec<String> {
         let label = |button: &Value| button["text"]["text"].as_str().unwrap().to_owned();
         elements(shown).iter().map(label).collect()
     };
@@ -284,14 +286,14 @@ fn question(labels: &[String], multiple: bool, free: bool) -> Question {
     }
 }
 
-fn asked(questions: Vec<Question>) -> Rendered {
+fn asked(questions: Vec<Question>) -> RenderedBlocks {
     let shown = render::post(&Post::Ask { ask: ask(About::Question { questions }), settled: None });
     assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
     shown
 }
 
 /// The inputs of a message: action id and type of each.
-fn inputs(shown: &Rendered) -> Vec<String> {
+fn inputs(shown: &RenderedBlocks) -> Vec<String> {
     let inputs = shown.blocks.iter().filter(|block| block["type"] == "input");
     let told = |block: &Value| {
         let element = &block["element"];
@@ -300,7 +302,7 @@ fn inputs(shown: &Rendered) -> Vec<String> {
     inputs.map(told).collect()
 }
 
-fn pressed(shown: &Rendered) -> Vec<String> {
+fn pressed(shown: &RenderedBlocks) -> Vec<String> {
     let value = |element: &Value| element["value"].as_str().unwrap().to_owned();
     elements(shown).iter().map(value).collect()
 }
@@ -388,7 +390,7 @@ fn message_carries_key_without_unfurling() {
 
 #[test]
 fn session_status_follows_the_card() {
-    let of = |state: CardState| Status::of(&state).map(Status::word);
+    let of = |state: CardState| AgentSessionStatus::of(&state).map(AgentSessionStatus::word);
     assert_eq!(of(CardState::Creating), Some("processing"));
     assert_eq!(of(CardState::Waiting), Some("suspended"));
     assert_eq!(of(ended(Outcome::Lost)), Some("active"));
@@ -458,9 +460,9 @@ fn any_post() -> impl Strategy<Value = Post> {
         prop::option::of(hostile()),
     )
         .prop_map(|(turn, state, steps, since_ms, now_ms, model, trouble)| {
-            let planned = |(text, _): &(String, StepState)| PlanItem {
+            let planned = |(text, _): &(String, StepState)| PlanLine {
                 text: text.clone(),
-                state: PlanState::Now,
+                state: PlanLineState::Now,
             };
             let plan = steps.iter().map(planned).collect();
             let steps = steps.into_iter().map(|(text, state)| CardStep { text, state }).collect();
@@ -577,7 +579,7 @@ proptest! {
             prop_assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
             prop_assert!(!pings(&shown.text), "{}", shown.text);
             for block in &shown.blocks {
-                let one = Rendered { text: String::new(), blocks: vec![block.clone()] };
+                let one = RenderedBlocks { text: String::new(), blocks: vec![block.clone()] };
                 let words = read(&one);
                 let may_ping = match block["type"].as_str() {
                     Some("markdown") => words.contains('<') || has_broadcast(&prose(&words)),
@@ -610,7 +612,7 @@ fn ended_card_shows_changes_and_diff() {
     let shown = render::post(&Post::Card(card(state(Outcome::Answered))));
     let blocks = serde_json::to_string(&shown.blocks).unwrap();
     assert!(blocks.contains("took 3 min 12 s · 3 files changed, +12 -4"), "{blocks}");
-    let labels = |shown: &Rendered| -> Vec<String> {
+    let labels = |shown: &RenderedBlocks| -> Vec<String> {
         let last = shown.blocks.last().unwrap();
         let buttons = last["elements"].as_array().unwrap().iter();
         buttons.map(|one| one["text"]["text"].as_str().unwrap().to_owned()).collect()
@@ -622,13 +624,13 @@ fn ended_card_shows_changes_and_diff() {
 
 #[test]
 fn card_shows_plan_and_earlier_steps() {
-    let item = |text: &str, state| PlanItem { text: text.to_owned(), state };
+    let item = |text: &str, state| PlanLine { text: text.to_owned(), state };
     let shown = render::post(&Post::Card(Card {
         plan: vec![
-            item("read", PlanState::Done),
-            item("fix <it>", PlanState::Now),
-            item("test", PlanState::Next),
-            item("ship", PlanState::Dropped),
+            item("read", PlanLineState::Done),
+            item("fix <it>", PlanLineState::Now),
+            item("test", PlanLineState::Next),
+            item("ship", PlanLineState::Dropped),
         ],
         earlier: 12,
         ..card(CardState::Working)
@@ -670,12 +672,12 @@ fn listed(name: &str, phase: Phase) -> Listed {
     Listed::of(&in_channel("1.1").sandbox(), &record)
 }
 
-fn page(all: Vec<Listed>, page: usize, in_thread: bool) -> Rendered {
+fn page(all: Vec<Listed>, page: usize, in_thread: bool) -> RenderedBlocks {
     let place = ListContext { thread: in_channel("9.9"), in_thread, here: None };
-    render::sandboxes(&Page::of(all, page, place, 120_000))
+    render::sandboxes(&SandboxesPage::of(all, page, place, 120_000))
 }
 
-fn labels(rendered: &Rendered) -> Vec<String> {
+fn labels(rendered: &RenderedBlocks) -> Vec<String> {
     let label = |one: Value| one["text"]["text"].as_str().unwrap().to_owned();
     elements(rendered).into_iter().map(label).collect()
 }

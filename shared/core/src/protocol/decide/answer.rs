@@ -3,14 +3,14 @@
 use std::borrow::Cow;
 
 use super::{Context, words};
-use crate::records::run::{Answer, RunEnd};
+use crate::records::run::{RunAnswer, RunEnd};
 use crate::text::gist;
 
 /// Characters (UTF-16 units) of an answer in the message beside its file.
 const FILE_GIST_UNITS_MAX: usize = 1_200;
 
 /// The parts of an answer; and the whole answer as a file if it is too long for messages.
-pub(super) fn parts(answer: &Answer, context: &Context<'_>) -> (Vec<String>, Option<String>) {
+pub(super) fn parts(answer: &RunAnswer, context: &Context<'_>) -> (Vec<String>, Option<String>) {
     let limits = context.delivery.limits;
     let text = match (answer.text.trim(), &answer.end) {
         ("", RunEnd::Rejected) => Cow::Borrowed(words::DECLINED),

@@ -12,7 +12,7 @@ use crate::records::ledger;
 use crate::records::observations::{AgentObserved, Observations};
 use crate::records::outcome::Outcome;
 use crate::records::parked::Seen;
-use crate::records::run::{Answer, PromptState, RunEnd};
+use crate::records::run::{PromptState, RunAnswer, RunEnd};
 use crate::records::sandbox::Phase;
 use crate::records::session::{OwnWorkspace, Session};
 use crate::records::turn::Turn;
@@ -279,7 +279,7 @@ fn delivered(session: &mut Session, context: &Context<'_>) {
     }
 }
 
-fn finished(session: &mut Session, answer: Answer, context: &Context<'_>) {
+fn finished(session: &mut Session, answer: RunAnswer, context: &Context<'_>) {
     record::see_cancel(session, context);
     let Some(turn) = &session.turn else { return };
     let outcome = match (turn.aborting(), &turn.cancelled_by, &answer.end) {

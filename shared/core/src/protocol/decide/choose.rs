@@ -12,7 +12,7 @@ use crate::records::sandbox::Phase;
 use crate::records::session::{CheckedOptions, Session};
 use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::tenant::selection::Selection;
-use crate::tenant::settings::{AgentOptions, Kind, clone_address};
+use crate::tenant::settings::{AgentOptions, DefaultKind, clone_address};
 
 /// Selection of the turn.
 ///
@@ -26,7 +26,7 @@ pub(super) fn selection(
     let settings = context.settings;
     settings.admit(&prompt.membership, &prompt.by.id).map_err(|refusal| refusal.to_string())?;
     let wants = &prompt.wants;
-    for kind in Kind::ALL {
+    for kind in DefaultKind::ALL {
         if let Some(value) = kind.of(wants) {
             kind.usable(value).map_err(|unusable| unusable.to_string())?;
         }
@@ -161,7 +161,7 @@ pub(super) fn options_listed(session: &mut Session, offer: AgentOptions) {
 }
 
 /// The part of the selection that the agent does not offer, as far as it said, with a text that lists what it offers.
-pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
+pub(super) fn unavailable(session: &Session) -> Option<(DefaultKind, String)> {
     let offer = session.observed.agent.options.as_ref()?;
     let turn = session.turn.as_ref().filter(|turn| turn.stage.is_received())?;
     let missing =
@@ -169,11 +169,11 @@ pub(super) fn unavailable(session: &Session) -> Option<(Kind, String)> {
     if let Some(model) = &turn.selection.model
         && missing(&offer.models, model)
     {
-        return Some((Kind::Model, words::unknown_model(model, &offer.models)));
+        return Some((DefaultKind::Model, words::unknown_model(model, &offer.models)));
     }
     match &turn.selection.agent {
         Some(agent) if missing(&offer.agents, agent) => {
-            Some((Kind::Agent, words::unknown_agent(agent, &offer.agents)))
+            Some((DefaultKind::Agent, words::unknown_agent(agent, &offer.agents)))
         }
         _ => None,
     }

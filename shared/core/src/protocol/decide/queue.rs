@@ -3,7 +3,7 @@
 use crate::base::ids::{PostRef, TurnId};
 use crate::base::limits::RecordLimits;
 use crate::records::flags::{ControlFlags, Queued};
-use crate::records::ledger::Entry;
+use crate::records::ledger::LedgerEntry;
 use crate::records::message::{Announce, Prompt};
 use crate::records::outcome::Outcome;
 use crate::records::session::Session;
@@ -81,7 +81,7 @@ pub enum Announced {
 #[must_use]
 pub fn announced(
     session: Option<&Session>,
-    entry: Option<&Entry>,
+    entry: Option<&LedgerEntry>,
     turn: &TurnId,
     at: &PostRef,
 ) -> Announced {

@@ -4,10 +4,10 @@ use super::{Context, Next};
 use crate::base::ids::{Ms, TurnId};
 use crate::base::limits::SandboxLimits;
 use crate::protocol::effect::Effect;
-use crate::records::ledger::{self, Entry};
+use crate::records::ledger::{self, LedgerEntry};
 use crate::records::observations::{ChatObserved, Observations, SandboxObserved};
 use crate::records::outcome::Outcome;
-use crate::records::run::Answer;
+use crate::records::run::RunAnswer;
 use crate::records::sandbox::{InUse, Lease, Phase, TimelineEntry, Vanished, Waiting};
 use crate::records::session::Session;
 use crate::records::stage::Stage;
@@ -359,7 +359,7 @@ fn close_steered(
     let ended =
         EndedTurn { id: steered.turn.clone(), outcome: outcome.clone(), at_ms: context.now_ms };
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
-    session.observed.writes.entries.push(Entry {
+    session.observed.writes.entries.push(LedgerEntry {
         turn: steered.turn.clone(),
         by: steered.prompt.by.clone(),
         accepted_at_ms: steered.accepted_at_ms,
@@ -383,13 +383,13 @@ fn entry(
     turn: Turn,
     patch: Option<String>,
     (outcome, usage): (Outcome, Usage),
-    answer: Option<&Answer>,
+    answer: Option<&RunAnswer>,
     context: &Context<'_>,
-) -> Entry {
+) -> LedgerEntry {
     let prompt = context.delivery.message.prompt_of(&turn.id);
     let posted = turn.stage.told().map(|told| told.posted.clone()).unwrap_or_default();
     let again = matches!(outcome, Outcome::Lost | Outcome::Failed { .. });
-    Entry {
+    LedgerEntry {
         turn: turn.id,
         by: turn.by,
         accepted_at_ms: turn.accepted_at_ms,

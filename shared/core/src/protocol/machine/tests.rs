@@ -9,7 +9,7 @@ use crate::protocol::effect::{AgentEffect, ChatEffect, SandboxEffect};
 use crate::records::changes::Changes;
 use crate::records::message::{Message, Prompt, Work};
 use crate::records::outside::AgentSeen;
-use crate::records::run::Answer;
+use crate::records::run::RunAnswer;
 use crate::records::sandbox::SandboxState;
 use crate::records::usage::Usage;
 use crate::tenant::runtime_mode::RuntimeMode;
@@ -44,7 +44,7 @@ fn with<T>(check: impl FnOnce(&Delivery<'_>) -> T) -> T {
 }
 
 fn finished(end: RunEnd) -> Event {
-    Event::Finished(Answer {
+    Event::Finished(RunAnswer {
         end,
         text: "the answer".to_owned(),
         usage: Usage::default(),
@@ -80,15 +80,15 @@ fn answer(effect: &Effect) -> Event {
     }
 }
 
-fn outcome(step: &Step<'_>) -> Option<Outcome> {
+fn outcome(step: &Step<'_>) -> Option<StepOutcome> {
     Some(match step {
-        Step::Read => Outcome::Loaded(Ok(Loaded::default())),
-        Step::Write { .. } => Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
-        Step::Park(_) => Outcome::Parked(Some(ControlFlags::default())),
-        Step::Perform(asked) => Outcome::Done(answer(asked.effect).into()),
+        Step::Read => StepOutcome::Loaded(Ok(Loaded::default())),
+        Step::Write { .. } => StepOutcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
+        Step::Park(_) => StepOutcome::Parked(Some(ControlFlags::default())),
+        Step::Perform(asked) => StepOutcome::Done(answer(asked.effect).into()),
         Step::PerformBoth { work, card } => {
             let [work, card] = [work, card].map(|asked| answer(asked.effect).into());
-            Outcome::BothDone { work, card }
+            StepOutcome::BothDone { work, card }
         }
         Step::End(_) => return None,
     })
@@ -156,7 +156,7 @@ fn effects_require_saved_intent() {
         let (mut writes, mut effects) = (0, 0);
         for machine in places(delivery) {
             match machine.step(NOW, delivery) {
-                Step::Write { write: Write { session, expected, .. }, .. } => {
+                Step::Write { write: RecordsWrite { session, expected, .. }, .. } => {
                     writes += 1;
                     assert_eq!(expected.thread, Some(session.version));
                     stored = Some(expected.followed_by(session.clone()));
@@ -166,7 +166,7 @@ fn effects_require_saved_intent() {
                         Err(newer_shape()),
                         Err(Failure::SandboxGone),
                     ] {
-                        let outcome = Outcome::Saved(refused);
+                        let outcome = StepOutcome::Saved(refused);
                         let after = machine.clone().after(outcome, NOW, delivery);
                         let reads = matches!(after, Machine::Overtaken { .. });
                         assert!(reads || verdict(&after, delivery).is_some(), "{after:?}");
@@ -215,13 +215,13 @@ fn write_updates_version_and_clears_entries() {
         flags.cancelled.insert("m2".into(), ann());
         let mut written = 0;
         for machine in places(delivery) {
-            let Step::Write { write: Write { expected, entries, .. }, .. } =
+            let Step::Write { write: RecordsWrite { expected, entries, .. }, .. } =
                 machine.step(NOW, delivery)
             else {
                 continue;
             };
             written += entries.len();
-            let saved = Outcome::Saved(Ok(Saved::Written(flags.clone())));
+            let saved = StepOutcome::Saved(Ok(Saved::Written(flags.clone())));
             let Machine::Act { known, .. } = machine.clone().after(saved, NOW, delivery) else {
                 panic!("{machine:?}")
             };
@@ -234,7 +234,7 @@ fn write_updates_version_and_clears_entries() {
 }
 
 /// The state before a write that `wanted` picks by the versions that it expects.
-fn before_write(delivery: &Delivery<'_>, wanted: fn(Versions) -> bool) -> Machine {
+fn before_write(delivery: &Delivery<'_>, wanted: fn(ExpectedVersions) -> bool) -> Machine {
     let mut places = places(delivery).into_iter();
     let fits = |machine: &Machine| match machine.step(NOW, delivery) {
         Step::Write { write, .. } => wanted(write.expected),
@@ -247,7 +247,7 @@ fn before_write(delivery: &Delivery<'_>, wanted: fn(Versions) -> bool) -> Machin
 fn thread_conflict_ends_delivery_with_delay() {
     with(|delivery| {
         let write = before_write(delivery, |expected| expected.sandbox.is_none());
-        let after = write.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
+        let after = write.after(StepOutcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
         assert_eq!(delay_ms(&after, delivery), Limits::DEFAULT.retry.backoff_ms);
     });
 }
@@ -260,9 +260,9 @@ fn sandbox_conflict_rereads_and_retries() {
         let mut stored = known.session.clone();
         stored.sandbox.version += 7;
         let loaded = |session: Session| {
-            Outcome::Loaded(Ok(Loaded { session: Some(session), ..Loaded::default() }))
+            StepOutcome::Loaded(Ok(Loaded { session: Some(session), ..Loaded::default() }))
         };
-        let overtaken = write.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
+        let overtaken = write.after(StepOutcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
         assert_eq!(overtaken.step(NOW, delivery), Step::Read);
         let again = overtaken.clone().after(loaded(stored.clone()), NOW, delivery);
         let Step::Write { write, .. } = again.step(NOW, delivery) else { panic!("{again:?}") };
@@ -288,13 +288,13 @@ fn conflict_retries_are_bounded() {
             let Machine::Write { known, .. } = &machine else { panic!("{machine:?}") };
             let stored = known.session.clone();
             let found = Loaded { session: Some(stored), ..Loaded::default() };
-            machine = machine.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery).after(
-                Outcome::Loaded(Ok(found)),
+            machine = machine.after(StepOutcome::Saved(Ok(Saved::Conflict)), NOW, delivery).after(
+                StepOutcome::Loaded(Ok(found)),
                 NOW,
                 delivery,
             );
         }
-        let lost = machine.after(Outcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
+        let lost = machine.after(StepOutcome::Saved(Ok(Saved::Conflict)), NOW, delivery);
         assert_eq!(delay_ms(&lost, delivery), Limits::DEFAULT.retry.backoff_ms);
     });
 }
@@ -322,7 +322,7 @@ fn table_outage_waits_at_least_asked() {
     with(|delivery| {
         let limits = &Limits::DEFAULT;
         let held = |failure| {
-            let after = Machine::Start.after(Outcome::Loaded(Err(failure)), NOW, delivery);
+            let after = Machine::Start.after(StepOutcome::Loaded(Err(failure)), NOW, delivery);
             delay_ms(&after, delivery)
         };
         assert_eq!(held(outage(0)), limits.retry.outage_backoff(RECEIVE));
@@ -338,15 +338,15 @@ fn newer_shape_stops_the_delivery() {
             let verdict = verdict(&machine.after(outcome, NOW, delivery), delivery);
             matches!(verdict, Some(Verdict::Newer { .. }))
         };
-        assert!(is_newer(Machine::Start, Outcome::Loaded(Err(newer_shape()))));
+        assert!(is_newer(Machine::Start, StepOutcome::Loaded(Err(newer_shape()))));
         let write = before(delivery, |step| matches!(step, Step::Write { .. }));
-        assert!(is_newer(write, Outcome::Saved(Err(newer_shape()))));
+        assert!(is_newer(write, StepOutcome::Saved(Err(newer_shape()))));
         let act = before(delivery, |step| matches!(step, Step::Perform(_)));
         let together = before(delivery, |step| matches!(step, Step::PerformBoth { .. }));
         let newer = || Event::Failed(newer_shape());
-        assert!(is_newer(act.clone(), Outcome::Done(newer().into())));
+        assert!(is_newer(act.clone(), StepOutcome::Done(newer().into())));
         for (work, card) in [(newer(), Event::Woken), (Event::Woken, newer())] {
-            let both = Outcome::BothDone { work: work.into(), card: card.into() };
+            let both = StepOutcome::BothDone { work: work.into(), card: card.into() };
             assert!(is_newer(together.clone(), both));
         }
     });
@@ -361,14 +361,17 @@ fn aborted_run_rereads_stop_marks() {
                 Step::Perform(Addressed { effect: Effect::Agent(AgentEffect::Follow(_)), .. })
             )
         });
-        let look =
-            follow.clone().after(Outcome::Done(finished(RunEnd::Aborted).into()), NOW, delivery);
+        let look = follow.clone().after(
+            StepOutcome::Done(finished(RunEnd::Aborted).into()),
+            NOW,
+            delivery,
+        );
         assert_eq!(look.step(LAPSED, delivery), Step::Read);
         let mut found = Loaded::default();
         found.flags.cancelled.insert("m1".into(), ann());
         // Only the control flags count: the delivery does not depend on the rest of that read.
-        let stopped = look.clone().after(Outcome::Loaded(Ok(found)), NOW, delivery);
-        let unread = look.after(Outcome::Loaded(Err(outage(0))), NOW, delivery);
+        let stopped = look.clone().after(StepOutcome::Loaded(Ok(found)), NOW, delivery);
+        let unread = look.after(StepOutcome::Loaded(Err(outage(0))), NOW, delivery);
         let written = |machine: &Machine| match machine {
             Machine::Write { known, decision, .. } => {
                 (known.session.version, decision.session.turn.clone())
@@ -380,7 +383,7 @@ fn aborted_run_rereads_stop_marks() {
         assert_ne!(stopped, unread);
         assert!(format!("{stopped:?}").contains("Cancelled"), "{stopped:?}");
 
-        let came_to_its_own_end = Outcome::Done(finished(RunEnd::Completed).into());
+        let came_to_its_own_end = StepOutcome::Done(finished(RunEnd::Completed).into());
         let after = follow.after(came_to_its_own_end, NOW, delivery);
         assert_ne!(after.step(NOW, delivery), Step::Read);
     });
@@ -397,7 +400,7 @@ fn no_delivery_spins() {
             known.decisions = decisions;
             let known = known.clone();
             let next = next.clone();
-            let failed = Outcome::Done(Event::Failed(outage(0)).into());
+            let failed = StepOutcome::Done(Event::Failed(outage(0)).into());
             Machine::Act { known, next }.after(failed, NOW, delivery)
         };
         assert!(!matches!(after(DECISIONS_MAX - 1), Machine::End(_)));
@@ -411,15 +414,15 @@ fn unrequested_outcome_changes_nothing() {
     with(|delivery| {
         let all = || {
             [
-                Outcome::Loaded(Ok(Loaded::default())),
-                Outcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
-                Outcome::Done(Event::Woken.into()),
-                Outcome::BothDone { work: Event::Woken.into(), card: Event::Woken.into() },
+                StepOutcome::Loaded(Ok(Loaded::default())),
+                StepOutcome::Saved(Ok(Saved::Written(ControlFlags::default()))),
+                StepOutcome::Done(Event::Woken.into()),
+                StepOutcome::BothDone { work: Event::Woken.into(), card: Event::Woken.into() },
             ]
         };
         for machine in places(delivery) {
             let asked = outcome(&machine.step(NOW, delivery));
-            let kind = |outcome: &Outcome| std::mem::discriminant(outcome);
+            let kind = |outcome: &StepOutcome| std::mem::discriminant(outcome);
             let others =
                 all().into_iter().filter(|other| asked.as_ref().map(kind) != Some(kind(other)));
             for other in others {

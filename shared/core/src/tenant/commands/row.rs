@@ -3,7 +3,7 @@
 
 use super::{Command, TABLE};
 use crate::base::ids::{Tenant, ThreadKey};
-use crate::tenant::settings::Kind;
+use crate::tenant::settings::DefaultKind;
 
 /// A command, for both chats.
 #[derive(Debug)]
@@ -76,7 +76,7 @@ pub enum Takes {
     /// A named sandbox; existing ones are suggested.
     Sandbox,
     /// A value of this kind; known ones are suggested.
-    Kind(Kind),
+    Kind(DefaultKind),
     /// As [`Self::Kind`], with the kind from the argument `what`.
     Default,
     Text,

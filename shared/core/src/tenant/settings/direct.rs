@@ -75,13 +75,13 @@ impl Settings {
 mod tests {
     use super::*;
     use crate::base::person::Membership;
-    use crate::tenant::settings::{Change, NotChanged};
+    use crate::tenant::settings::{NotChanged, SettingsChange};
 
     const SWITCH_MS: u64 = 20;
 
     fn switch(settings: &Settings, id: &str, one_thread: bool, now_ms: Ms) -> Settings {
         let manager = Membership { manages: true, ..Membership::default() };
-        let change = Change::Direct { one_thread };
+        let change = SettingsChange::Direct { one_thread };
         settings.changed(id, &change, &Person::default(), &manager, now_ms, SWITCH_MS).expect("may")
     }
 
@@ -89,7 +89,7 @@ mod tests {
     fn direct_threads_are_separate_by_default() {
         let fresh = Settings::default();
         assert!(!fresh.is_one_thread(0) && !fresh.is_one_thread(u64::MAX));
-        let change = Change::Direct { one_thread: true };
+        let change = SettingsChange::Direct { one_thread: true };
         let visitor = Membership::default();
         let refused = fresh.changed("a", &change, &Person::default(), &visitor, 1, SWITCH_MS);
         assert_eq!(refused, Err(NotChanged::NotAllowed));

@@ -1,6 +1,6 @@
 //! Settings as text, for people who ask to see them or have changed them.
 
-use super::{Change, Changed, DirectSwitch, Kind, List, Settings};
+use super::{Changed, DefaultKind, DirectSwitch, Settings, SettingsChange, SettingsList};
 use crate::base::ids::Ms;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys;
@@ -18,9 +18,9 @@ pub fn listing(
     settings: &Settings,
     here: &str,
     now_ms: Ms,
-    name: impl Fn(List, &str) -> String,
+    name: impl Fn(SettingsList, &str) -> String,
 ) -> String {
-    let list = |list: List, ids: &std::collections::BTreeSet<String>, all: &str| {
+    let list = |list: SettingsList, ids: &std::collections::BTreeSet<String>, all: &str| {
         if ids.is_empty() {
             return all.to_owned();
         }
@@ -33,11 +33,11 @@ pub fn listing(
     let mut lines = vec![
         format!(
             "Channels: {}",
-            list(List::Channels, &settings.open_channels, "all that the operator allows")
+            list(SettingsList::Channels, &settings.open_channels, "all that the operator allows")
         ),
         format!(
             "People: {}",
-            list(List::People, &settings.open_to, "all whom the operator allows")
+            list(SettingsList::People, &settings.open_to, "all whom the operator allows")
         ),
         format!("Defaults: {}", selection(&settings.defaults)),
     ];
@@ -73,23 +73,23 @@ pub fn listing(
 
 /// A change as text.
 #[must_use]
-pub fn change(change: &Change, name: impl Fn(List, &str) -> String) -> String {
+pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> String) -> String {
     match change {
-        Change::Show => "shown".to_owned(),
-        Change::Default { channel, of, value } => {
+        SettingsChange::Show => "shown".to_owned(),
+        SettingsChange::Default { channel, of, value } => {
             let place = channel.as_deref().map_or_else(String::new, |channel| {
-                format!(" of {}", name(List::Channels, channel))
+                format!(" of {}", name(SettingsList::Channels, channel))
             });
             match value {
                 Some(value) => format!("the default {}{place} is {}", noun(*of), value.trim()),
                 None => format!("the default {}{place} is cleared", noun(*of)),
             }
         }
-        Change::Allow { list, id } => format!("allowed {}", name(*list, id.trim())),
-        Change::Disallow { list, id } => {
+        SettingsChange::Allow { list, id } => format!("allowed {}", name(*list, id.trim())),
+        SettingsChange::Disallow { list, id } => {
             format!("took {} off the list", name(*list, id.trim()))
         }
-        Change::Direct { one_thread } => direct(*one_thread).to_owned(),
+        SettingsChange::Direct { one_thread } => direct(*one_thread).to_owned(),
     }
 }
 
@@ -111,7 +111,7 @@ fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
     format!("Direct messages: {words} ({ago} ago, {by}{soon})")
 }
 
-fn noun(kind: Kind) -> String {
+fn noun(kind: DefaultKind) -> String {
     kind.label().to_lowercase()
 }
 
@@ -143,7 +143,7 @@ pub fn places(
 }
 
 fn selection(selection: &Selection) -> String {
-    let parts: Vec<String> = Kind::ALL
+    let parts: Vec<String> = DefaultKind::ALL
         .into_iter()
         .filter_map(|kind| Some(format!("{} {}", noun(kind), kind.of(selection).as_ref()?)))
         .collect();
@@ -155,7 +155,7 @@ mod tests {
     use super::*;
     use crate::base::person::{Membership, Person};
 
-    fn plain(_: List, id: &str) -> String {
+    fn plain(_: SettingsList, id: &str) -> String {
         format!("#{id}")
     }
 
@@ -201,7 +201,7 @@ mod tests {
     fn direct_setting_is_listed_once_set() {
         let manager = Membership { manages: true, ..Membership::default() };
         let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
-        let change = Change::Direct { one_thread: true };
+        let change = SettingsChange::Direct { one_thread: true };
         let settings =
             Settings::default().changed("c1", &change, &ada, &manager, 1_000, 20_000).expect("may");
         let line = |now_ms| {
@@ -224,20 +224,20 @@ mod tests {
         let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
         let mut settings = Settings::default();
         for (n, change) in [
-            Change::Allow { list: List::Channels, id: "10".to_owned() },
-            Change::Default {
+            SettingsChange::Allow { list: SettingsList::Channels, id: "10".to_owned() },
+            SettingsChange::Default {
                 channel: None,
-                of: Kind::Model,
+                of: DefaultKind::Model,
                 value: Some("anthropic/a".to_owned()),
             },
-            Change::Default {
+            SettingsChange::Default {
                 channel: Some("10".to_owned()),
-                of: Kind::Repo,
+                of: DefaultKind::Repo,
                 value: Some("acme/api".to_owned()),
             },
-            Change::Default {
+            SettingsChange::Default {
                 channel: Some("11".to_owned()),
-                of: Kind::Agent,
+                of: DefaultKind::Agent,
                 value: Some("plan".to_owned()),
             },
         ]

@@ -2,9 +2,9 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
-use bobbin_http::{Answer, HttpError};
+use bobbin_http::{HttpError, ReceivedAnswer};
 
-use crate::api::{Refusal, cut, words};
+use crate::api::{ProviderRefusal, cut, words};
 use crate::daytona::types::ErrorBody;
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
@@ -166,8 +166,8 @@ impl From<InSandbox<DaytonaError>> for ProviderError {
     }
 }
 
-impl Refusal for DaytonaError {
-    fn of(answer: &Answer) -> Option<Self> {
+impl ProviderRefusal for DaytonaError {
+    fn of(answer: &ReceivedAnswer) -> Option<Self> {
         if answer.ok() {
             return None;
         }

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::records::sandbox::SandboxState;
-use bobbin_http::{Hosts, HttpError};
+use bobbin_http::{AllowedHosts, HttpError};
 use reqwest::{Method, RequestBuilder, Url};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
@@ -22,9 +22,9 @@ use serde_json::json;
 
 pub use self::error::DaytonaError;
 pub use self::toolbox::execute_body;
-use crate::api::Api;
-use crate::daytona::types::{CreateSandbox, PROTOCOL_VERSION, Page, PreviewLink, Sandbox};
-use crate::labels::{LABEL_STACK_ID, Stack, tenant_labels};
+use crate::api::ProviderApi;
+use crate::daytona::types::{CreateSandbox, DaytonaSandbox, PROTOCOL_VERSION, Page, PreviewLink};
+use crate::labels::{LABEL_STACK_ID, StackIdentity, tenant_labels};
 
 /// Bound of a lifecycle call: Daytona holds create and start for up to 30 s.
 const LIFECYCLE_MS_MAX: u64 = 45_000;
@@ -40,7 +40,7 @@ const COUNT_PAGES_MAX: usize = 25;
 /// The client of Daytona's control API, and of the toolbox in each sandbox.
 #[derive(Clone)]
 pub struct Daytona {
-    api: Api<DaytonaError>,
+    api: ProviderApi<DaytonaError>,
     api_key: String,
 }
 
@@ -50,7 +50,7 @@ impl std::fmt::Debug for Daytona {
     }
 }
 
-type Answered<T> = Result<T, DaytonaError>;
+type DaytonaResult<T> = Result<T, DaytonaError>;
 
 impl Daytona {
     /// A client of the control API at `base` (with its `/api`). The toolbox hosts that Daytona names get the same key.
@@ -58,14 +58,14 @@ impl Daytona {
     /// # Errors
     /// [`HttpError::Refused`] when the base is not an allowed address.
     pub fn new(base: &str, api_key: &str) -> Result<Self, HttpError> {
-        Ok(Self { api: Api::new(base, Hosts::Public)?, api_key: api_key.to_owned() })
+        Ok(Self { api: ProviderApi::new(base, AllowedHosts::Public)?, api_key: api_key.to_owned() })
     }
 
     /// Requests a sandbox. A taken name is [`DaytonaError::Conflict`]: read it by name and adopt it.
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn create(&self, body: &CreateSandbox) -> Answered<Sandbox> {
+    pub async fn create(&self, body: &CreateSandbox) -> DaytonaResult<DaytonaSandbox> {
         let request = self.control(Method::POST, &["sandbox"], &[], LIFECYCLE_MS_MAX)?.json(body);
         self.api.read(request).await
     }
@@ -74,7 +74,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn observe(&self, name: &str) -> Answered<Sandbox> {
+    pub async fn observe(&self, name: &str) -> DaytonaResult<DaytonaSandbox> {
         self.api
             .read(self.control(Method::GET, &["sandbox", name], &[], bobbin_http::REQUEST_MS)?)
             .await
@@ -84,7 +84,10 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn list(&self, labels: &BTreeMap<String, String>) -> Answered<Vec<Sandbox>> {
+    pub async fn list(
+        &self,
+        labels: &BTreeMap<String, String>,
+    ) -> DaytonaResult<Vec<DaytonaSandbox>> {
         self.pages(labels, PAGES_MAX).await
     }
 
@@ -94,13 +97,13 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`] of the list of sandboxes; of the store only if it does not answer or limits the rate.
-    pub async fn organization(&self) -> Answered<Option<String>> {
+    pub async fn organization(&self) -> DaytonaResult<Option<String>> {
         #[derive(Deserialize)]
         struct StorageAccess {
             #[serde(rename = "organizationId")]
             organization_id: String,
         }
-        let some: Vec<Sandbox> = self.paged(&["sandbox"], &[("limit", "1")], 1).await?;
+        let some: Vec<DaytonaSandbox> = self.paged(&["sandbox"], &[("limit", "1")], 1).await?;
         let mut told = some.into_iter().map(|one| one.organization_id);
         if let Some(told) = told.find(|told| !told.is_empty()) {
             return Ok(Some(told));
@@ -122,11 +125,15 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn of_tenant(&self, stack: Stack<'_>, tenant: &Tenant) -> Answered<Vec<Sandbox>> {
+    pub async fn of_tenant(
+        &self,
+        stack: StackIdentity<'_>,
+        tenant: &Tenant,
+    ) -> DaytonaResult<Vec<DaytonaSandbox>> {
         let labels = tenant_labels(stack.name, tenant);
         let found = self.pages(&labels, COUNT_PAGES_MAX).await?;
         // A server that ignores an unknown filter must not make one tenant pay for another.
-        let counts = |sandbox: &&Sandbox| {
+        let counts = |sandbox: &&DaytonaSandbox| {
             let said = sandbox.labels.get(LABEL_STACK_ID);
             sandbox.sandbox_state() != SandboxState::Gone
                 && said.is_none_or(|said| said == stack.id)
@@ -139,7 +146,7 @@ impl Daytona {
         &self,
         labels: &BTreeMap<String, String>,
         pages_max: usize,
-    ) -> Answered<Vec<Sandbox>> {
+    ) -> DaytonaResult<Vec<DaytonaSandbox>> {
         let labels = json!(labels).to_string();
         let limit = PAGE_ITEMS.to_string();
         let query = [
@@ -157,7 +164,7 @@ impl Daytona {
         segments: &[&str],
         query: &[(&str, &str)],
         pages_max: usize,
-    ) -> Answered<Vec<T>> {
+    ) -> DaytonaResult<Vec<T>> {
         let mut found = Vec::new();
         let mut cursor: Option<String> = None;
         for _ in 0..pages_max {
@@ -178,7 +185,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn start(&self, name: &str) -> Answered<()> {
+    pub async fn start(&self, name: &str) -> DaytonaResult<()> {
         self.lifecycle(Method::POST, &["sandbox", name, "start"], &[]).await
     }
 
@@ -186,7 +193,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn stop(&self, name: &str) -> Answered<()> {
+    pub async fn stop(&self, name: &str) -> DaytonaResult<()> {
         self.lifecycle(Method::POST, &["sandbox", name, "stop"], &[("force", "false")]).await
     }
 
@@ -194,7 +201,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn set_ttl(&self, name: &str, minutes: u32) -> Answered<()> {
+    pub async fn set_ttl(&self, name: &str, minutes: u32) -> DaytonaResult<()> {
         let minutes = minutes.to_string();
         self.lifecycle(Method::POST, &["sandbox", name, "ttl", &minutes], &[]).await
     }
@@ -203,7 +210,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn delete(&self, name: &str) -> Answered<()> {
+    pub async fn delete(&self, name: &str) -> DaytonaResult<()> {
         self.lifecycle(Method::DELETE, &["sandbox", name], &[]).await
     }
 
@@ -211,7 +218,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn recover(&self, name: &str) -> Answered<()> {
+    pub async fn recover(&self, name: &str) -> DaytonaResult<()> {
         self.lifecycle(Method::POST, &["sandbox", name, "recover"], &[("skipStart", "false")]).await
     }
 
@@ -219,7 +226,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn endpoint(&self, name: &str, port: u16) -> Answered<Endpoint> {
+    pub async fn endpoint(&self, name: &str, port: u16) -> DaytonaResult<Endpoint> {
         let port = port.to_string();
         let segments = ["sandbox", name, "ports", &port, "preview-url"];
         let request = self.control(Method::GET, &segments, &[], bobbin_http::REQUEST_MS)?;
@@ -232,7 +239,7 @@ impl Daytona {
         method: Method,
         segments: &[&str],
         query: &[(&str, &str)],
-    ) -> Answered<()> {
+    ) -> DaytonaResult<()> {
         self.api.send(self.control(method, segments, query, LIFECYCLE_MS_MAX)?).await.map(drop)
     }
 
@@ -242,7 +249,7 @@ impl Daytona {
         segments: &[&str],
         query: &[(&str, &str)],
         ms_max: u64,
-    ) -> Answered<RequestBuilder> {
+    ) -> DaytonaResult<RequestBuilder> {
         self.request(method, self.api.base(), segments, query, ms_max)
     }
 
@@ -253,7 +260,7 @@ impl Daytona {
         segments: &[&str],
         query: &[(&str, &str)],
         ms_max: u64,
-    ) -> Answered<RequestBuilder> {
+    ) -> DaytonaResult<RequestBuilder> {
         if self.api_key.is_empty() {
             return Err(DaytonaError::NoKey);
         }

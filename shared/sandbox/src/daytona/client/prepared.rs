@@ -3,9 +3,10 @@
 use bobbin_http::REQUEST_MS;
 use reqwest::{Method, Url};
 
-use super::{Answered, Daytona, DaytonaError, LIFECYCLE_MS_MAX, PAGE_ITEMS};
+use super::{Daytona, DaytonaError, DaytonaResult, LIFECYCLE_MS_MAX, PAGE_ITEMS};
 use crate::daytona::prepared::{
-    ApiKey, CreateSnapshot, Organization, Snapshot, SnapshotPage, SnapshotSandbox, Usage,
+    ApiKey, CreateSnapshot, DaytonaSnapshot, Organization, OrganizationUsage, SnapshotPage,
+    SnapshotSandbox,
 };
 
 /// Bytes of a build's log that are read; a longer one is cut.
@@ -18,7 +19,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`]; [`DaytonaError::BadKey`] if Daytona does not know it.
-    pub async fn current_key(&self) -> Answered<ApiKey> {
+    pub async fn current_key(&self) -> DaytonaResult<ApiKey> {
         let segments = ["api-keys", "current"];
         self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await
     }
@@ -27,7 +28,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn organizations(&self) -> Answered<Vec<Organization>> {
+    pub async fn organizations(&self) -> DaytonaResult<Vec<Organization>> {
         self.api.read(self.control(Method::GET, &["organizations"], &[], REQUEST_MS)?).await
     }
 
@@ -35,7 +36,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`]; [`DaytonaError::Forbidden`] if the key may not see it.
-    pub async fn usage(&self, organization: &str) -> Answered<Usage> {
+    pub async fn usage(&self, organization: &str) -> DaytonaResult<OrganizationUsage> {
         let segments = ["organizations", organization, "usage"];
         self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await
     }
@@ -44,7 +45,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn create_snapshot(&self, body: &CreateSnapshot) -> Answered<Snapshot> {
+    pub async fn create_snapshot(&self, body: &CreateSnapshot) -> DaytonaResult<DaytonaSnapshot> {
         let request = self.control(Method::POST, &["snapshots"], &[], LIFECYCLE_MS_MAX)?.json(body);
         self.api.read(request).await
     }
@@ -53,7 +54,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn observe_snapshot(&self, name: &str) -> Answered<Option<Snapshot>> {
+    pub async fn observe_snapshot(&self, name: &str) -> DaytonaResult<Option<DaytonaSnapshot>> {
         let read =
             self.api.read(self.control(Method::GET, &["snapshots", name], &[], REQUEST_MS)?);
         match read.await {
@@ -68,7 +69,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn list_snapshots(&self, part: &str) -> Answered<Vec<Snapshot>> {
+    pub async fn list_snapshots(&self, part: &str) -> DaytonaResult<Vec<DaytonaSnapshot>> {
         let limit = PAGE_ITEMS.to_string();
         let mut found = Vec::new();
         for number in 1..=SNAPSHOT_PAGES_MAX {
@@ -96,7 +97,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn snapshot_sandbox(&self, sandbox: &str, name: &str) -> Answered<()> {
+    pub async fn snapshot_sandbox(&self, sandbox: &str, name: &str) -> DaytonaResult<()> {
         let segments = ["sandbox", sandbox, "snapshot"];
         let request = self.control(Method::POST, &segments, &[], LIFECYCLE_MS_MAX)?;
         let body = SnapshotSandbox { name: name.to_owned() };
@@ -107,7 +108,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn activate_snapshot(&self, id: &str) -> Answered<()> {
+    pub async fn activate_snapshot(&self, id: &str) -> DaytonaResult<()> {
         self.lifecycle(Method::POST, &["snapshots", id, "activate"], &[]).await
     }
 
@@ -115,7 +116,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn delete_snapshot(&self, id: &str) -> Answered<()> {
+    pub async fn delete_snapshot(&self, id: &str) -> DaytonaResult<()> {
         self.lifecycle(Method::DELETE, &["snapshots", id], &[]).await
     }
 
@@ -123,7 +124,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`DaytonaError`].
-    pub async fn build_log(&self, id: &str) -> Answered<String> {
+    pub async fn build_log(&self, id: &str) -> DaytonaResult<String> {
         #[derive(serde::Deserialize)]
         struct ToolboxAnswer {
             url: String,

@@ -6,7 +6,7 @@ use bobbin_http::REQUEST_MS;
 use reqwest::Method;
 use serde_json::json;
 
-use super::{Answered, Daytona};
+use super::{Daytona, DaytonaResult};
 use crate::daytona::secrets::{StoredSecret, WriteSecret, mounts};
 
 /// Secrets per page.
@@ -19,7 +19,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`super::DaytonaError`]; [`super::DaytonaError::Forbidden`] if the key may not see them.
-    pub async fn secrets(&self) -> Answered<Vec<StoredSecret>> {
+    pub async fn secrets(&self) -> DaytonaResult<Vec<StoredSecret>> {
         let query = [("limit", PAGE_SECRETS)];
         self.paged(&["secret", "paginated"], &query, PAGES_MAX).await
     }
@@ -28,7 +28,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`super::DaytonaError`].
-    pub async fn create_secret(&self, body: &WriteSecret) -> Answered<StoredSecret> {
+    pub async fn create_secret(&self, body: &WriteSecret) -> DaytonaResult<StoredSecret> {
         let request = self.control(Method::POST, &["secret"], &[], REQUEST_MS)?;
         self.api.read(request.json(body)).await
     }
@@ -37,7 +37,7 @@ impl Daytona {
     ///
     /// # Errors
     /// [`super::DaytonaError`].
-    pub async fn update_secret(&self, id: &str, body: &WriteSecret) -> Answered<StoredSecret> {
+    pub async fn update_secret(&self, id: &str, body: &WriteSecret) -> DaytonaResult<StoredSecret> {
         let request = self.control(Method::PATCH, &["secret", id], &[], REQUEST_MS)?;
         self.api.read(request.json(body)).await
     }
@@ -50,7 +50,7 @@ impl Daytona {
         &self,
         sandbox: &str,
         names: &BTreeMap<String, String>,
-    ) -> Answered<()> {
+    ) -> DaytonaResult<()> {
         let segments = ["sandbox", sandbox, "secrets"];
         let request = self.control(Method::PUT, &segments, &[], REQUEST_MS)?;
         self.api.send(request.json(&json!({ "secrets": mounts(names) }))).await.map(drop)

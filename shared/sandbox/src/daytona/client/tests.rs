@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::*;
-use crate::daytona::{DaytonaSandboxes, DaytonaSettings, Image};
-use crate::labels::Stack;
+use crate::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
+use crate::labels::StackIdentity;
 use crate::{Deletion, ErrorKind, Facts, Provider as _, SnapshotName, SnapshotState, provider};
 
 async fn answering(replies: Vec<Reply>) -> (Server, Daytona) {
@@ -27,7 +27,7 @@ async fn answering(replies: Vec<Reply>) -> (Server, Daytona) {
 fn sandbox_at(server: &Server) -> provider::Sandbox {
     let toolbox = format!("{}/toolbox", server.base());
     let told = json!({"id": "id-1", "name": "n", "toolboxProxyUrl": toolbox});
-    serde_json::from_value::<Sandbox>(told).unwrap().into()
+    serde_json::from_value::<DaytonaSandbox>(told).unwrap().into()
 }
 
 fn reply(status: u16, body: Value) -> Reply {
@@ -147,7 +147,8 @@ async fn tenant_count_skips_destroyed_sandboxes() {
         {"id": "i", "name": "n", "state": "started"},
     ]});
     let (server, client) = answering(vec![reply(200, first), reply(200, second)]).await;
-    let listed = client.of_tenant(Stack { name: "dev", id: "a" }, &ours.parse().unwrap()).await;
+    let listed =
+        client.of_tenant(StackIdentity { name: "dev", id: "a" }, &ours.parse().unwrap()).await;
     assert_eq!(listed.map(|all| all.len()), Ok(4));
     let lines = server.lines();
     assert_eq!(
@@ -164,7 +165,7 @@ async fn endless_listing_count_is_bounded() {
     let (server, client) = answering(vec![reply(200, page)]).await;
     assert_eq!(
         client
-            .of_tenant(Stack { name: "dev", id: "a" }, &Tenant::slack("T1"))
+            .of_tenant(StackIdentity { name: "dev", id: "a" }, &Tenant::slack("T1"))
             .await
             .map(|all| all.len()),
         Ok(COUNT_PAGES_MAX)
@@ -210,9 +211,9 @@ fn request_bodies_match_daytonas_openapi() {
         return;
     };
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
-    for image in [Image::Snapshot("s".into()), Image::Dockerfile("FROM x\n".into())] {
+    for image in [SourceImage::Snapshot("s".into()), SourceImage::Dockerfile("FROM x\n".into())] {
         let body = CreateSandbox::new(
-            Stack { name: "dev", id: "a" },
+            StackIdentity { name: "dev", id: "a" },
             &key,
             1,
             &image,
@@ -261,7 +262,7 @@ async fn sandboxes(replies: Vec<Reply>) -> (Server, DaytonaSandboxes) {
         api: format!("{}/api", server.base()),
         stack: "dev".to_owned(),
         stack_id: "a".to_owned(),
-        image: Image::Snapshot("s".to_owned()),
+        image: SourceImage::Snapshot("s".to_owned()),
         limits: SandboxLimits::DEFAULT,
     };
     let sandboxes = DaytonaSandboxes::new(settings, "dtn_test").unwrap();
@@ -270,7 +271,7 @@ async fn sandboxes(replies: Vec<Reply>) -> (Server, DaytonaSandboxes) {
 
 fn of_a_sandbox() -> SnapshotName {
     let key = ThreadKey::discord("1", "2").unwrap().sandbox();
-    let dev = Stack { name: "dev", id: "a" };
+    let dev = StackIdentity { name: "dev", id: "a" };
     SnapshotName::new(dev, &key, 1, 7)
 }
 

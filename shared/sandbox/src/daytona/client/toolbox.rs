@@ -8,7 +8,7 @@ use reqwest::{Method, RequestBuilder, Url};
 use serde_json::{Value, json};
 
 use super::error::DaytonaError;
-use super::{Answered, Daytona, LIFECYCLE_MS_MAX};
+use super::{Daytona, DaytonaResult, LIFECYCLE_MS_MAX};
 use crate::daytona::types::{Executed, FileInfo};
 use crate::provider::{self, InSandbox};
 
@@ -105,7 +105,7 @@ impl Daytona {
         segments: &[&str],
         query: &[(&str, &str)],
         ms_max: u64,
-    ) -> Answered<RequestBuilder> {
+    ) -> DaytonaResult<RequestBuilder> {
         let base = match &sandbox.exec_base {
             Some(url) => url.clone(),
             None => self.toolbox_base(&sandbox.id).await?,
@@ -119,7 +119,7 @@ impl Daytona {
         self.request(method, &base, &path, query, ms_max)
     }
 
-    async fn toolbox_base(&self, id: &str) -> Answered<String> {
+    async fn toolbox_base(&self, id: &str) -> DaytonaResult<String> {
         #[derive(serde::Deserialize)]
         struct Base {
             url: String,

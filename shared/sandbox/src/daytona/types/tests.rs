@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-fn sandbox(state: &str, desired: &str) -> Sandbox {
+fn sandbox(state: &str, desired: &str) -> DaytonaSandbox {
     serde_json::from_value(json!({
         "id": "i", "name": "n", "state": state, "desiredState": desired, "recoverable": true, "errorReason": "disk full",
         "cpu": 2.0, "fromTheFuture": [1],
@@ -32,7 +32,7 @@ fn unknown_daytona_state_means_busy() {
         }
     }
     assert_eq!(sandbox("unknown", "started").sandbox_state(), SandboxState::Provisioning);
-    let bare: Sandbox = serde_json::from_value(json!({"id": "i", "name": "n"})).unwrap();
+    let bare: DaytonaSandbox = serde_json::from_value(json!({"id": "i", "name": "n"})).unwrap();
     assert_eq!(bare.sandbox_state(), SandboxState::Busy);
 }
 
@@ -41,7 +41,7 @@ fn create_body_has_snapshot_or_build() {
     let key = bobbin_core::base::ids::ThreadKey::discord("1", "2").unwrap().sandbox();
     let body = |image| {
         serde_json::to_value(CreateSandbox::new(
-            Stack { name: "dev", id: "a" },
+            StackIdentity { name: "dev", id: "a" },
             &key,
             1,
             &image,
@@ -49,10 +49,10 @@ fn create_body_has_snapshot_or_build() {
         ))
         .unwrap()
     };
-    let snapshot = body(Image::Snapshot("s".into()));
+    let snapshot = body(SourceImage::Snapshot("s".into()));
     assert_eq!(snapshot["snapshot"], "s");
     assert!(snapshot.get("buildInfo").is_none() && snapshot.get("cpu").is_none());
-    let build = body(Image::Dockerfile("FROM x\n".into()));
+    let build = body(SourceImage::Dockerfile("FROM x\n".into()));
     assert_eq!(build["buildInfo"]["dockerfileContent"], "FROM x\n");
     assert!(build.get("snapshot").is_none() && build["memory"] == 4);
 }

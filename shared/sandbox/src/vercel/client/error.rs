@@ -2,10 +2,10 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
-use bobbin_http::{Answer, HttpError, sentence};
+use bobbin_http::{HttpError, ReceivedAnswer, sentence};
 use serde_json::Value;
 
-use crate::api::{Refusal, cut, instead_of, words};
+use crate::api::{ProviderRefusal, cut, instead_of, words};
 use crate::provider::{ErrorKind, InSandbox, ProviderError};
 
 /// An error, classified by what to do about it.
@@ -209,8 +209,8 @@ impl From<InSandbox<VercelError>> for ProviderError {
     }
 }
 
-impl Refusal for VercelError {
-    fn of(answer: &Answer) -> Option<Self> {
+impl ProviderRefusal for VercelError {
+    fn of(answer: &ReceivedAnswer) -> Option<Self> {
         if answer.ok() {
             return None;
         }

@@ -7,14 +7,16 @@
 mod error;
 mod session;
 
-use bobbin_http::{Hosts, HttpError, REQUEST_MS};
+use bobbin_http::{AllowedHosts, HttpError, REQUEST_MS};
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
 pub use self::error::VercelError;
 use super::policy::NetworkPolicy;
-use super::types::{CreateSandbox, MadeSnapshot, Page, Sandbox, StoppedSession, Told};
-use crate::api::Api;
+use super::types::{
+    CreateSandbox, MadeSnapshot, SandboxAnswer, StoppedSession, VercelPage, VercelSandbox,
+};
+use crate::api::ProviderApi;
 use crate::provider::InSandbox;
 
 /// Bound of a create, resume, stop or delete.
@@ -42,7 +44,7 @@ pub struct VercelAccount {
 /// The client of Vercel's API.
 #[derive(Clone)]
 pub struct Vercel {
-    api: Api<VercelError>,
+    api: ProviderApi<VercelError>,
     account: VercelAccount,
 }
 
@@ -52,7 +54,7 @@ impl std::fmt::Debug for Vercel {
     }
 }
 
-type Answered<T> = Result<T, VercelError>;
+type VercelResult<T> = Result<T, VercelError>;
 
 impl Vercel {
     /// A client for one project.
@@ -61,15 +63,15 @@ impl Vercel {
     /// [`HttpError::Refused`] when the base is not an allowed address.
     pub fn new(account: VercelAccount) -> Result<Self, HttpError> {
         // Only the base's own host gets the token: routes belong to an agent's client.
-        let hosts = Hosts::Named(Vec::new());
-        Ok(Self { api: Api::new(&account.api, hosts)?, account })
+        let hosts = AllowedHosts::Named(Vec::new());
+        Ok(Self { api: ProviderApi::new(&account.api, hosts)?, account })
     }
 
     /// Creates a sandbox. A taken name is [`VercelError::NameTaken`]: read it by name and adopt it.
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn create(&self, body: &CreateSandbox) -> Answered<Told> {
+    pub async fn create(&self, body: &CreateSandbox) -> VercelResult<SandboxAnswer> {
         let request = self.request(Method::POST, &["v3", "sandboxes"], &[], LIFECYCLE_MS_MAX)?;
         self.api.read(request.json(body)).await
     }
@@ -78,7 +80,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn observe(&self, name: &str) -> Answered<Told> {
+    pub async fn observe(&self, name: &str) -> VercelResult<SandboxAnswer> {
         let request = self.of_project(Method::GET, name, &[], REQUEST_MS)?;
         self.api.read(request).await
     }
@@ -87,7 +89,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::SnapshotGone`] if the disk is lost.
-    pub async fn start(&self, name: &str) -> Answered<Told> {
+    pub async fn start(&self, name: &str) -> VercelResult<SandboxAnswer> {
         let query = [("resume", "true")];
         let request = self.of_project(Method::GET, name, &query, LIFECYCLE_MS_MAX)?;
         self.api.read(request).await
@@ -97,7 +99,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn list(&self, prefix: &str) -> Answered<Vec<Sandbox>> {
+    pub async fn list(&self, prefix: &str) -> VercelResult<Vec<VercelSandbox>> {
         let limit = PAGE_ITEMS.to_string();
         let mut found = Vec::new();
         let mut cursor: Option<String> = None;
@@ -112,14 +114,14 @@ impl Vercel {
             ];
             query.extend(cursor.as_deref().map(|cursor| ("cursor", cursor)));
             let request = self.request(Method::GET, &["v2", "sandboxes"], &query, REQUEST_MS)?;
-            let page: Page = self.api.read(request).await?;
+            let page: VercelPage = self.api.read(request).await?;
             found.extend(page.sandboxes);
             cursor = page.pagination.next.filter(|next| !next.is_empty());
             if cursor.is_none() {
                 break;
             }
         }
-        let begins = |one: &Sandbox| one.name.starts_with(prefix);
+        let begins = |one: &VercelSandbox| one.name.starts_with(prefix);
         found.retain(begins);
         found.sort_by(|one, other| {
             let made = one.created_at.total_cmp(&other.created_at);
@@ -132,7 +134,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn delete(&self, name: &str) -> Answered<()> {
+    pub async fn delete(&self, name: &str) -> VercelResult<()> {
         let query = [("deleteOrphanSnapshots", "true")];
         let request = self.of_project(Method::DELETE, name, &query, LIFECYCLE_MS_MAX)?;
         self.api.send(request).await.map(drop)
@@ -142,7 +144,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn stop(&self, session: &str) -> Answered<StoppedSession> {
+    pub async fn stop(&self, session: &str) -> VercelResult<StoppedSession> {
         let request = self.of_session(Method::POST, session, &["stop"], LIFECYCLE_MS_MAX)?;
         self.api.read(request).await
     }
@@ -151,7 +153,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn snapshot(&self, session: &str) -> Answered<MadeSnapshot> {
+    pub async fn snapshot(&self, session: &str) -> VercelResult<MadeSnapshot> {
         let request = self.of_session(Method::POST, session, &["snapshot"], LIFECYCLE_MS_MAX)?;
         self.api.read(request.json(&json!({ "expiration": 0 }))).await
     }
@@ -160,7 +162,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`]; [`VercelError::Refused`] beyond the limit of the team's plan.
-    pub async fn extend(&self, session: &str, by_ms: u64) -> Answered<()> {
+    pub async fn extend(&self, session: &str, by_ms: u64) -> VercelResult<()> {
         let request = self.of_session(Method::POST, session, &["extend-timeout"], REQUEST_MS)?;
         let request = request.json(&json!({ "duration": by_ms }));
         self.api.send(request).await.map(drop)
@@ -187,7 +189,7 @@ impl Vercel {
     ///
     /// # Errors
     /// [`VercelError`].
-    pub async fn project(&self) -> Answered<String> {
+    pub async fn project(&self) -> VercelResult<String> {
         let segments = ["v9", "projects", &self.account.project];
         let request = self.request(Method::GET, &segments, &[], REQUEST_MS)?;
         let project: Value = self.api.read(request).await?;
@@ -200,7 +202,7 @@ impl Vercel {
         name: &str,
         query: &[(&str, &str)],
         ms_max: u64,
-    ) -> Answered<RequestBuilder> {
+    ) -> VercelResult<RequestBuilder> {
         let mut all = vec![("projectId", self.account.project.as_str())];
         all.extend(query);
         self.request(method, &["v2", "sandboxes", name], &all, ms_max)
@@ -212,7 +214,7 @@ impl Vercel {
         session: &str,
         segments: &[&str],
         ms_max: u64,
-    ) -> Answered<RequestBuilder> {
+    ) -> VercelResult<RequestBuilder> {
         let path: Vec<&str> = ["v2", "sandboxes", "sessions", session]
             .into_iter()
             .chain(segments.iter().copied())
@@ -226,7 +228,7 @@ impl Vercel {
         segments: &[&str],
         query: &[(&str, &str)],
         ms_max: u64,
-    ) -> Answered<RequestBuilder> {
+    ) -> VercelResult<RequestBuilder> {
         let account = &self.account;
         if account.token.is_empty() {
             return Err(VercelError::NoKey);

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_http::{Answer, HttpError, REQUEST_MS, broken, media_type};
+use bobbin_http::{HttpError, REQUEST_MS, ReceivedAnswer, broken, media_type};
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use reqwest::{Method, Response};
@@ -11,9 +11,9 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, timeout_at};
 
 use super::error::VercelError;
-use super::{Answered, Vercel};
-use crate::api::{Refusal, instead_of};
-use crate::provider::{InSandbox, Output};
+use super::{Vercel, VercelResult};
+use crate::api::{ProviderRefusal, instead_of};
+use crate::provider::{InSandbox, ScriptOutput};
 
 /// Extra time for the answer of a command beyond the command's own time.
 const EXEC_MARGIN_MS: u64 = 15_000;
@@ -46,7 +46,7 @@ struct Heard {
 }
 
 impl Heard {
-    fn take(&mut self, line: &[u8]) -> Answered<()> {
+    fn take(&mut self, line: &[u8]) -> VercelResult<()> {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
@@ -77,7 +77,7 @@ impl Vercel {
         argv: &[&str],
         env: &BTreeMap<String, String>,
         timeout: Duration,
-    ) -> SessionResult<Output> {
+    ) -> SessionResult<ScriptOutput> {
         let (program, arguments) = argv.split_first().unwrap_or((&"true", &[]));
         let ms = u64::try_from(timeout.as_millis()).unwrap_or(u64::MAX);
         let body = json!({
@@ -102,7 +102,7 @@ impl Vercel {
             }
         }
         match heard.exit_code {
-            Some(exit_code) => Ok(Output { exit_code, text: heard.text }),
+            Some(exit_code) => Ok(ScriptOutput { exit_code, text: heard.text }),
             None => {
                 let message = "it ended before the command did".to_owned();
                 Err(VercelError::BrokenOff { message }.into())
@@ -125,7 +125,7 @@ impl Vercel {
         }
     }
 
-    async fn stream(&self, request: reqwest::RequestBuilder) -> Answered<Response> {
+    async fn stream(&self, request: reqwest::RequestBuilder) -> VercelResult<Response> {
         let response = self.api.open(request).await?;
         let status = response.status().as_u16();
         let kind = media_type(response.headers());
@@ -134,7 +134,7 @@ impl Vercel {
         }
         let headers = response.headers().clone();
         let body = response.bytes().await.map_err(broken)?;
-        let answer = Answer { status, headers, body: body.to_vec() };
+        let answer = ReceivedAnswer { status, headers, body: body.to_vec() };
         Err(VercelError::of(&answer)
             .unwrap_or_else(|| VercelError::no_answer(status, instead_of(&answer, "a stream"))))
     }
@@ -201,7 +201,7 @@ impl Vercel {
     }
 }
 
-async fn listen(stream: &mut Response, heard: &mut Heard) -> Answered<()> {
+async fn listen(stream: &mut Response, heard: &mut Heard) -> VercelResult<()> {
     let mut held: Vec<u8> = Vec::new();
     let mut bytes = 0;
     while let Some(piece) = stream.chunk().await.map_err(broken)? {

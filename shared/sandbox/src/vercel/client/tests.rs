@@ -63,7 +63,7 @@ fn lines(lines: &[Value]) -> Reply {
 }
 
 fn running() -> Found {
-    serde_json::from_value::<Told>(told("running")).unwrap().into()
+    serde_json::from_value::<SandboxAnswer>(told("running")).unwrap().into()
 }
 
 #[tokio::test]

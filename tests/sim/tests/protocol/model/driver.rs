@@ -17,7 +17,7 @@ use bobbin_core::protocol::decide::Next;
 use bobbin_core::protocol::drive::Delivery;
 use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::{Cause, Event};
-use bobbin_core::protocol::machine::{Machine, Now, Outcome, Step};
+use bobbin_core::protocol::machine::{Machine, Now, Step, StepOutcome};
 use bobbin_core::protocol::ports::{Loaded, Saved};
 use bobbin_core::records::flags::{ControlFlags, Queued};
 use bobbin_core::records::message::{DeadPrompt, Message, Operation, Prompt, Work};
@@ -368,12 +368,12 @@ impl Driver {
         }
     }
 
-    fn outcome(&self, came: Came, message: &Message) -> Outcome {
+    fn outcome(&self, came: Came, message: &Message) -> StepOutcome {
         match came {
-            Came::Parked { flags } => Outcome::Parked(Some(self.flags(flags))),
+            Came::Parked { flags } => StepOutcome::Parked(Some(self.flags(flags))),
             Came::Read { record, flags, parked } => {
                 let record = self.session(record);
-                Outcome::Loaded(Ok(Loaded {
+                StepOutcome::Loaded(Ok(Loaded {
                     session: (record.version > 0 || record.sandbox.version > 0)
                         .then(|| (*record).clone()),
                     flags: self.flags(flags),
@@ -388,12 +388,12 @@ impl Driver {
                     }),
                 }))
             }
-            Came::Written { flags } => Outcome::Saved(Ok(Saved::Written(self.flags(flags)))),
-            Came::Conflict => Outcome::Saved(Ok(Saved::Conflict)),
-            Came::Done(event) => Outcome::Done(self.event(event).into()),
+            Came::Written { flags } => StepOutcome::Saved(Ok(Saved::Written(self.flags(flags)))),
+            Came::Conflict => StepOutcome::Saved(Ok(Saved::Conflict)),
+            Came::Done(event) => StepOutcome::Done(self.event(event).into()),
             Came::Both(work, card) => {
                 let [work, card] = [work, card].map(|event| self.event(event).into());
-                Outcome::BothDone { work, card }
+                StepOutcome::BothDone { work, card }
             }
         }
     }
@@ -408,7 +408,7 @@ impl Driver {
         let outcome = self.outcome(came, delivery.message);
         // What is decided on, and by which record.
         let seen = match (&*before, &outcome) {
-            (Machine::Start, Outcome::Loaded(Ok(found))) => {
+            (Machine::Start, StepOutcome::Loaded(Ok(found))) => {
                 let fresh = || Session::new(delivery.message.thread.clone(), NOW);
                 let record = found.session.clone().unwrap_or_else(fresh);
                 Some((None, record))
@@ -418,7 +418,7 @@ impl Driver {
                 Cause::Delivered | Cause::Both { .. } => None,
             },
             // The same is decided on the sandbox as somebody else has left it.
-            (Machine::Overtaken { known, cause }, Outcome::Loaded(Ok(found))) => {
+            (Machine::Overtaken { known, cause }, StepOutcome::Loaded(Ok(found))) => {
                 let stored = found.session.as_ref();
                 let sandbox = stored.map(|stored| stored.sandbox.clone());
                 let seen =
@@ -431,8 +431,8 @@ impl Driver {
                 }
             }
             // What is decided is decided on the work; the card beside it is told of like any.
-            (Machine::Act { known, .. }, Outcome::Done(performed))
-            | (Machine::Act { known, .. }, Outcome::BothDone { work: performed, .. }) => {
+            (Machine::Act { known, .. }, StepOutcome::Done(performed))
+            | (Machine::Act { known, .. }, StepOutcome::BothDone { work: performed, .. }) => {
                 Some((Some(performed.event.clone()), known.session.clone()))
             }
             _ => None,

@@ -24,7 +24,7 @@ use bobbin_core::records::stage::Stage;
 use bobbin_core::records::usage::Usage;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_sandbox::Sandbox as Listed;
-use bobbin_sandbox::labels::{Stack, labels};
+use bobbin_sandbox::labels::{StackIdentity, labels};
 
 use super::super::promises::{self, End, Ending, Fact, History, Request};
 use super::driver::{

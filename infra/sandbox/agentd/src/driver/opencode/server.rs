@@ -7,17 +7,17 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_agent::ANSWER_BYTES_MAX;
 use bobbin_agent::opencode::{OpenCode, OpenCodeError, WITHOUT_PROJECT_CONFIG};
-use bobbin_http::{Guard, Hosts, Http};
+use bobbin_http::{AllowedHosts, Guard, Http};
 use futures::StreamExt;
 use tokio::sync::Mutex;
 use tokio_util::codec::FramedRead;
 
-use crate::agents::Agent;
-use crate::driver::lines::{Line, Lines};
+use crate::agents::InstalledAgent;
+use crate::driver::lines::{Lines, OutputLine};
 use crate::driver::{Down, loads_project_config};
 use crate::host::Host;
 use crate::limits::{CALL_MS_MAX, LINE_BYTES_MAX, LOOK_MS, START_MS_MAX};
-use crate::process::{Process, Program};
+use crate::process::{AgentProcess, Program};
 
 /// OpenCode's database path, in sandbox-agent's variable name; OpenCode's default if unset.
 const DATABASE_VARIABLE: &str = "OPENCODE_COMPAT_DB_PATH";
@@ -27,18 +27,18 @@ const LISTENING: &str = "opencode server listening on ";
 
 /// Address and password of the server.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Endpoint {
+pub(crate) struct ServerEndpoint {
     pub(crate) base: String,
     password: String,
 }
 
-impl Endpoint {
+impl ServerEndpoint {
     /// A client of the server.
     ///
     /// # Errors
     /// The address is unusable.
     pub(super) fn client(&self) -> Result<OpenCode, OpenCodeError> {
-        let http = Http::guarded(Guard::new(Hosts::Named(Vec::new()), true));
+        let http = Http::guarded(Guard::new(AllowedHosts::Named(Vec::new()), true));
         let endpoint =
             bobbin_core::base::endpoint::Endpoint { url: self.base.clone(), headers: Vec::new() };
         let client =
@@ -54,13 +54,13 @@ impl Endpoint {
 /// The server, if it runs.
 #[derive(Debug, Default)]
 pub(crate) struct Server {
-    running: Mutex<Option<Running>>,
+    running: Mutex<Option<RunningServer>>,
 }
 
 #[derive(Debug)]
-struct Running {
-    process: Process,
-    endpoint: Endpoint,
+struct RunningServer {
+    process: AgentProcess,
+    endpoint: ServerEndpoint,
 }
 
 impl Server {
@@ -68,7 +68,11 @@ impl Server {
     ///
     /// # Errors
     /// It does not start.
-    pub(crate) async fn endpoint(&self, agent: &Agent, host: &Host) -> Result<Endpoint, Down> {
+    pub(crate) async fn endpoint(
+        &self,
+        agent: &InstalledAgent,
+        host: &Host,
+    ) -> Result<ServerEndpoint, Down> {
         let mut running = self.running.lock().await;
         if let Some(server) = running.as_mut()
             && !server.process.has_ended()
@@ -86,7 +90,7 @@ impl Server {
     }
 }
 
-async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
+async fn start(agent: &InstalledAgent, host: &Host) -> Result<RunningServer, Down> {
     let password = uuid::Uuid::new_v4().to_string();
     let quiet =
         ["OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_LSP_DOWNLOAD", "OPENCODE_DISABLE_SHARE"];
@@ -110,13 +114,13 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
         environment,
         directory: std::env::current_dir().unwrap_or_else(|_| host.state_dir.clone()),
     };
-    let mut process = Process::spawn(&program, host).map_err(|error| {
+    let mut process = AgentProcess::spawn(&program, host).map_err(|error| {
         Down::exited(format!("{} could not be started: {error}", agent.path.display()))
     })?;
     let bound = Duration::from_millis(START_MS_MAX);
     let ready = tokio::time::timeout(bound, ready(&mut process, password)).await;
     match ready {
-        Ok(Some(endpoint)) => Ok(Running { process, endpoint }),
+        Ok(Some(endpoint)) => Ok(RunningServer { process, endpoint }),
         Ok(None) => {
             let said = process.end(host).await.unwrap_or_default();
             Err(Down::exited(format!("OpenCode ended at its start: {said}")))
@@ -130,10 +134,10 @@ async fn start(agent: &Agent, host: &Host) -> Result<Running, Down> {
 
 /// Waits for the line with its address, and for its first answer: a request in its first moments is never answered
 /// (measured), so each attempt is a new connection with a short time-out.
-async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
+async fn ready(process: &mut AgentProcess, password: String) -> Option<ServerEndpoint> {
     let mut lines = FramedRead::new(process.stdout()?, Lines::of(LINE_BYTES_MAX));
     let base = loop {
-        if let Line::Text(line) = lines.next().await?.ok()?
+        if let OutputLine::Text(line) = lines.next().await?.ok()?
             && let Some((_, base)) = line.split_once(LISTENING)
         {
             break base.trim().to_owned();
@@ -141,7 +145,7 @@ async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
     };
     // Its further output is read and discarded, or it would block.
     tokio::spawn(async move { while let Some(Ok(_)) = lines.next().await {} });
-    let endpoint = Endpoint { base, password };
+    let endpoint = ServerEndpoint { base, password };
     while !process.has_ended() {
         if answers(&endpoint).await {
             return Some(endpoint);
@@ -151,7 +155,7 @@ async fn ready(process: &mut Process, password: String) -> Option<Endpoint> {
     None
 }
 
-async fn answers(endpoint: &Endpoint) -> bool {
+async fn answers(endpoint: &ServerEndpoint) -> bool {
     let Ok(client) = endpoint.client() else {
         return false;
     };

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use bobbin_agent::opencode::{Message, OpenCodeError, Role};
-use bobbin_agent_events::Outcome;
+use bobbin_agent::opencode::{OpenCodeError, OpenCodeMessage, Role};
+use bobbin_agent_events::TurnOutcome;
 use sha2::{Digest, Sha256};
 use tokio::time::Instant;
 
-use crate::state::Ended;
+use crate::state::TurnEnd;
 
 /// A prompt that stays unseen for this long was rejected after being accepted (an unknown model or agent).
 const UNSEEN_MS_MAX: u64 = 10_000;
@@ -28,9 +28,9 @@ pub(super) struct Look {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Stand {
     Goes,
-    Ended(Ended),
+    Ended(TurnEnd),
     /// It was accepted, but never began.
-    NeverBegun(Ended),
+    NeverBegun(TurnEnd),
 }
 
 impl Look {
@@ -47,7 +47,7 @@ impl Look {
         &mut self,
         is_busy: bool,
         is_there: bool,
-        last: Option<&Message>,
+        last: Option<&OpenCodeMessage>,
         now: Instant,
     ) -> Stand {
         if is_busy {
@@ -68,37 +68,39 @@ impl Look {
         }
     }
 
-    fn ended(&self, last: &Message) -> Ended {
+    fn ended(&self, last: &OpenCodeMessage) -> TurnEnd {
         let error = last.info.error.as_ref();
         let said = error.map(|error| match error.data.message.as_str() {
             "" => error.name.clone(),
             said => said.to_owned(),
         });
         match (error.map(|error| error.name.as_str()), said) {
-            (Some("MessageAbortedError"), _) => Ended::of(Outcome::Cancelled, "aborted", None),
-            (_, Some(said)) => Ended::of(Outcome::Failed, "agent_failed", Some(said)),
-            _ if self.is_cancelled => Ended::of(Outcome::Cancelled, "aborted", None),
+            (Some("MessageAbortedError"), _) => {
+                TurnEnd::of(TurnOutcome::Cancelled, "aborted", None)
+            }
+            (_, Some(said)) => TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said)),
+            _ if self.is_cancelled => TurnEnd::of(TurnOutcome::Cancelled, "aborted", None),
             (_, None) => {
                 let finish = last.info.finish.as_deref().unwrap_or("unexplained");
-                Ended::of(Outcome::Done, finish, None)
+                TurnEnd::of(TurnOutcome::Done, finish, None)
             }
         }
     }
 
-    fn never_begun(&self) -> Ended {
+    fn never_begun(&self) -> TurnEnd {
         if self.is_cancelled {
-            return Ended::of(Outcome::Cancelled, "aborted", None);
+            return TurnEnd::of(TurnOutcome::Cancelled, "aborted", None);
         }
         let said = self.error.clone();
         let said =
             said.unwrap_or_else(|| "OpenCode took the prompt and did nothing with it".to_owned());
-        Ended::of(Outcome::Failed, "agent_failed", Some(said))
+        TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said))
     }
 }
 
 /// The end of a turn whose prompt was refused.
-pub(super) fn refused(error: &OpenCodeError) -> Ended {
-    Ended::of(Outcome::Failed, "agent_failed", Some(error.to_string()))
+pub(super) fn refused(error: &OpenCodeError) -> TurnEnd {
+    TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(error.to_string()))
 }
 
 /// A turn's message id: the turn's own, if it is a valid one, so that a thread keeps its ids in every runtime mode;

@@ -10,7 +10,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bobbin_agent_events_generator::drift::{Drift, with_description, with_recorded};
-use bobbin_agent_events_generator::extract::{Said, from_codex, from_file, from_opencode};
+use bobbin_agent_events_generator::extract::{
+    SelfDescription, from_codex, from_file, from_opencode,
+};
 use bobbin_agent_events_generator::schema_of;
 use serde_json::Value;
 
@@ -36,8 +38,8 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             _ => from_file(place)?,
         };
         let found = match &said {
-            Said::Description(document) => with_description(&schema, document),
-            Said::Lines(lines) => with_recorded(&schema, lines),
+            SelfDescription::Description(document) => with_description(&schema, document),
+            SelfDescription::Lines(lines) => with_recorded(&schema, lines),
         };
         println!("{name} against {}: {} differences", place.display(), found.len());
         for one in &found {

@@ -6,7 +6,7 @@ use bobbin_core::records::session::Session;
 use serde_json::{Value, json};
 
 use super::{Chat, Fake, card, chunk};
-use crate::slack::render::Status;
+use crate::slack::render::AgentSessionStatus;
 
 const OF_MESSAGE: &str = "slack_T1_D1_1790000000.000100";
 
@@ -86,11 +86,11 @@ async fn direct_status_is_set_per_message() {
     let fake = Fake::start().await;
     let slack = fake.client();
     let turn: TurnId = OF_MESSAGE.into();
-    slack.show_status(&thread(), &"again-1".into(), Status::Processing).await;
+    slack.show_status(&thread(), &"again-1".into(), AgentSessionStatus::Processing).await;
     assert!(fake.sent("agents.sessions.setStatus").is_empty());
     fake.refuses("agents.sessions.setStatus", "thread_not_found");
-    slack.show_status(&thread(), &turn, Status::Processing).await;
-    slack.show_status(&thread(), &turn, Status::Active).await;
+    slack.show_status(&thread(), &turn, AgentSessionStatus::Processing).await;
+    slack.show_status(&thread(), &turn, AgentSessionStatus::Active).await;
     let said = fake.sent("agents.sessions.setStatus");
     let last = &said[1];
     assert_eq!(

@@ -10,7 +10,7 @@ use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::Operation;
-use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::usage::Usage;
@@ -273,7 +273,7 @@ impl Shared {
                 RunEnd::Completed
             }
         };
-        Event::Finished(Answer {
+        Event::Finished(RunAnswer {
             end,
             text: "a".into(),
             usage: Usage::default(),

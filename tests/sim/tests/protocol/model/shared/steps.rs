@@ -2,7 +2,7 @@
 
 use bobbin_core::protocol::delivery::Verdict;
 use bobbin_core::protocol::machine::{Machine, Step};
-use bobbin_core::protocol::ports::Versions;
+use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::session::Session;
 
 use super::super::driver::{Asked, Came, Item, START};
@@ -136,7 +136,7 @@ impl Shared {
     }
 
     /// Writes what is expected to stand still; of all others who know it, that is past then.
-    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: Versions) {
+    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         let Some(worker) = s.workers[slot] else {
             return;
         };

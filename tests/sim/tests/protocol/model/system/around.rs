@@ -194,7 +194,7 @@ impl System {
     pub(super) fn namesake(&self, s: &mut State) {
         s.left.namesakes -= 1;
         let name = "dev";
-        let ours = Stack { name, id: "ours" };
+        let ours = StackIdentity { name, id: "ours" };
         let theirs = if self.has(Fault::StacksByName) { ours.id } else { "theirs" };
         let thread = self.record(s).thread.clone();
         for at in 0..GENERATIONS {

@@ -5,7 +5,7 @@ use bobbin_core::base::person::Person;
 use bobbin_core::protocol::effect::{Effect, Follow, SandboxEffect, Watched};
 use bobbin_core::protocol::event::{LeftOut, NotCloned};
 use bobbin_core::protocol::target::Addressed;
-use bobbin_core::records::run::{Answer, PromptState, RunEnd};
+use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::session::StrayRun;
 use bobbin_sim::services::{Missed, Sent, Services, Serving, perform, silent};
 
@@ -292,7 +292,7 @@ impl System {
                 s.known[at].run = Run::Done;
             }
         }
-        Event::Finished(Answer {
+        Event::Finished(RunAnswer {
             end,
             text: "a".into(),
             usage: Usage::default(),

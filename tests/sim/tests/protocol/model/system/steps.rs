@@ -3,7 +3,7 @@
 use super::*;
 use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect};
 use bobbin_core::protocol::event::Cause;
-use bobbin_core::protocol::ports::Versions;
+use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::parked::Seen;
 use bobbin_sim::services::silent;
@@ -254,7 +254,7 @@ impl System {
     }
 
     /// Writes under the version that was read.
-    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: Versions) {
+    fn write(&self, s: &mut State, slot: usize, session: &Session, expected: ExpectedVersions) {
         if !expected.are_of(Some(&self.record(s))) && !self.has(Fault::NoCondition) {
             return self.then(s, slot, Came::Conflict);
         }
