@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::ToolServer;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_agent::ToolServer;
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_chat::Chats;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::secrets::WorkerKeys;

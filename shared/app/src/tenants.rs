@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_agent::opencode::models::ModelKeys;
+use bobbin_agent::models::ModelKeys;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::sealing::{Seal, SealError};

@@ -12,7 +12,7 @@ use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime};
 use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};

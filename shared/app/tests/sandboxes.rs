@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::OpenCodeRuntime;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::OpenCodeRuntime;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, PromptIds, ThreadKey};
 use bobbin_core::base::limits::{Limits, PollLimits};
