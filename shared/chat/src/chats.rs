@@ -7,10 +7,11 @@ use bobbin_core::records::message::Reply;
 use bobbin_core::tenant::settings::Settings;
 use bobbin_http::HttpAnswer;
 
-use crate::chat::{Chat, ChatSettings, Say};
-use crate::discord::Discord;
+use crate::chat::{Chat, ChatSettings, FileSource, Say};
+use crate::discord::{Discord, DiscordEndpoints};
+use crate::endpoints::{EndpointSettings, Endpoints};
 use crate::inbound::{KnownValues, Lookup};
-use crate::slack::Slack;
+use crate::slack::{Slack, SlackEndpoints};
 
 /// The available chats: another one is a folder, and a line in each of these functions.
 #[derive(Debug)]
@@ -27,6 +28,23 @@ impl Chats {
     /// A sentence that names the unusable address.
     pub fn new(settings: &ChatSettings<'_>) -> Result<Self, String> {
         Ok(Self { discord: Discord::configured(settings)?, slack: Slack::configured(settings)? })
+    }
+
+    /// The endpoints of all platforms.
+    ///
+    /// # Errors
+    /// A sentence that names the unusable setting.
+    pub fn endpoints(settings: &EndpointSettings<'_>) -> Result<Vec<Box<dyn Endpoints>>, String> {
+        Ok(vec![
+            Box::new(DiscordEndpoints::configured(settings)?),
+            Box::new(SlackEndpoints::configured(settings)),
+        ])
+    }
+
+    /// Where the platforms keep the files of messages.
+    #[must_use]
+    pub fn files(settings: &ChatSettings<'_>) -> Vec<FileSource> {
+        vec![crate::discord::files(settings), crate::slack::files(settings)]
     }
 
     /// The chat of a thread.
