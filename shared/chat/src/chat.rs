@@ -175,3 +175,18 @@ pub struct FileSource {
     /// The token for its files, which nobody else may receive; `None` if they need none.
     pub bearer: Option<Secret>,
 }
+
+/// What a person's overview is about.
+#[derive(Debug)]
+pub struct OverviewScope {
+    /// Their direct messages as a thread: nothing runs in it.
+    pub own: ThreadKey,
+    /// How they are answered there.
+    pub reply: Reply,
+    /// Prefix of the keys of the threads that it shows.
+    pub prefix: String,
+    /// A thread that it shows besides.
+    pub further: Option<ThreadKey>,
+    /// When a thread began, as text that sorts by time.
+    pub begun: fn(&ThreadKey) -> &str,
+}

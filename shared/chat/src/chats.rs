@@ -1,13 +1,13 @@
 //! The available chats, and the chat of a thread.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostKind, Tenant, ThreadKey, TurnId};
 use bobbin_core::records::card::Post;
-use bobbin_core::records::message::Reply;
+use bobbin_core::records::message::{Open, Overview, Reply};
 use bobbin_core::tenant::settings::Settings;
 use bobbin_http::HttpAnswer;
 
-use crate::chat::{Chat, ChatSettings, FileSource, Say};
+use crate::chat::{Chat, ChatSettings, FileSource, OverviewScope, Say};
 use crate::discord::{Discord, DiscordEndpoints};
 use crate::endpoints::{EndpointSettings, Endpoints};
 use crate::inbound::{KnownValues, Lookup};
@@ -45,6 +45,20 @@ impl Chats {
     #[must_use]
     pub fn files(settings: &ChatSettings<'_>) -> Vec<FileSource> {
         vec![crate::discord::files(settings), crate::slack::files(settings)]
+    }
+
+    /// The tenant of a task that has no thread yet: on other platforms every message has one.
+    #[must_use]
+    pub fn tenant_of(open: &Open) -> Tenant {
+        Tenant::discord(&open.guild)
+    }
+
+    /// What a person's overview is about: only one platform has such pages.
+    ///
+    /// # Errors
+    /// Its ids are not the platform's.
+    pub fn scope_of(overview: &Overview) -> Result<OverviewScope, Failure> {
+        crate::slack::scope(overview)
     }
 
     /// The chat of a thread.

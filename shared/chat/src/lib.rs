@@ -10,7 +10,7 @@ pub mod press;
 pub mod slack;
 
 pub use bobbin_http::HttpAnswer;
-pub use chat::{Chat, ChatSettings, FileSource, Home, Member, Say};
+pub use chat::{Chat, ChatSettings, FileSource, Home, Member, OverviewScope, Say};
 pub use chats::Chats;
 pub use endpoints::{BAD_SIGNATURE, EndpointSettings, Endpoints, RawRequest, Verifier};
 pub use inbound::{Direct, Entered, Inbound, KnownValues, Lookup, Repeat, Sought};

@@ -23,6 +23,7 @@ mod paths;
 mod people;
 pub(crate) mod render;
 mod sandboxes;
+mod scope;
 mod suggest;
 #[cfg(test)]
 mod tests;
@@ -41,5 +42,6 @@ pub use help::{CONFIG_HELP, help};
 pub use interactivity::interactivity;
 pub(crate) use paths::SlackEndpoints;
 pub(crate) use render::split;
+pub(crate) use scope::scope;
 pub(crate) use suggest::suggested;
 pub use verify::{Unverified, verify};
