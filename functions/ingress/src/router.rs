@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{HttpAnswer, Inbound, discord, slack};
+use bobbin_chat::{Chats, EndpointSettings, Endpoints, HttpAnswer, Inbound, RawRequest, Repeat};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::config::Config;
+use bobbin_cloud::config::{Config, optional};
 use bobbin_cloud::events::{UNREADABLE, answered};
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
@@ -19,7 +19,7 @@ use tracing::{Instrument as _, Span};
 use crate::nudges::Nudges;
 use crate::settings::TenantSettings;
 use crate::setup::{self, KeySetup};
-use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
+use crate::signing::{READ_MS_MAX, Signing};
 use crate::suggestions::Suggestions;
 
 /// Time for the announcement: what is left of the platform's three seconds when the prompt has taken as long as it may.
@@ -31,8 +31,8 @@ pub struct Router {
     queues: Queues,
     suggestions: Suggestions,
     settings: TenantSettings,
-    discord: Option<discord::App>,
-    slack: Signing,
+    endpoints: Vec<Box<dyn Endpoints>>,
+    signing: Signing,
     setup: KeySetup,
     nudges: Nudges,
     metrics: Metrics,
@@ -44,31 +44,20 @@ impl Router {
     /// # Errors
     /// A sentence that names the parameter or variable that is wrong.
     pub fn new(config: &Config, aws: &Aws) -> Result<Self, String> {
-        let discord = match config.discord_public_key.as_str() {
-            "" => None,
-            key => {
-                let app = discord::App::new(
-                    key,
-                    &config.discord_application_id,
-                    config.policy.clone(),
-                    config.limits.clone(),
-                );
-                let app = app
-                    .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?;
-                Some(discord::App {
-                    keys_by_form: config.keys_by_form && !config.credentials_key.is_empty(),
-                    ..app
-                })
-            }
-        };
+        let endpoints = Chats::endpoints(&EndpointSettings {
+            overrides: &config.chats,
+            variable: optional,
+            policy: &config.policy,
+            limits: &config.limits,
+            takes_own_keys: !config.credentials_key.is_empty(),
+        })?;
         let secret = CachedSecret::named_by("INGRESS_SECRET_ID", aws, config, READ_MS_MAX)?;
-        let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
             queues: Queues::new(aws, config),
             suggestions: Suggestions::new(aws, &config.table),
             settings: TenantSettings::new(aws, &config.table),
-            discord,
-            slack,
+            endpoints,
+            signing: Signing::new(secret),
             setup: KeySetup::new(aws, config),
             nudges: Nudges::new(config, aws),
             metrics: Metrics::new(&config.stack),
@@ -94,24 +83,19 @@ impl Router {
                 self.page(request, &path[setup::PATH.len()..]).await
             }
             ("POST", nudge::PATH) => self.nudge(request).await,
-            ("POST", path) => match self.routed(path, request).await {
-                Some(inbound) => self.accept(request, inbound).await,
-                None => HttpAnswer::text(
-                    404,
-                    "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands.",
-                ),
+            ("POST", path) => match self.endpoints_at(path) {
+                Some(endpoints) => {
+                    let inbound = self.received(endpoints, path, request).await;
+                    self.accept(inbound).await
+                }
+                None => HttpAnswer::text(404, &self.nothing_here()),
             },
-            (
-                _,
-                "/discord/interactions"
-                | "/slack/events"
-                | "/slack/interactivity"
-                | "/slack/commands"
-                | nudge::PATH,
-            ) => HttpAnswer::text(
-                405,
-                "Only POST is answered here: this is where a platform, or a daemon, delivers.",
-            ),
+            (_, path) if path == nudge::PATH || self.endpoints_at(path).is_some() => {
+                HttpAnswer::text(
+                    405,
+                    "Only POST is answered here: this is where a platform, or a daemon, delivers.",
+                )
+            }
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
         answered(answer)
@@ -152,39 +136,27 @@ impl Router {
         answer
     }
 
-    async fn routed(&self, path: &str, request: &Request) -> Option<Inbound> {
-        let header = |name: &str| header(request, name);
-        let raw = request.body().as_ref();
-        let now_ms = now_ms();
-        let slack = async |endpoint: SlackEndpoint| {
-            let signed = Signed {
-                raw,
-                signature: header("x-slack-signature").unwrap_or_default(),
-                timestamp: header("x-slack-request-timestamp").unwrap_or_default(),
-            };
-            self.slack.receive(endpoint, signed, now_ms).await
-        };
-        Some(match path {
-            "/discord/interactions" => match &self.discord {
-                Some(app) => discord::interactions(
-                    raw,
-                    header("x-signature-ed25519"),
-                    header("x-signature-timestamp"),
-                    app,
-                    now_ms,
-                ),
-                None => switched_off(
-                    "Discord is switched off: set DiscordApplicationId and DiscordPublicKey of the template.",
-                ),
-            },
-            "/slack/events" => slack(slack::events).await,
-            "/slack/interactivity" => slack(slack::interactivity).await,
-            "/slack/commands" => slack(slack::commands).await,
-            _ => return None,
-        })
+    fn endpoints_at(&self, path: &str) -> Option<&dyn Endpoints> {
+        let mut all = self.endpoints.iter().map(|one| &**one);
+        all.find(|one| one.paths().contains(&path))
     }
 
-    async fn accept(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
+    /// Says where the platforms deliver.
+    fn nothing_here(&self) -> String {
+        let mut paths: Vec<&str> =
+            self.endpoints.iter().flat_map(|one| one.paths()).copied().collect();
+        let last = paths.pop().unwrap_or_default();
+        format!("Nothing is here. Bobbin answers at {} and {last}.", paths.join(", "))
+    }
+
+    async fn received(&self, to: &dyn Endpoints, path: &str, request: &Request) -> Inbound {
+        let header = |name: &str| header(request, name);
+        let raw = request.body().as_ref();
+        let request = RawRequest { path, raw, header: &header, now_ms: now_ms() };
+        self.signing.receive(to, &request).await
+    }
+
+    async fn accept(&self, inbound: Inbound) -> HttpAnswer {
         // The id under which the worker's log lines and the sandbox name the same prompt.
         let body = inbound.enqueue.as_ref();
         let around = match body {
@@ -194,12 +166,19 @@ impl Router {
             }
             None => Span::none(),
         };
-        self.carry_out(request, inbound).instrument(around).await
+        self.carry_out(inbound).instrument(around).await
     }
 
     /// Enqueues, then answers; each outcome has its log line.
-    async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
-        told_again(request);
+    async fn carry_out(&self, inbound: Inbound) -> HttpAnswer {
+        if let Some(Repeat { number, reason }) = &inbound.repeat {
+            tracing::info!(
+                event = "ingress.repeated",
+                retry.number = number,
+                retry.reason = reason,
+                "a platform sends an event again"
+            );
+        }
         if let Some(entered) = &inbound.entered
             && !self.setup.store(entered).await
         {
@@ -293,36 +272,4 @@ impl Router {
 /// The value of a header; Lambda joins several values with commas.
 fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.headers().get(name)?.to_str().ok()
-}
-
-/// Logs that Slack redelivers an event, and why. It is handled like the first delivery, which may have been lost: the
-/// message's id makes a repeat harmless.
-fn told_again(request: &Request) {
-    let header = |name: &str| {
-        let value = header(request, name)?;
-        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        Some(value.chars().filter(plain).take(40).collect::<String>())
-    };
-    if let Some(number) = header("x-slack-retry-num") {
-        let reason = header("x-slack-retry-reason").unwrap_or_default();
-        tracing::info!(
-            event = "ingress.repeated",
-            retry.number = number,
-            retry.reason = reason,
-            "slack sends an event again"
-        );
-    }
-}
-
-fn switched_off(words: &str) -> Inbound {
-    let answer = HttpAnswer::text(401, words);
-    Inbound {
-        enqueue: None,
-        on_queue_failure: answer.clone(),
-        answer,
-        note: "platform switched off",
-        lookup: None,
-        direct: None,
-        entered: None,
-    }
 }

@@ -120,7 +120,7 @@ impl RecordedSandbox<'_> {
             return Err("This sandbox is in an account of its server's or workspace's own, whose key the tools do not have. They cannot be used there.".to_owned());
         }
         let config = self.config;
-        let name = record.provider.as_deref().unwrap_or(&config.provider);
+        let name = record.provider.as_deref().unwrap_or(&config.providers.provider);
         let providers = self.providers.get(now_ms()).await?;
         let provider = providers.into_iter().find(|(of, _)| *of == name);
         let (_, provider) =

@@ -5,12 +5,13 @@ use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
-use bobbin_cloud::secrets::{CachedSecret, StackKey};
+use bobbin_cloud::secrets::CachedSecret;
 use bobbin_cloud::store::Store;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::shown::tools::CALLS_MAX;
+use bobbin_core::tenant::keys::Key;
 use bobbin_core::tokens::bearer::Bearer;
 use bobbin_mcp::RpcAnswer;
 use lambda_http::{Body, Request, RequestExt as _, Response};
@@ -29,7 +30,7 @@ pub struct Router {
     store: Store,
     queues: Queues,
     providers: KeyedProviders,
-    key: CachedSecret<StackKey>,
+    key: CachedSecret,
 }
 
 /// A request refused before it reaches the protocol.
@@ -156,7 +157,7 @@ impl Router {
             .map(|(_, text)| text.trim())
             .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` tells one."))?;
         let key = self.key.known(now_ms()).await.map_err(later)?;
-        let bearer = Bearer::read(key.stack_key.expose(), text)
+        let bearer = Bearer::read(key.of(Key::StackKey).expose(), text)
             .ok_or_else(|| refused("This bearer is none of this stack's."))?;
         let record = self.record(&bearer.sandbox).await?;
         let record =

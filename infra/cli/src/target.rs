@@ -6,7 +6,6 @@ use bobbin_app::model_keys::ModelProvider;
 use bobbin_chat::discord::{Application, Discord, DiscordError, application};
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::deployed::Deployed;
-use bobbin_cloud::laptop::Laptop;
 use bobbin_cloud::secrets::Secret;
 use bobbin_core::tenant::overrides::Overrides;
 use bobbin_http::{AllowedHosts, Http, HttpError};
@@ -15,6 +14,7 @@ use clap::Args;
 use tokio::sync::OnceCell;
 
 use crate::keys::{self, KEYS, OUTPUTS, ProvidedKey};
+use crate::laptop::Laptop;
 
 /// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by
 /// others.

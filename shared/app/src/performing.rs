@@ -127,7 +127,7 @@ impl<'a> Performing<'a> {
             Effect::Sandbox(effect) => self.guarded(target, effect).await,
             Effect::Agent(
                 effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
-            ) if at.works_elsewhere() => self.left_outside(target, effect).await,
+            ) => self.left(target, effect).await,
             Effect::Agent(effect) => match self.sandboxes().await {
                 Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
@@ -176,13 +176,9 @@ impl<'a> Performing<'a> {
     }
 
     async fn artifact(&self, target: WorkTarget<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
-        if self.asked.at.works_elsewhere() {
-            return self.artifact_outside(target, file).await;
-        }
-        const NOT_REACHED: &str = "the sandbox cannot be reached";
-        let sandboxes = self.sandboxes().await;
-        let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes.fetch_artifact(target, file).await
+        let found = self.with_files(target).await.map_err(|_| "the sandbox cannot be reached")?;
+        let there = found.ok_or("lies in a sandbox that does not run")?;
+        there.sandboxes.fetch_artifact(there.target(target.thread), file).await
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.

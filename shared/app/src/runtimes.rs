@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::models::ModelSettings;
-use bobbin_agent::opencode::{OpenCodeRuntime, ToolServer, Via};
-use bobbin_agent::{Bare, Runtime};
+use bobbin_agent::models::ModelSettings;
+use bobbin_agent::opencode::{OpenCodeRuntime, Via};
+use bobbin_agent::{Bare, Runtime, ToolServer};
 use bobbin_agent_native::NativeRuntime;
 use bobbin_core::base::limits::FileLimits;
 use bobbin_core::records::artifacts::told_to_agent;

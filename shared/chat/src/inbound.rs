@@ -26,6 +26,17 @@ pub struct Inbound {
     pub direct: Option<Box<Direct>>,
     /// A key in the request: sealed and stored before anything is enqueued.
     pub entered: Option<Entered>,
+    /// The platform sends it again.
+    pub repeat: Option<Repeat>,
+}
+
+/// A redelivery, as the platform describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// How often it was sent before.
+    pub number: String,
+    /// Why it is sent again.
+    pub reason: String,
 }
 
 /// A direct message, for tenants in which all of a person's direct messages are one thread.
@@ -86,6 +97,7 @@ impl Inbound {
             lookup: None,
             direct: None,
             entered: None,
+            repeat: None,
         }
     }
 }

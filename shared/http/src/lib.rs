@@ -190,7 +190,9 @@ impl Guard {
     }
 }
 
-fn covers(name: &str, host: &str) -> bool {
+/// Whether one of the names in [`AllowedHosts::Named`] stands for this host.
+#[must_use]
+pub fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix('.') {
         Some(_) => {
             host.len() > name.len()

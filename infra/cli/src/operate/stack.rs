@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bobbin_app::providers::{self, PROVIDERS, ProviderSettings};
+use bobbin_app::providers::{self, PROVIDERS};
 use bobbin_chat::discord::Discord;
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::dead_letters::{DeadLetterQueues, QueuePair};
@@ -151,8 +151,9 @@ impl Stack {
         overrides.limits = self.limits.clone();
         let name = name.unwrap_or(&overrides.providers.provider);
         let key = self.key(providers::key_of(name)?).await?;
-        let settings = ProviderSettings::of(&self.name, &self.id, &overrides);
-        Ok(settings.made(name, key.expose())?)
+        let of = (self.name.as_str(), self.id.as_str());
+        let settings = providers::settings_of(of, &overrides.providers, &overrides.limits);
+        Ok(providers::made(&settings, name, key.expose())?)
     }
 
     /// The Discord client and the application's id.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bobbin_app::accounts;
-use bobbin_app::providers::{PROVIDERS, ProviderSettings, key_of};
+use bobbin_app::providers::{PROVIDERS, key_of, made, settings_of};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::secrets::Secret;
@@ -112,8 +112,9 @@ async fn compared(
     };
     let mut overrides = target.overrides();
     overrides.providers.daytona_api = target.daytona_api();
-    let settings = ProviderSettings::of(stack.name(), stack.id(), &overrides);
-    let present = settings.made(name, key.expose())?.account().await;
+    let of = (stack.name(), stack.id());
+    let settings = settings_of(of, &overrides.providers, &overrides.limits);
+    let present = made(&settings, name, key.expose())?.account().await;
     let Some(present) = present.map_err(|e| e.to_string())? else {
         return Ok(None);
     };

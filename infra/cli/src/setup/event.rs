@@ -13,12 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
-use bobbin_cloud::laptop::{Laptop, LaptopIds};
 use bobbin_core::records::message::Body;
 use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
+use crate::laptop::{Laptop, LaptopIds};
 use crate::target::StackTarget;
 
 const DISCORD_SIGNATURE: &str = "x-signature-ed25519";

@@ -1,10 +1,12 @@
 //! The agent that a turn wants, and its mode.
 
-use bobbin_agent::opencode::models::{ModelRoute, Models};
+use bobbin_agent::models::{ModelRoute, Models};
 use bobbin_core::base::failure::Failure;
 
 /// The default agent. Its modes are named without a prefix, as they are without a daemon.
 pub(crate) const DEFAULT: &str = "opencode";
+/// Prefix of the ids of its own sessions, as they are begun without a daemon.
+pub(crate) const DEFAULT_SESSION: &str = "ses_";
 /// Further agents that can be chosen by name: each has its own driver in the daemon.
 pub(crate) use bobbin_core::tenant::runtime_mode::AGENTS as OTHERS;
 /// Agents that the daemon can install.
@@ -78,7 +80,7 @@ impl<'a> AgentChoice<'a> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+    use bobbin_agent::models::{ModelKeys, ModelSettings};
 
     use super::*;
 

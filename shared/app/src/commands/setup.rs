@@ -162,7 +162,7 @@ impl Lane<'_> {
             }
             KeyState::Unclear(seen) => return Err(Failure::Wait { after_ms: 0, seen }),
         }
-        if key == Key::DaytonaApiKey
+        if key == Key::OF_ACCOUNT
             && let Some(words) = self.of_another_account(&tenant, &settings, &value).await?
         {
             return Ok(words);
@@ -188,10 +188,10 @@ impl Lane<'_> {
         settings: &Settings,
         value: &Secret,
     ) -> Result<Option<String>, Failure> {
-        let Some(present) = settings.own_key(Key::DaytonaApiKey) else {
+        let Some(present) = settings.own_key(Key::OF_ACCOUNT) else {
             return Ok(None);
         };
-        let opened = self.tenants.opened(tenant, Key::DaytonaApiKey, &present.sealed);
+        let opened = self.tenants.opened(tenant, Key::OF_ACCOUNT, &present.sealed);
         let before = match opened.await {
             Ok(before) => before,
             // This key reaches nothing, so nothing is cut off.
@@ -219,7 +219,7 @@ impl Lane<'_> {
             if before.observe(&sandbox.id).await.is_ok() {
                 return Ok(Some(format!(
                     "This key belongs to another {} account, and sandboxes still live in the present one, which nobody could reach any more. Nothing was changed. Wait until they are destroyed (`{}` in their threads, or three hours of rest), then use `{}` again.",
-                    Key::DaytonaApiKey.brand(),
+                    Key::OF_ACCOUNT.brand(),
                     tenant.command(Command::Reset),
                     tenant.command(Command::Setup)
                 )));
@@ -253,10 +253,10 @@ impl Lane<'_> {
     async fn used(&self, tenant: &Tenant, key: Key, settings: &Settings) -> Result<u32, Failure> {
         let has_own = settings.sandbox_credentials().is_some();
         let mut places = Vec::new();
-        if has_own || key == Key::DaytonaApiKey {
+        if has_own || key == Key::OF_ACCOUNT {
             places.push((true, None));
         }
-        if key != Key::DaytonaApiKey {
+        if key != Key::OF_ACCOUNT {
             let all = self.tenants.set_up().names();
             places.extend(all.map(|provider| (false, Some(provider))));
         }
@@ -370,7 +370,7 @@ const MODELS: &str = "Sandboxes in your own account run with model keys of your 
 fn done(key: Key, own: &OwnKey) -> String {
     let (brand, fingerprint) = (key.brand(), &own.fingerprint);
     match key {
-        Key::DaytonaApiKey => format!(
+        Key::OF_ACCOUNT => format!(
             "Done: {brand} takes the key `{fingerprint}`, and new sandboxes are made with it. Those that live stay where they are. In your own account they run with model keys of your own alone: store one too, if you have not yet."
         ),
         _ => format!(

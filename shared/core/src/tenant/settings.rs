@@ -195,7 +195,7 @@ impl Settings {
     /// credentials.
     #[must_use]
     pub fn sandbox_credentials(&self) -> Option<String> {
-        let own = self.own_key(Key::DaytonaApiKey)?;
+        let own = self.own_key(Key::OF_ACCOUNT)?;
         Some(own.fingerprint.clone())
     }
 

@@ -20,15 +20,38 @@ use super::forward::Forwards;
 use super::hosts::Hosts;
 use super::lifecycle::{bounded, carries};
 use super::registry::SlotStage;
-use super::settings::{SshHost, SshSettings};
+use super::settings::{AgentPort, SshHost, SshSettings, hosts_of};
 use super::slot::Slot;
 use crate::labels::{stack_label, tenant_labels};
 use crate::provider::{
     Deletion, Facts, Provider, ProviderResult, Sandbox, SandboxSpec, ScriptOutput,
 };
+use crate::settings::ProviderSettings;
 
 /// Base address of agents: this program's own loopback, by its listeners.
 const BASE: &str = "http://127.0.0.1";
+
+/// The provider of a stack with this private key.
+///
+/// # Errors
+/// A sentence that names the unusable setting.
+pub fn configured(
+    settings: &ProviderSettings<'_>,
+    private_key: &str,
+) -> Result<Arc<dyn Provider>, String> {
+    let hosts = serde_json::to_string(&settings.overrides.ssh_hosts).map_err(|e| e.to_string())?;
+    let made = SshSettings {
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        hosts: hosts_of(&hosts).map_err(|e| format!("{e} (of the parameter Overrides)"))?,
+        agent: AgentPort {
+            port: settings.agent_port,
+            variable: settings.agent_port_variable.to_owned(),
+        },
+    };
+    let made = SshSandboxes::new(made, private_key).map_err(|e| e.to_string())?;
+    Ok(Arc::new(made))
+}
 
 /// The sandboxes of a stack on SSH hosts.
 #[derive(Debug)]

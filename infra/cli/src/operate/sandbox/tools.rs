@@ -1,7 +1,8 @@
 //! `sandbox tools`: what an agent elsewhere needs to work in a sandbox: the address of the tools, a bearer for the
 //! present generation, and an `OpenCode` configuration with these tools and none of its own.
 
-use bobbin_agent::opencode::{ToolServer, tools_config};
+use bobbin_agent::ToolServer;
+use bobbin_agent::opencode::tools_config;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::tokens::bearer::Bearer;
 use serde::Serialize;

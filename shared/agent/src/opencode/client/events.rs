@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::{CallKind, OpenCodeError, classify, not_an_answer};
 use super::{OpenCode, OpenCodeResult};
-use crate::opencode::sse::Sse;
+use crate::sse::Sse;
 
 /// Bound of waiting for the head of the event stream.
 const STREAM_HEAD_MS_MAX: u64 = 15_000;

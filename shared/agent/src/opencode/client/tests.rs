@@ -11,7 +11,7 @@ use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 
 use super::*;
-use crate::opencode::request::ModelName;
+use crate::models::ModelName;
 use crate::runtime::server_http;
 
 fn endpoint(url: &str, token: &str) -> Endpoint {

@@ -211,12 +211,8 @@ impl<'a> AdmittedInteraction<'a> {
         );
         Inbound {
             enqueue: Some(body),
-            answer,
             on_queue_failure: answer::word(&words),
-            note,
-            lookup: None,
-            direct: None,
-            entered: None,
+            ..Inbound::only(answer, note)
         }
     }
 }

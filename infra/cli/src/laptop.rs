@@ -6,13 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use bobbin_http::{AllowedHosts, Http};
-use reqwest::Method;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_core::base::secret::Secret;
+use bobbin_http::{AllowedHosts, Http, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::deployed::Deployed;
-use crate::secrets::Secret;
 
 /// State folder of a checkout's laptop stack.
 const STATE_DIR: &str = ".bobbin/state";
