@@ -11,9 +11,7 @@ use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::message::Control;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
-use bobbin_core::tenant::settings::{
-    DefaultKind, Settings, SettingsChange, SettingsList, change_words, listing,
-};
+use bobbin_core::tenant::settings::{SettingsChange, DefaultKind, SettingsList, Settings, change_words, listing};
 use bobbin_core::text::span;
 
 use crate::control::Lane;
@@ -96,8 +94,7 @@ impl Lane<'_> {
 
     /// Why a provider cannot become the default: only providers that are set up can.
     fn no_such_provider(&self, change: &SettingsChange, settings: &Settings) -> Option<String> {
-        let SettingsChange::Default { of: DefaultKind::Provider, value: Some(value), .. } = change
-        else {
+        let SettingsChange::Default { of: DefaultKind::Provider, value: Some(value), .. } = change else {
             return None;
         };
         let name = DefaultKind::Provider.usable(value).ok()?;
@@ -115,8 +112,7 @@ impl Lane<'_> {
     /// Why no sandbox would have the agent that is to become the default, as far as the tenant's sandboxes have
     /// reported their agents.
     async fn no_such_agent(&self, change: &SettingsChange, tenant: &Tenant) -> Option<String> {
-        let SettingsChange::Default { of: DefaultKind::Agent, value: Some(value), .. } = change
-        else {
+        let SettingsChange::Default { of: DefaultKind::Agent, value: Some(value), .. } = change else {
             return None;
         };
         let name = DefaultKind::Agent.usable(value).ok()?;

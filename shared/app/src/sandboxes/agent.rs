@@ -1,22 +1,22 @@
 //! A thread's agent session, and the prompt.
 
-use bobbin_agent::{ConversationKey, Submission};
+use bobbin_agent::{Conversation, Submission};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, Ms};
 use bobbin_core::protocol::effect::Sending;
 use bobbin_core::protocol::event::Event;
 
-use super::{Sandboxes, WorkTarget};
+use super::{Sandboxes, Target};
 
 impl Sandboxes {
     pub(super) async fn find_session(
         &self,
-        target: WorkTarget<'_>,
+        target: Target<'_>,
         (known, since_ms): (Option<&AgentSessionId>, Ms),
         chosen: Option<&str>,
     ) -> Result<Event, Failure> {
         let agent = self.agent_in(target).await?;
-        let conversation = ConversationKey { thread: target.thread, since_ms };
+        let conversation = Conversation { thread: target.thread, since_ms };
         let found = agent.ensure_session(conversation, known, chosen).await;
         let id = found.map_err(|e| e.failure)?;
         Ok(Event::AgentSession { id })
@@ -24,7 +24,7 @@ impl Sandboxes {
 
     pub(super) async fn send_prompt(
         &self,
-        target: WorkTarget<'_>,
+        target: Target<'_>,
         session: &AgentSessionId,
         prompt: Submission<'_>,
     ) -> Result<Event, Failure> {
@@ -44,7 +44,7 @@ impl Sandboxes {
     /// What the agent knows about a prompt that may have been sent.
     pub(super) async fn find_prompt(
         &self,
-        target: WorkTarget<'_>,
+        target: Target<'_>,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
