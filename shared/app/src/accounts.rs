@@ -121,7 +121,9 @@ pub async fn confirm(
 ) -> Result<bool, StoreError> {
     for _ in 0..RACES_MAX {
         let kept = store.account(name).await?;
-        if AccountStanding::of(present, kept.as_ref().map(|kept| &kept.record)) != AccountStanding::Other {
+        if AccountStanding::of(present, kept.as_ref().map(|kept| &kept.record))
+            != AccountStanding::Other
+        {
             return Ok(false);
         }
         let record = AccountRecord { account: present.clone(), confirmed_at_ms: Some(now_ms) };

@@ -21,7 +21,7 @@ use bobbin_core::protocol::ports::Loaded;
 use bobbin_core::records::message::{Control, Want};
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::{Command, WhoMay};
-use bobbin_core::tenant::settings::{SettingsChange, NotChanged, Settings};
+use bobbin_core::tenant::settings::{NotChanged, Settings, SettingsChange};
 
 use crate::arrival::Arrival;
 use crate::control::Lane;

@@ -5,7 +5,7 @@ use std::fmt;
 use bobbin_agent::ModelKey;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::tenant::keys::Key;
-use bobbin_http::{ReceivedAnswer, AllowedHosts, Http, HttpError};
+use bobbin_http::{AllowedHosts, Http, HttpError, ReceivedAnswer};
 use reqwest::{Method, RequestBuilder};
 use serde_json::Value;
 
@@ -196,7 +196,11 @@ async fn models(base: &str, key: Option<&Secret>) -> Result<ReceivedAnswer, Http
     http.send(request).await
 }
 
-async fn ask(provider: ModelProvider, base: &str, key: &Secret) -> Result<ReceivedAnswer, HttpError> {
+async fn ask(
+    provider: ModelProvider,
+    base: &str,
+    key: &Secret,
+) -> Result<ReceivedAnswer, HttpError> {
     let http = Http::new(base, AllowedHosts::Named(Vec::new()))?;
     http.send(provider.asked(&http, base, key)?).await
 }

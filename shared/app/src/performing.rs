@@ -190,7 +190,9 @@ impl<'a> Performing<'a> {
         let named = &self.asked.at.provider;
         let tenants = &self.parts.tenants;
         let provider = named.as_deref().unwrap_or(tenants.configured());
-        if let CallAdmission::No { retry_in_ms } = self.parts.breakers.admit(provider, now_ms()).await {
+        if let CallAdmission::No { retry_in_ms } =
+            self.parts.breakers.admit(provider, now_ms()).await
+        {
             return Event::Failed(Failure::Outage {
                 after_ms: retry_in_ms,
                 seen: "the sandbox provider does not answer".to_owned(),

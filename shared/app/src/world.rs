@@ -14,7 +14,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::protocol::effect::{AgentEffect, Effect};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::protocol::ports::{Loaded, Performed, Saved, World, RecordsWrite};
+use bobbin_core::protocol::ports::{Loaded, Performed, RecordsWrite, Saved, World};
 use bobbin_core::protocol::signals::{Alarm, TABLE_FAILED, USED, signals};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::flags::ControlFlags;

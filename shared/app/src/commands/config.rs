@@ -11,7 +11,9 @@ use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
 use bobbin_core::records::message::Control;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
-use bobbin_core::tenant::settings::{SettingsChange, DefaultKind, SettingsList, Settings, change_words, listing};
+use bobbin_core::tenant::settings::{
+    DefaultKind, Settings, SettingsChange, SettingsList, change_words, listing,
+};
 use bobbin_core::text::span;
 
 use crate::control::Lane;
@@ -94,7 +96,8 @@ impl Lane<'_> {
 
     /// Why a provider cannot become the default: only providers that are set up can.
     fn no_such_provider(&self, change: &SettingsChange, settings: &Settings) -> Option<String> {
-        let SettingsChange::Default { of: DefaultKind::Provider, value: Some(value), .. } = change else {
+        let SettingsChange::Default { of: DefaultKind::Provider, value: Some(value), .. } = change
+        else {
             return None;
         };
         let name = DefaultKind::Provider.usable(value).ok()?;
@@ -112,7 +115,8 @@ impl Lane<'_> {
     /// Why no sandbox would have the agent that is to become the default, as far as the tenant's sandboxes have
     /// reported their agents.
     async fn no_such_agent(&self, change: &SettingsChange, tenant: &Tenant) -> Option<String> {
-        let SettingsChange::Default { of: DefaultKind::Agent, value: Some(value), .. } = change else {
+        let SettingsChange::Default { of: DefaultKind::Agent, value: Some(value), .. } = change
+        else {
             return None;
         };
         let name = DefaultKind::Agent.usable(value).ok()?;

@@ -91,8 +91,9 @@ mod tests {
 
     #[test]
     fn the_last_turn_that_changed_files_is_shown() {
-        let last =
-            |entries: &[LedgerEntry]| last_that_changed(entries.to_vec()).map(|one| one.ended_at_ms);
+        let last = |entries: &[LedgerEntry]| {
+            last_that_changed(entries.to_vec()).map(|one| one.ended_at_ms)
+        };
         let (changed, talked) = (ended(1, 2, false), ended(3, 0, false));
         assert_eq!(last(&[talked.clone(), changed.clone()]), Some(1));
         assert_eq!(last(&[changed, ended(2, 0, true), talked.clone()]), Some(2));

@@ -119,7 +119,13 @@ impl Lane<'_> {
     }
 
     /// The entered key counts from now on, if its provider accepts it.
-    async fn checked(&self, control: &Control, link: &str, settings: Settings, now_ms: Ms) -> SetupResult {
+    async fn checked(
+        &self,
+        control: &Control,
+        link: &str,
+        settings: Settings,
+        now_ms: Ms,
+    ) -> SetupResult {
         let tenant = control.thread.tenant();
         let found = self.store.link(link).await.map_err(|e| e.failure())?;
         let entered = found.filter(|found| found.link.thread.tenant() == tenant);

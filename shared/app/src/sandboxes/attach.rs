@@ -14,7 +14,7 @@ use bobbin_core::protocol::event::Event;
 use bobbin_core::records::images::{Image, is_image, media_type};
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::workspace::ATTACHMENTS_FOLDER;
-use bobbin_http::{Guard, AllowedHosts, Http, HttpError, host_of, is_loopback};
+use bobbin_http::{AllowedHosts, Guard, Http, HttpError, host_of, is_loopback};
 use reqwest::Method;
 
 use super::{SandboxSettings, Sandboxes, WorkTarget};
@@ -202,7 +202,11 @@ impl Sandboxes {
 
     /// Images of a prompt, read from the sandbox: the same bytes on every send. An image that is not what its name
     /// says, or is gone, is treated as a normal file.
-    pub(super) async fn inline(&self, target: WorkTarget<'_>, images: &[Image]) -> Vec<InlineImage> {
+    pub(super) async fn inline(
+        &self,
+        target: WorkTarget<'_>,
+        images: &[Image],
+    ) -> Vec<InlineImage> {
         if images.is_empty() {
             return Vec::new();
         }

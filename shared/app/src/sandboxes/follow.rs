@@ -154,7 +154,12 @@ struct Watch<'a, B> {
 type Listened = Result<Event, AgentError>;
 
 impl<'a, B: RunContext> Watch<'a, B> {
-    fn new(sandboxes: &'a Sandboxes, context: &'a B, target: WorkTarget<'a>, what: &'a Follow) -> Self {
+    fn new(
+        sandboxes: &'a Sandboxes,
+        context: &'a B,
+        target: WorkTarget<'a>,
+        what: &'a Follow,
+    ) -> Self {
         Self {
             sandboxes,
             context,

@@ -14,7 +14,7 @@ use bobbin_sandbox::Sandbox;
 use tokio::time::{Instant, sleep};
 
 use super::Sandboxes;
-use crate::model_keys::{KeyState, KeyCheck};
+use crate::model_keys::{KeyCheck, KeyState};
 
 /// Longest time for one request, from inside and from here.
 const ASK_MS_MAX: u64 = 12_000;

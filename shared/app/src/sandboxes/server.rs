@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use bobbin_agent::{Agent, AgentError, AgentErrorKind, ServerLaunch, LaunchInputs, ModelKey};
+use bobbin_agent::{Agent, AgentError, AgentErrorKind, LaunchInputs, ModelKey, ServerLaunch};
 use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::SandboxKey;
@@ -123,7 +123,12 @@ impl Sandboxes {
         Ok(Event::Healthy)
     }
 
-    fn launch(&self, key: &SandboxKey, generation: u32, restart: bool) -> Result<ServerLaunch, Failure> {
+    fn launch(
+        &self,
+        key: &SandboxKey,
+        generation: u32,
+        restart: bool,
+    ) -> Result<ServerLaunch, Failure> {
         let bearer = Bearer { sandbox: key.clone(), generation };
         let tenant = key.tenant().to_string();
         self.runtime.launch(LaunchInputs {
@@ -152,7 +157,11 @@ impl Sandboxes {
         healthy
     }
 
-    async fn run_start_script(&self, sandbox: &Sandbox, launch: &ServerLaunch) -> Result<(), Failure> {
+    async fn run_start_script(
+        &self,
+        sandbox: &Sandbox,
+        launch: &ServerLaunch,
+    ) -> Result<(), Failure> {
         let timeout = Duration::from_millis(START_MS_MAX);
         let ServerLaunch { script, environment, .. } = launch;
         let ran = self.provider.exec(sandbox, script, environment, timeout).await;
