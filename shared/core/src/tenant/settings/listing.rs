@@ -111,8 +111,14 @@ fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
     format!("Direct messages: {words} ({ago} ago, {by}{soon})")
 }
 
-fn noun(kind: DefaultKind) -> String {
-    kind.label().to_lowercase()
+const fn noun(kind: DefaultKind) -> &'static str {
+    match kind {
+        DefaultKind::Repo => "repository",
+        DefaultKind::Model => "model",
+        DefaultKind::Agent => "agent",
+        DefaultKind::Provider => "sandbox provider",
+        DefaultKind::Runtime => "runtime",
+    }
 }
 
 /// Where new sandboxes are created, seen from one channel, as lines; `lacks` returns what a provider is missing, as
