@@ -57,7 +57,7 @@ pub(crate) fn sandboxes_with(
 ///
 /// # Errors
 /// A sentence that names the unusable address.
-pub fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
+pub(crate) fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
     Chats::new(&bobbin_chat::ChatSettings {
         discord_api: &config.discord_api,
         discord_application: &config.discord_application_id,
