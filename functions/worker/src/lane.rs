@@ -3,14 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lambda_events::sqs::SqsMessage;
-use bobbin_app::accounts::Accounts;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
-use bobbin_app::tenants::Tenants;
 use bobbin_app::visibility::Visibility;
-use bobbin_app::world::{self, Live, WorldParts};
-use bobbin_app::{clients, opening, overview, runtimes};
+use bobbin_app::world::{self, Keyless, Live, WorldParts};
+use bobbin_app::{opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -163,23 +161,15 @@ impl Worker {
 
     /// Builds the clients with these keys.
     fn made_of(&self, keys: &WorkerKeys) -> Result<WorldParts, String> {
-        let (aws, config) = (&self.aws, &self.config);
-        let tenants = Arc::new(Tenants::new(aws, config, keys)?);
-        Ok(WorldParts {
+        let keyless = Keyless {
             store: self.store.clone(),
             queues: self.queues.clone(),
             wakes: self.wakes.clone(),
             breakers: self.breakers.clone(),
-            // Another key may belong to another account.
-            accounts: Accounts::default(),
-            chat: Arc::new(clients::chat(config, keys)?),
-            sandboxes: tenants.of_stack(),
-            tenants,
             metrics: self.metrics.clone(),
             spans: self.spans.clone(),
-            ledger_ms: config.limits.record.ledger_ms,
-            account_ms: config.limits.tenant.secrets_ms,
-        })
+        };
+        WorldParts::new(keyless, &self.aws, &self.config, keys)
     }
 
     /// The current clients; `None` until keys have been read.
@@ -211,15 +201,16 @@ impl Worker {
     }
 
     /// Works on one record. True: it may be deleted.
-    pub async fn take(&self, record: SqsMessage, deadline_ms: Ms) -> bool {
-        let Some(receipt) = self.receipt(&record) else {
+    pub async fn take(&self, mut record: SqsMessage, deadline_ms: Ms) -> bool {
+        let text = record.body.take().unwrap_or_default();
+        let Some(receipt) = Receipt::of(&record, &self.queues, &self.config.limits) else {
             tracing::error!(
                 event = "message.strange",
                 "a record came without a receipt or from a queue that is not ours; it stays on its queue"
             );
             return false;
         };
-        let body = match Body::decode(record.body.as_deref().unwrap_or_default()) {
+        let body = match Body::decode(&text) {
             Ok(body) => body,
             Err(newer @ Unreadable::Newer { .. }) => {
                 let id = record.message_id.as_deref().unwrap_or_default();
@@ -240,7 +231,7 @@ impl Worker {
                 return receipt.conclude(held).await;
             }
             match self.counting(body, &receipt).await {
-                Ok(body) => self.work_on(&body, &receipt, deadline_ms).await,
+                Ok(body) => self.work_on(body, &receipt, deadline_ms).await,
                 Err(verdict) => receipt.conclude(verdict).await,
             }
         };
@@ -268,15 +259,11 @@ impl Worker {
         }
     }
 
-    fn receipt(&self, record: &SqsMessage) -> Option<Receipt<'_>> {
-        Receipt::of(record, &self.queues, &self.config.limits)
-    }
-
     /// Claims the message, reads its first step's data meanwhile, and works on it.
-    async fn work_on(&self, body: &Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
+    async fn work_on(&self, mut body: Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
         tell_age(receipt);
         let visibility = Visibility::default();
-        let hidden_ms = match body {
+        let hidden_ms = match &body {
             Body::Message(message) => receipt.hidden_ms(message.accepted_at_ms),
             _ => self.config.limits.poll.visibility_ms,
         };
@@ -285,7 +272,7 @@ impl Worker {
         let (claimed, parts, (found, outside)) = tokio::join!(
             receipt.claim(&visibility, hidden_ms),
             self.parts(receipt),
-            self.read_and_asked(body, receipt)
+            self.read_and_asked(&body, receipt)
         );
         let parts = match parts {
             Ok(parts) => parts,
@@ -297,12 +284,11 @@ impl Worker {
         let is_short = hidden_ms < self.config.limits.poll.visibility_ms;
         if !claimed
             || is_short
-                && !self.is_looked_at(body, found.as_ref())
+                && !self.is_looked_at(&body, found.as_ref())
                 && !receipt.renew(&visibility).await
         {
             return false;
         }
-        let mut body = body.clone();
         match outside {
             Ok(outside) => {
                 if let Some(membership) = body.membership_mut() {

@@ -57,7 +57,7 @@ pub(crate) fn sandboxes_with(
 ///
 /// # Errors
 /// A sentence that names the unusable address.
-pub fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
+pub(crate) fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
     Chats::new(&chat_settings(config, &|key| keys.of(key)))
 }
 

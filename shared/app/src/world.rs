@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use bobbin_chat::Chats;
+use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
+use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Left, Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -24,11 +27,11 @@ use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::Listed;
 
 use crate::accounts::Accounts;
-use crate::catalogue;
 use crate::performing::Performing;
 use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
 use crate::visibility::Visibility;
+use crate::{catalogue, clients};
 
 /// The world of one delivery. It keeps nothing that it read or did.
 pub struct Live {
@@ -69,7 +72,52 @@ pub struct WorldParts {
     pub account_ms: u64,
 }
 
+/// The clients of a process that hold no key of ours: they outlive a key that is replaced.
+pub struct Keyless {
+    /// Records, flags and ledger.
+    pub store: Store,
+    /// For messages to other groups.
+    pub queues: Queues,
+    /// Wake-ups.
+    pub wakes: Wakes,
+    /// Breakers of the providers.
+    pub breakers: Breakers,
+    /// Counts for metrics.
+    pub metrics: Metrics,
+    /// Spans of a turn's time.
+    pub spans: Spans,
+}
+
 impl WorldParts {
+    /// The clients with these keys.
+    ///
+    /// # Errors
+    /// A sentence that names the unusable setting.
+    pub fn new(
+        keyless: Keyless,
+        aws: &Aws,
+        config: &Config,
+        keys: &WorkerKeys,
+    ) -> Result<Self, String> {
+        let Keyless { store, queues, wakes, breakers, metrics, spans } = keyless;
+        let tenants = Arc::new(Tenants::new(aws, config, keys)?);
+        Ok(Self {
+            store,
+            queues,
+            wakes,
+            breakers,
+            // Another key may belong to another account.
+            accounts: Accounts::default(),
+            chat: Arc::new(clients::chat(config, keys)?),
+            sandboxes: tenants.of_stack(),
+            tenants,
+            metrics,
+            spans,
+            ledger_ms: config.limits.record.ledger_ms,
+            account_ms: config.limits.tenant.secrets_ms,
+        })
+    }
+
     /// Tells the chat what was read, before the first post of a delivery.
     pub fn learn(&self, thread: &ThreadKey, found: &Loaded) {
         if let (Ok(chat), Some(session)) = (self.chat.of(thread), &found.session) {

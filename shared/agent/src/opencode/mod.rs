@@ -28,6 +28,7 @@ pub use client::{Events, OpenCode, OpenCodeError, Via};
 pub use order::turn_of;
 pub use outside::tools_config;
 pub use reading::{Reading, RunSnapshot};
-pub use request::{CORRELATION, VERSION, WITHOUT_PROJECT_CONFIG};
+pub use request::{VERSION, WITHOUT_PROJECT_CONFIG};
 pub use runtime::OpenCodeRuntime;
+pub use submit::CORRELATION;
 pub use types::{OpenCodeMessage, OpenCodeStatus, Role, drop_data};

@@ -1,10 +1,8 @@
 //! Request bodies for OpenCode, and the configuration of its server.
 
-use bobbin_core::base::ids::{PromptIds, TurnId};
 use serde_json::{Value, json};
 
-use crate::models::{ModelEndpoint, ModelName};
-use crate::runtime::{ConversationKey, InlineImage};
+use crate::runtime::ConversationKey;
 
 /// The version of OpenCode on which everything here was measured.
 pub const VERSION: &str = "1.18.33";
@@ -14,53 +12,6 @@ pub const VERSION: &str = "1.18.33";
 pub fn create_session(conversation: ConversationKey<'_>) -> Value {
     let thread = conversation.thread.to_string();
     json!({ "title": conversation.title(), "metadata": { "thread": thread } })
-}
-
-/// Model and agent of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunWith {
-    /// The model: always explicit, because an unknown one would become the session's default.
-    pub model: ModelName,
-    /// OpenCode's agent; `None`: the session's own.
-    pub agent: Option<String>,
-}
-
-/// Name of the metadata field with the turn id on a prompt's text; the logs use the same name.
-pub const CORRELATION: &str = "correlation_id";
-
-/// Body of `POST /session/{id}/prompt_async`. Our own ids make a repeat harmless. `system` is added to the agent's own
-/// instructions; `turn` is stored with the text and never shown to the model.
-///
-/// Images are separate parts with data URLs: each repeat would read and announce a `file:` URL again. If the model
-/// takes no images, OpenCode tells it so and continues; a prompt with an image that cannot be decoded is accepted and
-/// then never stored (all measured on 1.18.33).
-#[must_use]
-pub fn prompt(
-    ids: &PromptIds,
-    turn: &TurnId,
-    with: &RunWith,
-    system: &str,
-    text: &str,
-    images: &[InlineImage],
-) -> Value {
-    let model = &with.model;
-    let mut parts = vec![json!({
-        "id": ids.part(0), "type": "text", "text": text, "metadata": { CORRELATION: turn },
-    })];
-    parts.extend(images.iter().enumerate().map(|(at, image)| {
-        json!({ "id": ids.part(at + 1), "type": "file", "mime": image.media_type, "filename": image.name,
-            "url": format!("data:{};base64,{}", image.media_type, image.base64) })
-    }));
-    let mut body = json!({
-        "messageID": ids.message,
-        "model": { "providerID": model.provider, "modelID": model.model },
-        "system": system,
-        "parts": parts,
-    });
-    if let Some(agent) = &with.agent {
-        body["agent"] = agent.as_str().into();
-    }
-    body
 }
 
 /// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.

@@ -82,6 +82,17 @@ const AGENT: Argument = optional(
 );
 const ATTACHED: Argument = optional(FILE, "A file that the agent can read", Takes::File);
 
+/// What a default can be of.
+const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
+    let mut all = [("", ""); DefaultKind::ALL.len()];
+    let mut nth = 0;
+    while nth < all.len() {
+        all[nth] = (DefaultKind::ALL[nth].label(), DefaultKind::ALL[nth].word());
+        nth += 1;
+    }
+    all
+};
+
 /// Every command, in the order of registration.
 pub const TABLE: &[CommandRow] = &[
     CommandRow {
@@ -278,17 +289,7 @@ back to one of its own)",
                 DEFAULT,
                 "Set or clear the default repository, model, agent, sandbox provider or runtime",
                 &[
-                    required(
-                        WHAT,
-                        "What the default is of",
-                        Takes::OneOf(&[
-                            ("Repository", DefaultKind::Repo.word()),
-                            ("Model", DefaultKind::Model.word()),
-                            ("Agent", DefaultKind::Agent.word()),
-                            ("Sandbox provider", DefaultKind::Provider.word()),
-                            ("Runtime", DefaultKind::Runtime.word()),
-                        ]),
-                    ),
+                    required(WHAT, "What the default is of", Takes::OneOf(&DEFAULTS)),
                     optional(
                         VALUE,
                         "The new default; leave it out to clear the present one",

@@ -47,6 +47,10 @@ impl RuntimeMode {
     /// All modes that can be chosen, the first one first.
     pub const ALL: [Self; 4] = [Self::OpenCode, Self::Compat, Self::Native, Self::Outside];
 
+    /// Their names.
+    pub const NAMES: [&'static str; 4] =
+        [Self::OpenCode.name(), Self::Compat.name(), Self::Native.name(), Self::Outside.name()];
+
     /// The name in settings and records.
     #[must_use]
     pub const fn name(self) -> &'static str {

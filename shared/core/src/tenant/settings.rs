@@ -338,21 +338,80 @@ impl Settings {
     }
 }
 
+/// All about one kind of default: a new kind is a variant, its row, and its field of [`Selection`].
+struct KindRow {
+    /// The word that people type.
+    word: &'static str,
+    /// The heading above its value.
+    label: &'static str,
+    /// What a value is, for the person who typed an unusable one.
+    expected: &'static str,
+    /// The only possible values; empty if there are others.
+    choices: &'static [&'static str],
+    of: fn(&Selection) -> &Option<String>,
+    of_mut: fn(&mut Selection) -> &mut Option<String>,
+}
+
 impl DefaultKind {
     /// All kinds, in display order.
     pub const ALL: [Self; 5] =
         [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
 
+    const fn row(self) -> KindRow {
+        match self {
+            Self::Repo => KindRow {
+                word: "repo",
+                label: "Repository",
+                expected: "a repository: name it as owner/name, or as an https address",
+                choices: &[],
+                of: |selection| &selection.repo,
+                of_mut: |selection| &mut selection.repo,
+            },
+            Self::Model => KindRow {
+                word: "model",
+                label: "Model",
+                expected: "a model: name it as provider/model",
+                choices: &[],
+                of: |selection| &selection.model,
+                of_mut: |selection| &mut selection.model,
+            },
+            Self::Agent => KindRow {
+                word: "agent",
+                label: "Agent",
+                expected: "an agent: name one, for example plan, claude or codex",
+                choices: &[],
+                of: |selection| &selection.agent,
+                of_mut: |selection| &mut selection.agent,
+            },
+            Self::Provider => KindRow {
+                word: "provider",
+                label: "Sandbox provider",
+                expected: "a provider: name one that is set up here, for example daytona",
+                choices: &[],
+                of: |selection| &selection.provider,
+                of_mut: |selection| &mut selection.provider,
+            },
+            Self::Runtime => KindRow {
+                word: "runtime",
+                label: "Runtime",
+                expected: "a way to run agents: there are opencode, compat, native and outside",
+                choices: &RuntimeMode::NAMES,
+                of: |selection| &selection.runtime,
+                of_mut: |selection| &mut selection.runtime,
+            },
+        }
+    }
+
     /// The word that people type.
     #[must_use]
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::Repo => "repo",
-            Self::Model => "model",
-            Self::Agent => "agent",
-            Self::Provider => "provider",
-            Self::Runtime => "runtime",
-        }
+        self.row().word
+    }
+
+    /// The heading above its value.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.row().label
     }
 
     /// The kind with this word.
@@ -367,17 +426,16 @@ impl DefaultKind {
     /// [`NotChanged::Unusable`].
     pub fn usable(self, value: &str) -> Result<String, NotChanged> {
         let value = value.trim();
-        let unusable = || unusable(value, self.words());
-        if self == Self::Runtime {
-            let name = value.to_ascii_lowercase();
-            let mode = RuntimeMode::named(&name);
-            return mode.map(|_| name).map_err(|_| unusable());
+        let KindRow { expected, choices, .. } = self.row();
+        let unusable = || unusable(value, expected);
+        let name = value.to_ascii_lowercase();
+        if !choices.is_empty() {
+            return if choices.contains(&&*name) { Ok(name) } else { Err(unusable()) };
         }
         if self == Self::Provider {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
-            let name = || value.to_ascii_lowercase();
-            return fits.then(name).ok_or_else(unusable);
+            return if fits { Ok(name) } else { Err(unusable()) };
         }
         // In the form in which people copy it.
         let value = match self {
@@ -399,42 +457,20 @@ impl DefaultKind {
             Self::Model => value
                 .split_once('/')
                 .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
-            Self::Agent | Self::Provider | Self::Runtime => !value.contains('/'),
+            _ => !value.contains('/'),
         };
         if fits && shaped { Ok(value.to_owned()) } else { Err(unusable()) }
     }
 
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Repo => "a repository: name it as owner/name, or as an https address",
-            Self::Model => "a model: name it as provider/model",
-            Self::Agent => "an agent: name one, for example plan, claude or codex",
-            Self::Provider => "a provider: name one that is set up here, for example daytona",
-            Self::Runtime => "a way to run agents: there are opencode, compat, native and outside",
-        }
-    }
-
     /// The selection's value of this kind.
     #[must_use]
-    pub const fn of(self, selection: &Selection) -> &Option<String> {
-        match self {
-            Self::Repo => &selection.repo,
-            Self::Model => &selection.model,
-            Self::Agent => &selection.agent,
-            Self::Provider => &selection.provider,
-            Self::Runtime => &selection.runtime,
-        }
+    pub fn of(self, selection: &Selection) -> &Option<String> {
+        (self.row().of)(selection)
     }
 
     /// Sets the selection's value of this kind.
     pub fn set(self, selection: &mut Selection, value: Option<String>) {
-        match self {
-            Self::Repo => selection.repo = value,
-            Self::Model => selection.model = value,
-            Self::Agent => selection.agent = value,
-            Self::Provider => selection.provider = value,
-            Self::Runtime => selection.runtime = value,
-        }
+        *(self.row().of_mut)(selection) = value;
     }
 }
 
@@ -646,16 +682,15 @@ impl Catalogue {
             DefaultKind::Model => (&self.recent.models, &self.models),
             DefaultKind::Agent => (&self.recent.agents, &self.agents),
             DefaultKind::Provider => (&[], &self.providers),
-            DefaultKind::Runtime => (&[], &[]),
+            _ => (&[], &[]),
         };
-        let modes = RuntimeMode::ALL.map(RuntimeMode::name).into_iter();
         let typed = typed.trim().to_lowercase();
         let mut seen = BTreeSet::new();
         recent
             .iter()
             .chain(offered)
             .map(String::as_str)
-            .chain(modes.filter(|_| kind == DefaultKind::Runtime))
+            .chain(kind.row().choices.iter().copied())
             .filter(|one| one.to_lowercase().contains(&typed) && seen.insert(*one))
             .take(most)
             .collect()

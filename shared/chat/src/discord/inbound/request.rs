@@ -3,7 +3,7 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
-use bobbin_core::records::message::{Body, Control, Message, Prompt, Reply, Want, Work};
+use bobbin_core::records::message::{Body, Control, Message, Reply, Want, Work};
 
 use crate::discord::answer;
 use crate::discord::app::App;
@@ -141,11 +141,6 @@ impl<'a> AdmittedInteraction<'a> {
             ),
             "discord: permissions missing",
         )
-    }
-
-    pub(super) fn prompted(&self, thread: ThreadKey, prompt: Prompt) -> Inbound {
-        let quote = answer::quote(&prompt);
-        self.message(thread, Work::Prompt(prompt), quote, "discord: prompt")
     }
 
     pub(super) fn message(

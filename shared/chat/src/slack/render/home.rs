@@ -123,13 +123,7 @@ pub(super) fn where_it_is(thread: &ThreadKey) -> String {
 }
 
 fn defaults(picture: &Picture) -> Vec<Value> {
-    let kinds = [
-        (DefaultKind::Repo, "Repository", &picture.defaults.repo),
-        (DefaultKind::Model, "Model", &picture.defaults.model),
-        (DefaultKind::Agent, "Agent", &picture.defaults.agent),
-        (DefaultKind::Provider, "Sandbox provider", &picture.defaults.provider),
-        (DefaultKind::Runtime, "Runtime", &picture.defaults.runtime),
-    ];
+    let kinds = DefaultKind::ALL.map(|kind| (kind, kind.label(), kind.of(&picture.defaults)));
     let said = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
         None => format!("*{name}:* none, as its operator has set it up"),

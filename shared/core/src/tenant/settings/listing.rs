@@ -111,14 +111,8 @@ fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
     format!("Direct messages: {words} ({ago} ago, {by}{soon})")
 }
 
-const fn noun(kind: DefaultKind) -> &'static str {
-    match kind {
-        DefaultKind::Repo => "repository",
-        DefaultKind::Model => "model",
-        DefaultKind::Agent => "agent",
-        DefaultKind::Provider => "sandbox provider",
-        DefaultKind::Runtime => "runtime",
-    }
+fn noun(kind: DefaultKind) -> String {
+    kind.label().to_lowercase()
 }
 
 /// Where new sandboxes are created, seen from one channel, as lines; `lacks` returns what a provider is missing, as
