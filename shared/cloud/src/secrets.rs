@@ -208,7 +208,7 @@ impl<T: DeserializeOwned + PartialEq> CachedSecret<T> {
                 Ok(())
             }
             Err(why) if state.copy.is_some() => {
-                tracing::error!(event = "secret.unread", "{why}; its earlier values are used");
+                tracing::error!(event = "secret.unread", "{why}; the earlier values stay in use");
                 Ok(())
             }
             Err(why) => {
