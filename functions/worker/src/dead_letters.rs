@@ -35,7 +35,7 @@ impl Worker {
                 let taken = match self.dead_letters.batch(pair).await {
                     Ok(taken) => taken,
                     Err(error) => {
-                        tracing::error!(event = "message.bury.failed", %error, "dead letters could not be taken out; the next sweep asks again");
+                        tracing::error!(event = "message.bury.failed", %error, "dead letters could not be received; the next sweep tries again");
                         break;
                     }
                 };

@@ -53,7 +53,7 @@ impl Performing<'_> {
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let code = self.code(target).await.ok().flatten();
-        let code = code.ok_or_else(|| "lies in a sandbox that does not run".to_owned())?;
+        let code = code.ok_or_else(|| "is in a sandbox that is not running".to_owned())?;
         let there = code.target(target);
         code.sandboxes.fetch_artifact(there, file).await
     }

@@ -182,7 +182,7 @@ pub async fn sweeper() {
     let told = function.invoke(&tick).await.unwrap_err();
     assert_eq!(
         told["errorMessage"],
-        "3 of 3 sandboxes seem to belong to nobody and are kept until somebody has looked (docs/RUNBOOK.md, SweeperFails)"
+        "3 of 3 sandboxes look like orphans and are kept until a person has checked them (docs/RUNBOOK.md, SweeperFails)"
     );
     let destroyed = logged(&function, "sandbox.orphan.destroyed");
     assert_eq!(destroyed, 1, "no other one was deleted");

@@ -190,7 +190,7 @@ pub const DIMENSION: &str = "Stack";
 pub const INGRESS_FAILED: &str = "ingress.failed";
 /// Event: a control message (a Stop, a decision, a first prompt, a status request) was given up.
 pub const CONTROL_DROPPED: &str = "control.dropped";
-/// Event: a message became a dead letter, and whoever waits for it is told.
+/// Event: a message became a dead letter, and its thread or requester is notified.
 pub const BURIED: &str = "message.buried";
 /// Event: the table refused to read or write the record of a delivery, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";

@@ -159,7 +159,7 @@ impl Overrides {
         ] {
             if address.is_empty() {
                 return Err(wrong(format!(
-                    "{name} is empty; leave it away for the service's own address"
+                    "{name} is empty; leave it out for the service's own address"
                 )));
             }
         }

@@ -27,10 +27,10 @@ const IN_A_CHANNEL: &[(u32, &str)] = &[
 ];
 const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
 const NOT_HERE: &str =
-    "A thread cannot be made in this kind of channel. Use `/sandbox` in a text channel.";
+    "A thread cannot be created in this kind of channel. Use `/sandbox` in a text channel.";
 pub(super) const UNKNOWN_COMMAND: &str =
-    "This command is not known any more. `/help` shows what there is.";
-const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
+    "This command no longer exists. `/help` shows the current ones.";
+const UNKNOWN_CONTROL: &str = "This button no longer works. `/help` shows the current commands.";
 
 impl AdmittedInteraction<'_> {
     pub(super) fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {
