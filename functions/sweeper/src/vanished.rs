@@ -46,7 +46,7 @@ pub async fn reconcile<'a>(
     // An incomplete list cannot tell what is missing.
     if !is_whole {
         tracing::warn!(
-            event = "sweep.looked",
+            event = "sweep.reconciled",
             "there are more sandboxes than can be listed: vanished ones are found at their due times"
         );
         return Ok(json!({"looked": false}));
@@ -77,7 +77,7 @@ pub async fn reconcile<'a>(
     let asked = missing.len();
     let unsent = ask_to_reconcile(queues, missing, now_ms).await;
     tracing::info!(
-        event = "sweep.looked",
+        event = "sweep.reconciled",
         asked,
         "records without a listed sandbox are being reconciled"
     );

@@ -97,7 +97,7 @@ pub async fn is_same(
                 let record = AccountRecord { account: present.clone(), confirmed_at_ms };
                 if store.keep_account(name, &record, kept.as_ref()).await? {
                     tracing::info!(
-                        event = "account.remembered",
+                        event = "account.recorded",
                         provider = name,
                         "the provider account of the stack's sandboxes was recorded"
                     );

@@ -113,7 +113,7 @@ impl Lane<'_> {
         };
         let held = arrival.held(&failure, self.limits.retry.owed_ms, &self.limits.retry);
         held.unwrap_or_else(|| {
-            tracing::error!(event = "control.untold", %thread, control.id = %id, ?failure, "the requester could not be notified that the control message failed");
+            tracing::error!(event = "control.notice.failed", %thread, control.id = %id, ?failure, "the requester could not be notified that the control message failed");
             Verdict::Done
         })
     }

@@ -110,7 +110,7 @@ async fn answer(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
     let held = arrival.held(&failure, lane.limits.retry.owed_ms, &lane.limits.retry);
     held.unwrap_or_else(|| {
         tracing::error!(
-            event = "message.bury.failed",
+            event = "message.give_up.failed",
             ?failure,
             "a person could not be notified of a dead letter"
         );

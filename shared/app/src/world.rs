@@ -173,7 +173,7 @@ impl World for Live {
             Ok(Left::Quiet | Left::Overtaken) => return None,
             Ok(Left::Wanted) => {}
             Err(error) => {
-                tracing::warn!(event = "look.not_parked", %thread, %error, "the next poll starts without the state of this one");
+                tracing::warn!(event = "poll.not_parked", %thread, %error, "the next poll starts without the state of this one");
                 return None;
             }
         }

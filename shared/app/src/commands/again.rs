@@ -63,7 +63,7 @@ impl Lane<'_> {
             self.chat.of(thread)?.post(thread, &name, &PostKind::Notice, None, &notice).await
         };
         if let Err(failure) = said.await {
-            tracing::info!(event = "again.unnamed", thread = %control.thread, ?failure, "the notice of a repeated task could not be posted");
+            tracing::info!(event = "again.notice.failed", thread = %control.thread, ?failure, "the notice of a repeated task could not be posted");
         }
     }
 }

@@ -96,7 +96,7 @@ impl Lane<'_> {
             unshown = unshown.and(shown);
         }
         if let Err(failure) = unshown {
-            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
+            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
         }
         Ok(())
     }
@@ -149,7 +149,7 @@ impl Lane<'_> {
     /// another turn may be running.
     async fn say_done(&self, control: &Control, words: &str) {
         if let Err(failure) = self.chat.tell(&control.reply, words).await {
-            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
+            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
         }
     }
 

@@ -148,7 +148,7 @@ impl Chat for Discord {
             }
             (Err(DiscordError::TokenGone), _) => {
                 tracing::info!(
-                    event = "discord.untold",
+                    event = "discord.notice.failed",
                     "discord: a person could not be notified, because their interaction is over"
                 );
                 Ok(())

@@ -68,7 +68,7 @@ impl Discord {
                         file: None,
                     };
                     if let Err(error) = self.edit_message(&message, &line).await {
-                        tracing::warn!(event = "discord.untold", %error, "discord: the notice of a refused thread could not be posted");
+                        tracing::warn!(event = "discord.notice.failed", %error, "discord: the notice of a refused thread could not be posted");
                     }
                 }
                 Err(refused)
