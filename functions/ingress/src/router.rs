@@ -74,7 +74,7 @@ impl Router {
                     status = 400,
                     "a request was refused"
                 );
-                HttpAnswer::text(400, "This request is not one of HTTP's.")
+                HttpAnswer::text(400, "This is not a valid HTTP request.")
             }
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
@@ -93,7 +93,7 @@ impl Router {
             (_, path) if path == nudge::PATH || self.endpoints_at(path).is_some() => {
                 HttpAnswer::text(
                     405,
-                    "Only POST is answered here: this is where a platform, or a daemon, delivers.",
+                    "Only POST is accepted here: chat platforms and daemons deliver to this address.",
                 )
             }
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),

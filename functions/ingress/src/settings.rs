@@ -33,7 +33,7 @@ impl TenantSettings {
         tracing::warn!(
             event = "ingress.undecided",
             %tenant,
-            "in which thread something was said is left to the worker: {why}"
+            "the worker decides to which thread a message belongs: {why}"
         );
         None
     }

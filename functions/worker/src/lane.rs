@@ -71,7 +71,7 @@ fn tell_age(receipt: &Receipt<'_>) {
     let sent_ms = receipt.sent_ms;
     let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
     let receive = receipt.receive;
-    tracing::info!(event = "message.taken", receive, age_ms, "a message has come");
+    tracing::info!(event = "message.taken", receive, age_ms, "a message was received");
 }
 
 impl Worker {
@@ -109,7 +109,7 @@ impl Worker {
             Err(why) => {
                 tracing::error!(
                     event = "start.without_keys",
-                    "{why}; they are read again when a message comes"
+                    "{why}; they are read again with the next message"
                 );
                 return Ok(worker);
             }
@@ -153,7 +153,7 @@ impl Worker {
             }
             Ok(None) => Ok((parts.clone(), false)),
             Err(why) => {
-                tracing::error!(event = "secret.unused", "{why}; the earlier keys are used");
+                tracing::error!(event = "secret.unused", "{why}; the earlier keys stay in use");
                 Ok((parts.clone(), false))
             }
         }
@@ -206,7 +206,7 @@ impl Worker {
         let Some(receipt) = Receipt::of(&record, &self.queues, &self.config.limits) else {
             tracing::error!(
                 event = "message.strange",
-                "a record came without a receipt or from a queue that is not ours; it stays on its queue"
+                "a record has no receipt or comes from another queue; it stays there"
             );
             return false;
         };
@@ -351,8 +351,7 @@ impl Worker {
         let Some((thread, by)) = body.asker() else {
             return Ok(None);
         };
-        let without =
-            || Failure::Outage { after_ms: 0, seen: "there are no keys to ask with".to_owned() };
+        let without = || Failure::Outage { after_ms: 0, seen: "there are no keys yet".to_owned() };
         let WorldParts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.outside(&by.id).await };
         match asked.await {

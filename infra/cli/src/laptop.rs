@@ -218,7 +218,7 @@ fn checkout() -> Result<PathBuf, String> {
         .chain(built_in.map(Path::to_owned))
         .find(|folder| folder.join("template.yaml").is_file())
         .ok_or_else(|| {
-            "This is no checkout of Bobbin: go to one, or name the stack's folder with --state-dir."
+            "This folder is not a checkout of Bobbin: go to one, or name the stack's folder with --state-dir."
                 .to_owned()
         })
 }

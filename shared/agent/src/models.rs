@@ -254,7 +254,7 @@ impl Models {
         {
             return Err(Failure::NonRecoverable {
                 advice: format!(
-                    "There is no key for {default}. {} Another Model is a parameter of the template.",
+                    "There is no key for {default}. {} The template's parameter Model chooses another model.",
                     missing.missing()
                 ),
             });

@@ -81,7 +81,7 @@ pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -
         &lane.limits.retry,
     );
     held.unwrap_or_else(|| {
-        tracing::error!(event = "thread.open.untold", interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
+        tracing::error!(event = "thread.open.notice.failed", interaction.id = %open.id, ?failure, "the person could not be notified that no thread was started");
         Verdict::Done
     })
 }

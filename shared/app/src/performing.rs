@@ -91,7 +91,7 @@ impl<'a> Performing<'a> {
                 match told.await {
                     Ok(()) => Event::Told { thread: thread.clone() },
                     Err(failure) => {
-                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
+                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "the end of a turn could be posted neither in its thread nor to the requester; it is kept");
                         Event::Failed(failure)
                     }
                 }
@@ -254,11 +254,11 @@ impl<'a> Performing<'a> {
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
             Ok(Err(failure)) => {
-                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not list its options");
                 AgentOptions::default()
             }
             Err(_) => {
-                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not list its options in time");
                 AgentOptions::default()
             }
         };
@@ -282,7 +282,7 @@ impl RunContext for Performing<'_> {
         match self.parts.queues.waiting_messages().await {
             Ok(waiting) => waiting,
             Err(error) => {
-                tracing::warn!(event = "queue.uncounted", %error, "who else waits is not known");
+                tracing::warn!(event = "queue.uncounted", %error, "the number of waiting messages is unknown");
                 0
             }
         }

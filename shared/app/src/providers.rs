@@ -134,7 +134,7 @@ impl Providers {
                 Err(why) => tracing::warn!(
                     event = "provider.unusable",
                     provider = one.name,
-                    "{why}: no sandbox is made there"
+                    "{why}: no sandbox is created there"
                 ),
             }
         }
@@ -159,7 +159,7 @@ impl Providers {
         };
         self.of(name).ok_or_else(|| Failure::NonRecoverable {
             advice: format!(
-                "There is no provider named {name} here; these are set up: {}.",
+                "There is no provider named {name} here. Choose one of these: {}.",
                 self.names().collect::<Vec<_>>().join(", ")
             ),
         })
@@ -219,7 +219,7 @@ mod tests {
         assert_eq!(both.named(None).unwrap().facts().base, "https://vercel.com/api");
         assert_eq!(both.named(Some("daytona")).unwrap().facts().base, "https://app.daytona.io/api");
         let unknown = both.named(Some("ssh")).unwrap_err();
-        let advice = "There is no provider named ssh here; these are set up: daytona, vercel.";
+        let advice = "There is no provider named ssh here. Choose one of these: daytona, vercel.";
         assert_eq!(unknown, Failure::NonRecoverable { advice: advice.to_owned() });
     }
 
@@ -247,7 +247,7 @@ mod tests {
         assert_eq!(made(host).unwrap(), ["ssh"]);
         assert_eq!(
             made("").unwrap_err(),
-            "ssh_hosts has to name 1 to 16 hosts (of the parameter Overrides)"
+            "ssh_hosts must name 1 to 16 hosts (of the parameter Overrides)"
         );
     }
 

@@ -264,7 +264,7 @@ impl Tenants {
             (true, None) => {
                 return Err(Failure::NonRecoverable {
                     advice: format!(
-                        "This sandbox was made with a {} key of the server's or workspace's own, which was taken away since. {}",
+                        "This sandbox was created with this server's or workspace's own {} key, which has been removed since. {}",
                         Key::OF_ACCOUNT.brand(),
                         again(tenant)
                     ),
@@ -292,7 +292,7 @@ fn model_keys(of: impl Fn(Key) -> String) -> ModelKeys {
 }
 
 /// Reply if tenants cannot store keys.
-pub const NOT_ON: &str = "Keys of a server's or workspace's own are not switched on here. The operator switches them on with the parameter TenantCredentials of the template.";
+pub const NOT_ON: &str = "Servers and workspaces cannot store their own keys here. The operator switches this on with the template's parameter TenantCredentials.";
 /// Advice for a key that is missing or does not open.
 fn again(tenant: &Tenant) -> String {
     let setup = tenant.command(Command::Setup);
@@ -303,7 +303,7 @@ fn unopened(key: Key, error: &SealError, tenant: &Tenant) -> Failure {
     match error {
         SealError::Broken => Failure::NonRecoverable {
             advice: format!(
-                "The {} key of this server or workspace does not open: it is damaged, or was stored for another one. {}",
+                "The {} key of this server or workspace cannot be decrypted: it is damaged, or was stored for another one. {}",
                 key.brand(),
                 again(tenant)
             ),

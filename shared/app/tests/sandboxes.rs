@@ -895,7 +895,7 @@ async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(
     };
     assert!(
         reason.starts_with(
-            "The model did not answer: Rate limit reached. Try again later. It would be asked again at "
+            "The model did not answer: Rate limit reached. Try again later. The earliest retry would be at "
         ),
         "{reason}"
     );
@@ -1055,8 +1055,8 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
     );
     for line in [
         "`gone.txt` is gone",
-        "`context.txt` is only linked, from a place where nothing is fetched: download it and upload the file itself",
-        "`inside.txt` is only linked, from a place where nothing is fetched: download it and upload the file itself",
+        "`context.txt` is only a link to a place from which Bobbin does not fetch: download it and upload the file itself",
+        "`inside.txt` is only a link to a place from which Bobbin does not fetch: download it and upload the file itself",
         "`huge.bin` is larger than",
     ] {
         assert!(note.contains(line), "{line}: {note}");
@@ -1098,7 +1098,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     };
     assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
     std::fs::remove_file(scene.home().join("project/output/display/a.txt")).unwrap();
-    assert_eq!(fetch("a.txt").await.unwrap_err(), "is not there any more");
+    assert_eq!(fetch("a.txt").await.unwrap_err(), "no longer exists");
     // The folder itself may be a link: then it is somebody else's.
     let display = scene.home().join("project/output/display");
     std::fs::rename(&display, scene.home().join("elsewhere")).unwrap();

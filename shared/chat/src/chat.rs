@@ -126,12 +126,12 @@ pub trait Chat: fmt::Debug + Send + Sync {
 
     /// Creates the thread for a task that has none yet. Fails on platforms where every message has a thread.
     async fn open(&self, _open: &Open, _now_ms: Ms) -> Result<ThreadKey, Failure> {
-        Err(without("threads that are made for a task"))
+        Err(without("threads for tasks"))
     }
 
     /// Shows a person their running tasks: on their own page, or as an answer. Fails on platforms without such a page.
     async fn show_overview(&self, _overview: &Overview, _home: Home<'_>) -> Result<(), Failure> {
-        Err(without("pages of people's own"))
+        Err(without("personal pages"))
     }
 
     /// Why somebody does not count as a full member of the place; a full member is trusted for a while. An error admits

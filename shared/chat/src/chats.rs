@@ -70,8 +70,7 @@ impl Chats {
             ThreadKey::Discord { .. } => self.discord(),
             ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => self.slack(),
             ThreadKey::Sandbox(_) => Err(Failure::NonRecoverable {
-                advice: "Nobody talks in the group of a sandbox, so nothing is shown there."
-                    .to_owned(),
+                advice: "A sandbox's own group has no chat, so nothing is shown there.".to_owned(),
             }),
         }
     }

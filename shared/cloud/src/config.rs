@@ -161,7 +161,7 @@ fn address(name: &str, value: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "{name} is {value:?}, which is no address: expected one such as https://example.com"
+            "{name} is {value:?}, which is not an address: expected one such as https://example.com"
         ))
     }
 }

@@ -216,7 +216,7 @@ impl CachedSecret {
                 Ok(())
             }
             Err(why) if state.copy.is_some() => {
-                tracing::error!(event = "secret.unread", "{why}; its earlier values are used");
+                tracing::error!(event = "secret.unread", "{why}; the earlier values stay in use");
                 Ok(())
             }
             Err(why) => {

@@ -62,10 +62,10 @@ pub enum StoreError {
     #[error("the table does not answer: {0}")]
     Later(String),
     /// Each of a few attempts met another write of the same item; nothing was written, and the table is healthy.
-    #[error("others write the same: {0}")]
+    #[error("another write got in first: {0}")]
     Contended(String),
     /// The item cannot be read: written by another program, or damaged.
-    #[error("what is stored cannot be read: {0}")]
+    #[error("the stored item cannot be read: {0}")]
     Damaged(String),
     /// A newer worker wrote the item: only a worker of that version may read or write it.
     #[error("{0}")]
@@ -285,7 +285,7 @@ impl Store {
         let Some(item) = items.first() else {
             return Ok(None);
         };
-        let damaged = || StoreError::Damaged("a patch has no number of a shape".to_owned());
+        let damaged = || StoreError::Damaged("a patch has no schema number".to_owned());
         let numbered = match item.get(schema::FIELD) {
             Some(_) => number(item, schema::FIELD).ok_or_else(damaged)?,
             None => 1,

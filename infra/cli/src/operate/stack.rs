@@ -46,7 +46,7 @@ impl Stack {
         let deployed = target.stack().await?.clone();
         let overrides = target
             .read_overrides()
-            .map_err(|why| format!("{why}. Use the bobbin of the commit that is deployed."))?;
+            .map_err(|why| format!("{why}. Use the bobbin of the deployed commit."))?;
         Ok(Self {
             name: deployed.name().to_owned(),
             id: deployed.id().to_owned(),
@@ -120,7 +120,7 @@ impl Stack {
             return Ok(());
         }
         Err(CommandError::not_found(format!(
-            "There is no provider named {name} in this stack; these are set up: {}. Nothing was done.",
+            "There is no provider named {name} in this stack. Choose one of these: {}. Nothing was done.",
             names.join(", ")
         )))
     }

@@ -69,7 +69,7 @@ impl<'a> AgentChoice<'a> {
         }
         Err(Failure::TurnFailed {
             reason: format!(
-                "{} cannot use {}/{} here: it reaches models of {maker} alone. Choose one of those with it.",
+                "{} cannot use {}/{} here: it reaches only models of {maker}. Choose one of those.",
                 self.agent, route.provider, route.model
             ),
         })
@@ -131,7 +131,7 @@ mod tests {
         assert_eq!(
             model(&makers, "codex", "anthropic/a"),
             Err(Failure::TurnFailed {
-                reason: "codex cannot use anthropic/a here: it reaches models of openai alone. Choose one of those with it."
+                reason: "codex cannot use anthropic/a here: it reaches only models of openai. Choose one of those."
                     .to_owned()
             })
         );

@@ -203,7 +203,7 @@ impl Agent for NativeAgent {
                 let agent = choice.agent;
                 let how = if FETCHED.contains(&agent) {
                     format!(
-                        ": on a laptop by starting the stack with `cargo run -- --agents {agent}`, elsewhere with `bobbin snapshot --agents {agent}` and what that asks for"
+                        ": on a laptop by starting the stack with `cargo run -- --agents {agent}`, elsewhere with `bobbin snapshot --agents {agent}`, which says what else to do"
                     )
                 } else {
                     " to its image".to_owned()
@@ -345,7 +345,7 @@ impl Agent for NativeAgent {
                 self.daemon.call(call).await
             }
             _ => {
-                let reason = "the choice does not fit what was asked".to_owned();
+                let reason = "the choice does not match the question".to_owned();
                 return Err(Failure::TurnFailed { reason }.into());
             }
         };

@@ -114,7 +114,7 @@ impl Agent for OpenCode {
                 self.reply_question(ask, answers).await
             }
             _ => {
-                let reason = "the choice does not fit what was asked".to_owned();
+                let reason = "the choice does not match the question".to_owned();
                 return Err(Failure::TurnFailed { reason }.into());
             }
         };

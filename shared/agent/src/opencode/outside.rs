@@ -59,7 +59,7 @@ impl OpenCode {
         if self.has_tools().await? {
             return Ok(());
         }
-        let seen = "the tools of the sandbox cannot be reached from the agent's".to_owned();
+        let seen = "the agent's sandbox cannot reach the tools of the other sandbox".to_owned();
         Err(Failure::Wait { after_ms: 0, seen }.into())
     }
 

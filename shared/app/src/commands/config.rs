@@ -56,7 +56,7 @@ impl Lane<'_> {
             Ok(membership) => membership,
             Err(Failure::Wait { after_ms, seen }) => return Err(Failure::Wait { after_ms, seen }),
             Err(failure) => {
-                tracing::warn!(event = "settings.unsure", thread = %control.thread, ?failure, "settings.unsure: the platform did not say who manages the place");
+                tracing::warn!(event = "settings.unsure", thread = %control.thread, ?failure, "settings.unsure: the platform did not say whether the person is a manager");
                 return Ok(NOT_SAID.to_owned());
             }
         };
@@ -91,7 +91,10 @@ impl Lane<'_> {
             }
             settings = self.store.settings(&tenant).await.map_err(|e| e.failure())?;
         }
-        Err(Failure::Wait { after_ms: 0, seen: "others changed the settings each time".to_owned() })
+        Err(Failure::Wait {
+            after_ms: 0,
+            seen: "others changed the settings on every try".to_owned(),
+        })
     }
 
     /// Why a provider cannot become the default: only providers that are set up can.
@@ -128,7 +131,7 @@ impl Lane<'_> {
         }
         let there = known.join(", ");
         Some(format!(
-            "No sandbox here has an agent named {name}; there are {there}. Nothing was changed."
+            "No sandbox here has an agent named {name}. Choose one of these: {there}. Nothing was changed."
         ))
     }
 
@@ -154,7 +157,7 @@ fn later(change: &SettingsChange, settings: &Settings, now_ms: Ms) -> String {
     let since_ms = settings.direct.last().map_or(0, |last| last.since_ms);
     match (change, since_ms.saturating_sub(now_ms)) {
         (SettingsChange::Direct { .. }, wait_ms) if wait_ms > 0 => format!(
-            " This holds for what is sent {} from now on; what was begun goes on where it was begun.",
+            " This applies to messages sent {} from now on; earlier conversations continue where they started.",
             span(wait_ms)
         ),
         _ => String::new(),

@@ -62,7 +62,7 @@ impl FileSources {
         if file.url.is_empty() {
             return Err("has no address".to_owned());
         }
-        const NOT_ALLOWED: &str = "is only linked, from a place where nothing is fetched: download it and upload the file itself";
+        const NOT_ALLOWED: &str = "is only a link to a place from which Bobbin does not fetch: download it and upload the file itself";
         if is_loopback(&file.url) && self.sources_of(&file.url).next().is_none() {
             return Err(NOT_ALLOWED.to_owned());
         }
@@ -84,12 +84,14 @@ impl FileSources {
                 Err("could not be read: the platform showed a login page".to_owned())
             }
             200 if file.size > 0 && file.size != answer.body.len() as u64 => Err(format!(
-                "did not arrive whole: {} bytes came instead of {}",
+                "arrived incomplete: {} bytes instead of {}",
                 answer.body.len(),
                 file.size
             )),
             200 => Ok(answer.body),
-            404 | 410 => Err("is gone from the platform, or its link has expired".to_owned()),
+            404 | 410 => {
+                Err("no longer exists on the platform, or its link has expired".to_owned())
+            }
             300..=399 | 401 | 403 => {
                 Err("could not be read: the platform refused access".to_owned())
             }
@@ -140,7 +142,7 @@ impl Sandboxes {
                 continue;
             }
             let fetched = if at >= limits.attachments {
-                Err(format!("was left out: at most {} files are taken", limits.attachments))
+                Err(format!("was left out: at most {} files are accepted", limits.attachments))
             } else if file.size > limits.attachment_bytes {
                 Err(format!("is larger than {} bytes", limits.attachment_bytes))
             } else {
@@ -225,7 +227,7 @@ impl Sandboxes {
             if all > self.settings.limits.files.prompt_images_bytes {
                 tracing::warn!(
                     event = "attachment.unread",
-                    "an image is larger by now than images may be, and stays a file"
+                    "an image has grown beyond the limit for images, and stays a file"
                 );
                 break;
             }
@@ -429,18 +431,18 @@ mod tests {
         let login = format!("{base}/file/login");
         for (url, size, max, why) in [
             (login.as_str(), 8, 100, "login page"),
-            (&image, 9, 100, "8 bytes came instead of 9"),
+            (&image, 9, 100, "8 bytes instead of 9"),
             (&image, 8, 4, "larger than 4 bytes"),
             ("", 8, 100, "no address"),
-            ("https://evil.example/a.png", 8, 100, "only linked"),
-            ("https://slack.com.evil.example/a.png", 8, 100, "only linked"),
+            ("https://evil.example/a.png", 8, 100, "only a link"),
+            ("https://slack.com.evil.example/a.png", 8, 100, "only a link"),
         ] {
             let error = sources(&api, max).fetch(&file(url, size)).await.unwrap_err();
             assert!(error.contains(why), "{error}");
         }
         let elsewhere = sources("https://slack.com/api", 100);
         let error = elsewhere.fetch(&file(&image, 8)).await.unwrap_err();
-        assert!(error.contains("only linked"), "loopback from afar: {error}");
+        assert!(error.contains("only a link"), "loopback from afar: {error}");
         server.abort();
     }
 

@@ -65,7 +65,7 @@ impl Sandboxes {
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let unread = |error: ProviderError| match error.kind {
-            ErrorKind::NotFound => "is not there any more".to_owned(),
+            ErrorKind::NotFound => "no longer exists".to_owned(),
             _ => {
                 tracing::warn!(event = "artifact.unread", %error, "a file to be shown could not be read");
                 "could not be read from the sandbox".to_owned()

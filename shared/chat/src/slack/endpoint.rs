@@ -57,7 +57,7 @@ impl SignedRequest<'_> {
 
 /// Reply if the queue does not accept: Slack does not retry commands and interactivity.
 pub(super) const NOT_TAKEN: &str =
-    "Bobbin could not take that just now. Please try again in a minute.";
+    "Bobbin could not accept that just now. Please try again in a minute.";
 
 /// Accepted, with nothing to show: the answer comes later. If the queue refuses it, the person is told.
 pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
@@ -182,7 +182,7 @@ pub(super) fn take(body: Body, note: &'static str) -> Inbound {
         enqueue: Some(body),
         on_queue_failure: HttpAnswer::text(
             503,
-            "The queue does not accept now; please send it again.",
+            "The queue accepts nothing right now; please send it again.",
         ),
         ..Inbound::only(HttpAnswer::text(200, ""), note)
     }

@@ -88,7 +88,7 @@ fn repeat(request: &RawRequest<'_>) -> Option<Repeat> {
 fn later(note: &'static str) -> Inbound {
     let answer = HttpAnswer::text(
         503,
-        "Bobbin has no signing secret of this Slack app yet, or cannot read it just now. Its operator stores it with `bobbin secrets`; it is used a minute later at most.",
+        "Bobbin has no signing secret of this Slack app yet, or cannot read it right now. Its operator stores it with `bobbin secrets`; Bobbin uses it within a minute.",
     );
     Inbound::only(answer, note)
 }

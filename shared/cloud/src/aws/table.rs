@@ -203,7 +203,7 @@ fn is_contended<T>(written: &Result<T, CallError>) -> bool {
     let is_contended =
         written.as_ref().is_err_and(|error| error.cause() == FailureCause::Contended);
     if is_contended {
-        tracing::info!(event = "table.contended", "a write met another of the same item");
+        tracing::info!(event = "table.contended", "two writes of the same item conflicted");
     }
     is_contended
 }
@@ -448,7 +448,7 @@ impl Table {
             if codes().any(|code| code == CONTENDED_REASON) {
                 return Err(refused(
                     CONTENDED,
-                    "the transaction met another write of the same item",
+                    "the transaction conflicted with another write of the same item",
                 ));
             }
         }

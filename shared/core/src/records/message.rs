@@ -631,9 +631,9 @@ impl Want {
             Self::Connect { .. } => Some("Connect"),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,
-            Self::Configure { .. } => Some("The change of the settings"),
-            Self::OwnKey { key: KeyWish::Check { .. } } => Some("The check of the key"),
-            Self::OwnKey { key: KeyWish::Remove { .. } } => Some("The removal of the key"),
+            Self::Configure { .. } => Some("Changing the settings"),
+            Self::OwnKey { key: KeyWish::Check { .. } } => Some("Checking the key"),
+            Self::OwnKey { key: KeyWish::Remove { .. } } => Some("Removing the key"),
             Self::OwnKey { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }

@@ -155,7 +155,7 @@ impl Overrides {
         for ((name, address), (_, own)) in read.addresses().into_iter().zip(default.addresses()) {
             if address.is_empty() && !own.is_empty() {
                 return Err(wrong(format!(
-                    "{name} is empty; leave it away for the service's own address"
+                    "{name} is empty; leave it out for the service's own address"
                 )));
             }
         }

@@ -149,11 +149,11 @@ pub enum NotChanged {
     #[error("Only people who may manage this server or workspace can change Bobbin's settings.")]
     NotAllowed,
     /// A bound is reached.
-    #[error("No more than {0} can be listed. Take one back first.")]
+    #[error("At most {0} can be listed. Remove one first.")]
     Full(usize),
     /// Two defaults conflict.
     #[error(
-        "The agent {agent} runs in the way {needed}, and the default way to run agents here would be {there}. Clear one of them first, or make them fit."
+        "The agent {agent} needs the runtime {needed}, and the default runtime here would be {there}. Clear one of them first, or choose two that match."
     )]
     Apart {
         /// The default agent.
@@ -168,11 +168,11 @@ pub enum NotChanged {
     Unusable(String, &'static str),
     /// The value is an address that contains a secret: it is not repeated.
     #[error(
-        "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: it stands in this chat now."
+        "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: people can read it in this chat now."
     )]
     Secret(&'static str),
     /// The value is the address of a page inside a repository.
-    #[error("That is a page of {0}: name {0}.")]
+    #[error("That is a page inside a repository. Use {0} instead.")]
     Page(String),
 }
 
@@ -362,7 +362,7 @@ impl DefaultKind {
             Self::Repo => KindRow {
                 word: "repo",
                 label: "Repository",
-                expected: "a repository: name it as owner/name, or as an https address",
+                expected: "a repository: write it as owner/name or as an https address",
                 choices: &[],
                 of: |selection| &selection.repo,
                 of_mut: |selection| &mut selection.repo,
@@ -370,7 +370,7 @@ impl DefaultKind {
             Self::Model => KindRow {
                 word: "model",
                 label: "Model",
-                expected: "a model: name it as provider/model",
+                expected: "a model: write it as provider/model",
                 choices: &[],
                 of: |selection| &selection.model,
                 of_mut: |selection| &mut selection.model,
@@ -394,7 +394,7 @@ impl DefaultKind {
             Self::Runtime => KindRow {
                 word: "runtime",
                 label: "Runtime",
-                expected: "a way to run agents: there are opencode, compat, native and outside",
+                expected: "a runtime: choose opencode, compat, native or outside",
                 choices: &RuntimeMode::NAMES,
                 of: |selection| &selection.runtime,
                 of_mut: |selection| &mut selection.runtime,
@@ -846,7 +846,7 @@ mod tests {
         let refused = DefaultKind::Repo.usable(&typed[0]).expect_err("refused");
         assert_eq!(
             refused.to_string(),
-            "An address with a name or a token in it cannot be used as a repository: name it as owner/name, or as an https address. If it was a token, revoke it: it stands in this chat now."
+            "An address with a name or a token in it cannot be used as a repository: write it as owner/name or as an https address. If it was a token, revoke it: people can read it in this chat now."
         );
     }
 
@@ -870,7 +870,7 @@ mod tests {
             ("https://bitbucket.org/a/b/src/main/", "https://bitbucket.org/a/b"),
         ] {
             let refused = DefaultKind::Repo.usable(page).expect_err(page).to_string();
-            assert_eq!(refused, format!("That is a page of {of}: name {of}."));
+            assert_eq!(refused, format!("That is a page inside a repository. Use {of} instead."));
         }
     }
 
@@ -896,7 +896,7 @@ mod tests {
             "a/$(x)",
         ] {
             let refused = DefaultKind::Repo.usable(bad).expect_err(bad).to_string();
-            assert!(refused.contains("name it as owner/name"), "{refused}");
+            assert!(refused.contains("write it as owner/name"), "{refused}");
         }
         assert!(DefaultKind::Model.usable("gpt").is_err());
         assert!(DefaultKind::Agent.usable("build").is_ok());

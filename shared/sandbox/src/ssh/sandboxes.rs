@@ -100,7 +100,7 @@ impl Provider for SshSandboxes {
         Facts {
             base: BASE,
             listed_max: LISTED_MAX,
-            snapshots: Err("an SSH host has a sandbox's files in one place alone"),
+            snapshots: Err("an SSH host keeps a sandbox's files in one place only"),
             snapshot_ends_run: false,
             life_ms_max: None,
             secrets: Err("an SSH host keeps no secrets outside of its sandboxes"),
@@ -121,7 +121,7 @@ impl Provider for SshSandboxes {
         spec: SandboxSpec<'_>,
     ) -> ProviderResult<SandboxState> {
         if spec.snapshot.is_some() {
-            let reason = "SSH hosts make no snapshots, so no sandbox begins with one there.";
+            let reason = "SSH hosts have no snapshots, so no sandbox can start from one there.";
             return Err(Failure::TurnFailed { reason: reason.to_owned() }.into());
         }
         Ok(bounded(self.made(key, generation)).await?.state())
@@ -248,7 +248,7 @@ impl Provider for SshSandboxes {
         let agent = &self.settings.agent;
         if port != agent.port {
             let what =
-                format!("of a sandbox on an SSH host only port {} can be reached", agent.port);
+                format!("only port {} of a sandbox on an SSH host can be reached", agent.port);
             return Err(SshError::Invalid { what }.into());
         }
         let (slot, entry) = self.locate(name).await?;

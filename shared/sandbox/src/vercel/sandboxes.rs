@@ -397,7 +397,7 @@ fn now_ms() -> Ms {
 }
 
 fn lost() -> ProviderError {
-    let reason = "The snapshot that the sandbox was to begin with is not there any more. Choose another snapshot, or make the sandbox without one."
+    let reason = "The snapshot for the new sandbox no longer exists. Choose another snapshot, or create the sandbox without one."
         .to_owned();
     Failure::TurnFailed { reason }.into()
 }

@@ -38,7 +38,7 @@ impl OpenCode {
             self.http.open(request),
         );
         let response = head.await.map_err(|_| OpenCodeError::Unreachable {
-            seen: "no head of the event stream in time".to_owned(),
+            seen: "the event stream did not start in time".to_owned(),
         })??;
         let status = response.status().as_u16();
         if status == 200 && media_type(response.headers()) == "text/event-stream" {

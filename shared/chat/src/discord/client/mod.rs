@@ -155,8 +155,8 @@ impl Chat for Discord {
             }
             (Err(DiscordError::TokenGone), _) => {
                 tracing::info!(
-                    event = "discord.untold",
-                    "discord: a person could not be told, their interaction is over"
+                    event = "discord.notice.failed",
+                    "discord: a person could not be notified, because their interaction is over"
                 );
                 Ok(())
             }

@@ -197,7 +197,7 @@ impl<'a> AdmittedInteraction<'a> {
             | Body::Overview(_)
             | Body::Candidate(_)
             | Body::DeadLetters(_) => {
-                "Whether this was accepted is not known. Trying again does no harm"
+                "Bobbin does not know whether this was accepted. Trying again does no harm"
             }
         };
         let words = format!(

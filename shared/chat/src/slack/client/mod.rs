@@ -331,7 +331,7 @@ impl Chat for Slack {
                 Ok(Some(Outside::Outsider))
             }
             Err(error) => {
-                tracing::error!(event = "slack.member.unread", %error, "whether somebody is a full member could not be asked: they are refused");
+                tracing::error!(event = "slack.member.unread", %error, "Slack could not be asked whether somebody is a full member: they are refused");
                 Ok(Some(Outside::Unread))
             }
         }
