@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::models::{ModelEndpoint, ModelName};
 use crate::runtime::ConversationKey;
 
 /// The version of OpenCode on which everything here was measured.

@@ -12,7 +12,6 @@ use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 
 use super::*;
-use crate::models::ModelName;
 use crate::opencode::submit::hand_over;
 use crate::runtime::{Missed, Submission, server_http};
 
