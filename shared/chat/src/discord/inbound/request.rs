@@ -197,11 +197,7 @@ impl<'a> AdmittedInteraction<'a> {
                 "This could not be accepted just now, and nothing was started. Please try again"
             }
             Body::Message(_) => words::MAYBE_TAKEN,
-            Body::Control(_)
-            | Body::Announce(_)
-            | Body::Overview(_)
-            | Body::Candidate(_)
-            | Body::DeadLetters(_) => {
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::DeadLetters(_) => {
                 "Whether this was accepted is not known. Trying again does no harm"
             }
         };
