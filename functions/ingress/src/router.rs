@@ -16,8 +16,8 @@ use bobbin_core::tokens::nudge;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
+use crate::direct::DirectMessages;
 use crate::nudges::Nudges;
-use crate::settings::TenantSettings;
 use crate::setup::{self, KeySetup};
 use crate::signing::{READ_MS_MAX, Signing};
 use crate::suggestions::Suggestions;
@@ -30,7 +30,7 @@ const ANNOUNCE_MS_MAX: u64 = 500;
 pub struct Router {
     queues: Queues,
     suggestions: Suggestions,
-    settings: TenantSettings,
+    direct: DirectMessages,
     endpoints: Vec<Box<dyn Endpoints>>,
     signing: Signing,
     setup: KeySetup,
@@ -55,7 +55,7 @@ impl Router {
         Ok(Self {
             queues: Queues::new(aws, config),
             suggestions: Suggestions::new(aws, &config.table),
-            settings: TenantSettings::new(aws, &config.table),
+            direct: DirectMessages::new(aws, &config.table),
             endpoints,
             signing: Signing::new(secret),
             setup: KeySetup::new(aws, config),
@@ -156,7 +156,12 @@ impl Router {
         self.signing.receive(to, &request).await
     }
 
-    async fn accept(&self, inbound: Inbound) -> HttpAnswer {
+    async fn accept(&self, mut inbound: Inbound) -> HttpAnswer {
+        if let Some(direct) = inbound.direct.take()
+            && self.direct.is_one_thread(&direct).await
+        {
+            inbound.enqueue = Some(direct.body);
+        }
         // The id under which the worker's log lines and the sandbox name the same prompt.
         let body = inbound.enqueue.as_ref();
         let around = match body {
@@ -185,19 +190,15 @@ impl Router {
             self.count_failure();
             return entered.on_failure.clone();
         }
-        let bodies = self.bodies(&inbound).await;
-        let send = async |body: Option<&WorkBody>| match body {
-            Some(body) => self.queues.send(body).await,
-            None => Ok(()),
-        };
-        // A message is accepted once it is in both groups: if it is only in one, a retry adds it to the other.
-        if let Err(error) = tokio::try_join!(send(bodies.first()), send(bodies.get(1))) {
-            self.count_failure();
-            tracing::error!(event = INGRESS_FAILED, request = inbound.note, %error, "a request was verified but could not be accepted");
-            return inbound.on_queue_failure;
-        }
-        for announce in bodies.iter().filter_map(Announce::of) {
-            self.announce(announce).await;
+        if let Some(body) = &inbound.enqueue {
+            if let Err(error) = self.queues.send(body).await {
+                self.count_failure();
+                tracing::error!(event = INGRESS_FAILED, request = inbound.note, %error, "a request was verified but could not be accepted");
+                return inbound.on_queue_failure;
+            }
+            if let Some(announce) = Announce::of(body) {
+                self.announce(announce).await;
+            }
         }
         let suggested = match &inbound.lookup {
             Some(lookup) => self.suggestions.read(lookup).await,
@@ -235,17 +236,6 @@ impl Router {
             }
         }
         suggested.unwrap_or(inbound.answer)
-    }
-
-    /// Bodies for the queue: one, or two copies if the settings that decide cannot be read in time.
-    async fn bodies(&self, inbound: &Inbound) -> Vec<WorkBody> {
-        match (&inbound.enqueue, &inbound.direct) {
-            (Some(own), Some(direct)) => {
-                let settings = self.settings.of(&direct.tenant).await;
-                direct.bodies(own, settings.as_ref())
-            }
-            (body, _) => body.iter().cloned().collect(),
-        }
     }
 
     fn count_failure(&self) {

@@ -56,9 +56,8 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
             // The Home keeps its last view; opening it again asks again.
             Surface::Home => Verdict::Done,
         },
-        // The prompt behind an announcement is in its own group; which copy of a candidate counts is known before
-        // anybody is told.
-        Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
+        // The prompt behind an announcement is in its own group.
+        Body::Announce(_) => Verdict::Done,
         // The next tick that still finds letters sends another.
         Body::DeadLetters(_) => Verdict::Done,
     }

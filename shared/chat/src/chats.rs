@@ -147,6 +147,19 @@ impl Chats {
         }
     }
 
+    /// Whether a message could also have been put into another thread: direct messages are one thread of the person's,
+    /// or each begins one.
+    #[must_use]
+    pub fn is_direct(thread: &ThreadKey) -> bool {
+        crate::slack::is_direct_thread(thread)
+    }
+
+    /// The message with which a thread of direct messages began; `None` for any other thread.
+    #[must_use]
+    pub fn begun_by(thread: &ThreadKey) -> Option<TurnId> {
+        crate::slack::begun_by(thread)
+    }
+
     fn discord(&self) -> Result<&dyn Chat, Failure> {
         let discord = self.discord.as_ref().map(|chat| chat as &dyn Chat);
         discord.ok_or_else(crate::discord::off)

@@ -7,12 +7,13 @@
 //! attributes of sweeps are described in [`due`]. The ledger has an item per turn (`item = "turn#<turn>"`): `entry`
 //! (JSON), `tenant`, and `expires_at`, after which the table deletes it. A turn's file changes are a separate item
 //! (`item = "diff#<turn>"`): `patch` (text), with the same other attributes. State that one delivery saves for the next
-//! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], sandbox names in
-//! [`sandboxes`], links for entering keys in [`setup`], tool calls in progress in [`calls`], provider accounts in
-//! [`accounts`].
+//! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], the threads of direct
+//! messages in [`direct`], sandbox names in [`sandboxes`], links for entering keys in [`setup`], tool calls in progress
+//! in [`calls`], provider accounts in [`accounts`].
 
 mod accounts;
 mod calls;
+mod direct;
 mod due;
 mod flags;
 mod items;

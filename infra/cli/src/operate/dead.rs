@@ -156,7 +156,6 @@ fn kind(body: &Body) -> String {
             Work::Connect { .. } => "connect",
         },
         Body::Open(_) => "new thread",
-        Body::Candidate(candidate) => return kind(&candidate.said),
         Body::Announce(_) => "announcement",
         Body::Overview(_) => "overview",
         Body::DeadLetters(_) => "dead letters",

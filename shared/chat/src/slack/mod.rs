@@ -36,6 +36,7 @@ pub use actions::{ASK_ACTION, FIELD_ACTION, SEND, STOP_ACTION};
 pub use client::{AppInstallation, Identity, Slack, SlackError, deliver, signature};
 pub(crate) use client::{files, off};
 pub use commands::commands;
+pub(crate) use direct::{begun_by, is_direct_thread};
 pub use endpoint::{App, message_id, message_ts};
 pub use events::events;
 pub use help::{CONFIG_HELP, help};

@@ -29,12 +29,6 @@ use super::{Aws, Bounded, CallError, FailureCause, Late};
 
 /// Bound of a call to the table, retries included, unless its caller has less time.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
-/// Largest difference between the clocks of a chat and of the functions.
-const CLOCKS_MS: u64 = 10_000;
-// A switch of the settings is stored before the first message to which it applies is sent.
-const _: () = assert!(
-    CALL_MS_MAX + CLOCKS_MS <= bobbin_core::base::limits::Limits::DEFAULT.tenant.direct_switch_ms
-);
 /// Requests of one batch. What is left out because the answer would exceed 16 MB fits into three; what is left out
 /// because the table is overloaded may need more.
 const ROUNDS_MAX: u32 = 4;

@@ -29,7 +29,7 @@ fn set(world: &Fake, change: SettingsChange) {
     world.with(|s| {
         s.settings = s
             .settings
-            .changed(&format!("{change:?}"), &change, &person("boss"), &manager, 7, 20_000)
+            .changed(&format!("{change:?}"), &change, &person("boss"), &manager, 7)
             .unwrap();
     });
 }
@@ -253,7 +253,7 @@ fn conflicting_defaults_are_refused() {
     };
     let settings = world.with(|s| s.settings.clone());
     let manager = Membership { manages: true, ..here() };
-    let refused = settings.changed("c9", &apart, &person("ann"), &manager, 1, 0);
+    let refused = settings.changed("c9", &apart, &person("ann"), &manager, 1);
     assert!(refused.is_err_and(|why| {
         why.to_string().starts_with("The agent claude needs the runtime native")
     }));

@@ -1,6 +1,6 @@
 //! Settings as text, for people who ask to see them or have changed them.
 
-use super::{Changed, DefaultKind, DirectSwitch, Settings, SettingsChange, SettingsList};
+use super::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use crate::base::ids::Ms;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys;
@@ -54,7 +54,9 @@ pub fn listing(
     if others > 0 {
         lines.push(format!("Other channels with their own defaults: {others}"));
     }
-    lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
+    if settings.direct_in_one_thread {
+        lines.push(format!("Direct messages: {}", direct(true)));
+    }
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
             lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
@@ -103,16 +105,6 @@ const fn direct(one_thread: bool) -> &'static str {
     } else {
         "each direct message is its own thread, unless it is a reply in one"
     }
-}
-
-fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
-    let ago = span(now_ms.saturating_sub(last.at_ms));
-    let soon = match last.since_ms.saturating_sub(now_ms) {
-        0 => String::new(),
-        wait_ms => format!("; this applies to messages sent {} from now on", span(wait_ms)),
-    };
-    let (words, by) = (direct(last.one_thread), &last.by.name);
-    format!("Direct messages: {words} ({ago} ago, {by}{soon})")
 }
 
 fn noun(kind: DefaultKind) -> String {
@@ -205,21 +197,26 @@ mod tests {
     fn direct_setting_is_listed_once_set() {
         let manager = Membership { manages: true, ..Membership::default() };
         let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
-        let change = SettingsChange::Direct { one_thread: true };
-        let settings =
-            Settings::default().changed("c1", &change, &ada, &manager, 1_000, 20_000).expect("may");
-        let line = |now_ms| {
-            let all = listing(&settings, "10", now_ms, plain);
-            all.lines().last().unwrap_or_default().to_owned()
+        let switched = |settings: &Settings, id: &str, one_thread, at_ms| {
+            let change = SettingsChange::Direct { one_thread };
+            settings.changed(id, &change, &ada, &manager, at_ms).expect("may")
         };
-        assert_eq!(
-            line(6_000),
-            "Direct messages: all direct messages of a person are one thread, with one sandbox (5 s ago, Ada; this applies to messages sent 15 s from now on)"
+        let one = switched(&Settings::default(), "c1", true, 1_000);
+        let told = listing(&one, "10", 6_000, plain);
+        assert!(
+            told.ends_with(
+                "Direct messages: all direct messages of a person are one thread, with one sandbox
+Last changes:
+- 5 s ago, Ada: all direct messages of a person are one thread, with one sandbox"
+            ),
+            "{told}"
         );
-        assert_eq!(
-            line(61_000),
-            "Direct messages: all direct messages of a person are one thread, with one sandbox (1 min 0 s ago, Ada)"
-        );
+        let each = switched(&one, "c2", false, 5_000);
+        let told = listing(&each, "10", 6_000, plain);
+        assert!(!told.contains("Direct messages:"), "{told}");
+        assert!(told.contains(
+            "- 1 s ago, Ada: each direct message is a thread of its own, unless it answers in one"
+        ));
     }
 
     #[test]
@@ -249,9 +246,8 @@ mod tests {
         .enumerate()
         {
             let at_ms = 1_000 * n as u64;
-            settings = settings
-                .changed(&n.to_string(), &change, &ada, &manager, at_ms, 20_000)
-                .expect("may");
+            settings =
+                settings.changed(&n.to_string(), &change, &ada, &manager, at_ms).expect("may");
         }
         assert_eq!(
             listing(&settings, "10", 63_000, plain),
