@@ -1,7 +1,8 @@
 //! The items of tenants in the table: settings under their version, catalogues as they come, each for its own tenant.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::base::ids::{Tenant, ThreadKey};
+use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
