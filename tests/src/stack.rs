@@ -21,8 +21,8 @@ use crate::{binaries, failures, judge, processes};
 const LOG: &str = "BOBBIN_LOG";
 const FUNCTIONS_LOG: &str = "warn,dynoxide=error,functions=info";
 /// A message that comes again, which is telling; and why a run's does, which is not.
-const HELD: &str = "the message is given back";
-const ONLY_LOOKED_AT: &str = "the run goes on, and nobody holds it";
+const HELD: &str = "the message is retried";
+const ONLY_LOOKED_AT: &str = "the run goes on without a delivery";
 
 /// Time that the platforms give the ingress for a first answer.
 const CHAT_ANSWER_MS: &str = "BOBBIN_CHAT_ANSWER_MS";

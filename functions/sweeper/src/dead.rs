@@ -44,7 +44,7 @@ impl DeadQueues {
                 event = "message.dead",
                 correlation_id = id,
                 waiting,
-                "dead letters wait: the worker tells whoever waits for them"
+                "dead letters are waiting: the worker notifies their threads and requesters"
             );
             let look = Body::DeadLetters(DeadLetters { id });
             queues.send(&look).await.map_err(|e| e.to_string())?;

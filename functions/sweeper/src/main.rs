@@ -123,7 +123,7 @@ impl Sweeper {
         if lists.is_empty() && trouble.is_none() {
             // Not set up yet: there can be no sandboxes, and nobody should be alerted.
             let missing = self.providers.key()?.missing();
-            tracing::warn!(event = "provider.key.missing", "{missing} No sandbox is looked for.");
+            tracing::warn!(event = "provider.key.missing", "{missing} Nothing is compared.");
             return Ok(json!({"orphans": missing}));
         }
         let reap = async {
@@ -185,7 +185,7 @@ impl Sweeper {
                 tracing::error!(
                     event = ACCOUNT_OTHER,
                     provider = name,
-                    "{seen}: nothing of it is looked at until somebody has looked (docs/RUNBOOK.md)"
+                    "{seen}: its list is not used until a person has checked this (docs/RUNBOOK.md)"
                 );
                 Err(format!("{seen} (docs/RUNBOOK.md, SweeperFails)"))
             }

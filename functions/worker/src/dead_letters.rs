@@ -8,7 +8,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::DeadLetter;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::drive::Verdict;
-use bobbin_core::protocol::signals::{Alarm, BURIED};
+use bobbin_core::protocol::signals::{Alarm, GIVEN_UP};
 use bobbin_core::records::message::thread_of_group;
 use bobbin_core::schema::{NEWER, Unreadable};
 use tracing::Instrument as _;
@@ -35,7 +35,7 @@ impl Worker {
                 let taken = match self.dead_letters.batch(pair).await {
                     Ok(taken) => taken,
                     Err(error) => {
-                        tracing::error!(event = "message.bury.failed", %error, "dead letters could not be taken out; the next sweep asks again");
+                        tracing::error!(event = "message.give_up.failed", %error, "dead letters could not be received; the next sweep tries again");
                         break;
                     }
                 };
@@ -56,7 +56,7 @@ impl Worker {
     async fn conclude(&self, parts: &WorldParts, letter: &DeadLetter) {
         if letter.receive == 1 {
             tracing::error!(
-                event = BURIED,
+                event = GIVEN_UP,
                 message.id = letter.id,
                 queue = letter.queue,
                 "a message ended among the dead letters"
@@ -67,7 +67,7 @@ impl Worker {
             Verdict::Done => self.dead_letters.remove(letter).await,
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
-                    event = "message.bury.held",
+                    event = "message.give_up.held",
                     delay_ms,
                     "the dead letter stays for now: {why}"
                 );
@@ -79,7 +79,7 @@ impl Worker {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(event = "message.bury.failed", %error, "the dead letter comes back by itself");
+            tracing::warn!(event = "message.give_up.failed", %error, "the dead letter comes back by itself");
         }
     }
 

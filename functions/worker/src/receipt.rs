@@ -88,7 +88,7 @@ impl<'w> Receipt<'w> {
                     event = "message.held",
                     receive,
                     delay_ms,
-                    "the message is given back: {why}"
+                    "the message is retried: {why}"
                 );
                 if self.comes_after(delay_ms) {
                     return false;

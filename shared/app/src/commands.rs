@@ -101,7 +101,7 @@ impl Lane<'_> {
             | Command::Config
             | Command::Setup
             | Command::Help => Err(Failure::NonRecoverable {
-                advice: format!("{} came without what it is about", row.name),
+                advice: format!("{} came without its arguments", row.name),
             }),
         }
     }

@@ -49,7 +49,7 @@ pub struct Lane<'a> {
 
 /// Counts a control message that was given up.
 pub(crate) fn dropped(metrics: &Metrics) {
-    tracing::error!(event = CONTROL_DROPPED, "what somebody asked for was given up");
+    tracing::error!(event = CONTROL_DROPPED, "a control message was given up");
     metrics.count(Alarm::WorkDropped, now_ms());
 }
 
@@ -63,7 +63,7 @@ impl Lane<'_> {
         {
             return held;
         }
-        tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+        tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control message failed");
         let verdict = match failure {
             Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
                 self.tell_in_thread(control, &seen, arrival).await
@@ -113,7 +113,7 @@ impl Lane<'_> {
         };
         let held = arrival.held(&failure, self.limits.retry.owed_ms, &self.limits.retry);
         held.unwrap_or_else(|| {
-            tracing::error!(event = "control.untold", %thread, control.id = %id, ?failure, "who said it could not be told that nothing came of it");
+            tracing::error!(event = "control.notice.failed", %thread, control.id = %id, ?failure, "the requester could not be notified that the control message failed");
             Verdict::Done
         })
     }

@@ -56,9 +56,8 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
             // The Home keeps its last view; opening it again asks again.
             Surface::Home => Verdict::Done,
         },
-        // The prompt behind an announcement is in its own group; which copy of a candidate counts is known before
-        // anybody is told.
-        Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
+        // The prompt behind an announcement is in its own group.
+        Body::Announce(_) => Verdict::Done,
         // The next tick that still finds letters sends another.
         Body::DeadLetters(_) => Verdict::Done,
     }
@@ -98,7 +97,7 @@ pub async fn tell_in_thread(
         work: Work::DeadLetter { turn: turn.to_owned(), prompt: prompt.map(Box::new) },
     };
     match lane.queues.send(&Body::Message(notice)).await {
-        Ok(()) => hold("its notice is under way".to_owned()),
+        Ok(()) => hold("its notice is being posted".to_owned()),
         Err(error) => hold(error.to_string()),
     }
 }
@@ -110,9 +109,9 @@ async fn answer(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
     let held = arrival.held(&failure, lane.limits.retry.owed_ms, &lane.limits.retry);
     held.unwrap_or_else(|| {
         tracing::error!(
-            event = "message.bury.failed",
+            event = "message.give_up.failed",
             ?failure,
-            "a person could not be told of a dead letter"
+            "a person could not be notified of a dead letter"
         );
         Verdict::Done
     })

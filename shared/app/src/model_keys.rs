@@ -178,7 +178,7 @@ fn judged(answer: &ReceivedAnswer, told: impl Fn(&Value) -> String) -> KeyState 
     match answer.status {
         200..=299 => match answer.json::<Value>() {
             Some(said) => KeyState::Valid(told(&said)),
-            None => KeyState::Unclear("the answer is no JSON".to_owned()),
+            None => KeyState::Unclear("the answer is not JSON".to_owned()),
         },
         401 => KeyState::Refused,
         403 => KeyState::Restricted,
@@ -210,7 +210,7 @@ fn told(provider: ModelProvider, said: &Value) -> String {
     match provider {
         ModelProvider::OpenRouter => match said["data"]["limit_remaining"].as_f64() {
             Some(left) => format!("${left:.2} left to spend"),
-            None => "no limit on what it may spend".to_owned(),
+            None => "no spending limit".to_owned(),
         },
         ModelProvider::Anthropic | ModelProvider::OpenAi => String::new(),
     }
@@ -225,7 +225,7 @@ pub async fn offered(base: &str, key: Option<&Secret>) -> Result<Vec<String>, St
     if !answer.ok() {
         return Err(format!("status {}", answer.status));
     }
-    let said: Value = answer.json().ok_or("the answer is no JSON")?;
+    let said: Value = answer.json().ok_or("the answer is not JSON")?;
     let list = said["data"].as_array().into_iter().flatten();
     Ok(list.filter_map(|model| model["id"].as_str().map(str::to_owned)).collect())
 }

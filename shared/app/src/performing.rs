@@ -91,7 +91,7 @@ impl<'a> Performing<'a> {
                 match told.await {
                     Ok(()) => Event::Told { thread: thread.clone() },
                     Err(failure) => {
-                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
+                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "the end of a turn could be posted neither in its thread nor to the requester; it is kept");
                         Event::Failed(failure)
                     }
                 }
@@ -127,7 +127,7 @@ impl<'a> Performing<'a> {
             Effect::Sandbox(effect) => self.guarded(target, effect).await,
             Effect::Agent(
                 effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
-            ) if at.works_elsewhere() => self.left_outside(target, effect).await,
+            ) => self.left(target, effect).await,
             Effect::Agent(effect) => match self.sandboxes().await {
                 Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
@@ -176,13 +176,9 @@ impl<'a> Performing<'a> {
     }
 
     async fn artifact(&self, target: WorkTarget<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
-        if self.asked.at.works_elsewhere() {
-            return self.artifact_outside(target, file).await;
-        }
-        const NOT_REACHED: &str = "the sandbox cannot be reached";
-        let sandboxes = self.sandboxes().await;
-        let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes.fetch_artifact(target, file).await
+        let found = self.with_files(target).await.map_err(|_| "the sandbox cannot be reached")?;
+        let there = found.ok_or("lies in a sandbox that does not run")?;
+        there.sandboxes.fetch_artifact(there.target(target.thread), file).await
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
@@ -258,11 +254,11 @@ impl<'a> Performing<'a> {
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
             Ok(Err(failure)) => {
-                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not list its options");
                 AgentOptions::default()
             }
             Err(_) => {
-                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not list its options in time");
                 AgentOptions::default()
             }
         };
@@ -286,7 +282,7 @@ impl RunContext for Performing<'_> {
         match self.parts.queues.waiting_messages().await {
             Ok(waiting) => waiting,
             Err(error) => {
-                tracing::warn!(event = "queue.uncounted", %error, "who else waits is not known");
+                tracing::warn!(event = "queue.uncounted", %error, "the number of waiting messages is unknown");
                 0
             }
         }

@@ -23,6 +23,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use bobbin_agent::{Agent, Runtime, server_http};
+use bobbin_chat::FileSource;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
     Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId, sandbox_name, sandbox_password,
@@ -119,12 +120,8 @@ pub struct SandboxSettings {
     pub nudge_url: String,
     /// Secret of the stack, from which each server's password is derived and with which nudges are signed.
     pub stack_key: String,
-    /// Base URL of Discord's API: its attachments may be on loopback only if this is.
-    pub discord_api: String,
-    /// Base URL of Slack's API, likewise.
-    pub slack_api: String,
-    /// Bot token, sent only to Slack's hosts when a file is fetched. `None` without Slack.
-    pub slack_bot_token: Option<String>,
+    /// Where the platforms keep the files of messages.
+    pub files: Vec<FileSource>,
     /// The bounds of every wait, retry and size.
     pub limits: Limits,
 }

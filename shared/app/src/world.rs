@@ -165,7 +165,7 @@ impl Live {
             let (tenant, model) = (thread.tenant(), entry.selection.model.as_deref());
             let Usage { tokens, cost_micro_usd, files, added, removed, files_unknown: _ } =
                 entry.usage;
-            tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "what a turn took");
+            tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "resources that a turn used");
         }
     }
 
@@ -221,7 +221,7 @@ impl World for Live {
             Ok(Left::Quiet | Left::Overtaken) => return None,
             Ok(Left::Wanted) => {}
             Err(error) => {
-                tracing::warn!(event = "look.not_parked", %thread, %error, "the next look begins without what this one saw");
+                tracing::warn!(event = "poll.not_parked", %thread, %error, "the next poll starts without the state of this one");
                 return None;
             }
         }
@@ -285,7 +285,7 @@ impl World for Live {
 /// way.
 pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     if !matches!(error, StoreError::Newer(_) | StoreError::Contended(_)) {
-        tracing::error!(event = TABLE_FAILED, %error, "the table did not do what a delivery needs");
+        tracing::error!(event = TABLE_FAILED, %error, "the table failed a request of a delivery");
         metrics.count(Alarm::ServiceAway, now_ms());
     }
 }

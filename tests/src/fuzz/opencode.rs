@@ -1,7 +1,8 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
+use bobbin_agent::Sse;
 use bobbin_agent::opencode::{
-    OpenCodeMessage, OpenCodeStatus, Reading, Role, RunSnapshot, Sse, conclude, turn_of,
+    OpenCodeMessage, OpenCodeStatus, Reading, Role, RunSnapshot, conclude, turn_of,
 };
 use bobbin_agent::{Fold, PLAN_MAX, RunState, STEPS_MAX};
 use bobbin_core::records::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};

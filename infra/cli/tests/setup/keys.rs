@@ -29,7 +29,7 @@ async fn keys_are_stored_per_function_secret() {
   ok    Slack bot token is stored now
   ok    Slack signing secret is stored now
   ok    Daytona API key is stored now
-  note  The functions take a changed key up by themselves; nothing has to be deployed.
+  note  The functions use a changed key automatically; no deployment is needed.
 ",
     );
     assert_eq!(
@@ -51,7 +51,7 @@ async fn keys_are_stored_per_function_secret() {
         0,
         "  ok    Discord bot token was another one and is replaced
   ok    OpenAI API key is stored now
-  note  The functions take a changed key up by themselves; nothing has to be deployed.
+  note  The functions use a changed key automatically; no deployment is needed.
 ",
     );
     let held = world.secret("WorkerSecret").await;
@@ -67,7 +67,7 @@ async fn keys_are_stored_per_function_secret() {
         0,
         "  ok    OpenAI API key is forgotten
   ok    OpenRouter API key was not stored
-  note  The functions take a changed key up by themselves; nothing has to be deployed.
+  note  The functions use a changed key automatically; no deployment is needed.
 ",
     );
     assert!(world.secret("WorkerSecret").await.get("openai_api_key").is_none());
@@ -96,7 +96,7 @@ async fn terminal_prompts_for_missing_keys() {
     let stored = world.run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)]).await;
     assert_eq!(stored.code, 0, "{}", stored.err);
     let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", "", "", ""];
-    let said = world.type_in("secrets", "leaves it out: ", &typed).await;
+    let said = world.type_in("secrets", "Enter to skip it: ", &typed).await;
     assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
     assert!(!said.contains("Slack bot token ("), "it is known: {said}");
     assert!(said.contains("  ok    Daytona API key is stored now"), "{said}");

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bobbin_agent::opencode::Sse;
+use bobbin_agent::Sse;
 use bobbin_agent_events::UniversalEvent;
 use reqwest::Response;
 

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
 use super::client::{NotAccepted, OpenCode, OpenCodeError};
-use super::request::ModelName;
+use crate::models::ModelName;
 use crate::runtime::{Missed, Submission};
 
 /// Name of the metadata field with the turn id on a prompt's text; the logs use the same name.

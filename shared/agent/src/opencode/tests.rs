@@ -12,9 +12,9 @@ use serde_json::{Value, json};
 use super::answer::conclude;
 use super::order::{in_order, is_whole};
 use super::reading::{Reading, RunSnapshot};
-use super::sse::Sse;
 use super::types::{OpenCodeMessage, Role};
 use crate::observe::RunState;
+use crate::sse::Sse;
 use crate::steps::PLAN_MAX;
 
 fn fixture(name: &str) -> String {

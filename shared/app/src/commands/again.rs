@@ -28,7 +28,7 @@ impl Lane<'_> {
             .and_then(|entry| entry.again);
         let Some(prompt) = found else {
             const GONE: &str =
-                "The text of that task is not kept any more. Send it again as a new message.";
+                "The text of that task is no longer kept. Send it again as a new message.";
             return self.chat.tell(&control.reply, GONE).await;
         };
         let id: TurnId = again_id(&control.thread, turn).into();
@@ -63,7 +63,7 @@ impl Lane<'_> {
             self.chat.of(thread)?.post(thread, &name, &PostKind::Notice, None, &notice).await
         };
         if let Err(failure) = said.await {
-            tracing::info!(event = "again.unnamed", thread = %control.thread, ?failure, "what runs again could not be named");
+            tracing::info!(event = "again.notice.failed", thread = %control.thread, ?failure, "the notice of a repeated task could not be posted");
         }
     }
 }

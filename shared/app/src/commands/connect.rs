@@ -36,9 +36,9 @@ impl Lane<'_> {
 
 const fn asked_for(runs: bool) -> &'static str {
     if runs {
-        "This has been asked for: the thread goes there when what runs and waits here is done, and says so."
+        "This was requested: the thread moves there when the running and waiting tasks are done, and says so."
     } else {
-        "This has been asked for: the thread says when it is connected."
+        "This was requested: the thread says when it is connected."
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn who_asks_hears_what_the_thread_waits_for() {
-        assert!(asked_for(true).contains("when what runs and waits here is done"));
-        assert!(!asked_for(false).contains("waits here"));
+        assert!(asked_for(true).contains("when the running and waiting tasks are done"));
+        assert!(!asked_for(false).contains("waiting"));
     }
 }

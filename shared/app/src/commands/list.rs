@@ -42,7 +42,7 @@ impl Lane<'_> {
                 Ok(Some(record)) if record.name.is_some() => all.push(self.listed(&key, &record)),
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a sandbox with a name cannot be read, so it is not listed");
+                    tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a named sandbox cannot be read, so it is not listed");
                 }
             }
         }

@@ -96,7 +96,7 @@ impl Lane<'_> {
             unshown = unshown.and(shown);
         }
         if let Err(failure) = unshown {
-            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
+            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
         }
         Ok(())
     }
@@ -139,7 +139,7 @@ impl Lane<'_> {
             |_| Err(Failure::SandboxDown { seen: "the agent did not answer in time".to_owned() });
         let aborted = tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted);
         if let Err(failure) = aborted.await.unwrap_or_else(silent) {
-            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort failed; the worker will read the mark");
         }
         self.look_now(control, turn).await;
         Ok(())
@@ -149,7 +149,7 @@ impl Lane<'_> {
     /// another turn may be running.
     async fn say_done(&self, control: &Control, words: &str) {
         if let Err(failure) = self.chat.tell(&control.reply, words).await {
-            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "what was asked for is done; it could not be said");
+            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
         }
     }
 

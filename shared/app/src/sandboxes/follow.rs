@@ -359,9 +359,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
     fn bounded(&self, seen: &Observation<'_>) -> Option<Event> {
         let messages_max = self.what.messages_max;
         let made = u32::try_from(seen.told.messages()).unwrap_or(u32::MAX);
-        let looped = (made > messages_max).then(|| {
-            format!("The agent made more than {messages_max} steps without coming to an end.")
-        });
+        let looped = (made > messages_max)
+            .then(|| format!("The agent made more than {messages_max} steps without finishing."));
         let waits = || seen.told.retrying()?.later_than(self.what.ends_ms);
         let reason = looped.or_else(waits)?;
         Some(Event::Failed(Failure::TurnFailed { reason }))
@@ -408,7 +407,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return Event::Failed(match restarted.await {
                 Ok(_) => Failure::SandboxDown {
                     seen: format!(
-                        "the agent took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
+                        "the agent accepted the prompt but never began to answer; if that happens again, the operator has to check that its provider knows MODEL ({})",
                         self.what.card.model
                     ),
                 },

@@ -28,8 +28,8 @@ pub fn help() -> String {
     let lines: Vec<String> =
         topics.iter().filter(|said| !said.is_empty()).map(|said| format!("- {said}\n")).collect();
     format!(
-        "Every thread gets its own sandbox with a coding agent in it.\n{}\
-A sandbox that is not used is paused, and wakes with the next prompt.",
+        "Every thread gets its own sandbox with a coding agent in it.\n{}An unused sandbox is paused, and wakes with \
+the next prompt.",
         lines.concat()
     )
 }

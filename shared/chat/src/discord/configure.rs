@@ -15,7 +15,7 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
         Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
             let of = kind(command)
-                .ok_or("Say what the default is of: a repo, model, agent, provider or runtime.")?;
+                .ok_or("Choose a default: repo, model, agent, provider or runtime.")?;
             let value = command.text(VALUE).map(str::trim);
             Ok(SettingsChange::Default {
                 channel: command.text(CHANNEL).map(str::to_owned),
@@ -25,7 +25,7 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
         }
         Some(ALLOW) => listed(command).map(|(list, id)| SettingsChange::Allow { list, id }),
         Some(DISALLOW) => listed(command).map(|(list, id)| SettingsChange::Disallow { list, id }),
-        _ => Err("This setting is not known any more. `/help` shows what there is."),
+        _ => Err("This setting no longer exists. `/help` shows the current commands."),
     }
 }
 

@@ -54,7 +54,7 @@ pub fn interactions(
     {
         Ok(1) => return Inbound::only(answer::pong(), "discord: ping"),
         Ok(2..=5) => (
-            "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
+            "the interaction cannot be read: a field has an unexpected type, or the id is missing or not valid",
             "discord: malformed",
         ),
         Ok(_) => ("unknown interaction type; known are 1 to 5", "discord: unknown type"),

@@ -18,6 +18,7 @@ mod flags;
 mod form;
 mod inbound;
 mod interaction;
+mod paths;
 mod quoting;
 pub(crate) mod render;
 mod verify;
@@ -27,13 +28,14 @@ use bobbin_rules::discord as check;
 
 pub use app::App;
 pub use bounds::CHUNK_UNITS;
-pub(crate) use client::off;
 pub use client::{
     Application, Discord, DiscordError, ORIGINAL_WAIT_MS_MAX, RATE_WAIT_MS_MAX, TestChannel,
     application,
 };
+pub(crate) use client::{files, off};
 pub use commands::{Difference, commands, guild_commands};
 pub(crate) use completion::completed;
 pub use inbound::interactions;
+pub(crate) use paths::DiscordEndpoints;
 pub(crate) use render::split;
 pub use verify::{BadKey, verify, verifying_key};

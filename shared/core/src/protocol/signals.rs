@@ -136,7 +136,7 @@ impl SignalKind {
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnLost => "turn.lost",
             Self::TurnJoined => "turn.joined",
-            Self::TurnUntold => "turn.untold",
+            Self::TurnUntold => "turn.unposted",
         }
     }
 
@@ -156,7 +156,7 @@ impl SignalKind {
 /// written: these are written only when something goes wrong. The log line beside it says which event it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`BURIED`],
+    /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`GIVEN_UP`],
     /// [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
     WorkDropped,
     /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`],
@@ -190,8 +190,8 @@ pub const DIMENSION: &str = "Stack";
 pub const INGRESS_FAILED: &str = "ingress.failed";
 /// Event: a control message (a Stop, a decision, a first prompt, a status request) was given up.
 pub const CONTROL_DROPPED: &str = "control.dropped";
-/// Event: a message became a dead letter, and whoever waits for it is told.
-pub const BURIED: &str = "message.buried";
+/// Event: a message became a dead letter, and its thread or requester is notified.
+pub const GIVEN_UP: &str = "message.given_up";
 /// Event: the table refused to read or write the record of a delivery, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";
 /// Event: the stack's key for a provider, or its settings, belong to another account than the sandboxes on record.

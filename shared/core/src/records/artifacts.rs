@@ -108,9 +108,9 @@ pub fn chosen(
             let mib = limits.artifact_bytes / (1024 * 1024);
             Some(format!("is larger than {mib} MiB"))
         } else if files.len() >= limits.artifacts {
-            Some(format!("is one more than {} files", limits.artifacts))
+            Some(format!("is over the limit of {} files", limits.artifacts))
         } else if bytes.saturating_add(file.size) > limits.artifacts_bytes {
-            Some("does not fit beside the others".to_owned())
+            Some("does not fit with the others".to_owned())
         } else {
             None
         };
@@ -195,8 +195,8 @@ mod tests {
             [
                 "`empty` is empty",
                 "`big` is larger than 2 MiB",
-                "`b` does not fit beside the others",
-                "`d` is one more than 2 files"
+                "`b` does not fit with the others",
+                "`d` is over the limit of 2 files"
             ]
         );
         let crowd = (0..60).map(|n| file(&format!("f{n}"), 1)).collect();

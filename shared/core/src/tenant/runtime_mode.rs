@@ -40,7 +40,7 @@ pub enum RuntimeMode {
 
 /// A name that is not a mode's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way to run agents; there are opencode, compat, native and outside")]
+#[error("{0:?} is not a runtime; the runtimes are opencode, compat, native and outside")]
 pub struct UnknownMode(String);
 
 impl RuntimeMode {
@@ -138,7 +138,7 @@ mod tests {
         assert_eq!(
             told,
             Err(
-                "\"Compat\" is no way to run agents; there are opencode, compat, native and outside"
+                "\"Compat\" is not a runtime; the runtimes are opencode, compat, native and outside"
                     .to_owned()
             )
         );

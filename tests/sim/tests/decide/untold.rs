@@ -113,7 +113,7 @@ fn crashes_double_no_kept_answer() {
 #[test]
 fn kept_answers_are_bounded() {
     let given_up = |world: &Fake| {
-        let is_untold = |name: &&&str| **name == "turn.untold";
+        let is_untold = |name: &&&str| **name == "turn.unposted";
         world.with(|s| s.signalled.iter().filter(is_untold).count())
     };
     let world = active();

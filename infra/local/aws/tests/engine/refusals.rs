@@ -17,12 +17,12 @@ async fn unsupported_template_parts_name_their_place() {
         (
             "!Sub \"${Greeting}-${AWS::Region}\"",
             "!Join [\"-\", [!Ref Greeting, !Ref AWS::Region]]",
-            "output Joined in the template: this engine does not have Fn::Join, or not in this form",
+            "output Joined in the template: this engine does not implement Fn::Join, or not in this form",
         ),
         (
             "!Or [!Equals [!Ref Most, 1], !Equals [!Ref Most, 2]]",
             "!And [!Equals [!Ref Most, 1], !Equals [!Ref Greeting, hello]]",
-            "condition AtMostTwo in the template: this engine does not have Fn::And in a condition",
+            "condition AtMostTwo in the template: this engine does not implement Fn::And in a condition",
         ),
         (
             "!FindInMap [Sizes, !Ref Days, word]",

@@ -18,7 +18,7 @@ use bobbin_http::Http;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::opencode::models::Models;
+use crate::models::Models;
 use crate::opencode::options;
 use crate::opencode::request;
 use crate::opencode::types::{FileDiff, Health, OpenCodeSession, OpenCodeStatuses, ServerPaths};

@@ -223,7 +223,7 @@ async fn agent_file_is_uploaded_or_explained() {
     }
     assert_eq!(
         server.asked(2).json()["content"],
-        "`chart.png`\n-# The file could not be attached: this server does not take it."
+        "`chart.png`\n-# The file could not be attached: this server does not accept it."
     );
 }
 
@@ -676,11 +676,11 @@ async fn terminal_prompt_anchor_bears_its_id() {
     let line = server.asked(1).json()["content"].clone();
     assert_eq!(
         line,
-        "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000001. The work goes on in the thread below."
+        "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000001. The work continues in the thread below."
     );
 
     // A repeat finds the line, and not another one with the same text.
-    let other = "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000009. The work goes on in the thread below.";
+    let other = "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000009. The work continues in the thread below.";
     let there = json!([
         {"id": "29", "author": {"bot": true}, "content": other},
         {"id": "30", "author": {"bot": true}, "content": line},

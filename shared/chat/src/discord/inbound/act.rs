@@ -16,8 +16,8 @@ use crate::press::FormInput;
 use crate::{Inbound, Lookup};
 
 pub(super) const UNKNOWN_COMMAND: &str =
-    "This command is not known any more. `/help` shows what there is.";
-const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
+    "This command no longer exists. `/help` shows the current ones.";
+const UNKNOWN_CONTROL: &str = "This button no longer works. `/help` shows the current commands.";
 
 impl AdmittedInteraction<'_> {
     pub(super) fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {

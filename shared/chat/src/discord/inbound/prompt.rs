@@ -23,9 +23,9 @@ const IN_A_CHANNEL: &[(u32, &str)] = &[
 ];
 const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
 const NOT_HERE: &str =
-    "A thread cannot be made in this kind of channel. Use `/sandbox` in a text channel.";
+    "A thread cannot be created in this kind of channel. Use `/sandbox` in a text channel.";
 const NOTHING_TO_SEND: &str =
-    "This message has neither text nor files to send. Use it on another one, or type `/say`.";
+    "This message has no text or files to send. Use this on another message, or type `/say`.";
 const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
 
 impl AdmittedInteraction<'_> {
@@ -94,14 +94,14 @@ impl AdmittedInteraction<'_> {
         let length = text.chars().count();
         if length > limits.chat.prompt_chars {
             let words = format!(
-                "This prompt has {length} characters, and {} are taken. Put the long part into a file.",
+                "This prompt has {length} characters; the limit is {}. Put the long part into a file.",
                 limits.chat.prompt_chars
             );
             return refuse(words, "discord: prompt too long");
         }
         if attachments.len() > limits.files.attachments {
             return refuse(
-                format!("At most {} files are taken with one prompt.", limits.files.attachments),
+                format!("One prompt can have at most {} files.", limits.files.attachments),
                 "discord: too many files",
             );
         }
@@ -111,7 +111,7 @@ impl AdmittedInteraction<'_> {
             let name = inline(&large.name, 100);
             return refuse(
                 format!(
-                    "The file {name} is too large: {} MiB are taken.",
+                    "The file {name} is too large: the limit is {} MiB.",
                     limits.files.attachment_bytes / (1024 * 1024)
                 ),
                 "discord: file too large",

@@ -192,12 +192,8 @@ impl<'a> AdmittedInteraction<'a> {
                 "This could not be accepted just now, and nothing was started. Please try again"
             }
             Body::Message(_) => words::MAYBE_TAKEN,
-            Body::Control(_)
-            | Body::Announce(_)
-            | Body::Overview(_)
-            | Body::Candidate(_)
-            | Body::DeadLetters(_) => {
-                "Whether this was accepted is not known. Trying again does no harm"
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::DeadLetters(_) => {
+                "Bobbin does not know whether this was accepted. Trying again does no harm"
             }
         };
         let words = format!(
@@ -206,12 +202,8 @@ impl<'a> AdmittedInteraction<'a> {
         );
         Inbound {
             enqueue: Some(body),
-            answer,
             on_queue_failure: answer::word(&words),
-            note,
-            lookup: None,
-            direct: None,
-            entered: None,
+            ..Inbound::only(answer, note)
         }
     }
 }

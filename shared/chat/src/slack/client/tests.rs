@@ -399,7 +399,7 @@ async fn overlong_answer_comes_with_file() {
     );
     assert_eq!(
         fake.sent("chat.postMessage")[0]["blocks"][0]["text"],
-        "first part\n\n_This is only a part of it: the whole answer is in the file `answer.md` above._"
+        "first part\n\n_This is only a part: the whole answer is in the file `answer.md` above._"
     );
 }
 

@@ -330,7 +330,7 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
         turn.tries.attempts = 0;
         return Some(Next::Hold {
             delay_ms: next_look_ms(turn, &session.observed.agent.seen, context),
-            why: "the run goes on, and nobody holds it".to_owned(),
+            why: "the run goes on without a delivery".to_owned(),
         });
     }
     if context.now_ms >= context.delivery.follow_until_ms {

@@ -60,7 +60,9 @@ pub(super) fn next(
         Operation::Destroy => destroy(session, by, context),
         Operation::Forget => forget(session, context),
         Operation::Snapshot => snapshot(session, by, context),
-        Operation::Create => end(session, want, Some("it is not said what is to be made"), context),
+        Operation::Create => {
+            end(session, want, Some("the request does not say what to create"), context)
+        }
     }
 }
 
@@ -86,7 +88,7 @@ fn wait_for_turns(
     if context.now_ms < context.delivery.message.accepted_at_ms + limits.share.busy_ms {
         return Some(Next::Hold {
             delay_ms: limits.retry.backoff(context.delivery.receive),
-            why: "a turn works in the sandbox".to_owned(),
+            why: "a turn is running in the sandbox".to_owned(),
         });
     }
     (want != Operation::Destroy).then(|| end(session, want, Some(BUSY), context))
@@ -160,7 +162,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         Phase::Active | Phase::Paused => {}
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
         Phase::Creating | Phase::Resuming => {
-            return end(session, want, Some("it is still being made ready"), context);
+            return end(session, want, Some("it is still being prepared"), context);
         }
         Phase::Pausing => return end(session, want, Some("it is being stopped"), context),
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
@@ -184,7 +186,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         }
         _ if context.now_ms >= asked_at_ms + limits.share.snapshot_ms => {
             session.sandbox.lease = None;
-            return end(session, want, Some("it was not made in time"), context);
+            return end(session, want, Some("it was not created in time"), context);
         }
         None | Some(SnapshotSeen::UnderWay) => {}
     }
@@ -218,7 +220,7 @@ fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> N
         }
         Phase::Pausing => {}
         Phase::Paused => return end(session, want, None, context),
-        Phase::Creating => return end(session, want, Some("it is still being made"), context),
+        Phase::Creating => return end(session, want, Some("it is still being created"), context),
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
     }
@@ -226,7 +228,7 @@ fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> N
     match session.sandbox.phase {
         Phase::Pausing => next,
         Phase::Paused => end(session, want, None, context),
-        _ => end(session, want, Some("it does not exist any more"), context),
+        _ => end(session, want, Some("it no longer exists"), context),
     }
 }
 
@@ -276,7 +278,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
             return end(session, want, Some(NONE), context);
         }
         (Phase::Creating, _) if want == Operation::Resume => {
-            return end(session, want, Some("it is still being made"), context);
+            return end(session, want, Some("it is still being created"), context);
         }
         (Phase::Destroying, _) if !provision::is_made_anew(session) => {
             return end(session, want, Some("it is being deleted"), context);
@@ -286,7 +288,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
             Some(SandboxState::Gone),
         ) => {
             record::vanished(session, context);
-            return end(session, want, Some("it does not exist any more"), context);
+            return end(session, want, Some("it no longer exists"), context);
         }
         (_, Some(SandboxState::Broken { reason, .. })) => {
             let trouble = words::broken(reason);
@@ -364,15 +366,15 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
             Outlook::Open
         }
         (_, Phase::Destroyed | Phase::Error) => Outlook::Pointless(NONE),
-        (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is paused already"),
+        (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is already paused"),
         _ => Outlook::Open,
     }
 }
 
 /// Reasons why there is nothing to do.
 const NONE: &str = "the thread has no sandbox";
-const NO_AGENT: &str = "the sandbox of its agent is not there any more";
-const BUSY: &str = "a turn is still under way in it: stop that first";
+const NO_AGENT: &str = "its agent's sandbox no longer exists";
+const BUSY: &str = "a turn is still running in it: stop the turn first";
 
 fn end(
     session: &mut Session,

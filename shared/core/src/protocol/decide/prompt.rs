@@ -403,7 +403,7 @@ fn send(
     context: &Context<'_>,
 ) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.conversation.session) else {
-        return Next::Hold { delay_ms: 0, why: "the agent's session is not known".to_owned() };
+        return Next::Hold { delay_ms: 0, why: "the agent session is unknown".to_owned() };
     };
     let quoted = words::quoted(&prompt.quotes);
     let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);

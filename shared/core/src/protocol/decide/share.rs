@@ -106,7 +106,8 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     if session.sandbox.phase == Phase::Active && session.stray.is_some() {
         return Next::Hold {
             delay_ms: context.delivery.limits.retry.backoff_ms_max,
-            why: "a run of the thread may still go on in the sandbox that it leaves".to_owned(),
+            why: "a run of the thread may still be going on in the sandbox that it leaves"
+                .to_owned(),
         };
     }
     record::leave_workspace(session);
@@ -118,7 +119,7 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     // The agent of this sandbox does not know what another sandbox's agent was told.
     session.conversation.briefed = None;
     session.place.in_common = false;
-    Next::Hold { delay_ms: 0, why: "the thread goes to another sandbox".to_owned() }
+    Next::Hold { delay_ms: 0, why: "the thread moves to another sandbox".to_owned() }
 }
 
 /// The thread whose turn works in the common checkout, if the present turn waits for that.
@@ -151,7 +152,7 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
         turn.waits = true;
     }
     record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.retry.backoff_ms_max), context);
-    Some(Next::Hold { delay_ms, why: "another thread works where this one would".to_owned() })
+    Some(Next::Hold { delay_ms, why: "another thread is working in the same directory".to_owned() })
 }
 
 /// Checks before an operation that a person requested: a person without permission is told so, and a turn whose message

@@ -38,7 +38,7 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
 fn take_back(session: &mut Session, phase: Phase, context: &Context<'_>) {
     session.sandbox.vanished = None;
     session.sandbox.last_activity_ms = context.now_ms;
-    record::enter(session, phase, "it is there after all", context);
+    record::enter(session, phase, "it exists after all", context);
 }
 
 fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
@@ -81,7 +81,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             pause(session, context)
         }
         Phase::Resuming if due => {
-            record::enter(session, Phase::Pausing, "nobody waits for it", context);
+            record::enter(session, Phase::Pausing, "nobody is waiting for it", context);
             record::lease(session, context);
             pause(session, context)
         }
@@ -93,7 +93,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         }
         Phase::Creating if due => {
             outside::ends_half_made(session);
-            begin_destroying(session, "nobody waits for it", context);
+            begin_destroying(session, "nobody is waiting for it", context);
             destroy(session, None, context)
         }
         Phase::Destroying => destroy(session, Some(expired(session)), context),
@@ -239,7 +239,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         (_, None) => lease::guarded(session, Effect::Sandbox(SandboxEffect::Stop), context),
         (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
             delay_ms: limits.retry.backoff_ms_max,
-            why: "the sandbox has not stopped within its bound".to_owned(),
+            why: "the sandbox did not stop in time".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
             after_ms: record::pause_ms(asked, context),

@@ -212,10 +212,13 @@ async fn command_stream_becomes_output_or_error() {
     let broken = Reply::new(200, "application/x-ndjson", "{\"command\":\n");
     for (reply, words) in [
         (lines(&[began.clone(), stopped]), "the sandbox's session has ended: Sandbox is stopped"),
-        (lines(&[began]), "the command's output broke off: it ended before the command did"),
+        (
+            lines(&[began]),
+            "the command's output broke off: the stream ended before the command did",
+        ),
         (broken, "the command's output broke off: a line that is no JSON"),
         (refused(410, "sandbox_stopped", "Stopped"), "the sandbox's session has ended: Stopped"),
-        (refused(404, "not_found", "Session not found"), "Vercel does not know it"),
+        (refused(404, "not_found", "Session not found"), "Vercel does not know this object"),
         (
             Reply::new(200, "text/html", "<h1>Hi</h1>"),
             "Vercel is not answering properly (200): text/html where a stream was due",
