@@ -132,7 +132,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
             provider: what.sandbox_provider.clone(),
             runtime: what.sandbox_runtime.clone(),
             snapshot: what.sandbox_snapshot.clone(),
-            in_common: false,
+            ..Selection::default()
         },
         membership: Membership {
             channel: channel.clone(),
