@@ -70,7 +70,7 @@ async fn refusals_say_what_to_do() {
     let none = run(&world, &[], &[("DISCORD_BOT_TOKEN", " ")]).await;
     none.refused("DISCORD_BOT_TOKEN is not set. Put the Discord bot token into that environment variable: https://discord.com/developers/applications, the application, Bot, Reset Token. The stack bobbin has none either.\n");
     let stackless = run(&world, &["--stack", "other"], &[("DISCORD_BOT_TOKEN", "-")]).await;
-    stackless.refused("Nor was it taken from a stack: There is no stack other in us-east-1. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION.\n");
+    stackless.refused("It could not be read from a stack either: There is no stack other in us-east-1. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION.\n");
     let nobody =
         [("DISCORD_BOT_TOKEN", "-"), ("AWS_ACCESS_KEY_ID", "-"), ("AWS_SECRET_ACCESS_KEY", "-")];
     let nobody = run(&world, &[], &nobody).await;

@@ -65,7 +65,7 @@ async fn refused_start_says_what_to_fix() {
     let missing = refusal(|settings| {
         settings.functions.remove("Worker");
     });
-    assert!(missing.await.starts_with("function Worker: the template has it"));
+    assert!(missing.await.starts_with("function Worker: the template declares it"));
     let unbuilt = refusal(|settings| {
         settings.functions.insert("Worker".to_owned(), "/nowhere/worker".into());
     });
