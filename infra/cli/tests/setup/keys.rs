@@ -43,7 +43,7 @@ async fn keys_are_stored_per_function_secret() {
     assert_eq!(world.secret("ProviderSecret").await, json!({"daytona_api_key": DAYTONA_KEY}));
 
     let again = world.run(&["secrets", "--from-env"], &KEYED[..1]).await;
-    again.is(0, "  ok    Discord bot token is stored already\n");
+    again.is(0, "  ok    Discord bot token is already stored\n");
     let other = world
         .run(&["secrets"], &[("DISCORD_BOT_TOKEN", "a-new-one"), ("OPENAI_API_KEY", "first")])
         .await;

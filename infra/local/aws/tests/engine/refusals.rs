@@ -92,7 +92,7 @@ async fn refused_start_says_what_to_fix() {
     let unknown = refusal(|settings| settings.secrets = map(&[("Secret", "{}")]));
     assert_eq!(
         unknown.await,
-        "secret Secret of the template could not be set up: the template has none"
+        "secret Secret of the template could not be set up: the template does not declare it"
     );
     let folder = Folder::new();
     let mut quoted = settings(&folder, SMALL, &SMALLS);

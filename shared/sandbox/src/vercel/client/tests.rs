@@ -221,7 +221,7 @@ async fn command_stream_becomes_output_or_error() {
         (refused(404, "not_found", "Session not found"), "Vercel does not know this object"),
         (
             Reply::new(200, "text/html", "<h1>Hi</h1>"),
-            "Vercel is not answering properly (200): text/html where a stream was due",
+            "Vercel is not answering properly (200): text/html instead of a stream",
         ),
     ] {
         let (server, _) = answering(vec![reply]).await;
