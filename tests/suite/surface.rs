@@ -104,7 +104,7 @@ Reply to the sandbox
         "
 Bobbin
   **Ada**: echo: by the form
-  -# for what is running now
+  -# for the running task
   -# with 1 file",
     );
     talk.accepted.push(Accepted { turn: sent.interaction.clone(), mark: Some(mark) });

@@ -1,5 +1,5 @@
-//! The thread of a direct message: chosen by the table within the platform's time limit. If the table does not answer in
-//! time, the message begins a thread.
+//! The thread of a direct message: chosen by the table within the platform's time limit. If the table does not answer
+//! in time, the message begins a thread.
 
 use std::time::Duration;
 
@@ -22,8 +22,8 @@ impl DirectMessages {
         Self(Store::new(aws, table))
     }
 
-    /// Whether the message goes to the person's one thread. False if the table did not answer in time, or an item cannot
-    /// be read.
+    /// Whether the message goes to the person's one thread. False if the table did not answer in time, or an item
+    /// cannot be read.
     pub async fn is_one_thread(&self, direct: &Direct) -> bool {
         let within = Duration::from_millis(READ_MS_MAX);
         let why = match tokio::time::timeout(within, self.chosen(direct)).await {

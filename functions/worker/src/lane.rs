@@ -319,9 +319,9 @@ impl Worker {
         receipt.conclude(verdict).await
     }
 
-    /// Reads the first step's data, checks whether the requester is a full member, and takes a direct message. The first
-    /// delivery does all at the same time; later deliveries check and take only for a turn that has not begun. A turn
-    /// that has begun was admitted then, in this thread, and is polled many times.
+    /// Reads the first step's data, checks whether the requester is a full member, and takes a direct message. The
+    /// first delivery does all at the same time; later deliveries check and take only for a turn that has not begun.
+    /// A turn that has begun was admitted then, in this thread, and is polled many times.
     async fn begin(&self, body: &Body, receipt: &Receipt<'_>) -> Begun {
         let (read, asked) = (self.read_ahead(body, receipt), self.outside(body));
         let taken = self.take_direct(body);

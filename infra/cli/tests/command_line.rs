@@ -191,7 +191,7 @@ fn fish_completes_commands_with_descriptions() {
     };
     assert_eq!(
         told.lines().collect::<Vec<_>>(),
-        ["start\tBring a stopped sandbox back, with its server", "paused", "pausing"],
+        ["start\tStart a stopped sandbox and its server", "paused", "pausing"],
         "{told}"
     );
 }

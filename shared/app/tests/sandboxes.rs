@@ -1054,7 +1054,7 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         "attached"
     );
     for line in [
-        "`gone.txt` is gone",
+        "`gone.txt` no longer exists on the platform, or its link has expired",
         "`context.txt` is only a link to a place from which Bobbin does not fetch: download it and upload the file itself",
         "`inside.txt` is only a link to a place from which Bobbin does not fetch: download it and upload the file itself",
         "`huge.bin` is larger than",

@@ -662,7 +662,7 @@ async fn foreign_sandboxes_are_never_touched() {
         delete(&ours, &sandbox.name).await,
     ] {
         let said = advice(refused.unwrap_err().failure);
-        assert!(said.contains("another stack created the sandbox"), "{said}");
+        assert!(said.contains("Another stack created the sandbox"), "{said}");
     }
     assert!(ours.delete(Deletion::Found(&sandbox)).await.is_err());
     assert_eq!(ours.observe(&sandbox.name).await.unwrap_err().kind, ErrorKind::Foreign);

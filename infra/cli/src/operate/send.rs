@@ -52,7 +52,7 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let turn = TurnId::from(id.to_string());
     let prompt = prompt(what, text);
     tell!(
-        "The id of this task is {id}: with --id you can repeat the command, and nothing is done twice."
+        "{id} is the id of this task: with --id you can repeat the command, and nothing is done twice."
     );
     let opened = match &what.channel {
         TaskChannel::Discord(channel) => on_discord(stack, &id, channel, &prompt).await,

@@ -95,7 +95,7 @@ async fn check_names_refused_keys() {
     assert_eq!(said.code, 1);
     for words in [
         "  WRONG Discord: the bot token of DISCORD_BOT_TOKEN is refused\n        Tokens are shown once",
-        "  WRONG Slack: the bot token of SLACK_BOT_TOKEN is refused (invalid_auth)\n        Take the Bot User OAuth Token",
+        "  WRONG Slack: the bot token of SLACK_BOT_TOKEN is refused (invalid_auth)\n        Use the Bot User OAuth Token",
         "  WRONG Daytona: the API key of DAYTONA_API_KEY is refused\n        Create a new one",
     ] {
         said.holds(words);

@@ -68,7 +68,7 @@ async fn snapshot_is_built_activated_and_removed() {
     let removed = world.run(&["snapshot", "--remove"], &KEY).await;
     removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
     let again = world.run(&["snapshot", "--remove"], &KEY).await;
-    again.is(0, &format!("  ok    Snapshot {name} is not there\n"));
+    again.is(0, &format!("  ok    Snapshot {name} does not exist\n"));
 }
 
 #[tokio::test]

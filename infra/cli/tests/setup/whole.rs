@@ -18,7 +18,7 @@ const STEPS: [&str; 8] = [
     "[1/8] The stack",
     "[2/8] The Slack app",
     "[3/8] The keys in the stack's secrets",
-    "[4/8] The keys, tried",
+    "[4/8] Trying the keys",
     "[5/8] The sandboxes' snapshot",
     "[6/8] Discord's commands",
     "[7/8] Discord's endpoint",
@@ -55,7 +55,7 @@ async fn setup_is_repeatable_and_undone() {
     let first = world.run_keyed(&["setup", "--from-env"]).await;
     assert_eq!((first.code, first.err.as_str()), (0, ""), "{}", first.out);
     assert_eq!(steps(&first.out), STEPS);
-    first.holds("  ok    Daytona API key is stored now\n");
+    first.holds("  ok    Daytona API key is now stored\n");
     first.holds("all servers: these commands were written\n");
     first.holds(&format!(
         "interactions are now delivered to {}/discord/interactions instead of nowhere\n",
@@ -68,7 +68,7 @@ async fn setup_is_repeatable_and_undone() {
     assert_eq!((second.code, second.err.as_str()), (0, ""), "{}", second.out);
     second.holds("  note  No key was given, so nothing is stored.\n");
     second.holds("all servers: the commands are up to date, nothing was written\n");
-    second.holds(" already\n");
+    second.holds("interactions are already delivered to ");
 
     let told = world.run(&["undo"], &[]).await;
     assert_eq!(told.code, 1, "the snapshot is in use: {}", told.out);

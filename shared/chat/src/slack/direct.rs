@@ -2,8 +2,8 @@
 //! configures it.
 //!
 //! The settings decide when the message comes. What belongs to an earlier message goes to that one's thread
-//! ([`Direct::after`]). If a message of ours is the thread's first, nothing is read: only where all direct messages of a
-//! person are one thread are our posts under no message.
+//! ([`Direct::after`]). If a message of ours is the thread's first, nothing is read: only where all direct messages
+//! of a person are one thread are our posts under no message.
 
 use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
 

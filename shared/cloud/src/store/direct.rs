@@ -1,9 +1,10 @@
 //! The thread of a direct message: an item each in the partition of its tenant (`thread = "tenant:<tenant>"`,
 //! `item = "direct#<message>"`), with that thread in `place`, and `expires_at`, after which the table deletes it.
 //!
-//! Ingress chooses the thread. Slack may send a message again, and ingress may then choose the other thread: the setting
-//! has changed, or the table did not answer in time. The queues accept both, because they recognise a repeat only within
-//! a group. So a worker takes a message for its thread by condition, and works on it only if no other thread has it.
+//! Ingress chooses the thread. Slack may send a message again, and ingress may then choose the other thread: the
+//! setting has changed, or the table did not answer in time. The queues accept both, because they recognise a repeat
+//! only within a group. So a worker takes a message for its thread by condition, and works on it only if no other
+//! thread has it.
 
 use std::collections::HashMap;
 

@@ -156,8 +156,8 @@ impl SignalKind {
 /// written: these are written only when something goes wrong. The log line beside it says which event it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`GIVEN_UP`],
-    /// [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
+    /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
+    /// [`GIVEN_UP`], [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
     WorkDropped,
     /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`],
     /// [`SignalKind::ChatOutageBegan`],

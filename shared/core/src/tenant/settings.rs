@@ -52,7 +52,8 @@ pub struct Settings {
     pub channels: BTreeMap<String, Selection>,
     /// The last changes, newest last.
     pub audit: Vec<Changed>,
-    /// All direct messages of a person are one thread; otherwise each one begins a thread. Only Slack has such messages.
+    /// All direct messages of a person are one thread; otherwise each one begins a thread. Only Slack has such
+    /// messages.
     pub direct_in_one_thread: bool,
     /// The tenant's own keys, by their providers' words ([`crate::tenant::keys::Key::provider`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]

@@ -126,7 +126,7 @@ mod tests {
         };
         assert_eq!(
             words,
-            "Lambda: this account has 10 concurrent executions in eu-central-1, too few to reserve any, so a flood at the URL can hold workers up
+            "Lambda: this account has 10 concurrent executions in eu-central-1, too few to reserve any, so a flood at the URL can block workers
 Raise the limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1
 then: sam deploy --parameter-overrides Concurrency=1000"
         );

@@ -550,7 +550,7 @@ fn unknown_or_incomplete_input_gets_advice() {
         for name in ["sandbox-in-channel", "stop-button", "reply-form"] {
             let mut odd = event(name);
             odd["data"] = data.clone();
-            assert!(refusal(&send(&odd)).contains("not known"), "{name} {data}");
+            assert!(refusal(&send(&odd)).contains("no longer"), "{name} {data}");
         }
     }
 }

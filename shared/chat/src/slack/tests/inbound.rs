@@ -485,7 +485,7 @@ fn slash_command_answers_are_ephemeral() {
     for (name, words) in [
         ("slash_stop", "@Bobbin stop"),
         ("slash_help", "Mention me"),
-        ("slash_unknown", "`dance` is not"),
+        ("slash_unknown", "does not know the word `dance`"),
     ] {
         let inbound = admitted(name);
         let answer: Value = serde_json::from_str(&inbound.answer.body).unwrap();

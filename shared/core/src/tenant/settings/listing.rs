@@ -215,7 +215,7 @@ Last changes:
         let told = listing(&each, "10", 6_000, plain);
         assert!(!told.contains("Direct messages:"), "{told}");
         assert!(told.contains(
-            "- 1 s ago, Ada: each direct message is a thread of its own, unless it answers in one"
+            "- 1 s ago, Ada: each direct message is its own thread, unless it is a reply in one"
         ));
     }
 

@@ -216,12 +216,12 @@ async fn command_stream_becomes_output_or_error() {
             lines(&[began]),
             "the command's output broke off: the stream ended before the command did",
         ),
-        (broken, "the command's output broke off: a line that is no JSON"),
+        (broken, "the command's output broke off: a line that is not JSON"),
         (refused(410, "sandbox_stopped", "Stopped"), "the sandbox's session has ended: Stopped"),
         (refused(404, "not_found", "Session not found"), "Vercel does not know this object"),
         (
             Reply::new(200, "text/html", "<h1>Hi</h1>"),
-            "Vercel is not answering properly (200): text/html where a stream was due",
+            "Vercel is not answering properly (200): text/html instead of a stream",
         ),
     ] {
         let (server, _) = answering(vec![reply]).await;
@@ -261,7 +261,7 @@ async fn files_are_sent_as_one_archive() {
     let (server, _) = answering(vec![page]).await;
     let error = sandboxes(&server).get_file(&running(), "a").await;
     let error = error.unwrap_err();
-    assert!(error.seen.contains("text/html where a file was due"), "{error}");
+    assert!(error.seen.contains("text/html instead of a file"), "{error}");
 }
 
 #[tokio::test]
