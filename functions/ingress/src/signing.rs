@@ -4,6 +4,7 @@
 
 use bobbin_chat::{BAD_SIGNATURE, Endpoints, Inbound, RawRequest, Verifier};
 use bobbin_cloud::secrets::{CachedSecret, StoredKeys};
+use bobbin_core::tenant::keys::Key;
 
 /// Longest time for reading the secret: a platform waits three seconds in all.
 pub const READ_MS_MAX: u64 = 1_500;
@@ -19,11 +20,8 @@ impl Signing {
         Self(secret)
     }
 
-    /// Handles a request. One that cannot have been signed is judged without the secret.
-    pub async fn receive(&self, to: &dyn Endpoints, request: &RawRequest<'_>) -> Inbound {
-        let Some(key) = to.key(request) else {
-            return to.receive(request, Verifier::Nothing);
-        };
+    /// Handles a request that looks signed with this key.
+    pub async fn receive(&self, to: &dyn Endpoints, key: Key, request: &RawRequest<'_>) -> Inbound {
         let judged = |keys: &StoredKeys| match keys.of(key) {
             missing if missing.is_empty() => to.receive(request, Verifier::Missing),
             key => to.receive(request, Verifier::Key(key)),

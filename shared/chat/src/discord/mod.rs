@@ -18,7 +18,6 @@ mod flags;
 mod form;
 mod inbound;
 mod interaction;
-mod paths;
 mod quoting;
 pub(crate) mod render;
 mod verify;
@@ -35,7 +34,7 @@ pub use client::{
 pub(crate) use client::{files, off};
 pub use commands::{Difference, commands, guild_commands};
 pub(crate) use completion::completed;
+pub(crate) use inbound::DiscordEndpoints;
 pub use inbound::interactions;
-pub(crate) use paths::DiscordEndpoints;
 pub(crate) use render::split;
 pub use verify::{BadKey, verify, verifying_key};
