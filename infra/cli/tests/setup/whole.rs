@@ -73,7 +73,7 @@ async fn setup_is_repeatable_and_undone() {
     let told = world.run(&["undo"], &[]).await;
     assert_eq!(told.code, 1, "the snapshot is in use: {}", told.out);
     told.holds("  to do Daytona API key would be forgotten\n");
-    told.holds("  note  Nothing was changed; with --yes it is.\n");
+    told.holds("  note  Nothing was changed; --yes makes the changes.\n");
     assert_ne!(world.secret("ProviderSecret").await, json!({}));
     let undone = world.run(&["undo", "--yes"], &[]).await;
     assert_eq!(undone.code, 1);
