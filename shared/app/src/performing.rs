@@ -177,7 +177,7 @@ impl<'a> Performing<'a> {
 
     async fn artifact(&self, target: WorkTarget<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
         let found = self.with_files(target).await.map_err(|_| "the sandbox cannot be reached")?;
-        let there = found.ok_or("lies in a sandbox that does not run")?;
+        let there = found.ok_or("is in a sandbox that is not running")?;
         there.sandboxes.fetch_artifact(there.target(target.thread), file).await
     }
 
