@@ -34,7 +34,7 @@ impl Nudges {
     /// may be polling, and the sender should try again in a moment.
     pub async fn take(&self, authorization: Option<&str>, queues: &Queues) -> HttpAnswer {
         let text = authorization.and_then(|said| said.strip_prefix("Bearer "));
-        let said = text.and_then(|text| Some((NudgeToken::said(text)?, mark_of(text))));
+        let said = text.and_then(|text| Some((NudgeToken::read(text)?, mark_of(text))));
         let Some((NudgeToken { thread, turn }, mark)) = said else {
             return HttpAnswer::text(401, "The signature is not valid.");
         };

@@ -29,7 +29,7 @@ impl DeadQueues {
     ///
     /// # Errors
     /// A queue did not answer, or some wake-ups could not be delivered: those need a person.
-    pub async fn look(&self, queues: &Queues, now_ms: Ms) -> Result<Value, String> {
+    pub async fn check(&self, queues: &Queues, now_ms: Ms) -> Result<Value, String> {
         let [messages, control] = &self.letters;
         let (messages, control, wakes) = tokio::join!(
             queues.waiting(messages),

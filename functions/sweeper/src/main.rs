@@ -94,7 +94,7 @@ impl Sweeper {
     async fn sweep(&self) -> Result<Value, String> {
         let (due, dead, around) = tokio::join!(
             tick::tick(&self.store, &self.queues),
-            self.dead.look(&self.queues, now_ms()),
+            self.dead.check(&self.queues, now_ms()),
             self.around()
         );
         for trouble in [&due, &dead, &around].into_iter().filter_map(|it| it.as_ref().err()) {
@@ -150,7 +150,7 @@ impl Sweeper {
         let (reaped, vanished) = (reaped?, vanished?);
         // This needs a person, so the tick fails with this message.
         reaped.is_believable()?;
-        Ok(json!({"orphans": reaped.told(), "vanished": vanished}))
+        Ok(json!({"orphans": reaped.summary(), "vanished": vanished}))
     }
 
     async fn list(&self, providers: NamedProviders) -> Listings {

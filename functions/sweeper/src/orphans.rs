@@ -37,7 +37,7 @@ impl Reaped {
     }
 
     /// The counts as JSON, for an operator who invokes the function by hand.
-    pub fn told(&self) -> Value {
+    pub fn summary(&self) -> Value {
         json!({"listed": self.listed, "deleted": self.deleted})
     }
 

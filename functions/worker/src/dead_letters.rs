@@ -25,7 +25,11 @@ const BATCH_MS_MAX: u64 = 15_000;
 
 impl Worker {
     /// Tells about the dead letters of both queues.
-    pub(crate) async fn bury(&self, parts: &WorldParts, deadline_ms: Ms) -> Verdict {
+    pub(crate) async fn give_up_dead_letters(
+        &self,
+        parts: &WorldParts,
+        deadline_ms: Ms,
+    ) -> Verdict {
         let deadline_ms = deadline_ms.min(now_ms() + LOOK_MS_MAX);
         for pair in self.dead_letters.pairs() {
             for _ in 0..BATCHES_MAX {
@@ -63,7 +67,7 @@ impl Worker {
             );
             self.metrics.count(Alarm::WorkDropped, now_ms());
         }
-        let done = match self.tell(parts, letter).await {
+        let done = match self.notify(parts, letter).await {
             Verdict::Done => self.dead_letters.remove(letter).await,
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
@@ -83,12 +87,12 @@ impl Worker {
         }
     }
 
-    async fn tell(&self, parts: &WorldParts, letter: &DeadLetter) -> Verdict {
+    async fn notify(&self, parts: &WorldParts, letter: &DeadLetter) -> Verdict {
         let (lane, limits) = (self.lane(parts), &self.config.limits);
         let arrival =
             Arrival { receive: letter.receive, sent_ms: letter.dead_since_ms, now_ms: now_ms() };
         match &letter.body {
-            Ok(body) => dead::tell(&lane, body, arrival).await,
+            Ok(body) => dead::notify(&lane, body, arrival).await,
             Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.retry.attempts => {
                 Verdict::newer(newer.to_string(), letter.receive, &limits.retry)
             }
@@ -97,7 +101,7 @@ impl Worker {
             Err(_) => match thread_of_group(&letter.group) {
                 Some(thread) => {
                     let id = letter.sqs_id.as_str().into();
-                    dead::tell_in_thread(&lane, thread, &id, None, arrival).await
+                    dead::notify_thread(&lane, thread, &id, None, arrival).await
                 }
                 // Not a thread's group: nobody waits for the message.
                 None => Verdict::Done,

@@ -77,7 +77,7 @@ pub(crate) fn within(correlation_id: &str, group: &str) -> Span {
 }
 
 /// Logs that a message has arrived and how long it waited.
-fn tell_age(receipt: &Receipt<'_>) {
+fn log_age(receipt: &Receipt<'_>) {
     let sent_ms = receipt.sent_ms;
     let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
     let receive = receipt.receive;
@@ -247,7 +247,7 @@ impl Worker {
 
     /// Claims the message, reads its first step's data meanwhile, and works on it.
     async fn work_on(&self, mut body: Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
-        tell_age(receipt);
+        log_age(receipt);
         let visibility = Visibility::default();
         let hidden_ms = match &body {
             Body::Message(message) => receipt.hidden_ms(message.accepted_at_ms),
@@ -272,7 +272,7 @@ impl Worker {
         let is_short = hidden_ms < self.config.limits.poll.visibility_ms;
         if !claimed
             || is_short
-                && !self.is_looked_at(&body, found.as_ref())
+                && !self.is_polled(&body, found.as_ref())
                 && !receipt.renew(&visibility).await
         {
             return false;
@@ -355,13 +355,13 @@ impl Worker {
     }
 
     /// Whether the message belongs to a run that is only polled.
-    fn is_looked_at(&self, body: &Body, found: Option<&Result<Loaded, Failure>>) -> bool {
+    fn is_polled(&self, body: &Body, found: Option<&Result<Loaded, Failure>>) -> bool {
         let (Body::Message(message), Some(Ok(found))) = (body, found) else {
             return false;
         };
         let turn = found.session.as_ref().and_then(|it| it.turn.as_ref());
         turn.is_some_and(|turn| {
-            turn.id == message.id && turn.is_only_looked_at(&self.config.limits.poll, now_ms())
+            turn.id == message.id && turn.is_only_polled(&self.config.limits.poll, now_ms())
         })
     }
 
@@ -423,7 +423,7 @@ impl Worker {
             Body::Announce(waiting) => {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
-            Body::DeadLetters(_) => self.bury(parts, deadline_ms).await,
+            Body::DeadLetters(_) => self.give_up_dead_letters(parts, deadline_ms).await,
         }
     }
 

@@ -66,10 +66,10 @@ impl Lane<'_> {
         tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control message failed");
         let verdict = match failure {
             Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
-                self.tell_in_thread(control, &seen, arrival).await
+                self.notify_thread(control, &seen, arrival).await
             }
             Failure::NonRecoverable { advice } => {
-                self.tell_in_thread(control, &advice, arrival).await
+                self.notify_thread(control, &advice, arrival).await
             }
             // Its subject is over.
             _ => Verdict::Done,
@@ -81,7 +81,7 @@ impl Lane<'_> {
     }
 
     /// Reports in the thread that a control message failed, if its author expects an effect.
-    pub(crate) async fn tell_in_thread(
+    pub(crate) async fn notify_thread(
         &self,
         control: &Control,
         seen: &str,
@@ -150,11 +150,11 @@ impl Lane<'_> {
     pub(crate) async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
         let (thread, id) = (&control.thread, &control.id.as_str().into());
         let chat = self.chat.of(thread)?;
-        chat.tell(&control.reply, Say::Answer { thread, id, words }).await
+        chat.answer(&control.reply, Say::Answer { thread, id, words }).await
     }
 
     /// Brings the next poll forward: the author of a control message does not have to wait for it.
-    pub(crate) async fn look_now(&self, control: &Control, turn: &Turn) {
+    pub(crate) async fn poll_now(&self, control: &Control, turn: &Turn) {
         // If this fails, the poll comes at its own time.
         let thread = &control.thread;
         let _ = bring_forward(self.store, self.queues, thread, &turn.id, None).await;

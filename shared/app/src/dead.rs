@@ -14,7 +14,7 @@ use crate::control::Lane;
 use crate::opening;
 
 /// Tells about one dead letter.
-pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
+pub async fn notify(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
         Body::Message(Message { id, thread, work: Work::Sweep, .. }) => {
             match lane.store.sweep_is_done(thread, id).await {
@@ -44,12 +44,12 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
                 accepted_at_ms: message.accepted_at_ms,
                 prompt: prompt.clone(),
             });
-            tell_in_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
+            notify_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
         }
-        Body::Open(open) => opening::tell(lane, open, words::NOT_DONE, arrival).await,
+        Body::Open(open) => opening::notify(lane, open, words::NOT_DONE, arrival).await,
         Body::Control(control) => {
             let seen = words::NOT_DONE;
-            lane.tell_in_thread(control, seen, arrival).await
+            lane.notify_thread(control, seen, arrival).await
         }
         Body::Overview(overview) => match &overview.place {
             Surface::Answer { reply, .. } => answer(lane, reply, arrival).await,
@@ -65,7 +65,7 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
 
 /// Has a thread told, in its own group, that the message with this id will not be carried out; done once that is
 /// recorded. A sandbox's group has no record of ended turns and no readers: its letters are done at once.
-pub async fn tell_in_thread(
+pub async fn notify_thread(
     lane: &Lane<'_>,
     thread: ThreadKey,
     turn: &TurnId,
@@ -103,7 +103,7 @@ pub async fn tell_in_thread(
 }
 
 async fn answer(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
-    let Err(failure) = lane.chat.tell(reply, words::NOT_DONE).await else {
+    let Err(failure) = lane.chat.answer(reply, words::NOT_DONE).await else {
         return Verdict::Done;
     };
     let held = arrival.held(&failure, lane.limits.retry.owed_ms, &lane.limits.retry);

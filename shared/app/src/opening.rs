@@ -62,7 +62,7 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
         other => format!("No thread could be started: {other}"),
     };
     tracing::warn!(event = "thread.open.failed", interaction.id = %open.id, channel = %open.channel, "{words}");
-    let verdict = tell(lane, open, &words, arrival).await;
+    let verdict = notify(lane, open, &words, arrival).await;
     if verdict == Verdict::Done && !by_rule {
         dropped(lane.metrics);
     }
@@ -70,8 +70,8 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
 }
 
 /// Tells the requester that no thread was created for their task.
-pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
-    let told = lane.chat.tell(&open.reply, Say::Unopened { open, words });
+pub async fn notify(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
+    let told = lane.chat.answer(&open.reply, Say::Unopened { open, words });
     let Err(failure) = told.await else {
         return Verdict::Done;
     };

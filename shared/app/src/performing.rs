@@ -77,7 +77,7 @@ impl<'a> Performing<'a> {
             }
             Effect::Chat(ChatEffect::Tell { thread: told, turn, word, archive }) => {
                 let chat = &self.parts.chat;
-                match chat.tell_thread(told, turn, word, *archive).await {
+                match chat.notify_thread(told, turn, word, *archive).await {
                     // Not retried if the chat cannot be reached at all.
                     Ok(()) | Err(Failure::NonRecoverable { .. }) => {
                         Event::Told { thread: told.clone() }
@@ -87,7 +87,8 @@ impl<'a> Performing<'a> {
             }
             Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
                 let chat = &self.parts.chat;
-                let told = async { chat.of(thread)?.tell_beside(thread, turn, people, word).await };
+                let told =
+                    async { chat.of(thread)?.notify_outside(thread, turn, people, word).await };
                 match told.await {
                     Ok(()) => Event::Told { thread: thread.clone() },
                     Err(failure) => {

@@ -7,7 +7,7 @@ use bobbin_agent::opencode::{OpenCodeRuntime, Via};
 use bobbin_agent::{Bare, Runtime, ToolServer};
 use bobbin_agent_native::NativeRuntime;
 use bobbin_core::base::limits::FileLimits;
-use bobbin_core::records::artifacts::told_to_agent;
+use bobbin_core::records::artifacts::agent_instructions;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// Reply if somebody wants an agent outside its sandbox and no tools are served.
@@ -40,7 +40,7 @@ pub(crate) fn runtime(
         RuntimeMode::OpenCode => Via::Server,
         RuntimeMode::Compat => Via::Daemon,
         RuntimeMode::Native => {
-            let runtime = NativeRuntime::new(models, &told_to_agent(limits))?;
+            let runtime = NativeRuntime::new(models, &agent_instructions(limits))?;
             return Ok(Arc::new(runtime));
         }
         RuntimeMode::Outside => {

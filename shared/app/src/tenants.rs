@@ -24,7 +24,7 @@ use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, link_token, sealed_for}
 use bobbin_core::tenant::settings::Settings;
 use bobbin_sandbox::{ErrorKind, Provider};
 
-use crate::model_keys::{KeyState, ModelProvider, look, look_at_endpoint};
+use crate::model_keys::{KeyState, ModelProvider, check_endpoint, check_key};
 use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
 use crate::{clients, providers};
@@ -136,9 +136,9 @@ impl Tenants {
         let own_endpoint = self.config.agents.model_base_url.as_str();
         match ModelProvider::of(key) {
             Some(ModelProvider::OpenAi) if !own_endpoint.is_empty() => {
-                look_at_endpoint(own_endpoint, value).await
+                check_endpoint(own_endpoint, value).await
             }
-            Some(provider) => look(provider, provider.base(), value).await,
+            Some(provider) => check_key(provider, provider.base(), value).await,
             None => match self.account(value) {
                 Ok(account) => match account.count(tenant, None).await {
                     Ok(_) => KeyState::Valid(String::new()),

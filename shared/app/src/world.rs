@@ -144,7 +144,7 @@ impl Live {
     }
 
     /// Logs for the operator what this write says has happened.
-    fn tell(&self, RecordsWrite { session, before, entries, .. }: RecordsWrite<'_>) {
+    fn log_signals(&self, RecordsWrite { session, before, entries, .. }: RecordsWrite<'_>) {
         let signals = signals(before, session, now_ms());
         for signal in &signals {
             let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
@@ -201,7 +201,7 @@ impl World for Live {
         let saved = self.parts.store.save(session, expected, &stale, entries, expires_at_ms).await;
         Ok(match saved.map_err(|e| self.counted(&e))? {
             Written::Yes(stand) => {
-                self.tell(write);
+                self.log_signals(write);
                 Saved::Written(stand.unwrap_or_else(|| flags.clone().without(&stale)))
             }
             Written::Conflict => Saved::Conflict,

@@ -113,10 +113,10 @@ pub trait Chat: fmt::Debug + Send + Sync {
     async fn set_status(&self, _thread: &ThreadKey, _turn: &TurnId, _state: &CardState) {}
 
     /// Answers one person's request.
-    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure>;
+    async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure>;
 
     /// Tells people something outside a thread that cannot be written to. Idempotent.
-    async fn tell_beside(
+    async fn notify_outside(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,

@@ -91,13 +91,13 @@ impl Chats {
     ///
     /// # Errors
     /// The class of the failure.
-    pub async fn tell<'a>(
+    pub async fn answer<'a>(
         &self,
         reply: &Reply,
         say: impl Into<Say<'a>> + Send,
     ) -> Result<(), Failure> {
         match self.of_reply(reply)? {
-            Some(chat) => chat.tell(reply, say.into()).await,
+            Some(chat) => chat.answer(reply, say.into()).await,
             None => Ok(()),
         }
     }
@@ -107,7 +107,7 @@ impl Chats {
     ///
     /// # Errors
     /// A transient failure, or one that somebody has to act on.
-    pub async fn tell_thread(
+    pub async fn notify_thread(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,

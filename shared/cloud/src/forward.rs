@@ -23,7 +23,7 @@ pub async fn bring_forward(
 ) -> Result<Forward, StoreError> {
     // A delivery that polls at this moment learns of a person's wish from the flag; for a nudge nothing is written.
     let (wish, found) = match mark {
-        None => (Wish::Person, store.want_look(thread, now_ms()).await),
+        None => (Wish::Person, store.want_poll(thread, now_ms()).await),
         Some(mark) => (Wish::Daemon, store.parked(thread, mark).await),
     };
     let found = found.inspect_err(|error| {

@@ -64,13 +64,13 @@ pub fn unfit(why: &str) -> Diagnostic {
 }
 
 /// Logs why the function cannot work.
-pub fn tell_refused(why: &str) {
+pub fn report_refused(why: &str) {
     tracing::error!(event = "start.refused", "{}", one_line(why));
 }
 
 /// Reports why the function cannot start; returns the exit code.
 pub async fn refuse(why: &str) -> ExitCode {
-    tell_refused(why);
+    report_refused(why);
     if env::var(RUNTIME_API).is_ok_and(|address| address.parse::<Uri>().is_ok()) {
         let told = tokio::time::timeout(Duration::from_millis(REPORT_MS_MAX), report(why)).await;
         if !matches!(told, Ok(true)) {

@@ -36,10 +36,10 @@ pub(super) fn events(input: &[u8]) {
     for event in events {
         // Only a delta has no other protection than the stream's own order: it is corrected by the part's next update.
         if event["type"] != "message.part.delta" {
-            again.hear(event.clone());
+            again.receive(event.clone());
         }
-        again.hear(event.clone());
-        reading.hear(event);
+        again.receive(event.clone());
+        reading.receive(event);
     }
     within_bounds(reading.fold());
     assert_eq!(picture(&again), picture(&reading), "an event that came twice changed the picture");

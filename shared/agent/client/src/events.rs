@@ -44,7 +44,7 @@ impl EventStream {
     ///
     /// # Errors
     /// As [`EventStream::next`].
-    pub async fn hear(&mut self) -> ClientResult<Vec<UniversalEvent>> {
+    pub async fn receive(&mut self) -> ClientResult<Vec<UniversalEvent>> {
         if self.waiting.is_empty() {
             self.take_in().await?;
         }

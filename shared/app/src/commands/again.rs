@@ -29,7 +29,7 @@ impl Lane<'_> {
         let Some(prompt) = found else {
             const GONE: &str =
                 "The text of that task is no longer kept. Send it again as a new message.";
-            return self.chat.tell(&control.reply, GONE).await;
+            return self.chat.answer(&control.reply, GONE).await;
         };
         let id: TurnId = again_id(&control.thread, turn).into();
         self.name_again(control, &id, &prompt.text).await;
@@ -48,7 +48,7 @@ impl Lane<'_> {
         if let Some(announce) = Announce::of(&message) {
             self.queues.send(&Body::Announce(announce)).await.map_err(later)?;
         }
-        self.chat.tell(&control.reply, "It runs again, below.").await
+        self.chat.answer(&control.reply, "It runs again, below.").await
     }
 
     /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.

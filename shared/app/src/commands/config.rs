@@ -31,7 +31,7 @@ impl Lane<'_> {
         now_ms: Ms,
     ) -> Result<(), Failure> {
         let words = self.changed(control, change, settings, now_ms).await?;
-        self.chat.tell(&control.reply, &words).await
+        self.chat.answer(&control.reply, &words).await
     }
 
     /// Makes the change; returns the words for the requester.

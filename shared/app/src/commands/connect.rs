@@ -20,7 +20,7 @@ impl Lane<'_> {
             None | Some(WhichSandbox::Here) => None,
             Some(which) => match self.meant(control, which, found).await? {
                 Ok((key, _)) => Some(key),
-                Err(words) => return self.chat.tell(&control.reply, &words).await,
+                Err(words) => return self.chat.answer(&control.reply, &words).await,
             },
         };
         let work = Work::Connect {
@@ -30,7 +30,7 @@ impl Lane<'_> {
         };
         self.send(control, work, None, now_ms).await?;
         let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
-        self.chat.tell(&control.reply, asked_for(runs)).await
+        self.chat.answer(&control.reply, asked_for(runs)).await
     }
 }
 

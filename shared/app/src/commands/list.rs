@@ -49,7 +49,7 @@ impl Lane<'_> {
         let place = ListContext { thread: control.thread.clone(), in_thread, here };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = SandboxesPage::of(all, page, place, now_ms);
-        self.chat.tell(&control.reply, Say::Sandboxes(&page)).await
+        self.chat.answer(&control.reply, Say::Sandboxes(&page)).await
     }
 
     /// A sandbox, with the limitations of its provider.

@@ -23,11 +23,11 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let (key, record) = match self.meant(control, which, found).await? {
             Ok(meant) => meant,
-            Err(words) => return self.chat.tell(&control.reply, &words).await,
+            Err(words) => return self.chat.answer(&control.reply, &words).await,
         };
         let listed = self.listed(&key, &record);
         if let Some(why) = pointless(&listed, want) {
-            return self.chat.tell(&control.reply, &why).await;
+            return self.chat.answer(&control.reply, &why).await;
         }
         if matches!(want, Operation::Pause | Operation::Destroy) {
             for in_use in &record.in_use {
@@ -37,7 +37,7 @@ impl Lane<'_> {
         let work = Work::Operate { want, by: Some(control.by.clone()) };
         self.send(control, work, Some(&key), now_ms).await?;
         tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was requested in the chat");
-        self.chat.tell(&control.reply, &asked_for(&listed, want, &control.thread)).await
+        self.chat.answer(&control.reply, &asked_for(&listed, want, &control.thread)).await
     }
 
     pub(super) async fn send(

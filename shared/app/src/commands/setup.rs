@@ -48,7 +48,7 @@ impl Lane<'_> {
         now_ms: Ms,
     ) -> Result<(), Failure> {
         let words = self.answer_own_key(control, wish, settings, now_ms).await?;
-        self.chat.tell(&control.reply, &words).await
+        self.chat.answer(&control.reply, &words).await
     }
 
     async fn answer_own_key(

@@ -5,7 +5,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{AgentSessionId, AskId, Ms};
 use bobbin_core::protocol::effect::{AgentEffect, Sending};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::artifacts::told_to_agent;
+use bobbin_core::records::artifacts::agent_instructions;
 use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::tokens::nudge::Nudge;
@@ -52,7 +52,7 @@ impl Sandboxes {
                     ids,
                     model,
                     agent: agent.as_deref(),
-                    system: &told_to_agent(&self.settings.limits.files),
+                    system: &agent_instructions(&self.settings.limits.files),
                     text,
                     images: &images,
                     sending: *sending,
@@ -60,7 +60,7 @@ impl Sandboxes {
                 self.send_prompt(target, agent_session, prompt).await
             }
             AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
-            AgentEffect::Look(follow) => follow::look(self, context, target, follow).await,
+            AgentEffect::Look(follow) => follow::poll(self, context, target, follow).await,
             AgentEffect::Abort { agent_session, message, messages } => {
                 let run = (agent_session, message.as_str(), messages.as_slice());
                 self.abort(target, run).await

@@ -80,7 +80,7 @@ pub(super) async fn follow<B: RunContext>(
 }
 
 /// Polls a run once.
-pub(super) async fn look<B: RunContext>(
+pub(super) async fn poll<B: RunContext>(
     sandboxes: &Sandboxes,
     context: &B,
     target: WorkTarget<'_>,
@@ -259,7 +259,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if self.context.now_ms() >= self.what.until_ms {
             return Some(self.still_running());
         }
-        if let Some(event) = self.said().await {
+        if let Some(event) = self.requested().await {
             return Some(event);
         }
         let gives_way = self.others_wait().await;
@@ -283,7 +283,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     /// Checks what people have requested, if a check is due.
-    async fn said(&mut self) -> Option<Event> {
+    async fn requested(&mut self) -> Option<Event> {
         let poll_ms = self.sandboxes.settings.limits.poll.poll_ms;
         let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
         if self.what.cancel_known || !due {

@@ -144,7 +144,7 @@ impl Sandboxes {
     /// logged.
     async fn healthy_within(&self, agent: &dyn Agent, within_ms: u64) -> Result<(), AgentError> {
         let look = |with_preview| agent.is_healthy(with_preview);
-        let (healthy, looks) = look_within(look, within_ms).await;
+        let (healthy, looks) = check_within(look, within_ms).await;
         let retries = looks.saturating_sub(1);
         if retries > 0 {
             tracing::info!(
@@ -240,7 +240,7 @@ fn running(sandbox: &Sandbox) -> Result<(), Failure> {
 }
 
 /// Runs any health check (its argument: whether to fetch the preview again), and returns the number of checks too.
-async fn look_within<L>(look: impl Fn(bool) -> L, within_ms: u64) -> (Result<(), AgentError>, u32)
+async fn check_within<L>(look: impl Fn(bool) -> L, within_ms: u64) -> (Result<(), AgentError>, u32)
 where
     L: Future<Output = Result<bool, AgentError>>,
 {
@@ -304,7 +304,7 @@ mod tests {
             }
             Ok(true)
         };
-        let (healthy, looks) = look_within(look, HEALTH_LOOK_MS_MAX - 1).await;
+        let (healthy, looks) = check_within(look, HEALTH_LOOK_MS_MAX - 1).await;
         assert_eq!((healthy.is_ok(), looks), (true, 9));
     }
 }

@@ -185,7 +185,7 @@ pub fn with_nonce(mut body: Value, nonce: &str) -> Value {
 
 /// A text for one person, as an edit of a deferred answer that only they see.
 #[must_use]
-pub fn told(text: &str) -> Value {
+pub fn private_text(text: &str) -> Value {
     mute(json!({"content": bounded(text)}))
 }
 

@@ -1,7 +1,7 @@
 //! Slack's help texts. Plain words with backticks: they go through the same rendering as everything else.
 
 use bobbin_core::tenant::commands::{
-    CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as told,
+    CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as help_of,
 };
 
 /// Help of `/bobbin config`.
@@ -26,7 +26,7 @@ const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, `model
 /// Text of `help`.
 #[must_use]
 pub fn help() -> String {
-    let said = |topics: &[Topic]| told(Writing::Mention, topics);
+    let said = |topics: &[Topic]| help_of(Writing::Mention, topics);
     format!(
         "{} Alone after the mention: {} {CHOICES} Several threads can share a sandbox: {} `/bobbin status` lists your \
 running tasks in a channel, {}",

@@ -132,7 +132,7 @@ pub fn chosen(
 
 /// The text about the folder for the agent.
 #[must_use]
-pub fn told_to_agent(limits: &FileLimits) -> String {
+pub fn agent_instructions(limits: &FileLimits) -> String {
     format!(
         "You work for a person in a chat thread. Files that you put into `{FOLDER}/` of the working directory (screenshots, \
 charts, documents) are shown to them in the thread after your turn, each once: at most {} files of {} MiB. Put nothing else there.",

@@ -15,8 +15,8 @@ use crate::text::{one_line, shorten};
 
 /// Most fields filled in for one ask: an option and own words for each question.
 const FIELDS_MAX: usize = 2 * QUESTIONS_MAX;
-/// Characters of one answer as it is told afterwards.
-const TOLD_CHARS_MAX: usize = 200;
+/// Characters of one answer as it is shown afterwards.
+const ANSWER_CHARS_MAX: usize = 200;
 
 /// Why a decision is not accepted, worded for the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -175,21 +175,21 @@ pub fn settled(ask: &Ask, settlement: &Settlement) -> String {
         (Choice::Reject, About::Question { .. }) => format!("Skipped by {by}."),
         (Choice::Answers(answers), About::Question { questions }) if questions.len() > 1 => {
             let line = |(question, answer): (&Question, &Vec<String>)| {
-                format!("{}: {}", question.name(), told(answer))
+                format!("{}: {}", question.name(), answer_text(answer))
             };
             let lines: Vec<String> = questions.iter().zip(answers).map(line).collect();
             format!("{by} answered:\n{}", lines.join("\n"))
         }
         (Choice::Answers(answers), _) => {
             let given = answers.iter().flatten().cloned().collect::<Vec<_>>();
-            format!("{by} answered: {}", told(&given))
+            format!("{by} answered: {}", answer_text(&given))
         }
         (Choice::Form(_), _) => format!("Decided by {by}."),
     }
 }
 
-fn told(answer: &[String]) -> String {
-    shorten(&one_line(&answer.join(", ")), TOLD_CHARS_MAX)
+fn answer_text(answer: &[String]) -> String {
+    shorten(&one_line(&answer.join(", ")), ANSWER_CHARS_MAX)
 }
 
 fn name(person: &Person) -> &str {

@@ -23,7 +23,7 @@ const TROUBLE_UNITS_MAX: usize = 160;
 /// Bytes of a snapshot's name.
 const SNAPSHOT_BYTES_MAX: usize = 200;
 /// How long the result of the last operation is shown, in milliseconds.
-const TOLD_MS: u64 = 60 * 60_000;
+const RESULT_SHOWN_MS: u64 = 60 * 60_000;
 
 /// A sandbox in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -165,11 +165,11 @@ impl Listed {
 
     /// Result of the last operation, shown for a while after it.
     #[must_use]
-    pub fn told(&self, now_ms: Ms) -> Option<String> {
+    pub fn last_result(&self, now_ms: Ms) -> Option<String> {
         let last = self.operated.as_ref()?;
         let ago_ms = now_ms.saturating_sub(last.at_ms);
         let word = action_of(last.want)?.label();
-        (ago_ms < TOLD_MS).then(|| match &last.trouble {
+        (ago_ms < RESULT_SHOWN_MS).then(|| match &last.trouble {
             None => format!("{word}: done {} ago", span(ago_ms)),
             Some(trouble) => {
                 let trouble = shorten(&one_line(trouble), TROUBLE_UNITS_MAX);
@@ -633,16 +633,16 @@ mod tests {
     #[test]
     fn list_briefly_shows_last_operation() {
         let mut one = listed(&record("a", Phase::Active, 1));
-        assert_eq!(one.told(1), None);
+        assert_eq!(one.last_result(1), None);
         one.operated = Some(Operated {
             id: "m".into(),
             want: Operation::Snapshot,
             at_ms: 1_000,
             trouble: Some("it was not\nmade".to_owned()),
         });
-        let told = one.told(31_000);
+        let told = one.last_result(31_000);
         assert_eq!(told.as_deref(), Some("Snapshot: not done, 30 s ago: it was not made"));
-        assert_eq!(one.told(1_000 + TOLD_MS), None);
+        assert_eq!(one.last_result(1_000 + RESULT_SHOWN_MS), None);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The models: whether each key is valid, and whether the stack's model has one.
 
-use bobbin_app::model_keys::{KeyState, ModelProvider, look, offered};
+use bobbin_app::model_keys::{KeyState, ModelProvider, check_key, offered};
 
 use crate::setup::report::Report;
 use crate::target::StackTarget;
@@ -39,7 +39,7 @@ async fn one(target: &StackTarget, report: &mut Report, provider: ModelProvider)
         return false;
     };
     let source = found.source;
-    match look(provider, &target.model_api(provider), &found.value).await {
+    match check_key(provider, &target.model_api(provider), &found.value).await {
         KeyState::Valid(more) if more.is_empty() => {
             report.right(&format!("{provider}: the key of {source} is valid"));
         }

@@ -138,16 +138,18 @@ impl Chat for Discord {
     }
 
     /// Once the interaction's token is invalid, nobody can be shown what only they would have seen; that is no error.
-    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
+    async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let told = match say {
             Say::Words(words) | Say::Answer { words, .. } | Say::Unopened { words, .. } => {
-                self.tell_rendered(reply, render::told(words), None).await
+                self.answer_rendered(reply, render::private_text(words), None).await
             }
-            Say::Sandboxes(page) => self.tell_rendered(reply, render::sandboxes(page), None).await,
+            Say::Sandboxes(page) => {
+                self.answer_rendered(reply, render::sandboxes(page), None).await
+            }
             Say::AskDestroy { sandbox, now_ms, .. } => {
-                self.tell_rendered(reply, render::ask_destroy(sandbox, now_ms), None).await
+                self.answer_rendered(reply, render::ask_destroy(sandbox, now_ms), None).await
             }
-            Say::Diff { patch, .. } => self.tell_diff(reply, patch).await,
+            Say::Diff { patch, .. } => self.answer_diff(reply, patch).await,
         };
         match (told, say) {
             (Err(DiscordError::TokenGone), Say::Unopened { open, words }) => {
@@ -165,7 +167,7 @@ impl Chat for Discord {
     }
 
     /// Posted in the thread's channel, with a link to it.
-    async fn tell_beside(
+    async fn notify_outside(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,

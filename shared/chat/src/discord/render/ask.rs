@@ -127,7 +127,7 @@ fn shown(questions: &[Question], settled: bool) -> Vec<Value> {
     for (at, question) in questions.iter().enumerate() {
         let share = room / (questions.len() - at);
         let one = questions.len() == 1;
-        let options = !(settled || one && told_by_buttons(question));
+        let options = !(settled || one && shown_by_buttons(question));
         let display = form::display(question, at, !one, options, share);
         let content = display["content"].as_str().unwrap_or_default();
         room = room.saturating_sub(cost(content));
@@ -143,7 +143,7 @@ fn few(question: &Question) -> bool {
         && question.options.iter().all(|option| fits(&option.label))
 }
 
-fn told_by_buttons(question: &Question) -> bool {
+fn shown_by_buttons(question: &Question) -> bool {
     few(question) && question.options.iter().all(|o| o.description.is_empty())
 }
 

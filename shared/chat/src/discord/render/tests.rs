@@ -512,9 +512,9 @@ fn thread_is_named_after_its_prompt() {
 
 #[test]
 fn ephemeral_text_fits_edit_and_followup() {
-    assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
-    assert_fits(FOLLOW_UP, "post", &for_one(told("Nothing is running here.")));
-    assert_eq!(for_one(told("x"))["flags"], super::super::flags::EPHEMERAL);
+    assert_fits(ORIGINAL, "patch", &private_text("Nothing is running here."));
+    assert_fits(FOLLOW_UP, "post", &for_one(private_text("Nothing is running here.")));
+    assert_eq!(for_one(private_text("x"))["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]
@@ -614,8 +614,8 @@ proptest! {
         rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
         rules(ORIGINAL, &diff(&text).body);
         rules(CREATE, &notice(&text));
-        rules(ORIGINAL, &told(&text));
-        rules(FOLLOW_UP, &for_one(told(&text)));
+        rules(ORIGINAL, &private_text(&text));
+        rules(FOLLOW_UP, &for_one(private_text(&text)));
         rules(ORIGINAL, &anchor(&an_open(&text, &other)));
         rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
         assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));

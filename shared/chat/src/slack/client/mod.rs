@@ -152,7 +152,7 @@ impl Slack {
 
     /// Tells one person something: an ephemeral message, or an ordinary one in a direct message, where nobody else is.
     /// If the app is not in the channel, the text goes to the person's direct messages.
-    async fn tell_rendered(
+    async fn answer_rendered(
         &self,
         reply: &Reply,
         rendered: &RenderedBlocks,
@@ -243,7 +243,7 @@ impl Chat for Slack {
         }
     }
 
-    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
+    async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let rendered = match say {
             Say::Words(words) | Say::Unopened { words, .. } => render::free(words),
             Say::Answer { thread, id, words } => {
@@ -266,11 +266,11 @@ impl Chat for Slack {
                 }
             },
         };
-        Ok(self.tell_rendered(reply, &rendered).await?)
+        Ok(self.answer_rendered(reply, &rendered).await?)
     }
 
     /// Posted in their direct messages. Direct messages themselves have no such place.
-    async fn tell_beside(
+    async fn notify_outside(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,
@@ -304,10 +304,10 @@ impl Chat for Slack {
                 self.publish_home(&overview.by.id, &render::home(picture)).await?
             }
             (Surface::Answer { reply, .. }, Home::Closed(why)) => {
-                self.tell_rendered(reply, &render::free(why)).await?
+                self.answer_rendered(reply, &render::free(why)).await?
             }
             (Surface::Answer { reply, .. }, Home::Open(picture)) => {
-                self.tell_rendered(reply, &render::free(&render::overview_words(picture))).await?
+                self.answer_rendered(reply, &render::free(&render::overview_words(picture))).await?
             }
         }
         Ok(())

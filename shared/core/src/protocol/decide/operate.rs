@@ -6,7 +6,7 @@
 //! anybody would. The result is recorded. An operation never creates a thread's missing sandbox: that takes a prompt.
 
 use super::{
-    Context, Next, lease, notice, operated, outside, provision, record, share, teardown, tell,
+    Context, Next, finish, lease, notice, operated, outside, provision, record, share, teardown,
     words,
 };
 use crate::base::person::Person;
@@ -25,7 +25,7 @@ pub(super) fn next(
     context: &Context<'_>,
 ) -> Next {
     if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
+        && let Some(next) = finish::leftover(session, context)
     {
         return next;
     }
@@ -397,7 +397,7 @@ fn over(
     if want == Operation::Destroy && deleted {
         session.observed.trouble = None;
         let word = words::destroyed_by(by.map_or("", |by| &by.name));
-        if let Some(next) = share::tell(session, &word, by.is_some(), context) {
+        if let Some(next) = share::notify(session, &word, by.is_some(), context) {
             return next;
         }
         session.sandbox.threads.clear();

@@ -1,7 +1,7 @@
 //! Shared sandboxes: how one gets a name, how a thread joins and leaves it, which thread works in the common checkout,
 //! and which threads are told what happened to it.
 
-use super::{Context, Next, notice, record, stray, tell, words};
+use super::{Context, Next, finish, notice, record, stray, words};
 use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect};
@@ -141,7 +141,7 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
     if context.now_ms >= accepted_at_ms + limits.share.workspace_wait_ms {
         record::fail(session, &words::waited_for_workspace(limits.share.workspace_wait_ms));
-        return tell::step(session, context);
+        return finish::step(session, context);
     }
     let delay_ms = match context.delivery.receive {
         few if few <= OFTEN => 2 * limits.retry.backoff_ms,
@@ -166,7 +166,7 @@ pub(super) fn before_a_wish(
         return Some(notice::once(session, &refusal.to_string(), context));
     }
     session.turn.as_ref()?;
-    tell::leftover(session, context)
+    finish::leftover(session, context)
 }
 
 /// A person gives the thread's sandbox a name.
@@ -275,7 +275,7 @@ fn end(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
 }
 
 /// Tells the next thread what happened to its sandbox, besides the thread of this message.
-pub(super) fn tell(
+pub(super) fn notify(
     session: &Session,
     word: &str,
     archive: bool,

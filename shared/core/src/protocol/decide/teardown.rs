@@ -1,6 +1,6 @@
 //! Pauses idle sandboxes, and destroys expired or reset ones. Only here is anything stopped or deleted.
 
-use super::{Context, Next, lease, notice, outside, record, share, stray, tell, words};
+use super::{Context, Next, finish, lease, notice, outside, record, share, stray, words};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::outcome::Outcome;
@@ -44,7 +44,7 @@ fn take_back(session: &mut Session, phase: Phase, context: &Context<'_>) {
 fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
+        && let Some(next) = finish::leftover(session, context)
     {
         return next;
     }
@@ -254,7 +254,7 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
     {
         return next;
     }
-    if let Some(next) = word.and_then(|word| share::tell(session, word, false, context)) {
+    if let Some(next) = word.and_then(|word| share::notify(session, word, false, context)) {
         return next;
     }
     match word.filter(|_| session.thread.is_conversation()) {

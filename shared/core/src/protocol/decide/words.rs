@@ -51,7 +51,7 @@ pub fn not_carried_out(what: &str, seen: &str) -> String {
 
 /// Told to the requester outside of the thread: the end of a task cannot be posted there.
 #[must_use]
-pub fn told_beside(seen: &str) -> String {
+pub fn notified_outside(seen: &str) -> String {
     let seen = seen.trim_end_matches('.');
     format!(
         "Your task has ended, but Bobbin cannot post in its thread: {seen}. The message is kept and posted there as soon as that works again."
