@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_agent::opencode::Sse;
+use bobbin_agent::Sse;
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
 use tokio::time::sleep;

@@ -263,7 +263,7 @@ pub fn says(card: &ChatMessage, outcome: &Outcome) -> bool {
 
 /// What the person said: a new agent session is told before it what the thread was about, which names earlier prompts.
 fn said(call: &Call) -> &str {
-    if call.user.starts_with("The conversation of this thread went on elsewhere") {
+    if call.user.starts_with("This thread's conversation began in another sandbox") {
         call.user.split_once("\n\n").map_or("", |(_, said)| said)
     } else {
         &call.user

@@ -21,8 +21,8 @@ use crate::{binaries, failures, judge, processes};
 const LOG: &str = "BOBBIN_LOG";
 const FUNCTIONS_LOG: &str = "warn,dynoxide=error,functions=info";
 /// A message that comes again, which is telling; and why a run's does, which is not.
-const HELD: &str = "the message is given back";
-const ONLY_LOOKED_AT: &str = "the run goes on, and nobody holds it";
+const HELD: &str = "the message is retried";
+const ONLY_POLLED: &str = "the run goes on without a delivery";
 
 /// Time that the platforms give the ingress for a first answer.
 const CHAT_ANSWER_MS: &str = "BOBBIN_CHAT_ANSWER_MS";
@@ -328,7 +328,7 @@ fn output(folder: &TempDir) -> PathBuf {
 pub fn tail(file: &Path) -> String {
     let text = String::from_utf8_lossy(&std::fs::read(file).unwrap_or_default()).into_owned();
     let usual = |line: &str| [r#""level":"INFO""#, " INFO ["].iter().any(|it| line.contains(it));
-    let is_held = |line: &str| line.contains(HELD) && !line.contains(ONLY_LOOKED_AT);
+    let is_held = |line: &str| line.contains(HELD) && !line.contains(ONLY_POLLED);
     let lines: Vec<String> = text
         .lines()
         .filter(|line| !usual(line) || is_held(line))

@@ -174,12 +174,12 @@ async fn odd_name(world: World, platform: Platform) {
     let (talk, first) = world.begin(platform, lines).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let card = talk.card(&first).await;
-    assert!(card.text.contains("changed files not known"), "{}", card.text);
+    assert!(card.text.contains("changed files unknown"), "{}", card.text);
     // Slack has the button alone.
     if platform == Platform::Discord {
         let told = talk.told("diff").await;
         assert!(
-            told.contains("What the last task changed in the files could not be found out."),
+            told.contains("Bobbin could not find out what the last task changed in the files."),
             "{told}"
         );
     }

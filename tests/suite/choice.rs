@@ -252,7 +252,7 @@ async fn refused(platform: Platform) {
     let second = talk.say("run: ls").await;
     let told = reason(&talk, &second).await;
     let first = format!(
-        "scripted/nobody is not a model that can be used here. There are scripted/scripted-1, {OTHER_MODEL}. It is the default here, set by "
+        "scripted/nobody is not a model that can be used here. Choose one of these: scripted/scripted-1, {OTHER_MODEL}. It is the default here, set by "
     );
     assert!(told.starts_with(&first), "{told}");
     set(world, platform, default_of(DefaultKind::Model, Some("openai/gpt"))).await;

@@ -195,7 +195,7 @@ fn bills() {
     let looks_until = |limits: &Limits, end_ms: u64| {
         let (mut age_ms, mut looks) = (limits.poll.hold_ms, 0);
         while age_ms < end_ms {
-            age_ms += limits.poll.look_after(age_ms, 1);
+            age_ms += limits.poll.next_poll_after(age_ms, 1);
             looks += 1;
         }
         looks

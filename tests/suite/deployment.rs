@@ -16,8 +16,8 @@ use serde_yaml_ng::Value;
 const COUNTED: [(&str, Alarm, &str, &str); 10] = [
     ("ingress.failed", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "unqueued_request_is_counted"),
     ("control.dropped", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
-    ("message.buried", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
-    ("turn.untold", Alarm::WorkDropped, "tests/sim/tests/decide/steering.rs", "undelivered_end_is_signalled_once"),
+    ("message.given_up", Alarm::WorkDropped, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
+    ("turn.unposted", Alarm::WorkDropped, "tests/sim/tests/decide/steering.rs", "undelivered_end_is_signalled_once"),
     ("turn.lost", Alarm::WorkDropped, "shared/core/src/protocol/signals.rs", "ended_turn_is_signalled_once"),
     ("table.failed", Alarm::ServiceAway, "tests/suite/functions/mod.rs", "losses_and_table_failures_are_counted"),
     ("chat.outage.began", Alarm::ServiceAway, "tests/sim/tests/decide/outages.rs", "chat_outage_is_signalled_once"),
@@ -116,7 +116,7 @@ pub fn trials() -> Vec<Trial> {
             let known: BTreeSet<&str> = SignalKind::ALL.iter().map(|kind| kind.name()).collect();
             let others = [
                 USED,
-                "message.buried",
+                "message.given_up",
                 "control.dropped",
                 "table.failed",
                 "provider.breaker.opened",

@@ -1,5 +1,5 @@
 //! Direct messages in Slack where the workspace wants all of a person to be one thread: who shares what, what a switch
-//! does to what was begun, a crash while posting, retries, and a table that does not answer ingress.
+//! does to what was begun, a crash while posting, and retries that ingress puts into the other thread.
 
 use std::ops::Not;
 
@@ -18,7 +18,7 @@ use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::run::trial;
 
@@ -27,13 +27,10 @@ pub fn trials() -> Vec<Trial> {
         trial("embedded::direct::direct_messages_share_one_personal_sandbox", shared),
         trial("embedded::direct::switched_setting_keeps_begun_conversations", switched),
         trial("embedded::direct::killed_worker_finds_its_post_again", killed),
-        trial("embedded::direct::undecided_message_runs_once_in_place", undecided),
+        trial("embedded::direct::message_with_two_threads_runs_once", undecided),
         trial("embedded::direct::direct_messages_cover_whole_lifecycle", whole_life),
     ]
 }
-
-/// A switch counts for what is sent this much later.
-const SWITCH_MS: u64 = 1_000;
 
 /// A person and the channel of their direct messages.
 struct Someone {
@@ -47,7 +44,6 @@ fn stack() -> Stack {
 
 fn stack_with(more: &[(&str, u64)]) -> Stack {
     let mut limits = quick();
-    limits["direct_switch_ms"] = json!(SWITCH_MS);
     for (name, ms) in more {
         limits[*name] = json!(ms);
     }
@@ -56,7 +52,9 @@ fn stack_with(more: &[(&str, u64)]) -> Stack {
     {
         limits[name] = json!(ms);
     }
-    Stack::start(&Options::lean(limits))
+    // The workers' log says which copies were dropped.
+    let environment = vec![("BOBBIN_LOG".to_owned(), "info".to_owned())];
+    Stack::start(&Options { environment, ..Options::lean(limits) })
 }
 
 async fn ada(world: &World) -> Someone {
@@ -80,12 +78,7 @@ async fn settings(world: &World) -> Result<Settings, String> {
     serde_json::from_str(text).map_err(|error| error.to_string())
 }
 
-fn now_ms() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    u64::try_from(since.unwrap().as_millis()).unwrap()
-}
-
-/// Somebody who manages the workspace says how direct messages are taken, and it has come to count.
+/// Somebody who manages the workspace says how direct messages are taken, and it counts.
 async fn switch(world: &World, word: &str, one_thread: bool) {
     let act =
         json!({"type": "slash", "command": "/bobbin", "text": format!("config direct {word}")});
@@ -93,11 +86,10 @@ async fn switch(world: &World, word: &str, one_thread: bool) {
     assert_eq!(done["status"], 200, "{done}");
     eventually(ANSWER_MS_MAX, "the switch counts", async || {
         let settings = settings(world).await?;
-        let last = settings.direct.last().ok_or("nothing was switched")?;
-        if last.one_thread == one_thread && last.since_ms < now_ms() {
+        if settings.direct_in_one_thread == one_thread {
             Ok(())
         } else {
-            Err(format!("{last:?}"))
+            Err(format!("{settings:?}"))
         }
     })
     .await;
@@ -330,50 +322,121 @@ async fn killed() {
     stack.end().unwrap();
 }
 
-/// How often ingress has said that the table did not tell it in time.
-fn left_undecided(stack: &Stack) -> usize {
+/// How often the functions have written this event.
+fn logged(stack: &Stack, event: &str) -> usize {
     let log = std::fs::read_to_string(stack.folder().path().join("output.log"));
-    log.unwrap().matches("ingress.undecided").count()
+    log.unwrap().matches(event).count()
+}
+
+const UNDECIDED: &str = "ingress.undecided";
+const ELSEWHERE: &str = "message.elsewhere";
+
+/// Makes a request with this in it, for which the table does not answer ingress in time.
+async fn unanswered(stack: &Stack, world: &World, mark: &str, act: &Value) -> Value {
+    let breakpoint = world
+        .breakpoint(&Condition {
+            text: mark.to_owned(),
+            function: "Ingress".to_owned(),
+            call: "dynamodb GetItem".to_owned(),
+            nth: 1,
+            after: false,
+        })
+        .await;
+    let before = logged(stack, UNDECIDED);
+    let done = world.slack.act(act).await.unwrap();
+    // A process that has just started on a busy machine may not even come to its call in time.
+    eventually(VISIBLE_MS_MAX, "ingress is not told", async || {
+        let state = breakpoint.status().await?.state;
+        if logged(stack, UNDECIDED) > before { Ok(()) } else { Err(state) }
+    })
+    .await;
+    breakpoint.remove().await.unwrap();
+    done
+}
+
+/// Somebody writes to the app, and Slack sends it twice; the table answers ingress at the first or at the second time.
+async fn twice(
+    stack: &Stack,
+    world: &World,
+    who: &Someone,
+    (text, mark): (&str, &str),
+    is_first: bool,
+) -> String {
+    let said =
+        json!({"type": "message", "user_id": who.id, "channel_id": who.channel, "text": text});
+    let done = if is_first {
+        world.slack.act(&said).await.unwrap()
+    } else {
+        unanswered(stack, world, mark, &said).await
+    };
+    let ts = done["ts"].as_str().unwrap().to_owned();
+    let taken = format!("direct#{}", world.slack.turn(&who.channel, &ts));
+    eventually(ANSWER_MS_MAX, "a worker takes it", async || {
+        let items = world.aws.scan(&world.deployment.table).await?;
+        let is_taken = items.iter().any(|item| item["item"]["S"] == taken);
+        is_taken.then_some(()).ok_or_else(|| taken.clone())
+    })
+    .await;
+    let event = &done["deliveries"][0]["event_id"];
+    let retry = json!({"type": "retry", "event_id": event, "num": 1, "reason": "http_timeout"});
+    let again = if is_first {
+        unanswered(stack, world, mark, &retry).await
+    } else {
+        world.slack.act(&retry).await.unwrap()
+    };
+    assert_eq!(again["status"], 200, "{again}");
+    ts
 }
 
 async fn undecided() {
     let stack = stack();
     let world = World::of(&stack);
     let ada = ada(&world).await;
-    for one in [false, true] {
+    let all = one_thread(&world, &ada);
+    for (one, is_first) in [(false, false), (true, false), (true, true)] {
         if one {
             switch(&world, "one", true).await;
         }
+        let before = logged(&stack, ELSEWHERE);
         let (text, mark) = marked("run: echo more >> count.txt; wc -l < count.txt");
-        let breakpoint = world
-            .breakpoint(&Condition {
-                text: mark.clone(),
-                function: "Ingress".to_owned(),
-                call: "dynamodb GetItem".to_owned(),
-                nth: 1,
-                after: false,
-            })
-            .await;
-        let before = left_undecided(&stack);
-        let ts = write(&world, &ada, None, &text).await;
-        // A process that has just started on a busy machine may not even come to its call in time.
-        eventually(VISIBLE_MS_MAX, "ingress leaves it to the worker", async || {
-            let state = breakpoint.status().await?.state;
-            if left_undecided(&stack) > before { Ok(()) } else { Err(state) }
-        })
-        .await;
-        breakpoint.remove().await.unwrap();
+        let ts = twice(&stack, &world, &ada, (&text, &mark), is_first).await;
         let turn = world.slack.turn(&ada.channel, &ts);
         let own = world.slack.thread(&ada.channel, &ts).unwrap();
-        let all = one_thread(&world, &ada);
-        let (thread, other) = if one { (all, own) } else { (own, all) };
-        let talk = world.talk(Platform::Slack, thread, &turn, &mark);
+        let (thread, other) = if is_first { (all.clone(), own) } else { (own, all.clone()) };
+        let mut talk = world.talk(Platform::Slack, thread, &turn, &mark);
         assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+        // The copy and its announcement, where ingress chose another thread the second time.
+        let copies = if one { 2 } else { 0 };
+        eventually(VISIBLE_MS_MAX, "the copy is dropped", async || {
+            let dropped = logged(&stack, ELSEWHERE) - before;
+            if dropped == copies { Ok(()) } else { Err(dropped.to_string()) }
+        })
+        .await;
         world.check_quiet().await;
         let file = world.provider.download(&talk.sandbox().await, "count.txt").await;
         assert_eq!(file.unwrap().lines().count(), 1);
         is_untouched(&world, &other).await;
+
+        // An answer goes where its message went, whatever the setting is.
+        let (reply, _) = say(&mut talk, &ada, Some(&ts), "run: cat count.txt").await;
+        assert_eq!(talk.ended(&reply).await.outcome, Outcome::Answered);
+        is_untouched(&world, &other).await;
         talk.check().await;
     }
+
+    // A word is answered once too.
+    let before = logged(&stack, ELSEWHERE);
+    let ts = twice(&stack, &world, &ada, ("status", "status"), true).await;
+    eventually(VISIBLE_MS_MAX, "the copy is dropped", async || {
+        let dropped = logged(&stack, ELSEWHERE) - before;
+        if dropped == 1 { Ok(()) } else { Err(dropped.to_string()) }
+    })
+    .await;
+    let told = async |thread: Thread| {
+        let messages = silent(&world, thread).messages().await.unwrap();
+        messages.iter().filter(|one| one.text.contains("Nothing is running.")).count()
+    };
+    assert_eq!(told(all).await, 1);
+    assert_eq!(told(world.slack.thread(&ada.channel, &ts).unwrap()).await, 0);
     stack.end().unwrap();
 }

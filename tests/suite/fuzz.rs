@@ -51,7 +51,7 @@ fn replayed(target: &'static Target, wanted: u64) -> Result<(), Failed> {
         .ok()
         .map(|text| text.parse())
         .transpose()
-        .map_err(|e| format!("BOBBIN_FUZZ_SEED is no number: {e}"))?
+        .map_err(|e| format!("BOBBIN_FUZZ_SEED is not a number: {e}"))?
         .unwrap_or(SEED);
     let mut dice = Dice::new(number);
     let (mut inputs, mut bytes) = (0, 0);

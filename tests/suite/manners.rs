@@ -151,7 +151,7 @@ async fn interrupted() {
             "Starting deaf. Ctrl-C stops it.",
             "deaf works on it.",
             "",
-            "Stopping. Ctrl-C once more leaves at once."
+            "Stopping. Press Ctrl-C again to leave at once."
         ],
         "{said:?}"
     );

@@ -147,7 +147,9 @@ async fn chosen() {
     let turn = plain.say("runtime:native echo: hello").await;
     match plain.ended(&turn).await.outcome {
         Outcome::Failed { reason } => assert!(
-            reason.starts_with("This thread's sandbox runs its agents in the way opencode, and cannot change to native."),
+            reason.starts_with(
+                "This thread's sandbox has the runtime opencode and cannot change to native."
+            ),
             "{reason}"
         ),
         other => panic!("{other:?}"),

@@ -79,7 +79,7 @@ async fn lived(world: World, platform: Platform) {
     let taken = operate(&world, &["sandbox", "create", &name, "--tenant", &tenant]).await;
     assert_eq!(taken.code, 1, "{taken:?}");
     assert!(
-        taken.err.starts_with(&format!("There is a sandbox named {name} in {tenant} already")),
+        taken.err.starts_with(&format!("There is already a sandbox named {name} in {tenant}")),
         "{}",
         taken.err
     );
@@ -130,9 +130,9 @@ async fn lived(world: World, platform: Platform) {
     let refused = operate(&world, &["sandbox", "destroy", &name]).await;
     assert_eq!(refused.code, 1, "{refused:?}");
     for told in [
-        "With --yes it is destroyed:",
-        "2 threads work in it: ",
-        "What is in it and was not pushed is lost",
+        "--yes destroys it:",
+        "2 threads work in it and will be notified: ",
+        "Everything in it that was not pushed will be lost",
     ] {
         assert!(refused.err.contains(told), "{told}: {}", refused.err);
     }
@@ -141,7 +141,7 @@ async fn lived(world: World, platform: Platform) {
         (destroyed.code, destroyed.out.as_str()),
         (
             0,
-            "It is deleted with its files, and its name is free again. The 2 threads that worked in it are told.\n"
+            "It is deleted with its files, and its name is free again. The 2 threads that worked in it are notified.\n"
         ),
         "{destroyed:?}"
     );
@@ -184,7 +184,7 @@ async fn lived(world: World, platform: Platform) {
     )
     .await;
     assert_eq!(gone.code, 3, "{gone:?}");
-    assert!(gone.err.contains("it has expired, or was deleted. Nothing was done."), "{}", gone.err);
+    assert!(gone.err.contains("it has expired or was deleted. Nothing was done."), "{}", gone.err);
     let gone = operate(&world, &["sandbox", "snapshot", "--delete", &snapshot]).await;
     assert_eq!(gone.code, 3, "{gone:?}");
 }
@@ -197,11 +197,9 @@ async fn missing(world: World, platform: Platform) {
     let refused = operate(&world, &words).await;
     assert_eq!((refused.code, refused.out.as_str()), (3, ""), "{refused:?}");
     assert!(
-        refused
-            .err
-            .contains(&format!("There is no sandbox named {name} in "))
+        refused.err.contains(&format!("There is no sandbox named {name} in "))
             && refused.err.contains(
-                "Nothing was sent. With --sandbox-provider beside the name it is made (daytona, vercel);"
+                "Nothing was sent. Add --sandbox-provider to create it (daytona, vercel),"
             ),
         "{}",
         refused.err

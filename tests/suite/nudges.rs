@@ -257,7 +257,7 @@ async fn no_way_out() {
     }
     let log = std::fs::read_to_string(stack.folder().path().join("output.log")).unwrap();
     assert!(log.contains("message.taken"), "the functions' log is there");
-    assert!(!log.contains("look.forward"), "somebody brought a look forward");
+    assert!(!log.contains("poll.forward"), "somebody brought a look forward");
     stack.end().unwrap();
 }
 

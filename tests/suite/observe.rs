@@ -258,7 +258,7 @@ fn judged(text: &str) -> Result<Vec<String>, String> {
         return Err(format!("{} bytes", text.len()));
     }
     let line: Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
-    let root = line.as_object().ok_or("it is no object")?;
+    let root = line.as_object().ok_or("it is not an object")?;
     let aws = root["_aws"].as_object().ok_or("_aws is no object")?;
     let time = aws
         .get("Timestamp")

@@ -202,7 +202,7 @@ async fn acts(world: World, platform: Platform) {
     let paused = operate(&world, &["sandbox", "stop", &thread]).await;
     assert_eq!(
         (paused.code, paused.out.as_str()),
-        (0, "It is stopped; its disk is kept, and the next message brings it back.\n"),
+        (0, "It is stopped; its disk is kept, and the next message starts it again.\n"),
         "{paused:?}"
     );
     assert_eq!(talk.session().await.sandbox.phase, Phase::Paused);
@@ -210,12 +210,12 @@ async fn acts(world: World, platform: Platform) {
     let again = operate(&world, &["sandbox", "stop", &thread]).await;
     assert_eq!(
         (again.code, again.err.as_str()),
-        (3, "There is nothing to stop: it is paused already. It is paused now.\n")
+        (3, "There is nothing to stop: it is already paused. It is paused now.\n")
     );
     let log = operate(&world, &["sandbox", "log", &thread]).await;
     assert_eq!(log.code, 1);
     assert!(
-        log.err.starts_with("The sandbox is stopped, and a log can be read only while it runs. Bring it back with: bobbin --laptop"),
+        log.err.starts_with("The sandbox is stopped, and a log can be read only while it runs. Start it with: bobbin --laptop"),
         "{}",
         log.err
     );
@@ -248,7 +248,7 @@ async fn acts(world: World, platform: Platform) {
         (destroyed.code, destroyed.out.as_str()),
         (
             0,
-            "It is deleted with its files, and the thread is told. The next message starts a fresh one.\n"
+            "It is deleted with its files, and the thread is notified. The next message starts a fresh one.\n"
         ),
         "{destroyed:?}"
     );
@@ -291,7 +291,7 @@ async fn busy(world: World, platform: Platform) {
         let refused = operate(&world, &["sandbox", want, &thread]).await;
         assert_eq!(refused.code, 1, "{refused:?}");
         assert!(
-            refused.err.contains("is under way there (running, for ")
+            refused.err.contains("is running there (running, for ")
                 && refused.err.contains("Nothing was done.")
                 && refused.err.contains(&format!(" sandbox {want} {thread} --even-if-busy")),
             "{}",
@@ -340,7 +340,7 @@ async fn dead_letter(world: World) {
         (none.code, none.out.as_str()),
         (
             3,
-            "There are no dead letters. (The worker takes them away by itself, and tells whoever waits.)\n"
+            "There are no dead letters. (The worker removes them automatically and notifies their threads.)\n"
         )
     );
 
@@ -370,7 +370,7 @@ async fn dead_letter(world: World) {
         shown.starts_with(
             "\
 ID QUEUE WHAT OF DEAD WHY
-TURN messages prompt THREAD TIME ago never ended: if it is sent again, it is worked on
+TURN messages prompt THREAD TIME ago it never ended: if sent again, it runs
 Send one again with: bobbin --laptop"
         ),
         "{shown}"
@@ -462,7 +462,7 @@ async fn orphan(world: World) {
         assert_eq!(destroyed.code, 0, "{destroyed:?}");
         assert!(destroyed.json()["destroyed"].to_string().contains(&name), "{destroyed:?}");
         let none = operate(&world, &["sandbox", "orphans"]).await;
-        assert_eq!((none.code, none.out.as_str()), (0, "No sandbox belongs to nobody.\n"));
+        assert_eq!((none.code, none.out.as_str()), (0, "There are no orphans.\n"));
         assert_eq!(talk.sandbox().await.state, "started");
         let listed = operate(&world, &["sandbox", "list"]).await;
         assert!(!listed.out.contains(namesakes), "{}", listed.out);
@@ -481,7 +481,7 @@ async fn wrong_words(world: World) {
     assert_eq!(ran.code, 3);
     assert!(
         ran.err.starts_with(
-            "There is no record of discord:1:2. Threads are listed by: bobbin --laptop"
+            "There is no record of discord:1:2. List the threads with: bobbin --laptop"
         ),
         "{}",
         ran.err
@@ -512,7 +512,7 @@ async fn nowhere() {
     for (words, says) in [
         (
             ["thread", "list"].as_slice(),
-            "Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.\n",
+            "Which stack? Use --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.\n",
         ),
         (
             &["--laptop", "--state-dir", "/nowhere", "thread", "list"],

@@ -136,9 +136,9 @@ async fn worked(world: World, platform: Platform) {
         &talk,
         &second,
         &[
-            "project/src/made.txt is written, 8 bytes.",
-            "project/brought.bin is written, 6 bytes.",
-            "its path begins with .bobbin/attachments/",
+            "Wrote project/src/made.txt, 8 bytes.",
+            "Wrote project/brought.bin, 6 bytes.",
+            "the path begins with .bobbin/attachments/",
             "This request offers no `bash` tool.",
         ],
     )
@@ -231,7 +231,7 @@ async fn unseen(world: World, platform: Platform) {
     }
     let turn =
         talk.say("call: sandbox_write_file {\"path\": \"still.txt\", \"content\": \"here\"}").await;
-    asks::answered(&talk, &turn, &["project/still.txt is written"]).await;
+    asks::answered(&talk, &turn, &["Wrote project/still.txt"]).await;
     talk.finish().await;
     other.finish().await;
 }
@@ -240,7 +240,7 @@ async fn lost(world: World) {
     let (mut talk, _) = begun(&world, Platform::Discord, &[]).await;
     let turn =
         talk.say("call: sandbox_write_file {\"path\": \"kept.txt\", \"content\": \"word\"}").await;
-    asks::answered(&talk, &turn, &["project/kept.txt is written"]).await;
+    asks::answered(&talk, &turn, &["Wrote project/kept.txt"]).await;
     let name = Code::of(&talk).name;
     let kept = operate(&world, &["sandbox", "snapshot", &name]).await;
     assert_eq!(kept.code, 0, "{kept:?}");
@@ -248,7 +248,7 @@ async fn lost(world: World) {
     let gone = Code::of(&talk).sandbox().await.unwrap();
     world.provider.lose(&gone).await.unwrap();
     let turn = talk.say(read).await;
-    asks::answered(&talk, &turn, &["The sandbox was not found, and is being brought back"]).await;
+    asks::answered(&talk, &turn, &["The sandbox was not found. It is being started again"]).await;
     eventually(ANSWER_MS_MAX, "its record says so", async || {
         let own = Code::of(&talk).listed().await;
         match own {
@@ -259,7 +259,7 @@ async fn lost(world: World) {
     .await;
     let turn = talk.say(read).await;
     let told = [
-        "The sandbox is gone, with its files, and another one is being made, with what its newest snapshot",
+        "The sandbox is gone, with its files. Another one is being created from its newest snapshot",
         "Wait 20 s and call this again.",
     ];
     asks::answered(&talk, &turn, &told).await;
@@ -347,7 +347,7 @@ async fn not_served() {
     let (mut talk, first) = world.begin_with(Platform::Discord, &choices, "echo: never").await;
     match talk.ended_within(VISIBLE_MS_MAX * 4, &first).await.outcome {
         Outcome::Failed { reason } => assert!(
-            reason.contains("the tools for that are not served") && reason.contains("ServeTools"),
+            reason.contains("the tools for that are off") && reason.contains("ServeTools"),
             "{reason}"
         ),
         other => panic!("{other:?}"),

@@ -211,13 +211,13 @@ async fn lived(platform: Platform) {
     for (key, account) in [(OWN, 2), (ROTATED, 2), (ELSEWHERE, 3)] {
         world.provider.add_key(key, account).await.unwrap();
     }
-    place.said(&ada, None, false, "No key of this server's or workspace's own is stored").await;
+    place.said(&ada, None, false, "This server or workspace has no keys of its own").await;
     for (provider, remove) in [(None, false), (Some("daytona"), false), (Some("daytona"), true)] {
         place
             .said(&sam, provider, remove, "Only people who may manage this server or workspace")
             .await;
     }
-    place.said(&ada, Some("daytona"), true, "There is no Daytona key").await;
+    place.said(&ada, Some("daytona"), true, "has no Daytona key").await;
 
     // The page: whoever opens it changes nothing, and it lets nothing in or out.
     let link = place.link("daytona").await;
@@ -249,19 +249,19 @@ async fn lived(platform: Platform) {
     for told in [&one, &two] {
         harmless(told);
     }
-    place.heard(&ada, "Done: Daytona takes the key").await;
+    place.heard(&ada, "Done: Daytona accepts the key").await;
     let used = place.open(&link).await;
     assert_eq!(used.status, 410, "{used:?}");
     assert!(used.text.contains("Ask for a new one in the chat"), "{}", used.text);
     if one.status == 410 {
         // The third account's was first; nothing lives there yet, so it can be replaced.
-        place.stored(OWN, "Done: Daytona takes the key").await;
+        place.stored(OWN, "Done: Daytona accepts the key").await;
     }
     let first = place.settings().await.own_keys["daytona"].fingerprint.clone();
     let listed = place.said(&ada, None, false, "Daytona: ").await;
     assert!(listed.contains(&format!("`{first}` counts (stored ")), "{listed}");
     assert!(
-        listed.contains("ago by ") && listed.contains("model keys of your own alone"),
+        listed.contains("ago by ") && listed.contains("use only your own model keys"),
         "{listed}"
     );
 
@@ -279,14 +279,14 @@ async fn lived(platform: Platform) {
     place.said(&ada, Some("daytona"), true, "may still use the Daytona key, so it stays").await;
 
     // A key that is refused, or opens another account, changes nothing.
-    place.stored("dtn_nobody_knows_this_key", "Daytona does not take this key").await;
+    place.stored("dtn_nobody_knows_this_key", "Daytona does not accept this key").await;
     place.stored(ELSEWHERE, "This key belongs to another Daytona account").await;
     assert_eq!(place.settings().await.own_keys["daytona"].fingerprint, first);
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
 
     // Another key of the same account takes its place, and the sandbox goes on.
-    place.stored(ROTATED, "Done: Daytona takes the key").await;
+    place.stored(ROTATED, "Done: Daytona accepts the key").await;
     world.provider.revoke_key(OWN).await.unwrap();
     let second = place.settings().await.own_keys["daytona"].fingerprint.clone();
     assert_ne!(first, second);
@@ -299,7 +299,7 @@ async fn lived(platform: Platform) {
     world.provider.revoke_key(ROTATED).await.unwrap();
     place.said(&ada, None, false, "is refused by the provider: store another one").await;
     world.provider.add_key(OWN, 2).await.unwrap();
-    place.stored(OWN, "Done: Daytona takes the key").await;
+    place.stored(OWN, "Done: Daytona accepts the key").await;
     let turn = talk.say("run: cat kept.txt").await;
     answered(&talk, &turn).await;
     assert_eq!(world.session(&thread).await.unwrap().sandbox.generation, 1);
@@ -313,7 +313,7 @@ async fn lived(platform: Platform) {
         }
     })
     .await;
-    place.said(&ada, Some("daytona"), true, "Done: the Daytona key is taken away").await;
+    place.said(&ada, Some("daytona"), true, "Done: the Daytona key is removed").await;
     let turn = talk.say("echo: in the stack's account").await;
     answered(&talk, &turn).await;
     assert_eq!(live(&world, &world.ready.daytona_api_key, &thread).await, 1);
@@ -333,7 +333,7 @@ pub async fn enter_and_list(world: &World, key: &str) {
         assert_eq!(place.enter(&link, &format!("two words {key}")).await.status, 422);
         assert_eq!(place.enter(&link, key).await.status, 200);
         assert_eq!(place.enter(&link, key).await.status, 410);
-        place.heard(&place.manager(), "Done: Daytona takes the key").await;
+        place.heard(&place.manager(), "Done: Daytona accepts the key").await;
         place.said(&place.manager(), None, false, "Daytona: ").await;
     }
 }
@@ -370,8 +370,8 @@ async fn tampered() {
     for (key, account) in [(OWN, 2), (ELSEWHERE, 3)] {
         world.provider.add_key(key, account).await.unwrap();
     }
-    here.stored(OWN, "Done: Daytona takes the key").await;
-    there.stored(ELSEWHERE, "Done: Daytona takes the key").await;
+    here.stored(OWN, "Done: Daytona accepts the key").await;
+    there.stored(ELSEWHERE, "Done: Daytona accepts the key").await;
     let (own, others) = (here.settings().await, there.settings().await);
 
     // The other tenant's item in this one's place; this one's under another provider; and each byte's neighbour.
@@ -395,8 +395,9 @@ async fn tampered() {
             panic!("{what}: {:?}", ended.outcome);
         };
         assert!(
-            reason.contains(&format!("The {brand} key of this server or workspace does not open"))
-                && reason.contains("`/sandbox-setup`"),
+            reason.contains(&format!(
+                "The {brand} key of this server or workspace cannot be decrypted"
+            )) && reason.contains("`/sandbox-setup`"),
             "{what}: {reason}"
         );
         let thread = &talk.thread.key;
@@ -408,7 +409,7 @@ async fn tampered() {
     let mut mended = here.settings().await;
     mended.own_keys.remove("openai");
     here.put(&mended).await;
-    here.stored(OWN, "Done: Daytona takes the key").await;
+    here.stored(OWN, "Done: Daytona accepts the key").await;
     for (platform, key) in [(Platform::Discord, OWN), (Platform::Slack, ELSEWHERE)] {
         let (talk, turn) = world.begin(platform, "echo: hello").await;
         answered(&talk, &turn).await;
@@ -440,14 +441,14 @@ async fn late() {
             page => Err(format!("{page:?}")),
         })
         .await;
-    assert!(over.text.contains("its time is over"), "{}", over.text);
+    assert!(over.text.contains("has expired"), "{}", over.text);
     assert_eq!(place.enter(&link, OWN).await.status, 410);
     assert_eq!(place.settings().await.own_keys.len(), 0);
 
     // The provider is away: what was entered waits for it.
     let away = json!({"fault": "answer", "operation": "list", "status": 500, "for_ms": 3_000});
     world.provider.arm(&away).await.unwrap();
-    place.stored(OWN, "Done: Daytona takes the key").await;
+    place.stored(OWN, "Done: Daytona accepts the key").await;
     let own = &place.settings().await.own_keys["daytona"];
     assert!(own.checked_at_ms >= own.since_ms + 1_000, "{own:?}");
     drop(world);
@@ -470,10 +471,10 @@ async fn by_form() {
     assert_eq!(opened.outcome["modal"]["custom_id"], "v1:key:daytona", "{}", opened.outcome);
     let send = |key: &str| json!({"type": "modal", "channel_id": world.ready.discord_channel_id, "custom_id": "v1:key:daytona", "fields": {"key": key}});
     world.discord.act(&send("two words")).await.unwrap();
-    place.heard(&place.manager(), "That cannot be a key").await;
+    place.heard(&place.manager(), "That is not a key").await;
     world.discord.act(&setup(&place.manager())).await.unwrap();
     world.discord.act(&send(OWN)).await.unwrap();
-    place.heard(&place.manager(), "Done: Daytona takes the key").await;
+    place.heard(&place.manager(), "Done: Daytona accepts the key").await;
     let (talk, turn) = world.begin(Platform::Discord, "echo: hello").await;
     answered(&talk, &turn).await;
     assert_eq!(live(&world, OWN, &talk.thread.key).await, 1);

@@ -68,7 +68,7 @@ async fn answered(world: World, platform: Platform) {
         ran.out.starts_with("one two three four") && ran.out.ends_with("the last words\n"),
         "{ran:?}"
     );
-    for told in ["gets its sandbox", "active · running", "Answered after"] {
+    for told in ["getting its sandbox", "active · running", "Answered after"] {
         assert!(ran.err.contains(told), "{told}: {}", ran.err);
     }
     assert!(!ran.err.contains('\u{1b}'), "no terminal, no colours: {}", ran.err);
@@ -135,7 +135,7 @@ async fn otherwise(world: World, platform: Platform) {
     talk.running(&id).await;
     let late = operate(&world, &["thread", "follow", &thread, "--for", "1s"]).await;
     assert_eq!(late.code, 7, "{late:?}");
-    assert!(late.err.contains("The turn still runs after 1 s"), "{}", late.err);
+    assert!(late.err.contains("The turn is still running after 1 s"), "{}", late.err);
     let stopped = operate(&world, &["sandbox", "stop", &thread, "--even-if-busy"]).await;
     assert_eq!(stopped.code, 0, "{stopped:?}");
     let ended = operate(&world, &["thread", "follow", &thread, "--json"]).await;
@@ -166,7 +166,7 @@ async fn interrupted(world: World, platform: Platform) {
     assert_eq!(ran.code, 130, "{ran:?}");
     let how = format!(" thread follow {thread} --turn {id}");
     assert!(
-        ran.err.contains("The turn goes on. Follow it again with: bobbin --laptop")
+        ran.err.contains("The turn continues. Follow it again with: bobbin --laptop")
             && ran.err.contains(&how),
         "{}",
         ran.err
@@ -192,7 +192,7 @@ async fn in_a_terminal(world: World) {
     assert_eq!(code, 0, "{shown}");
     let drawn = shown.matches(EMPTY_LINE).count();
     assert!(drawn > 3, "{drawn}: {shown:?}");
-    let faint = "0:00  waits for a worker\u{1b}[0m";
+    let faint = "0:00  waiting for a worker\u{1b}[0m";
     assert!(shown.contains(&format!("{EMPTY_LINE}\u{1b}[2m{faint}")), "{shown:?}");
     // What is left when every line has been drawn again: the words, and how it ended.
     let left: Vec<&str> = shown
@@ -251,7 +251,7 @@ async fn unseen(world: World, platform: Platform) {
     assert!(told.starts_with(says), "{}", ran.err);
     let empty = operate(&world, &["send", "--channel", nowhere, "--prompt", " "]).await;
     assert_eq!(empty.code, 1);
-    assert_eq!(empty.err, "The prompt is empty: say what is to be done.\n");
+    assert_eq!(empty.err, "The prompt is empty: say what to do.\n");
     let after = threads(&world).await;
     let id = id_of(&ran.err);
     assert!(!after.iter().any(|line| line.to_string().contains(id)), "{after:?}");

@@ -69,14 +69,14 @@ async fn discord(world: World) {
         &out,
         &[
             "  ok    The ingress answers at http://127.0.0.1:",
-            "  ok    The ingress refuses what Discord has not signed\n",
-            "  ok    The ingress refuses what Slack has not signed\n",
+            "  ok    The ingress refuses requests that Discord has not signed\n",
+            "  ok    The ingress refuses requests that Slack has not signed\n",
             "  ok    #general has a thread for the test: discord:",
             "  ok    The task is in the queue\n",
-            " s  the task gets its sandbox\n",
-            "  ok    The turn is answered after ",
-            "  ok    The answer stands in the thread: bobbin-",
-            "  ok    The test's sandbox is taken down; its thread stays as the proof\n",
+            " s  the task is getting its sandbox\n",
+            "  ok    The turn was answered after ",
+            "  ok    The answer is in the thread: bobbin-",
+            "  ok    The test's sandbox is deleted; its thread stays as proof\n",
         ],
     );
     left_nothing(&world, &out).await;
@@ -91,11 +91,11 @@ async fn slack(world: World) {
         &out,
         &[
             "  ok    The channel has a message for the test: slack:",
-            "  ok    The ingress takes the mention, signed as Slack signs it\n",
-            " s  the task gets its sandbox\n",
-            "  ok    The turn is answered after ",
-            "  ok    The answer stands in the thread: bobbin-",
-            "  ok    The test's sandbox is taken down; its thread stays as the proof\n",
+            "  ok    The ingress accepts the mention, signed as Slack signs it\n",
+            " s  the task is getting its sandbox\n",
+            "  ok    The turn was answered after ",
+            "  ok    The answer is in the thread: bobbin-",
+            "  ok    The test's sandbox is deleted; its thread stays as proof\n",
         ],
     );
     left_nothing(&world, &out).await;
@@ -113,7 +113,7 @@ async fn left_nothing(world: &World, out: &str) {
 async fn refused(world: World) {
     let (code, _, err) = said(&run(&world, &[], &[]).await);
     assert_eq!(code, Some(1));
-    assert!(err.starts_with("Say where the test is to be seen: --discord-channel ID"), "{err}");
+    assert!(err.starts_with("Choose a channel for the test: --discord-channel ID"), "{err}");
 
     let (code, out, err) =
         said(&run(&world, &["--discord-channel", "1300000000000009999"], &[]).await);
@@ -126,9 +126,7 @@ async fn refused(world: World) {
     let (code, out, err) = said(&run(&world, &arguments, &wrong).await);
     assert_eq!(code, Some(1), "{out}");
     assert!(
-        err.starts_with(
-            "The ingress refuses the signature: the stack holds another signing secret"
-        ),
+        err.starts_with("The ingress refuses the signature: the stack has another signing secret"),
         "{err}"
     );
 }

@@ -73,7 +73,7 @@ async fn named(world: &World, platform: Platform) -> Talk<'_> {
     let id =
         wants(&talk, "sandbox-name", &json!({"name": "frontend"}), "sandbox name frontend").await;
     let told = told(&talk, &id).await;
-    assert!(told.contains("is called frontend now"), "{told}");
+    assert!(told.contains("is now called frontend"), "{told}");
     talk
 }
 
@@ -94,7 +94,7 @@ async fn gets_name(talk: &Talk<'_>, name: &SandboxName) -> bool {
     let words = format!("sandbox name {name}");
     let id = wants(talk, "sandbox-name", &options, &words).await;
     let said = told(talk, &id).await;
-    let got = said.contains(&format!("is called {name} now"));
+    let got = said.contains(&format!("is now called {name}"));
     assert!(got || said.contains(&words::name_taken(name)), "{said}");
     got
 }
@@ -170,7 +170,7 @@ async fn shared(platform: Platform) {
         assert!(list.text.contains(words), "{words}: {}", list.text);
     }
     second.press(&list, "Stop").await;
-    whispered(&second, "Stopping frontend has been asked for.").await;
+    whispered(&second, "Stopping frontend was requested.").await;
     eventually(ANSWER_MS_MAX, "the list says that it is stopped", async || {
         wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
         let seen = second.whispers().await?;
@@ -202,10 +202,10 @@ async fn destroyed(platform: Platform) {
 
     wants(&first, "sandbox-destroy", &json!({}), "sandbox destroy").await;
     let asked = whispered(&first, "Destroy").await;
-    assert!(asked.text.contains("The task that runs in it is stopped"), "{}", asked.text);
+    assert!(asked.text.contains("The task that runs in it will be stopped"), "{}", asked.text);
     assert!(asked.text.contains("2 threads work in it"), "{}", asked.text);
     first.press(&asked, "Destroy").await;
-    whispered(&first, "Destroying frontend has been asked for.").await;
+    whispered(&first, "Destroying frontend was requested.").await;
 
     let ended = second.ended(&slow).await;
     assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{ended:?}");
@@ -232,7 +232,7 @@ async fn destroyed(platform: Platform) {
     }
     // Its name is free, and either thread goes on in a sandbox of its own.
     wants(&second, "sandbox-list", &json!({}), "sandbox list").await;
-    whispered(&second, "There is no sandbox with a name here.").await;
+    whispered(&second, "No sandbox has a name here.").await;
     let turn = second.say("echo: it goes on").await;
     assert_eq!(second.ended(&turn).await.outcome, Outcome::Answered);
     assert_eq!(second.session().await.sandbox_key(), second.thread.key.sandbox());

@@ -93,7 +93,7 @@ async fn stopped(world: World) {
     assert!(matches!(ended.outcome, Outcome::Cancelled { .. }), "{:?}", ended.outcome);
     status(&talk, "active").await;
     let seen = page(&world, &talk.thread).await;
-    assert!(seen.contains("By <a person>. What was done until then stays."), "{seen}");
+    assert!(seen.contains("By <a person>. The work done until then is kept."), "{seen}");
     talk.finish().await;
 }
 
@@ -107,7 +107,7 @@ async fn decided(world: World) {
     status(&talk, "active").await;
     let seen = page(&world, &talk.thread).await;
     assert!(
-        seen.contains("The agent wants to use a place outside of its folder. Allow it?"),
+        seen.contains("The agent wants to use a path outside of its folder. Allow it?"),
         "{seen}"
     );
     assert!(seen.contains("date +%Y") && !seen.contains("[Deny]"), "{seen}");
@@ -177,7 +177,7 @@ async fn unusable(world: World) {
         &told,
         "
 Bobbin (only you see it)
-  `api` cannot be used as a repository: name it as owner/name, or as an https address.
+  `api` cannot be used as a repository: write it as owner/name or as an https address.
 ",
     );
 }
@@ -216,24 +216,25 @@ async fn home() {
     let dm = seeds["slack_dm_id"].as_str().unwrap().to_owned();
     let open = json!({"type": "home_opened", "channel_id": dm});
     world.slack.act(&open).await.unwrap();
-    let (empty, view) = home_of(&world, &ada, |words| words.contains("Nothing runs")).await;
+    let (empty, view) =
+        home_of(&world, &ada, |words| words.contains("None of your tasks is running")).await;
     shows(
         &empty,
         "
-  # Running for you
-  Nothing runs for you at present. Mention Bobbin in a channel with a task, for example `@Bobbin fix the failing test in api`, or write to it under Messages. Each thread gets a sandbox of its own.
+  # Your running tasks
+  None of your tasks is running. Mention Bobbin in a channel with a task, for example `@Bobbin fix the failing test in api`, or write to it under Messages. Each thread gets its own sandbox.
   # Defaults of this workspace
-  *Repository:* none, as its operator has set it up
+  *Repository:* none; the operator's setting applies
   <Choose a default repository>
-  *Model:* none, as its operator has set it up
+  *Model:* none; the operator's setting applies
   <Choose a default model>
-  *Agent:* none, as its operator has set it up
+  *Agent:* none; the operator's setting applies
   <Choose a default agent>
-  *Sandbox provider:* none, as its operator has set it up
+  *Sandbox provider:* none; the operator's setting applies
   <Choose a default sandbox provider>
-  *Runtime:* none, as its operator has set it up
+  *Runtime:* none; the operator's setting applies
   <Choose a default runtime>
-  (Channels have defaults of their own: /bobbin config help.)
+  (Channels can have their own defaults: /bobbin config help.)
 ",
     );
 
@@ -271,7 +272,8 @@ async fn home() {
     let opened =
         json!({"type": "home_opened", "user_id": sam, "channel_id": world.ready.slack_channel_id});
     world.slack.act(&opened).await.unwrap();
-    let (theirs, _) = home_of(&world, &sam, |words| words.contains("Nothing runs")).await;
+    let (theirs, _) =
+        home_of(&world, &sam, |words| words.contains("None of your tasks is running")).await;
     assert!(!theirs.contains("slow:") && !theirs.contains("<Choose"), "{theirs}");
 
     // The same settings by the command.

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::process::Stdio;
 use std::sync::{Arc, Mutex};
 
-use bobbin_agent::opencode::Sse;
+use bobbin_agent::Sse;
 use bobbin_tests::limits::VISIBLE_MS_MAX;
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;

@@ -62,7 +62,7 @@ async fn task(world: World) {
         "
 Bobbin
   **Ada** asked: write: hello.txt Hello echo: done
-  -# build · The work goes on in the thread below.",
+  -# build · The work continues in the thread below.",
     );
     // The card's footer is what the run took; its state and the answer are what the person came for.
     let page = world.discord.page(&talk.thread.channel).await.unwrap();
@@ -85,7 +85,7 @@ async fn reply_form(world: World) {
 Reply to the sandbox
   What should happen next? (text)
   If something is running (choice)
-    (x) Queue: Starts when what runs and waits now is done
+    (x) Queue: Starts when all current tasks are done
     ( ) Send now: Goes to the agent at once, into the running task
   Files (files, optional)",
     );
@@ -104,7 +104,7 @@ Reply to the sandbox
         "
 Bobbin
   **Ada**: echo: by the form
-  -# for what is running now
+  -# for the running task
   -# with 1 file",
     );
     talk.accepted.push(Accepted { turn: sent.interaction.clone(), mark: Some(mark) });
@@ -242,8 +242,8 @@ async fn settings() {
         &format!(
             "
 Bobbin (only you see it)
-  Channels: all that the operator allows
-  People: all whom the operator allows
+  Channels: all channels that the operator allows
+  People: everyone whom the operator allows
   Defaults: none
   Defaults of this channel: none of its own
 
@@ -257,7 +257,7 @@ Bobbin (only you see it)
   Done: the default model is cleared.
 
 Bobbin (only you see it)
-  `no such thing` cannot be used as a repository: name it as owner/name, or as an https address.
+  `no such thing` cannot be used as a repository: write it as owner/name or as an https address.
 
 Bobbin (only you see it)
   Only people who may manage this server or workspace can change Bobbin's settings."
@@ -311,15 +311,15 @@ Bobbin
   You may not use Bobbin here. Ask its operator to add you or one of your roles.
 
 Bobbin (only you see it)
-  Done: took `{role}` off the list.
+  Done: removed `{role}` from the list.
 
 Bobbin (only you see it)
-  Channels: all that the operator allows
-  People: all whom the operator allows
+  Channels: all channels that the operator allows
+  People: everyone whom the operator allows
   Defaults: none
   Defaults of this channel: repository octo/service
   Last changes:
-  - <some time> ago, Ada: took `{role}` off the list
+  - <some time> ago, Ada: removed `{role}` from the list
   - <some time> ago, Ada: allowed `{role}`
   - <some time> ago, Ada: the default model is cleared
   - <some time> ago, Ada: the default repository of <#{general}> is octo/service

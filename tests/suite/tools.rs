@@ -171,7 +171,7 @@ async fn walked(world: World) {
     assert_eq!(found["has_session"], true);
     assert_eq!(found["tools"], json!(NAMES));
     assert_eq!(found["ping"], json!({}));
-    assert_eq!(found["written"], text("project/notes.txt is written, 8 bytes.", false));
+    assert_eq!(found["written"], text("Wrote project/notes.txt, 8 bytes.", false));
     assert_eq!(found["read"], text("one\ntwo\n", false));
     let ran = found["ran"]["content"][0]["text"].as_str().unwrap();
     assert_eq!(outcome(ran), "Exit code 0: 2");
@@ -183,9 +183,9 @@ async fn walked(world: World) {
     for (which, says) in [
         (
             "stale",
-            "This bearer is for generation 7 of its sandbox, which was made anew since and is generation 1 now.",
+            "This bearer is for generation 7 of its sandbox, but the sandbox was created again and is generation 1 now.",
         ),
-        ("forged", "This bearer is none of this stack's."),
+        ("forged", "This bearer does not belong to this stack."),
     ] {
         let message = found[which]["message"].as_str().unwrap_or_default();
         assert!(message.contains(says), "{which}: {}", found[which]);
@@ -332,7 +332,7 @@ async fn brought_back(world: World) {
     assert_eq!(stopped.code, 0, "{stopped:?}");
     let read = |id: u64| tools.call(id, "read_file", json!({"path": "kept"}));
     let (text, is_error) = read(2).await.unwrap();
-    let expected = "The sandbox was stopped, and is being brought back with its files; what ran in it has ended. Wait 20 s and call this again.";
+    let expected = "The sandbox was stopped. It is being started again with its files; what ran in it has ended. Wait 20 s and call this again.";
     assert_eq!((text.as_str(), is_error), (expected, true));
     let mut id = 2;
     eventually(ANSWER_MS_MAX, "it is back with its files", async || {
@@ -345,7 +345,7 @@ async fn brought_back(world: World) {
     let ended = operate(&tools.world, &words).await;
     assert_eq!(ended.code, 0, "{ended:?}");
     let (text, is_error) = read(900).await.unwrap();
-    let expected = "The sandbox is gone, with its files. Calling again does not help. Tell the person you work for: another one is made by: bobbin sandbox create NAME; its tools have a bearer of their own.";
+    let expected = "The sandbox is gone, with its files. Calling again does not help. Tell the person you work for: another sandbox is created by: bobbin sandbox create NAME; its tools have their own bearer.";
     assert_eq!((text.as_str(), is_error), (expected, true));
     let none = operate(&tools.world, &["sandbox", "tools", &tools.name]).await;
     assert_eq!(none.code, 3, "{none:?}");

@@ -294,7 +294,7 @@ async fn full(world: &World, platform: Platform) {
     let (other, refused) = world.begin(platform, "echo: no room").await;
     let ended = other.ended(&refused).await;
     let Outcome::Failed { reason } = &ended.outcome else { panic!("{:?}", ended.outcome) };
-    assert!(reason.starts_with("No more than 1 sandboxes are allowed here"), "{reason}");
+    assert!(reason.starts_with("At most 1 sandboxes are allowed here"), "{reason}");
 
     talk.stop().await;
     assert!(matches!(

@@ -1,14 +1,14 @@
 //! Ingress: verifies, parses, accepts and answers within three seconds.
 //!
 //! `bobbin_chat` decides what a request means; here is only the HTTP around it. Nothing is answered before the queue
-//! has accepted. Ingress reads only suggestions for a tenant's people while they type, the tenant's settings where they
-//! decide the thread, the link for entering a key, and the state left for the next poll of a run (`nudges`). It writes
-//! only that link, with a key that was sealed before (`setup`).
+//! has accepted. Ingress reads only suggestions for a tenant's people while they type, what decides the thread of a
+//! direct message (`direct`), the link for entering a key, and the state left for the next poll of a run (`nudges`). It
+//! writes only that link, with a key that was sealed before (`setup`).
 
+mod direct;
 mod nudges;
 mod page;
 mod router;
-mod settings;
 mod setup;
 mod signing;
 mod suggestions;

@@ -34,16 +34,16 @@ impl Nudges {
     /// may be polling, and the sender should try again in a moment.
     pub async fn take(&self, authorization: Option<&str>, queues: &Queues) -> HttpAnswer {
         let text = authorization.and_then(|said| said.strip_prefix("Bearer "));
-        let said = text.and_then(|text| Some((NudgeToken::said(text)?, mark_of(text))));
+        let said = text.and_then(|text| Some((NudgeToken::read(text)?, mark_of(text))));
         let Some((NudgeToken { thread, turn }, mark)) = said else {
-            return HttpAnswer::text(401, "This is signed by nobody here.");
+            return HttpAnswer::text(401, "The signature is not valid.");
         };
         let forward = bring_forward(&self.store, queues, &thread, &turn, Some(&mark));
         let within = Duration::from_millis(FORWARD_MS_MAX);
         match tokio::time::timeout(within, forward).await {
             Ok(Ok(Forward::Now { .. } | Forward::ByItsTime)) => HttpAnswer::text(202, "Taken."),
-            Ok(Ok(Forward::NotWaiting)) => HttpAnswer::text(409, "Nothing waits just now."),
-            Ok(Err(_)) | Err(_) => HttpAnswer::text(503, "Not just now."),
+            Ok(Ok(Forward::NotWaiting)) => HttpAnswer::text(409, "Nothing is waiting right now."),
+            Ok(Err(_)) | Err(_) => HttpAnswer::text(503, "Not right now. Try again."),
         }
     }
 }

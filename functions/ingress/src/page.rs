@@ -55,7 +55,7 @@ pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> Http
 <form method=\"post\"><label for=\"{FIELD}\">The key</label>\
 <input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{KEY_BYTES_MAX}\" autofocus>\
 <button>Store</button></form>\
-<p>It is sealed at once and never shown again, and counts as soon as {brand} has taken it. The chat tells you whether it has.</p>"
+<p>It is encrypted at once and never shown again. It takes effect when {brand} accepts it; the chat shows the result.</p>"
     );
     html(if wrong.is_some() { 422 } else { 200 }, &body)
 }
@@ -66,8 +66,8 @@ pub fn taken(key: Key) -> HttpAnswer {
     html(
         200,
         &format!(
-            "<h1>Being checked</h1><p>{brand} is being asked about the key. It counts once {brand} has taken it, and the chat says whether it did. \
-You can close this page.</p>"
+            "<h1>Checking the key</h1><p>{brand} is checking the key. It takes effect when {brand} accepts it; the \
+chat shows the result. You can close this page.</p>"
         ),
     )
 }
@@ -76,7 +76,7 @@ You can close this page.</p>"
 pub fn spent() -> HttpAnswer {
     html(
         410,
-        "<h1>This link does not work</h1><p>It was used already, its time is over, or it is not complete. Nothing was stored. \
+        "<h1>This link does not work</h1><p>It was already used, has expired, or is incomplete. Nothing was stored. \
 Ask for a new one in the chat: <code>/sandbox-setup</code> on Discord, <code>/bobbin setup</code> on Slack.</p>",
     )
 }
@@ -85,8 +85,8 @@ Ask for a new one in the chat: <code>/sandbox-setup</code> on Discord, <code>/bo
 pub fn later() -> HttpAnswer {
     html(
         503,
-        "<h1>Not just now</h1><p>The key could not be stored. Nothing was changed, and the link still works: go back and send it \
-again in a minute. If that keeps failing, tell whoever runs Bobbin.</p>",
+        "<h1>Not right now</h1><p>The key could not be stored. Nothing was changed, and the link still works: go back \
+and send the key again in a minute. If that keeps failing, tell the operator of Bobbin.</p>",
     )
 }
 

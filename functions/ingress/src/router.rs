@@ -2,10 +2,12 @@
 
 use std::time::Duration;
 
-use bobbin_chat::{HttpAnswer, Inbound, discord, slack};
+use bobbin_chat::{
+    Chats, EndpointSettings, Endpoints, HttpAnswer, Inbound, RawRequest, Repeat, Verifier,
+};
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
-use bobbin_cloud::config::Config;
+use bobbin_cloud::config::{Config, optional};
 use bobbin_cloud::events::{UNREADABLE, answered};
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
@@ -16,10 +18,10 @@ use bobbin_core::tokens::nudge;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
+use crate::direct::DirectMessages;
 use crate::nudges::Nudges;
-use crate::settings::TenantSettings;
 use crate::setup::{self, KeySetup};
-use crate::signing::{READ_MS_MAX, Signed, Signing, SlackEndpoint};
+use crate::signing::{READ_MS_MAX, Signing};
 use crate::suggestions::Suggestions;
 
 /// Time for the announcement: what is left of the platform's three seconds when the prompt has taken as long as it may.
@@ -30,9 +32,9 @@ const ANNOUNCE_MS_MAX: u64 = 500;
 pub struct Router {
     queues: Queues,
     suggestions: Suggestions,
-    settings: TenantSettings,
-    discord: Option<discord::App>,
-    slack: Signing,
+    direct: DirectMessages,
+    endpoints: Vec<Box<dyn Endpoints>>,
+    signing: Signing,
     setup: KeySetup,
     nudges: Nudges,
     metrics: Metrics,
@@ -44,31 +46,20 @@ impl Router {
     /// # Errors
     /// A sentence that names the parameter or variable that is wrong.
     pub fn new(config: &Config, aws: &Aws) -> Result<Self, String> {
-        let discord = match config.discord_public_key.as_str() {
-            "" => None,
-            key => {
-                let app = discord::App::new(
-                    key,
-                    &config.discord_application_id,
-                    config.policy.clone(),
-                    config.limits.clone(),
-                );
-                let app = app
-                    .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?;
-                Some(discord::App {
-                    keys_by_form: config.keys_by_form && !config.credentials_key.is_empty(),
-                    ..app
-                })
-            }
-        };
+        let endpoints = Chats::endpoints(&EndpointSettings {
+            overrides: &config.chats,
+            variable: optional,
+            policy: &config.policy,
+            limits: &config.limits,
+            takes_own_keys: !config.credentials_key.is_empty(),
+        })?;
         let secret = CachedSecret::named_by("INGRESS_SECRET_ID", aws, config, READ_MS_MAX)?;
-        let slack = Signing::new(secret, config.policy.clone());
         Ok(Self {
             queues: Queues::new(aws, config),
             suggestions: Suggestions::new(aws, &config.table),
-            settings: TenantSettings::new(aws, &config.table),
-            discord,
-            slack,
+            direct: DirectMessages::new(aws, &config.table),
+            endpoints,
+            signing: Signing::new(secret),
             setup: KeySetup::new(aws, config),
             nudges: Nudges::new(config, aws),
             metrics: Metrics::new(&config.stack),
@@ -85,7 +76,7 @@ impl Router {
                     status = 400,
                     "a request was refused"
                 );
-                HttpAnswer::text(400, "This request is not one of HTTP's.")
+                HttpAnswer::text(400, "This is not a valid HTTP request.")
             }
             ("GET" | "HEAD", "/health") => HttpAnswer::json(
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
@@ -94,24 +85,19 @@ impl Router {
                 self.page(request, &path[setup::PATH.len()..]).await
             }
             ("POST", nudge::PATH) => self.nudge(request).await,
-            ("POST", path) => match self.routed(path, request).await {
-                Some(inbound) => self.accept(request, inbound).await,
-                None => HttpAnswer::text(
-                    404,
-                    "Nothing is here. Bobbin answers at /discord/interactions, /slack/events, /slack/interactivity and /slack/commands.",
-                ),
+            ("POST", path) => match self.endpoints_at(path) {
+                Some(endpoints) => {
+                    let inbound = self.received(endpoints, path, request).await;
+                    self.accept(inbound).await
+                }
+                None => HttpAnswer::text(404, &self.nothing_here()),
             },
-            (
-                _,
-                "/discord/interactions"
-                | "/slack/events"
-                | "/slack/interactivity"
-                | "/slack/commands"
-                | nudge::PATH,
-            ) => HttpAnswer::text(
-                405,
-                "Only POST is answered here: this is where a platform, or a daemon, delivers.",
-            ),
+            (_, path) if path == nudge::PATH || self.endpoints_at(path).is_some() => {
+                HttpAnswer::text(
+                    405,
+                    "Only POST is accepted here: chat platforms and daemons deliver to this address.",
+                )
+            }
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
         };
         answered(answer)
@@ -152,39 +138,36 @@ impl Router {
         answer
     }
 
-    async fn routed(&self, path: &str, request: &Request) -> Option<Inbound> {
-        let header = |name: &str| header(request, name);
-        let raw = request.body().as_ref();
-        let now_ms = now_ms();
-        let slack = async |endpoint: SlackEndpoint| {
-            let signed = Signed {
-                raw,
-                signature: header("x-slack-signature").unwrap_or_default(),
-                timestamp: header("x-slack-request-timestamp").unwrap_or_default(),
-            };
-            self.slack.receive(endpoint, signed, now_ms).await
-        };
-        Some(match path {
-            "/discord/interactions" => match &self.discord {
-                Some(app) => discord::interactions(
-                    raw,
-                    header("x-signature-ed25519"),
-                    header("x-signature-timestamp"),
-                    app,
-                    now_ms,
-                ),
-                None => switched_off(
-                    "Discord is switched off: set DiscordApplicationId and DiscordPublicKey of the template.",
-                ),
-            },
-            "/slack/events" => slack(slack::events).await,
-            "/slack/interactivity" => slack(slack::interactivity).await,
-            "/slack/commands" => slack(slack::commands).await,
-            _ => return None,
-        })
+    fn endpoints_at(&self, path: &str) -> Option<&dyn Endpoints> {
+        let mut all = self.endpoints.iter().map(|one| &**one);
+        all.find(|one| one.paths().contains(&path))
     }
 
-    async fn accept(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
+    /// Says where the platforms deliver.
+    fn nothing_here(&self) -> String {
+        let mut paths: Vec<&str> =
+            self.endpoints.iter().flat_map(|one| one.paths()).copied().collect();
+        let last = paths.pop().unwrap_or_default();
+        format!("Nothing is here. Bobbin answers at {} and {last}.", paths.join(", "))
+    }
+
+    async fn received(&self, to: &dyn Endpoints, path: &str, request: &Request) -> Inbound {
+        let header = |name: &str| header(request, name);
+        let raw = request.body().as_ref();
+        let request = RawRequest { path, raw, header: &header, now_ms: now_ms() };
+        match to.key(&request) {
+            Some(key) => self.signing.receive(to, key, &request).await,
+            // One that cannot have been signed is judged without the secret.
+            None => to.receive(&request, Verifier::Nothing),
+        }
+    }
+
+    async fn accept(&self, mut inbound: Inbound) -> HttpAnswer {
+        if let Some(direct) = inbound.direct.take()
+            && self.direct.is_one_thread(&direct).await
+        {
+            inbound.enqueue = Some(direct.body);
+        }
         // The id under which the worker's log lines and the sandbox name the same prompt.
         let body = inbound.enqueue.as_ref();
         let around = match body {
@@ -194,31 +177,34 @@ impl Router {
             }
             None => Span::none(),
         };
-        self.carry_out(request, inbound).instrument(around).await
+        self.carry_out(inbound).instrument(around).await
     }
 
     /// Enqueues, then answers; each outcome has its log line.
-    async fn carry_out(&self, request: &Request, inbound: Inbound) -> HttpAnswer {
-        told_again(request);
+    async fn carry_out(&self, inbound: Inbound) -> HttpAnswer {
+        if let Some(Repeat { number, reason }) = &inbound.repeat {
+            tracing::info!(
+                event = "ingress.repeated",
+                retry.number = number,
+                retry.reason = reason,
+                "a platform sends an event again"
+            );
+        }
         if let Some(entered) = &inbound.entered
             && !self.setup.store(entered).await
         {
             self.count_failure();
             return entered.on_failure.clone();
         }
-        let bodies = self.bodies(&inbound).await;
-        let send = async |body: Option<&WorkBody>| match body {
-            Some(body) => self.queues.send(body).await,
-            None => Ok(()),
-        };
-        // A message is accepted once it is in both groups: if it is only in one, a retry adds it to the other.
-        if let Err(error) = tokio::try_join!(send(bodies.first()), send(bodies.get(1))) {
-            self.count_failure();
-            tracing::error!(event = INGRESS_FAILED, request = inbound.note, %error, "a request was verified but could not be accepted");
-            return inbound.on_queue_failure;
-        }
-        for announce in bodies.iter().filter_map(Announce::of) {
-            self.announce(announce).await;
+        if let Some(body) = &inbound.enqueue {
+            if let Err(error) = self.queues.send(body).await {
+                self.count_failure();
+                tracing::error!(event = INGRESS_FAILED, request = inbound.note, %error, "a request was verified but could not be accepted");
+                return inbound.on_queue_failure;
+            }
+            if let Some(announce) = Announce::of(body) {
+                self.announce(announce).await;
+            }
         }
         let suggested = match &inbound.lookup {
             Some(lookup) => self.suggestions.read(lookup).await,
@@ -258,17 +244,6 @@ impl Router {
         suggested.unwrap_or(inbound.answer)
     }
 
-    /// Bodies for the queue: one, or two copies if the settings that decide cannot be read in time.
-    async fn bodies(&self, inbound: &Inbound) -> Vec<WorkBody> {
-        match (&inbound.enqueue, &inbound.direct) {
-            (Some(own), Some(direct)) => {
-                let settings = self.settings.of(&direct.tenant).await;
-                direct.bodies(own, settings.as_ref())
-            }
-            (body, _) => body.iter().cloned().collect(),
-        }
-    }
-
     fn count_failure(&self) {
         self.metrics.count(Alarm::WorkDropped, now_ms());
     }
@@ -293,36 +268,4 @@ impl Router {
 /// The value of a header; Lambda joins several values with commas.
 fn header<'a>(request: &'a Request, name: &str) -> Option<&'a str> {
     request.headers().get(name)?.to_str().ok()
-}
-
-/// Logs that Slack redelivers an event, and why. It is handled like the first delivery, which may have been lost: the
-/// message's id makes a repeat harmless.
-fn told_again(request: &Request) {
-    let header = |name: &str| {
-        let value = header(request, name)?;
-        let plain = |c: &char| c.is_ascii_alphanumeric() || *c == '_';
-        Some(value.chars().filter(plain).take(40).collect::<String>())
-    };
-    if let Some(number) = header("x-slack-retry-num") {
-        let reason = header("x-slack-retry-reason").unwrap_or_default();
-        tracing::info!(
-            event = "ingress.repeated",
-            retry.number = number,
-            retry.reason = reason,
-            "slack sends an event again"
-        );
-    }
-}
-
-fn switched_off(words: &str) -> Inbound {
-    let answer = HttpAnswer::text(401, words);
-    Inbound {
-        enqueue: None,
-        on_queue_failure: answer.clone(),
-        answer,
-        note: "platform switched off",
-        lookup: None,
-        direct: None,
-        entered: None,
-    }
 }

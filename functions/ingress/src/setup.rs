@@ -73,7 +73,7 @@ impl KeySetup {
         };
         let Some(value) = typed(body) else {
             const NO_KEY: &str =
-                "That cannot be a key: it is one word of 8 to 512 characters. Nothing was stored.";
+                "That is not a key: a key is one word of 8 to 512 characters. Nothing was stored.";
             return (page::form(key, &link, now_ms, Some(NO_KEY)), "setup: no key");
         };
         let sealed = match self.sealed(seal, &link.thread.tenant(), key, &value).await {
@@ -90,7 +90,7 @@ impl KeySetup {
         };
         // The worker will not hear of it, so the link must not look used.
         if let Err(error) = self.store.reopen(&id, &sealed).await {
-            tracing::warn!(event = "setup.unopened", %error, "a link whose key nobody will look at could not be opened again");
+            tracing::warn!(event = "setup.unopened", %error, "the link of a key that was not queued could not be opened again");
         }
         later(&error.to_string())
     }
@@ -99,7 +99,7 @@ impl KeySetup {
     pub async fn store(&self, entered: &Entered) -> bool {
         let stored = tokio::time::timeout(Duration::from_millis(FORM_MS_MAX), async {
             let Some(seal) = &self.seal else {
-                return Err("keys of tenants' own are not switched on".to_owned());
+                return Err("tenants' own keys are switched off".to_owned());
             };
             let tenant = entered.about.thread.tenant();
             let context = sealed_for(&self.stack, &tenant, entered.key);

@@ -29,7 +29,7 @@ impl DeadQueues {
     ///
     /// # Errors
     /// A queue did not answer, or some wake-ups could not be delivered: those need a person.
-    pub async fn look(&self, queues: &Queues, now_ms: Ms) -> Result<Value, String> {
+    pub async fn check(&self, queues: &Queues, now_ms: Ms) -> Result<Value, String> {
         let [messages, control] = &self.letters;
         let (messages, control, wakes) = tokio::join!(
             queues.waiting(messages),
@@ -44,7 +44,7 @@ impl DeadQueues {
                 event = "message.dead",
                 correlation_id = id,
                 waiting,
-                "dead letters wait: the worker tells whoever waits for them"
+                "dead letters are waiting: the worker notifies their threads and requesters"
             );
             let look = Body::DeadLetters(DeadLetters { id });
             queues.send(&look).await.map_err(|e| e.to_string())?;

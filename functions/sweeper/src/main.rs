@@ -94,7 +94,7 @@ impl Sweeper {
     async fn sweep(&self) -> Result<Value, String> {
         let (due, dead, around) = tokio::join!(
             tick::tick(&self.store, &self.queues),
-            self.dead.look(&self.queues, now_ms()),
+            self.dead.check(&self.queues, now_ms()),
             self.around()
         );
         for trouble in [&due, &dead, &around].into_iter().filter_map(|it| it.as_ref().err()) {
@@ -123,7 +123,7 @@ impl Sweeper {
         if lists.is_empty() && trouble.is_none() {
             // Not set up yet: there can be no sandboxes, and nobody should be alerted.
             let missing = self.providers.key()?.missing();
-            tracing::warn!(event = "provider.key.missing", "{missing} No sandbox is looked for.");
+            tracing::warn!(event = "provider.key.missing", "{missing} Nothing is compared.");
             return Ok(json!({"orphans": missing}));
         }
         let reap = async {
@@ -150,7 +150,7 @@ impl Sweeper {
         let (reaped, vanished) = (reaped?, vanished?);
         // This needs a person, so the tick fails with this message.
         reaped.is_believable()?;
-        Ok(json!({"orphans": reaped.told(), "vanished": vanished}))
+        Ok(json!({"orphans": reaped.summary(), "vanished": vanished}))
     }
 
     async fn list(&self, providers: NamedProviders) -> Listings {
@@ -185,7 +185,7 @@ impl Sweeper {
                 tracing::error!(
                     event = ACCOUNT_OTHER,
                     provider = name,
-                    "{seen}: nothing of it is looked at until somebody has looked (docs/RUNBOOK.md)"
+                    "{seen}: its list is not used until a person has checked this (docs/RUNBOOK.md)"
                 );
                 Err(format!("{seen} (docs/RUNBOOK.md, SweeperFails)"))
             }

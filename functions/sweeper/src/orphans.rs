@@ -37,7 +37,7 @@ impl Reaped {
     }
 
     /// The counts as JSON, for an operator who invokes the function by hand.
-    pub fn told(&self) -> Value {
+    pub fn summary(&self) -> Value {
         json!({"listed": self.listed, "deleted": self.deleted})
     }
 
@@ -49,7 +49,7 @@ impl Reaped {
         match (self.held, self.listed) {
             (0, _) => Ok(()),
             (held, listed) => Err(format!(
-                "{held} of {listed} sandboxes seem to belong to nobody and are kept until somebody has looked (docs/RUNBOOK.md, SweeperFails)"
+                "{held} of {listed} sandboxes look like orphans and are kept until a person has checked them (docs/RUNBOOK.md, SweeperFails)"
             )),
         }
     }
@@ -75,7 +75,7 @@ pub async fn reap(
             if let Ok(Judged::TakenBack) = judged
                 && let Some((key, _)) = sandbox.owner()
             {
-                tracing::warn!(event = "sandbox.vanished.seen", sandbox.name = %sandbox.name, "a sandbox is there that its record gave up as vanished: the record is asked to look again");
+                tracing::warn!(event = "sandbox.vanished.seen", sandbox.name = %sandbox.name, "a sandbox exists that its record gave up as vanished: the record is reconciled again");
                 back.push(key);
             }
             match orphaned(sandbox, judged) {
@@ -93,7 +93,7 @@ pub async fn reap(
             event = ORPHANS_HELD,
             listed = listed.len(),
             orphans = orphans.len(),
-            "most of what the provider lists seems to belong to nobody: nothing is deleted until somebody has looked (docs/RUNBOOK.md)"
+            "most of the provider's sandboxes look like orphans: nothing is deleted until a person has checked them (docs/RUNBOOK.md)"
         );
         return Ok(Reaped { listed: listed.len(), deleted: 0, held: orphans.len() });
     }
@@ -101,7 +101,7 @@ pub async fn reap(
         match delete(provider, sandbox).await {
             Ok(false) => {}
             Ok(true) => {
-                tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "a sandbox that belonged to nobody was deleted");
+                tracing::warn!(event = "sandbox.orphan.destroyed", sandbox.name = %sandbox.name, "an orphan was deleted");
                 deleted += 1;
             }
             Err(error) => {
@@ -131,7 +131,7 @@ async fn delete(provider: &dyn Provider, listed: &Sandbox) -> Result<bool, Strin
         Err(error) => return Err(error.to_string()),
     };
     if now.labels != listed.labels {
-        tracing::warn!(event = "sandbox.orphan.changed", sandbox.name = %listed.name, "the labels of a sandbox that belonged to nobody have changed since it was listed: it is left for the next look");
+        tracing::warn!(event = "sandbox.orphan.changed", sandbox.name = %listed.name, "the labels of an orphan have changed since it was listed: it is left for the next sweep");
         return Ok(false);
     }
     match provider.delete(Deletion::Found(&now)).await {

@@ -46,8 +46,8 @@ pub async fn reconcile<'a>(
     // An incomplete list cannot tell what is missing.
     if !is_whole {
         tracing::warn!(
-            event = "sweep.looked",
-            "more sandboxes than can be listed: those that have vanished are left to their due times"
+            event = "sweep.reconciled",
+            "there are more sandboxes than can be listed: vanished ones are found at their due times"
         );
         return Ok(json!({"looked": false}));
     }
@@ -67,7 +67,7 @@ pub async fn reconcile<'a>(
                 event = VANISHED_HELD,
                 armed,
                 missing = held,
-                "most of the sandboxes on record are not listed by the providers: none of their records is asked to look until somebody has looked (docs/RUNBOOK.md)"
+                "the providers do not list most of the sandboxes on record: no record is reconciled until a person has checked this (docs/RUNBOOK.md)"
             );
         } else {
             missing.extend(ours);
@@ -77,13 +77,13 @@ pub async fn reconcile<'a>(
     let asked = missing.len();
     let unsent = ask_to_reconcile(queues, missing, now_ms).await;
     tracing::info!(
-        event = "sweep.looked",
+        event = "sweep.reconciled",
         asked,
-        "records without a listed sandbox were asked to look"
+        "records without a listed sandbox are being reconciled"
     );
     match unsent.or(unread) {
         None if held > 0 => Err(format!(
-            "{held} of {armed} sandboxes on record are listed by no provider; their records are kept as they are until somebody has looked (docs/RUNBOOK.md, SweeperFails)"
+            "no provider lists {held} of {armed} sandboxes on record; their records are kept as they are until a person has checked this (docs/RUNBOOK.md, SweeperFails)"
         )),
         None => Ok(json!({"looked": true, "asked": asked})),
         Some(trouble) => Err(trouble),
@@ -112,7 +112,7 @@ async fn missing_for_a_reason(
         for (key, record) in read.map_err(|e| e.to_string())? {
             // An unreadable record says nothing.
             let Ok(Some(record)) = record else { continue };
-            let name = record.provider.as_deref().unwrap_or(&config.provider);
+            let name = record.provider.as_deref().unwrap_or(&config.providers.provider);
             if record.credentials.is_some() || given_up.contains(name) {
                 known.insert(key);
             }

@@ -19,7 +19,7 @@ use bobbin_sandbox::{ErrorKind, Provider, ProviderError};
 
 const AGAIN: &str = "Wait 20 s and call this again";
 /// A stack with the same name may share the account.
-const FOREIGN: &str = "A sandbox of this name was made by another stack. Calling again does not help: tell the person you work for.";
+const FOREIGN: &str = "Another stack created a sandbox of this name. Calling again does not help: tell the person you work for.";
 
 /// A sandbox and its record when the request arrived.
 pub struct RecordedSandbox<'a> {
@@ -41,7 +41,7 @@ impl ToolPlace for RecordedSandbox<'_> {
                 return Err(self.brought_back("The sandbox was stopped").await);
             }
             SandboxStanding::BeingMade => {
-                return Err(format!("The sandbox is still being made. {AGAIN}."));
+                return Err(format!("The sandbox is still being created. {AGAIN}."));
             }
             SandboxStanding::Gone(how) => return Err(self.gone(how).await),
         }
@@ -53,7 +53,7 @@ impl ToolPlace for RecordedSandbox<'_> {
                 Ok(OpenedSandbox { provider, sandbox, left_out: self.record.left_out.clone() })
             }
             // The provider has stopped or lost it: the resume finds out.
-            Ok(_) => Err(self.brought_back("The sandbox does not run").await),
+            Ok(_) => Err(self.brought_back("The sandbox is not running").await),
             Err(error) if error.kind == ErrorKind::NotFound => {
                 Err(self.brought_back("The sandbox was not found").await)
             }
@@ -69,7 +69,7 @@ impl ToolPlace for RecordedSandbox<'_> {
         if let Err(why) = wished {
             tracing::warn!(
                 event = "tools.unprepared",
-                "the sandbox of an agent that has come could not be asked for: {why}"
+                "the sandbox of a connected agent could not be requested: {why}"
             );
         }
     }
@@ -83,7 +83,7 @@ impl ToolPlace for RecordedSandbox<'_> {
             .is_some_and(|rest| rest.starts_with('/') && !rest.split('/').any(|part| part == ".."));
         if !is_one {
             return Err(format!(
-                "An attachment is named as the message names it: its path begins with {ATTACHMENTS_FOLDER}/."
+                "Name an attachment as its message does: the path begins with {ATTACHMENTS_FOLDER}/."
             ));
         }
         let (provider, name) = self.provider_of(key, record).await?;
@@ -117,10 +117,10 @@ impl RecordedSandbox<'_> {
         record: &SandboxRecord,
     ) -> Result<(Arc<dyn Provider>, String), String> {
         if record.credentials.is_some() {
-            return Err("This sandbox is in an account of its server's or workspace's own, whose key the tools do not have. They cannot be used there.".to_owned());
+            return Err("This sandbox is in its server's or workspace's own account, and the tools do not have the key of that account. They cannot be used there.".to_owned());
         }
         let config = self.config;
-        let name = record.provider.as_deref().unwrap_or(&config.provider);
+        let name = record.provider.as_deref().unwrap_or(&config.providers.provider);
         let providers = self.providers.get(now_ms()).await?;
         let provider = providers.into_iter().find(|(of, _)| *of == name);
         let (_, provider) =
@@ -141,12 +141,14 @@ impl RecordedSandbox<'_> {
         let now_ms = now_ms();
         let failed = self.failed(Operation::Resume, now_ms);
         match (self.send(self.site().brought_back(now_ms)).await, failed) {
-            (Err(error), _) => format!("{why}, and it could not be asked for: {error}. {AGAIN}."),
+            (Err(error), _) => {
+                format!("{why}, and starting it could not be requested: {error}. {AGAIN}.")
+            }
             (Ok(()), Some(trouble)) => format!(
-                "{why}, and the last try to bring it back came to nothing: {trouble}. It is tried again. {AGAIN}, and if this stays so tell the person you work for."
+                "{why}, and the last try to start it failed: {trouble}. Bobbin is trying again. {AGAIN}, and if that does not help tell the person you work for."
             ),
             (Ok(()), None) => format!(
-                "{why}, and is being brought back with its files; what ran in it has ended. {AGAIN}."
+                "{why}. It is being started again with its files; what ran in it has ended. {AGAIN}."
             ),
         }
     }
@@ -164,7 +166,7 @@ impl RecordedSandbox<'_> {
                     None => "by: bobbin sandbox create NAME".to_owned(),
                 };
                 format!(
-                    "The sandbox {how}. Calling again does not help. Tell the person you work for: another one is made {from}; its tools have a bearer of their own."
+                    "The sandbox {how}. Calling again does not help. Tell the person you work for: another sandbox is created {from}; its tools have their own bearer."
                 )
             }
         }
@@ -175,28 +177,28 @@ impl RecordedSandbox<'_> {
         let failed = self.failed(Operation::Create, now_ms);
         let Some(message) = self.site().made(now_ms) else {
             return format!(
-                "The sandbox {how}, and its agent's ends too. Calling again does not help."
+                "The sandbox {how}, and its agent's sandbox is ending too. Calling again does not help."
             );
         };
         if let Err(error) = self.send(message).await {
             return format!(
-                "There is no sandbox yet, and it could not be asked for: {error}. {AGAIN}."
+                "There is no sandbox yet, and starting it could not be requested: {error}. {AGAIN}."
             );
         }
         if let Some(trouble) = failed {
             return format!(
-                "There is no sandbox: the last try to make one came to nothing: {trouble}. It is tried again. {AGAIN}, and if this stays so tell the person you work for."
+                "There is no sandbox: the last try to create one failed: {trouble}. Bobbin is trying again. {AGAIN}, and if that does not help tell the person you work for."
             );
         }
         if self.record.generation == 0 {
-            return format!("The sandbox is being made. {AGAIN}.");
+            return format!("The sandbox is being created. {AGAIN}.");
         }
         let with = match (outside::newest(&self.record), &agent.1.repo) {
-            (Some(kept), _) => format!("with what its newest snapshot {kept} kept"),
-            (None, Some(repo)) => format!("with {repo} cloned anew"),
+            (Some(kept), _) => format!("from its newest snapshot {kept}"),
+            (None, Some(repo)) => format!("with a fresh clone of {repo}"),
             (None, None) => "empty".to_owned(),
         };
-        format!("The sandbox {how}, and another one is being made, {with}. {AGAIN}.")
+        format!("The sandbox {how}. Another one is being created {with}. {AGAIN}.")
     }
 
     /// Resets the idle time now and then: otherwise the sandbox would be stopped while its tools are in use.
@@ -211,7 +213,7 @@ impl RecordedSandbox<'_> {
             tracing::warn!(
                 event = "tools.unkept",
                 sandbox.name = name,
-                "that the sandbox is used could not be said: {why}"
+                "the use of the sandbox could not be reported: {why}"
             );
         }
     }

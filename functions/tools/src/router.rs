@@ -5,12 +5,13 @@ use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::queue::Queues;
-use bobbin_cloud::secrets::{CachedSecret, StackKey};
+use bobbin_cloud::secrets::CachedSecret;
 use bobbin_cloud::store::Store;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::records::outside;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::shown::tools::CALLS_MAX;
+use bobbin_core::tenant::keys::Key;
 use bobbin_core::tokens::bearer::Bearer;
 use bobbin_mcp::RpcAnswer;
 use lambda_http::{Body, Request, RequestExt as _, Response};
@@ -29,7 +30,7 @@ pub struct Router {
     store: Store,
     queues: Queues,
     providers: KeyedProviders,
-    key: CachedSecret<StackKey>,
+    key: CachedSecret,
 }
 
 /// A request refused before it reaches the protocol.
@@ -59,7 +60,7 @@ impl Router {
         if request.headers().contains_key("origin") {
             return self.refuse(&RefusedRequest {
                 status: 403,
-                why: "Requests of web pages are not taken.".to_owned(),
+                why: "Requests from web pages are not accepted.".to_owned(),
             });
         }
         match (request.method().as_str(), request.raw_http_path()) {
@@ -74,7 +75,7 @@ impl Router {
             // No stream is opened from here, and there is no session to end.
             (_, PATH) => self.refuse(&RefusedRequest {
                 status: 405,
-                why: "Only POST is answered here.".to_owned(),
+                why: "Only POST is accepted here.".to_owned(),
             }),
             _ => self.refuse(&RefusedRequest {
                 status: 404,
@@ -90,13 +91,13 @@ impl Router {
             return Err(RefusedRequest {
                 status: 429,
                 why: format!(
-                    "{CALLS_MAX} calls with this bearer go on already: call again when one of them has ended."
+                    "{CALLS_MAX} calls with this bearer are already running: call again when one of them has ended."
                 ),
             });
         };
         let answered = self.answered(request, bearer.sandbox, record).await;
         if let Err(error) = self.store.end_call(&held).await {
-            tracing::warn!(event = "tools.held", %error, "the place of a call that is over could not be given back: it counts until its time is over");
+            tracing::warn!(event = "tools.held", %error, "the slot of a finished call could not be freed: it counts until it expires");
         }
         answered
     }
@@ -154,16 +155,16 @@ impl Router {
             .split_once(' ')
             .filter(|(scheme, _)| scheme.eq_ignore_ascii_case("bearer"))
             .map(|(_, text)| text.trim())
-            .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` tells one."))?;
+            .ok_or_else(|| refused("No bearer was sent. `bobbin sandbox tools NAME` shows it."))?;
         let key = self.key.known(now_ms()).await.map_err(later)?;
-        let bearer = Bearer::read(key.stack_key.expose(), text)
-            .ok_or_else(|| refused("This bearer is none of this stack's."))?;
+        let bearer = Bearer::read(key.of(Key::StackKey).expose(), text)
+            .ok_or_else(|| refused("This bearer does not belong to this stack."))?;
         let record = self.record(&bearer.sandbox).await?;
         let record =
-            record.ok_or_else(|| refused("The sandbox of this bearer is not known any more."))?;
+            record.ok_or_else(|| refused("The sandbox of this bearer no longer exists."))?;
         if record.generation != bearer.generation {
             return Err(refused(&format!(
-                "This bearer is for generation {} of its sandbox, which was made anew since and is generation {} now. `bobbin sandbox tools NAME` tells the new one.",
+                "This bearer is for generation {} of its sandbox, but the sandbox was created again and is generation {} now. `bobbin sandbox tools NAME` shows the new bearer.",
                 bearer.generation, record.generation
             )));
         }

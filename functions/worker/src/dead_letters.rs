@@ -8,7 +8,7 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::dead_letters::DeadLetter;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::drive::Verdict;
-use bobbin_core::protocol::signals::{Alarm, BURIED};
+use bobbin_core::protocol::signals::{Alarm, GIVEN_UP};
 use bobbin_core::records::message::thread_of_group;
 use bobbin_core::schema::{NEWER, Unreadable};
 use tracing::Instrument as _;
@@ -25,7 +25,11 @@ const BATCH_MS_MAX: u64 = 15_000;
 
 impl Worker {
     /// Tells about the dead letters of both queues.
-    pub(crate) async fn bury(&self, parts: &WorldParts, deadline_ms: Ms) -> Verdict {
+    pub(crate) async fn give_up_dead_letters(
+        &self,
+        parts: &WorldParts,
+        deadline_ms: Ms,
+    ) -> Verdict {
         let deadline_ms = deadline_ms.min(now_ms() + LOOK_MS_MAX);
         for pair in self.dead_letters.pairs() {
             for _ in 0..BATCHES_MAX {
@@ -35,7 +39,7 @@ impl Worker {
                 let taken = match self.dead_letters.batch(pair).await {
                     Ok(taken) => taken,
                     Err(error) => {
-                        tracing::error!(event = "message.bury.failed", %error, "dead letters could not be taken out; the next sweep asks again");
+                        tracing::error!(event = "message.give_up.failed", %error, "dead letters could not be received; the next sweep tries again");
                         break;
                     }
                 };
@@ -56,18 +60,18 @@ impl Worker {
     async fn conclude(&self, parts: &WorldParts, letter: &DeadLetter) {
         if letter.receive == 1 {
             tracing::error!(
-                event = BURIED,
+                event = GIVEN_UP,
                 message.id = letter.id,
                 queue = letter.queue,
                 "a message ended among the dead letters"
             );
             self.metrics.count(Alarm::WorkDropped, now_ms());
         }
-        let done = match self.tell(parts, letter).await {
+        let done = match self.notify(parts, letter).await {
             Verdict::Done => self.dead_letters.remove(letter).await,
             Verdict::Hold { delay_ms, why } => {
                 tracing::info!(
-                    event = "message.bury.held",
+                    event = "message.give_up.held",
                     delay_ms,
                     "the dead letter stays for now: {why}"
                 );
@@ -79,16 +83,16 @@ impl Worker {
             }
         };
         if let Err(error) = done {
-            tracing::warn!(event = "message.bury.failed", %error, "the dead letter comes back by itself");
+            tracing::warn!(event = "message.give_up.failed", %error, "the dead letter comes back by itself");
         }
     }
 
-    async fn tell(&self, parts: &WorldParts, letter: &DeadLetter) -> Verdict {
+    async fn notify(&self, parts: &WorldParts, letter: &DeadLetter) -> Verdict {
         let (lane, limits) = (self.lane(parts), &self.config.limits);
         let arrival =
             Arrival { receive: letter.receive, sent_ms: letter.dead_since_ms, now_ms: now_ms() };
         match &letter.body {
-            Ok(body) => dead::tell(&lane, body, arrival).await,
+            Ok(body) => dead::notify(&lane, body, arrival).await,
             Err(newer @ Unreadable::Newer { .. }) if letter.receive <= limits.retry.attempts => {
                 Verdict::newer(newer.to_string(), letter.receive, &limits.retry)
             }
@@ -97,7 +101,7 @@ impl Worker {
             Err(_) => match thread_of_group(&letter.group) {
                 Some(thread) => {
                     let id = letter.sqs_id.as_str().into();
-                    dead::tell_in_thread(&lane, thread, &id, None, arrival).await
+                    dead::notify_thread(&lane, thread, &id, None, arrival).await
                 }
                 // Not a thread's group: nobody waits for the message.
                 None => Verdict::Done,

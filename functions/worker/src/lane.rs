@@ -3,15 +3,12 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use aws_lambda_events::sqs::SqsMessage;
-use bobbin_app::accounts::Accounts;
 use bobbin_app::announce::announce;
 use bobbin_app::control::Lane;
-use bobbin_app::forge::StackForge;
 use bobbin_app::sandboxes::Sandboxes;
-use bobbin_app::tenants::Tenants;
 use bobbin_app::visibility::Visibility;
-use bobbin_app::world::{self, Live, WorldParts};
-use bobbin_app::{clients, opening, overview, runtimes};
+use bobbin_app::world::{self, Keyless, Live, WorldParts};
+use bobbin_app::{opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -23,7 +20,7 @@ use bobbin_cloud::queue::Queues;
 use bobbin_cloud::secrets::{CachedSecret, WorkerKeys, WorkerSecrets};
 use bobbin_cloud::spans::Spans;
 use bobbin_cloud::startup;
-use bobbin_cloud::store::Store;
+use bobbin_cloud::store::{Store, StoreError};
 use bobbin_cloud::wake::Wakes;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;
@@ -65,17 +62,27 @@ pub struct Worker {
     present: Mutex<Option<(WorkerKeys, WorldParts)>>,
 }
 
+/// What is found out about a message before it is worked on.
+struct Begun {
+    /// The data of its first step, if it is known which.
+    found: Option<Result<Loaded, Failure>>,
+    /// Why the requester does not count as a full member.
+    outside: Result<Option<Outside>, Failure>,
+    /// Whether it belongs to its thread: another thread may have taken a direct message that was accepted twice.
+    is_here: Result<bool, Failure>,
+}
+
 /// Fields on every log line about a message: the turn's id and the group.
 pub(crate) fn within(correlation_id: &str, group: &str) -> Span {
     tracing::error_span!("message", correlation_id, group)
 }
 
 /// Logs that a message has arrived and how long it waited.
-fn tell_age(receipt: &Receipt<'_>) {
+fn log_age(receipt: &Receipt<'_>) {
     let sent_ms = receipt.sent_ms;
     let age_ms = sent_ms.map(|sent_ms| now_ms().saturating_sub(sent_ms));
     let receive = receipt.receive;
-    tracing::info!(event = "message.taken", receive, age_ms, "a message has come");
+    tracing::info!(event = "message.taken", receive, age_ms, "a message was received");
 }
 
 impl Worker {
@@ -113,7 +120,7 @@ impl Worker {
             Err(why) => {
                 tracing::error!(
                     event = "start.without_keys",
-                    "{why}; they are read again when a message comes"
+                    "{why}; they are read again with the next message"
                 );
                 return Ok(worker);
             }
@@ -157,7 +164,7 @@ impl Worker {
             }
             Ok(None) => Ok((parts.clone(), false)),
             Err(why) => {
-                tracing::error!(event = "secret.unused", "{why}; the earlier keys are used");
+                tracing::error!(event = "secret.unused", "{why}; the earlier keys stay in use");
                 Ok((parts.clone(), false))
             }
         }
@@ -165,24 +172,15 @@ impl Worker {
 
     /// Builds the clients with these keys.
     fn made_of(&self, keys: &WorkerKeys) -> Result<WorldParts, String> {
-        let (aws, config) = (&self.aws, &self.config);
-        let tenants = Arc::new(Tenants::new(aws, config, keys)?);
-        Ok(WorldParts {
+        let keyless = Keyless {
             store: self.store.clone(),
             queues: self.queues.clone(),
             wakes: self.wakes.clone(),
             breakers: self.breakers.clone(),
-            // Another key may belong to another account.
-            accounts: Accounts::default(),
-            chat: Arc::new(clients::chat(config, keys)?),
-            sandboxes: tenants.of_stack(),
-            tenants,
-            forge: StackForge::new(config, keys)?.map(Arc::new),
             metrics: self.metrics.clone(),
             spans: self.spans.clone(),
-            ledger_ms: config.limits.record.ledger_ms,
-            account_ms: config.limits.tenant.secrets_ms,
-        })
+        };
+        WorldParts::new(keyless, &self.aws, &self.config, keys)
     }
 
     /// The current clients; `None` until keys have been read.
@@ -214,15 +212,16 @@ impl Worker {
     }
 
     /// Works on one record. True: it may be deleted.
-    pub async fn take(&self, record: SqsMessage, deadline_ms: Ms) -> bool {
-        let Some(receipt) = self.receipt(&record) else {
+    pub async fn take(&self, mut record: SqsMessage, deadline_ms: Ms) -> bool {
+        let text = record.body.take().unwrap_or_default();
+        let Some(receipt) = Receipt::of(&record, &self.queues, &self.config.limits) else {
             tracing::error!(
                 event = "message.strange",
-                "a record came without a receipt or from a queue that is not ours; it stays on its queue"
+                "a record has no receipt or comes from another queue; it stays there"
             );
             return false;
         };
-        let body = match Body::decode(record.body.as_deref().unwrap_or_default()) {
+        let body = match Body::decode(&text) {
             Ok(body) => body,
             Err(newer @ Unreadable::Newer { .. }) => {
                 let id = record.message_id.as_deref().unwrap_or_default();
@@ -242,54 +241,28 @@ impl Worker {
             if let Some(held) = self.without_keys(&receipt).await {
                 return receipt.conclude(held).await;
             }
-            match self.counting(body, &receipt).await {
-                Ok(body) => self.work_on(&body, &receipt, deadline_ms).await,
-                Err(verdict) => receipt.conclude(verdict).await,
-            }
+            self.work_on(body, &receipt, deadline_ms).await
         };
         work.instrument(around).await
     }
 
-    /// Resolves the body. A candidate is sent in two copies; the copy in the wrong thread is acknowledged without
-    /// effect.
-    async fn counting(&self, body: Body, receipt: &Receipt<'_>) -> Result<Body, Verdict> {
-        let Body::Candidate(candidate) = body else {
-            return Ok(body);
-        };
-        let Some(thread) = candidate.said.thread() else {
-            return Err(Verdict::Done);
-        };
-        match self.store.settings(&thread.tenant()).await {
-            Ok(settings) => candidate.chosen(&settings).ok_or(Verdict::Done),
-            Err(error) => {
-                world::count_failure(&self.metrics, &error);
-                let (arrival, limits) = (receipt.arrival(), &self.config.limits);
-                let given_back = arrival.given_back(&error.failure(), &limits.retry);
-                // Earlier deliveries may have been polls of a run.
-                Err(given_back.within(limits.retry.within_age(arrival.age_ms())))
-            }
-        }
-    }
-
-    fn receipt(&self, record: &SqsMessage) -> Option<Receipt<'_>> {
-        Receipt::of(record, &self.queues, &self.config.limits)
-    }
-
     /// Claims the message, reads its first step's data meanwhile, and works on it.
-    async fn work_on(&self, body: &Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
-        tell_age(receipt);
+    async fn work_on(&self, mut body: Body, receipt: &Receipt<'_>, deadline_ms: Ms) -> bool {
+        log_age(receipt);
         let visibility = Visibility::default();
-        let hidden_ms = match body {
+        let hidden_ms = match &body {
             Body::Message(message) => receipt.hidden_ms(message.accepted_at_ms),
             _ => self.config.limits.poll.visibility_ms,
         };
-        // A read has no effect, so it need not wait for the claim. If the claim fails, the read is dropped. If somebody
-        // else writes meanwhile, a decision based on this read cannot be written.
-        let (claimed, parts, (found, outside)) = tokio::join!(
+        // A read has no effect, so it need not wait for the claim, and taking a direct message can be repeated. If the
+        // claim fails, the read is dropped. If somebody else writes meanwhile, a decision based on this read cannot be
+        // written.
+        let (claimed, parts, begun) = tokio::join!(
             receipt.claim(&visibility, hidden_ms),
             self.parts(receipt),
-            self.read_and_asked(body, receipt)
+            self.begin(&body, receipt)
         );
+        let Begun { found, outside, is_here } = begun;
         let parts = match parts {
             Ok(parts) => parts,
             Err(why) => {
@@ -300,12 +273,26 @@ impl Worker {
         let is_short = hidden_ms < self.config.limits.poll.visibility_ms;
         if !claimed
             || is_short
-                && !self.is_looked_at(body, found.as_ref())
+                && !self.is_polled(&body, found.as_ref())
                 && !receipt.renew(&visibility).await
         {
             return false;
         }
-        let mut body = body.clone();
+        match is_here {
+            Ok(true) => {}
+            Ok(false) => {
+                tracing::info!(event = "message.elsewhere", "another thread has the message");
+                return receipt.conclude(Verdict::Done).await;
+            }
+            // Its own calls meet the same outage, and are given up in time. At worst it is answered in both threads.
+            Err(_) if matches!(body, Body::Control(_)) => {}
+            Err(failure) => {
+                let (arrival, limits) = (receipt.arrival(), &self.config.limits.retry);
+                let held = arrival.given_back(&failure, limits);
+                // Earlier deliveries may have been polls of a run.
+                return receipt.conclude(held.within(limits.within_age(arrival.age_ms()))).await;
+            }
+        }
         match outside {
             Ok(outside) => {
                 if let Some(membership) = body.membership_mut() {
@@ -333,33 +320,49 @@ impl Worker {
         receipt.conclude(verdict).await
     }
 
-    /// Reads the first step's data and whether the requester is a full member. The first delivery does both at the same
-    /// time; later deliveries check membership only for a turn that has not begun. A turn that has begun was admitted
-    /// then, and is polled many times.
-    async fn read_and_asked(
-        &self,
-        body: &Body,
-        receipt: &Receipt<'_>,
-    ) -> (Option<Result<Loaded, Failure>>, Result<Option<Outside>, Failure>) {
+    /// Reads the first step's data, checks whether the requester is a full member, and takes a direct message. The
+    /// first delivery does all at the same time; later deliveries check and take only for a turn that has not begun.
+    /// A turn that has begun was admitted then, in this thread, and is polled many times.
+    async fn begin(&self, body: &Body, receipt: &Receipt<'_>) -> Begun {
         let (read, asked) = (self.read_ahead(body, receipt), self.outside(body));
+        let taken = self.take_direct(body);
         if receipt.receive == 1 {
-            return tokio::join!(read, asked);
+            let (found, outside, is_here) = tokio::join!(read, asked, taken);
+            return Begun { found, outside, is_here };
         }
         let found = read.await;
         let has_begun = matches!((&found, body), (Some(Ok(found)), Body::Message(message))
             if found.session.as_ref().and_then(|it| it.turn.as_ref()).is_some_and(|turn| turn.id == message.id));
-        let outside = if has_begun { Ok(None) } else { asked.await };
-        (found, outside)
+        let (outside, is_here) =
+            if has_begun { (Ok(None), Ok(true)) } else { tokio::join!(asked, taken) };
+        Begun { found, outside, is_here }
+    }
+
+    /// Takes a direct message for the thread that ingress chose; false if another thread has it.
+    async fn take_direct(&self, body: &Body) -> Result<bool, Failure> {
+        let Some(thread) = body.said_in().filter(|thread| Chats::is_direct(thread)) else {
+            return Ok(true);
+        };
+        let expires_at_ms = now_ms() + self.config.limits.record.ledger_ms;
+        let begun_by = Chats::begun_by(thread);
+        let taken = self.store.take_direct(thread, body.id(), begun_by.as_ref(), expires_at_ms);
+        taken.await.map_err(|error| self.counted(&error))
+    }
+
+    /// Counts a failed call to the table; returns what to do about it.
+    fn counted(&self, error: &StoreError) -> Failure {
+        world::count_failure(&self.metrics, error);
+        error.failure()
     }
 
     /// Whether the message belongs to a run that is only polled.
-    fn is_looked_at(&self, body: &Body, found: Option<&Result<Loaded, Failure>>) -> bool {
+    fn is_polled(&self, body: &Body, found: Option<&Result<Loaded, Failure>>) -> bool {
         let (Body::Message(message), Some(Ok(found))) = (body, found) else {
             return false;
         };
         let turn = found.session.as_ref().and_then(|it| it.turn.as_ref());
         turn.is_some_and(|turn| {
-            turn.id == message.id && turn.is_only_looked_at(&self.config.limits.poll, now_ms())
+            turn.id == message.id && turn.is_only_polled(&self.config.limits.poll, now_ms())
         })
     }
 
@@ -368,8 +371,7 @@ impl Worker {
         let Some((thread, by)) = body.asker() else {
             return Ok(None);
         };
-        let without =
-            || Failure::Outage { after_ms: 0, seen: "there are no keys to ask with".to_owned() };
+        let without = || Failure::Outage { after_ms: 0, seen: "there are no keys yet".to_owned() };
         let WorldParts { chat, .. } = self.present().ok_or_else(without)?;
         let asked = async { chat.of(thread)?.outside(&by.id).await };
         match asked.await {
@@ -393,10 +395,7 @@ impl Worker {
             1 => self.store.load(thread, turn).await,
             _ => self.store.load_again(thread, turn).await,
         };
-        Some(found.map_err(|error| {
-            world::count_failure(&self.metrics, &error);
-            error.failure()
-        }))
+        Some(found.map_err(|error| self.counted(&error)))
     }
 
     async fn work(
@@ -430,9 +429,7 @@ impl Worker {
             Body::Announce(waiting) => {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
-            Body::DeadLetters(_) => self.bury(parts, deadline_ms).await,
-            // A candidate that counts was resolved to its inner body before this.
-            Body::Candidate(_) => Verdict::Done,
+            Body::DeadLetters(_) => self.give_up_dead_letters(parts, deadline_ms).await,
         }
     }
 

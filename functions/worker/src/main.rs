@@ -28,7 +28,7 @@ async fn main() -> ExitCode {
         let Ok(able) = UnfitMessages::from_environment() else {
             return startup::refuse(&why).await;
         };
-        startup::tell_refused(&why);
+        startup::report_refused(&why);
         unfit = Some(able);
     }
     let unfit = Rc::new(unfit);

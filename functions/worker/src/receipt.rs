@@ -88,7 +88,7 @@ impl<'w> Receipt<'w> {
                     event = "message.held",
                     receive,
                     delay_ms,
-                    "the message is given back: {why}"
+                    "the message is retried: {why}"
                 );
                 if self.comes_after(delay_ms) {
                     return false;
@@ -136,7 +136,8 @@ impl<'w> Receipt<'w> {
             return visibility_ms;
         }
         // The queue counts whole seconds.
-        let next_ms = self.limits.poll.look_after(age_ms, self.receive).div_ceil(1_000) * 1_000;
+        let next_ms =
+            self.limits.poll.next_poll_after(age_ms, self.receive).div_ceil(1_000) * 1_000;
         if (LOOK_HIDDEN_MS_MIN..visibility_ms).contains(&next_ms) { next_ms } else { visibility_ms }
     }
 

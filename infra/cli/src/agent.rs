@@ -27,19 +27,19 @@ const STOP_MS_MAX: u64 = 4_000;
 /// Agents on this machine.
 #[derive(Debug, Subcommand)]
 pub enum AgentCommand {
-    /// Have an agent do a task in the present directory, and watch it
+    /// Let an agent do a task in the current directory, and watch it
     Run(AgentRun),
 }
 
 /// What `agent run` takes.
 #[derive(Debug, clap::Args)]
 pub struct AgentRun {
-    /// What is to be done
+    /// What to do
     task: String,
     /// opencode, claude, codex, amp, or a name that --acp gives
     #[arg(long, default_value = "opencode")]
     agent: String,
-    /// In the agent's own notation; its default without it
+    /// The model, in the agent's own notation; by default the agent's own choice
     #[arg(long)]
     model: Option<String>,
     /// What it may do without asking: default, plan or bypass
@@ -48,7 +48,7 @@ pub struct AgentRun {
     /// Another agent that speaks the Agent Client Protocol; may be repeated
     #[arg(long, value_name = "NAME=COMMAND LINE")]
     acp: Vec<String>,
-    /// The address of a daemon that is there; its token comes from BOBBIN_AGENTD_TOKEN
+    /// The address of a running daemon; its token comes from BOBBIN_AGENTD_TOKEN
     #[arg(long, value_name = "URL")]
     daemon: Option<String>,
 }
@@ -64,11 +64,11 @@ fn told(error: ClientError) -> CommandError {
 pub async fn run(command: &AgentCommand) -> Result<ExitStatus, CommandError> {
     let AgentCommand::Run(run) = command;
     let directory = std::env::current_dir()
-        .map_err(|error| format!("The present directory cannot be used: {error}"))?;
+        .map_err(|error| format!("The current directory cannot be used: {error}"))?;
     let state = tempfile::Builder::new()
         .prefix("bobbin-agent-")
         .tempdir()
-        .map_err(|error| format!("A folder for the daemon cannot be made: {error}"))?;
+        .map_err(|error| format!("A folder for the daemon cannot be created: {error}"))?;
     let options = EmbeddedOptions {
         state: state.path().to_owned(),
         acp: run.acp.clone(),
@@ -100,7 +100,7 @@ async fn follow(
     let id = format!("terminal-{}-{}", std::process::id(), now.as_millis());
     // One stream for the whole run, so that no interrupt between two waits is missed.
     let mut interrupts = signal(SignalKind::interrupt())
-        .map_err(|error| format!("Ctrl-C cannot be heard: {error}"))?;
+        .map_err(|error| format!("Ctrl-C cannot be handled: {error}"))?;
     tell!("Starting {}. Ctrl-C stops it.", session.agent);
     let begun = tokio::select! {
         begun = begin(daemon.client(), &id, session, task) => begun,
@@ -134,7 +134,7 @@ async fn follow(
                 if stops_by.is_some() {
                     return Ok(ExitStatus::Interrupted);
                 }
-                tell!("\nStopping. Ctrl-C once more leaves at once.");
+                tell!("\nStopping. Press Ctrl-C again to leave at once.");
                 let within = Duration::from_millis(STOP_MS_MAX);
                 stops_by = Some(Instant::now() + within);
                 // The timeout above bounds a daemon that does not answer.
@@ -143,7 +143,7 @@ async fn follow(
                 watch.looks = true;
             }
             () = late => {
-                tell!("It has not stopped within {} s, and is left.", STOP_MS_MAX / 1_000);
+                tell!("It has not stopped within {} s. Leaving it.", STOP_MS_MAX / 1_000);
                 return Ok(ExitStatus::Interrupted);
             }
         }
@@ -159,7 +159,7 @@ async fn begin(
 ) -> Result<EventStream, CommandError> {
     let created = client.create_session(id, session).await.map_err(told)?;
     if let Some(error) = created.error {
-        return Err(format!("{} does not start: {}", session.agent, error.message).into());
+        return Err(format!("{} did not start: {}", session.agent, error.message).into());
     }
     let message = NewMessage {
         message: task.to_owned(),
@@ -244,7 +244,7 @@ async fn answer(
 }
 
 fn ended(status: &TurnStatus) -> ExitStatus {
-    let said = status.message.as_deref().unwrap_or("no reason was told");
+    let said = status.message.as_deref().unwrap_or("no reason was given");
     match (status.state, status.outcome) {
         (TurnState::Failed, _) => {
             tell!("The turn failed: {said}");

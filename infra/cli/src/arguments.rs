@@ -11,16 +11,15 @@ use crate::{agent, operate, setup};
 
 const AFTER: &str = "\
 Exit codes: 0 done, 1 something is wrong, was refused or failed, 2 used wrongly, 3 something is left to do (a dry run found
-it, or the stack has to be deployed first) or nothing was found. Of a turn that was followed: 0 answered, 4 failed,
-5 stopped by somebody, 6 lost with its sandbox, 7 it still runs, 130 Ctrl-C ended the following and nothing else.
+it, or the stack has to be deployed first) or nothing was found. Of a followed turn: 0 answered, 4 failed, 5 stopped by
+somebody, 6 lost with its sandbox, 7 still running, 130 Ctrl-C ended only the following.
 
-A THREAD is written as it is stored, discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`), or as an end of
-that which no other one has, as a narrow terminal shows it; the NAME of a
-sandbox is the one that people gave it (see `bobbin sandbox list`).
-AWS is reached with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
+A THREAD is its full key, discord:GUILD:THREAD or slack:TEAM:CHANNEL:TS (see `bobbin thread list`), or a unique end of
+that key, as a narrow terminal shows it. The NAME of a sandbox is the one that people gave it (see `bobbin sandbox list`).
+Bobbin reaches AWS with the credentials and region of your terminal (AWS_PROFILE, AWS_REGION).
 `bobbin COMMAND --help` says more; docs/PRODUCTION.md describes set-up, docs/OPERATE.md every command of operation.";
 
-/// Sets up everything around a deployed Bobbin, shows what runs in it, and says what is to become of that.
+/// Sets up everything around a deployed Bobbin, shows what runs in it, and controls it.
 #[derive(Debug, Parser)]
 #[command(name = "bobbin", version, after_help = AFTER)]
 pub struct Arguments {
@@ -33,7 +32,7 @@ pub struct Arguments {
     pub command: Option<CliCommand>,
 }
 
-/// What is to be done.
+/// A command.
 #[derive(Debug, Subcommand)]
 pub enum CliCommand {
     /// What prepares a stack and takes that back; their words stand in the list of commands itself.
@@ -53,9 +52,9 @@ pub enum OwnCommand {
     /// Run a coding agent on this machine, without any chat
     #[command(subcommand)]
     Agent(agent::AgentCommand),
-    /// Print what a shell completes this command line with: source <(bobbin completions bash)
+    /// Print the shell completion script: source <(bobbin completions bash)
     Completions {
-        /// The shell that is to be told
+        /// The shell
         shell: Shell,
     },
 }
@@ -115,7 +114,7 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap:
     let typed = |id: &str| matches.value_source(id) == Some(ValueSource::CommandLine);
     for (id, option) in [("stack", "--stack"), ("aws_endpoint", "--aws-endpoint")] {
         if arguments.stack.laptop && typed(id) {
-            let why = format!("{option} names another stack than --laptop: leave one of them out");
+            let why = format!("{option} and --laptop name different stacks: leave one of them out");
             return Err(command.error(ErrorKind::ArgumentConflict, why));
         }
     }
@@ -126,7 +125,7 @@ pub fn read(line: impl IntoIterator<Item = OsString>) -> Result<Arguments, clap:
         Some(CliCommand::Operate(_)) | None => false,
     };
     if arguments.json && prints_a_document {
-        let why = "this command prints a document of its own: leave --json out";
+        let why = "this command prints its own document: leave --json out";
         return Err(command.error(ErrorKind::ArgumentConflict, why));
     }
     Ok(arguments)
@@ -345,7 +344,7 @@ mod tests {
             ("bobbin thread list --phase sleeping", "[possible values: creating, active"),
             ("bobbin thread list --idle soon", "90s, 30m, 2h or 1d"),
             ("bobbin thread show nonsense", "nonsense"),
-            ("bobbin sandbox stop Frontend", "take 1 to 40 of a-z, 0-9 and -"),
+            ("bobbin sandbox stop Frontend", "use 1 to 40 characters of a-z, 0-9 and -"),
             ("bobbin sandbox create a --provider nobody", "there are: daytona"),
             ("bobbin sandbox snapshot", "<NAME|THREAD>"),
             ("bobbin sandbox connect discord:1:2", "<NAME>"),
@@ -359,9 +358,9 @@ mod tests {
             ),
             ("bobbin sandbox setup --tenant teams:1", "discord:<guild> or slack:<team>"),
             ("bobbin dead replay", "<ID>"),
-            ("bobbin --laptop --stack a thread list", "--stack names another stack"),
-            ("bobbin --json credentials", "a document of its own"),
-            ("bobbin completions bash --json", "a document of its own"),
+            ("bobbin --laptop --stack a thread list", "--stack and --laptop name different stacks"),
+            ("bobbin --json credentials", "its own document"),
+            ("bobbin completions bash --json", "its own document"),
             ("bobbin completions tcsh", "[possible values: bash, zsh, fish]"),
         ] {
             let error = parse(line).expect_err(line).to_string();

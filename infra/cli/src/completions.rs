@@ -17,7 +17,7 @@ pub fn print(shell: Shell) -> Result<ExitStatus, CommandError> {
         Shell::Fish => Generator::Fish,
     };
     generate(generator, &mut arguments::command(), "bobbin", &mut script);
-    let script = String::from_utf8(script).map_err(|e| format!("The script is no text: {e}"))?;
+    let script = String::from_utf8(script).map_err(|e| format!("The script is not text: {e}"))?;
     // A closed pipe is not an error.
     let _ = crate::output::print(&script);
     Ok(ExitStatus::Done)

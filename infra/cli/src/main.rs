@@ -17,6 +17,7 @@ mod arguments;
 mod columns;
 mod completions;
 mod keys;
+mod laptop;
 mod operate;
 mod setup;
 mod table;

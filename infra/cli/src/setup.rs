@@ -25,12 +25,12 @@ const DEFAULT_STACK: &str = "bobbin";
 /// The commands of set-up.
 #[derive(Debug, Subcommand)]
 pub enum SetupCommand {
-    /// Do every step of set-up: look first, write only what differs
+    /// Do every step of set-up: check first, write only what differs
     #[command(alias = "all")]
     Setup(all::All),
-    /// Try each key, and say what is wrong with it
+    /// Try each key, and say what is wrong
     Check,
-    /// Store keys in the stack's secrets, or take them out again
+    /// Store keys in the stack's secrets, or remove them
     Secrets(secrets::SecretsOptions),
     /// The Discord application
     #[command(subcommand)]
@@ -44,11 +44,11 @@ pub enum SetupCommand {
     Test(smoke_test::TestOptions),
     /// Undo every step of set-up
     Undo(all::Undo),
-    /// Write env.json: what the functions of the stack are given by `sam local invoke --env-vars`
+    /// Write env.json: the functions' variables for `sam local invoke --env-vars`
     Env(environment::EnvironmentOptions),
-    /// Make a file of events/ an event of this stack and of now: signed, or with a receipt of its queue
+    /// Turn a file in events/ into a current event of this stack: signed, or with a receipt of its queue
     Event(event::EventOptions),
-    /// Print the key of the laptop stack's AWS for `sam local invoke`: eval "$(bobbin --laptop credentials)"
+    /// Print the laptop stack's AWS credentials for `sam local invoke`: eval "$(bobbin --laptop credentials)"
     Credentials,
     /// Print the address of the laptop stack's chat page, with the key that opens it: bobbin --laptop page
     Page,

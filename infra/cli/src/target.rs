@@ -6,7 +6,6 @@ use bobbin_app::model_keys::ModelProvider;
 use bobbin_chat::discord::{Application, Discord, DiscordError, application};
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::deployed::Deployed;
-use bobbin_cloud::laptop::Laptop;
 use bobbin_cloud::secrets::Secret;
 use bobbin_core::tenant::overrides::Overrides;
 use bobbin_http::{AllowedHosts, Http, HttpError};
@@ -15,6 +14,7 @@ use clap::Args;
 use tokio::sync::OnceCell;
 
 use crate::keys::{self, KEYS, OUTPUTS, ProvidedKey};
+use crate::laptop::Laptop;
 
 /// Which stack, and where the services are. Keys are read from the environment alone: an argument could be seen by
 /// others.
@@ -22,34 +22,34 @@ use crate::keys::{self, KEYS, OUTPUTS, ProvidedKey};
 #[command(next_help_heading = "Which stack, and where its services are")]
 #[allow(rustdoc::bare_urls, reason = "the terminal shows these lines as help")]
 pub struct StackOptions {
-    /// Name of the CloudFormation stack; where none is named, set-up takes bobbin, and operation asks for one
+    /// Name of the CloudFormation stack; without it, set-up uses bobbin and operation asks for one
     #[arg(long, global = true, env = "BOBBIN_STACK", value_name = "NAME")]
     pub stack: Option<String>,
-    /// The laptop stack that runs beside this (`cargo run`), whatever the environment says of another one
+    /// Use the running laptop stack (`cargo run`), even if the environment names another stack
     #[arg(long, global = true)]
     pub laptop: bool,
-    /// State folder of the laptop stack, if it is not .bobbin/state of the checkout
+    /// State folder of the laptop stack; by default .bobbin/state in the checkout
     #[arg(long, global = true, value_name = "DIR", requires = "laptop")]
     pub state_dir: Option<PathBuf>,
-    /// Address that stands for AWS's own, such as an emulator's
+    /// Address to use instead of AWS's own, such as an emulator's
     #[arg(long, global = true, env = "AWS_ENDPOINT_URL", value_name = "URL", alias = "endpoint")]
     pub aws_endpoint: Option<String>,
-    /// Base of Discord's API; without it the stack's, or https://discord.com/api/v10
+    /// Base URL of Discord's API; by default the stack's, or https://discord.com/api/v10
     #[arg(long, global = true, env = "DISCORD_API", value_name = "URL", alias = "api")]
     pub discord_api: Option<String>,
-    /// Base of Slack's API; without it the stack's, or https://slack.com/api
+    /// Base URL of Slack's API; by default the stack's, or https://slack.com/api
     #[arg(long, global = true, env = "SLACK_API", value_name = "URL")]
     pub slack_api: Option<String>,
-    /// Base of Daytona's API; without it the stack's, or https://app.daytona.io/api
+    /// Base URL of Daytona's API; by default the stack's, or https://app.daytona.io/api
     #[arg(long, global = true, env = "DAYTONA_API", value_name = "URL")]
     pub daytona_api: Option<String>,
-    /// Base of Anthropic's API
+    /// Base URL of Anthropic's API
     #[arg(long, global = true, env = "ANTHROPIC_API", value_name = "URL", hide = true)]
     pub anthropic_api: Option<String>,
-    /// Base of OpenAI's API
+    /// Base URL of OpenAI's API
     #[arg(long, global = true, env = "OPENAI_API", value_name = "URL", hide = true)]
     pub openai_api: Option<String>,
-    /// Base of OpenRouter's API
+    /// Base URL of OpenRouter's API
     #[arg(long, global = true, env = "OPENROUTER_API", value_name = "URL", hide = true)]
     pub openrouter_api: Option<String>,
 }
@@ -100,7 +100,7 @@ impl StackTarget {
             (true, _) => WhichStack::Laptop(options.state_dir.clone()),
             (false, Some(name)) => WhichStack::Deployed(name.to_owned()),
             (false, None) => {
-                return Err("Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".to_owned());
+                return Err("Which stack? Use --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.".to_owned());
             }
         };
         Ok(Self::of(which, options))
@@ -219,7 +219,7 @@ impl StackTarget {
         }
         let stack = match self.stored().await {
             Ok(_) => format!("The stack {} has none either.", self.stack_name()),
-            Err(why) => format!("Nor was it taken from a stack: {why}"),
+            Err(why) => format!("It could not be read from a stack either: {why}"),
         };
         Err(format!(
             "{} is not set. Put the {} into that environment variable: {}. {stack}",

@@ -87,7 +87,7 @@ pub fn answer(question: &str) -> Result<Option<String>, String> {
     let mut line = String::new();
     let mut input = std::io::stdin().lock().take(ANSWER_BYTES_MAX);
     let read = input.read_line(&mut line);
-    read.map_err(|e| format!("The terminal cannot be read: {e}. Say it in the command."))?;
+    read.map_err(|e| format!("The terminal cannot be read: {e}. Give it in the command."))?;
     let line = line.trim();
     Ok((!line.is_empty()).then(|| line.to_owned()))
 }

@@ -43,7 +43,7 @@ fn operation_never_guesses_the_stack() {
         assert_eq!((code, out.as_str()), (1, ""));
         assert_eq!(
             err,
-            "Which stack? Say --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.\n"
+            "Which stack? Use --stack NAME for a deployed one (or set BOBBIN_STACK), or --laptop for the one that cargo run has started.\n"
         );
     }
     for (command, environment) in [
@@ -191,7 +191,7 @@ fn fish_completes_commands_with_descriptions() {
     };
     assert_eq!(
         told.lines().collect::<Vec<_>>(),
-        ["start\tBring a stopped sandbox back, with its server", "paused", "pausing"],
+        ["start\tStart a stopped sandbox and its server", "paused", "pausing"],
         "{told}"
     );
 }
@@ -250,10 +250,10 @@ fn host_script_needs_a_public_key() {
     assert_eq!(code, 0);
     assert!(json["script"].as_str().unwrap().contains("\nsandboxes=8\n"));
     for (more, says) in [
-        (&[private.as_str()][..], "is a private key, which stays here"),
+        (&[private.as_str()][..], "is a private key, which must stay here"),
         (&["none.pub"], "--key none.pub cannot be read"),
-        (&[&public, "--sandboxes", "0"], "sandboxes have to be 1 to 250"),
-        (&[&public, "--user", "a b"], "small letters"),
+        (&[&public, "--sandboxes", "0"], "sandboxes must be 1 to 250"),
+        (&[&public, "--user", "a b"], "lower-case letters"),
     ] {
         let (code, out, err) = with(more);
         assert_eq!((code, out.as_str()), (1, ""));

@@ -44,7 +44,7 @@ impl Containers {
         let address: Option<IpAddr> = host.parse().ok();
         if let Some(address) = address.filter(|at| at.is_unspecified() || at.is_loopback()) {
             return Err(format!(
-                "--containers={address} is no address that leads from a container to this machine alone: name the one that Docker's bridge has here, such as {BRIDGE}."
+                "--containers={address} is not an address that leads from a container to this machine only: use the address of Docker's bridge on this machine, such as {BRIDGE}."
             ));
         }
         let is_name = |host: &str| {
@@ -53,7 +53,7 @@ impl Containers {
         };
         if address.is_none() && !is_name(host) {
             return Err(format!(
-                "--containers={host} is neither an address nor a name: give one such as {BRIDGE} or {DOCKER_DESKTOP}."
+                "--containers={host} is not an address or a name: use one such as {BRIDGE} or {DOCKER_DESKTOP}."
             ));
         }
         Ok(Self {
@@ -76,7 +76,7 @@ impl Containers {
         match TcpListener::bind((address, 0)).await {
             Ok(_) => Ok(()),
             Err(error) => Err(format!(
-                "{address} cannot be listened on ({error}), so no container could reach this stack. Start Docker, or name the address that its bridge has here: --containers=ADDRESS (docker network inspect bridge calls it Gateway). With Docker Desktop it is --containers={DOCKER_DESKTOP}."
+                "The stack cannot listen on {address} ({error}), so no container could reach it. Start Docker, or name the address of its bridge on this machine: --containers=ADDRESS (docker network inspect bridge calls it Gateway). With Docker Desktop use --containers={DOCKER_DESKTOP}."
             )),
         }
     }
@@ -86,10 +86,10 @@ impl Containers {
     pub fn exposed(&self) -> String {
         match self.address {
             Some(address) => format!(
-                "for containers, AWS, the chats and the sandbox provider listen on {address} too. Every container of this machine, and whoever else can send to that address, then needs only this stack's keys to read and write its table, queues and secrets. Leave --containers out when you are done."
+                "for containers, AWS, the chats and the sandbox provider also listen on {address}. Every container on this machine, and anybody else who can reach that address, needs only this stack's keys to read and write its table, queues and secrets. Leave --containers out when you are done."
             ),
             None => format!(
-                "containers are told to reach this stack at {}; nothing listens beside loopback for it",
+                "containers reach this stack at {}; nothing extra listens for that besides loopback",
                 self.host
             ),
         }
@@ -106,7 +106,7 @@ impl Relay {
     /// The system's error, with advice.
     pub async fn start(address: IpAddr, port: u16) -> Result<Self, String> {
         let listener = TcpListener::bind((address, port)).await.map_err(|e| {
-            format!("Port {port} of {address} cannot be listened on ({e}): start again, for another port.")
+            format!("The stack cannot listen on port {port} of {address} ({e}): start again to get another port.")
         })?;
         Ok(Self(tokio::spawn(pass(listener, port))))
     }
@@ -126,7 +126,7 @@ async fn pass(listener: TcpListener, port: u16) {
                 Ok((outer, _)) => {
                     open.spawn(one(outer, port));
                 }
-                Err(error) => tracing::warn!(%error, port, "a container could not be let in"),
+                Err(error) => tracing::warn!(%error, port, "a connection from a container could not be accepted"),
             },
             Some(_) = open.join_next() => {}
         }
@@ -161,11 +161,11 @@ mod tests {
         assert_eq!(named("fd00::1"), Ok(("[fd00::1]".to_owned(), true)));
         assert_eq!(named("host.docker.internal"), Ok(("host.docker.internal".to_owned(), false)));
         for (host, words) in [
-            ("0.0.0.0", "to this machine alone"),
-            ("::", "to this machine alone"),
-            ("127.0.0.1", "to this machine alone"),
-            ("http://x", "neither an address nor a name"),
-            ("", "neither an address nor a name"),
+            ("0.0.0.0", "to this machine only"),
+            ("::", "to this machine only"),
+            ("127.0.0.1", "to this machine only"),
+            ("http://x", "is not an address or a name"),
+            ("", "is not an address or a name"),
         ] {
             assert!(named(host).is_err_and(|told| told.contains(words)), "{host}");
         }
@@ -184,7 +184,7 @@ mod tests {
         let containers = Containers::named("203.0.113.77").expect("an address");
         let told = containers.check().await.expect_err("not of this machine");
         assert!(
-            told.starts_with("203.0.113.77 cannot be listened on (")
+            told.starts_with("The stack cannot listen on 203.0.113.77 (")
                 && told.contains("--containers=ADDRESS"),
             "{told}"
         );

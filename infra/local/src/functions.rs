@@ -51,7 +51,7 @@ pub async fn fetch_agents(
     if !fetched.status.success() {
         let said = String::from_utf8_lossy(&fetched.stderr);
         return Err(format!(
-            "{} could not be fetched: {}. They come by npm: check the network and that npm works, or start without --agents.",
+            "{} could not be fetched: {}. npm fetches them: check the network and npm, or start without --agents.",
             agents.join(", "),
             said.trim()
         ));
@@ -61,8 +61,8 @@ pub async fn fetch_agents(
 }
 
 fn own_folder(root: &Path) -> Result<PathBuf, String> {
-    let exe = std::env::current_exe()
-        .map_err(|e| format!("this program's own path is not known: {e}"))?;
+    let exe =
+        std::env::current_exe().map_err(|e| format!("this program's own path is unknown: {e}"))?;
     Ok(exe.parent().unwrap_or(root).to_owned())
 }
 

@@ -119,6 +119,6 @@ async fn forward(State(proxied): State<Arc<Proxied>>, request: Request) -> Respo
 
 fn note<T, E: std::fmt::Display>(made_known: Result<T, E>) {
     if let Err(error) = made_known {
-        tracing::warn!(%error, "a request from outside could not be made known to the local platforms");
+        tracing::warn!(%error, "a request from outside could not be announced to the local platforms");
     }
 }

@@ -50,7 +50,7 @@ impl StackKeys {
         let keys = match fs::read_to_string(&file) {
             Ok(text) => serde_json::from_str::<Self>(&text)
                 .map_err(|e| {
-                    format!("{} cannot be read ({e}); `--fresh` makes new ones.", file.display())
+                    format!("{} cannot be read ({e}); `--fresh` creates new ones.", file.display())
                 })?
                 .completed(),
             Err(_) => Self::make(),
@@ -114,7 +114,8 @@ impl StackKeys {
     pub fn discord_public_key(&self) -> Result<String, String> {
         let mut seed = [0_u8; 32];
         hex::decode_to_slice(&self.discord_seed, &mut seed).map_err(|_| {
-            "discord_seed in keys.json is not 64 hex digits; `--fresh` makes a new one.".to_owned()
+            "discord_seed in keys.json is not 64 hex digits; `--fresh` creates a new one."
+                .to_owned()
         })?;
         Ok(hex::encode(SigningKey::from_bytes(&seed).verifying_key().to_bytes()))
     }

@@ -24,5 +24,5 @@ pub fn client() -> Result<reqwest::Client, String> {
         .redirect(reqwest::redirect::Policy::none())
         .timeout(Duration::from_millis(CALL_MS_MAX))
         .build()
-        .map_err(|e| format!("no HTTP client could be made: {e}"))
+        .map_err(|e| format!("the HTTP client could not be created: {e}"))
 }

@@ -73,7 +73,7 @@ async fn run(options: LaptopOptions) -> ExitCode {
     let shutdown = match Shutdown::listen() {
         Ok(shutdown) => shutdown,
         Err(error) => {
-            eprintln!("Ctrl-C and SIGTERM cannot be listened to: {error}");
+            eprintln!("Ctrl-C and SIGTERM cannot be handled: {error}");
             return ExitCode::FAILURE;
         }
     };

@@ -33,14 +33,14 @@ impl NudgeGate {
     pub async fn start() -> Result<Self, String> {
         let listener = TcpListener::bind(("127.0.0.1", 0))
             .await
-            .map_err(|e| format!("no loopback port is free for the word of daemons: {e}"))?;
+            .map_err(|e| format!("no loopback port is free for nudges: {e}"))?;
         let address = listener.local_addr().map_err(|e| e.to_string())?;
         let to =
             Arc::new(Passage { client: crate::loopback::client()?, function_url: OnceLock::new() });
         let router = Router::new().route(nudge::PATH, post(pass)).with_state(Arc::clone(&to));
         let server = tokio::spawn(async move {
             if let Err(error) = axum::serve(listener, router).await {
-                tracing::error!(%error, "the way of daemons to the ingress ended");
+                tracing::error!(%error, "the nudge gate ended");
             }
         });
         let url = format!("http://{address}{}", nudge::PATH);

@@ -15,29 +15,29 @@ unless --containers is given.
 Usage: cargo run -- [OPTIONS]
 
   --port N            port of the chat page (default: the first free one from 4100; 0: any free one)
-  --state-dir DIR     where it keeps its things (default: .bobbin/state in the project)
+  --state-dir DIR     folder for its state (default: .bobbin/state in the project)
   --memory-left MB    stop the longest unused sandbox while this machine has less memory left (default: 1024; 0: never);
                       its next message starts it again
-  --agents LIST       put agents into the sandboxes beside OpenCode: claude (proprietary: Anthropic's commercial terms),
-                      codex (Apache-2.0); naming one accepts its licence, and npm fetches it once
-  --fresh             start empty: what the state folder holds is deleted first
-  --no-build          use the function binaries that are there
+  --agents LIST       add agents to the sandboxes besides OpenCode: claude (proprietary: Anthropic's commercial terms),
+                      codex (Apache-2.0); by naming one you accept its licence, and npm fetches it once
+  --fresh             start empty: delete the contents of the state folder first
+  --no-build          use the existing function binaries
   --ready-file FILE   write one JSON object with every address and key when everything is up
-  --limits JSON       bounds that differ from the defaults, e.g. '{\"idle_pause_ms\": 60000}'
-  --parameters JSON   parameters of template.yaml that differ, e.g. '{\"AllowedUsers\": \"U0123\"}'
-  --keys JSON         keys in the stack's secrets that differ, e.g. '{\"openai_api_key\": \"...\"}'; an empty one is left out
-  --containers[=HOST] for functions in containers of `sam local invoke`: listen on Docker's bridge too (172.17.0.1, or HOST);
-                      whoever reaches that address may then use this stack, so only while you need it
-  --unhonoured        list what of template.yaml has no effect here
-  --without-aws       leave the embedded AWS out: chats, provider and model only
+  --limits JSON       limits to change, e.g. '{\"idle_pause_ms\": 60000}'
+  --parameters JSON   parameters of template.yaml to change, e.g. '{\"AllowedUsers\": \"U0123\"}'
+  --keys JSON         keys in the stack's secrets to change, e.g. '{\"openai_api_key\": \"...\"}'; an empty one is removed
+  --containers[=HOST] for functions in containers of `sam local invoke`: also listen on Docker's bridge (172.17.0.1, or HOST);
+                      anybody who reaches that address can then use this stack, so use it only while needed
+  --unhonoured        list the settings of template.yaml that have no effect here
+  --without-aws       start without the embedded AWS: chats, provider and model only
   --help              this text
 
 From the environment: ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENROUTER_API_KEY for a real model (BOBBIN_MODEL picks
 it, as provider/model), DAYTONA_API_KEY for real sandboxes, DISCORD_APPLICATION_ID, DISCORD_PUBLIC_KEY,
 DISCORD_BOT_TOKEN and DISCORD_GUILD_ID or SLACK_SIGNING_SECRET, SLACK_BOT_TOKEN and SLACK_TEAM_ID for the real
-platforms, BOBBIN_AGENT_DIR for folders with agents' programs (`opencode` among them) in place of the installed one,
-SANDBOX_RUNTIME_MODE for how agents are run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
-of repositories (owner/name) that stand in for those of github.com, BOBBIN_LOG for more words.";
+platforms, BOBBIN_AGENT_DIR for folders with agents' programs (including `opencode`) instead of the installed one,
+SANDBOX_RUNTIME_MODE for how agents run (opencode, compat or native), BOBBIN_GIT_MIRROR for a folder
+of repositories (owner/name) to use instead of github.com's, BOBBIN_LOG for a more detailed log.";
 
 /// Agents that the sandbox daemon can fetch.
 const AGENTS: [&str; 2] = ["claude", "codex"];
@@ -121,7 +121,7 @@ impl LaptopOptions {
                     let unknown = options.agents.iter().find(|one| !AGENTS.contains(&one.as_str()));
                     if let Some(name) = unknown {
                         return Err(format!(
-                            "--agents: {name:?} cannot be fetched; there are {}.",
+                            "--agents: {name:?} cannot be fetched; choose from {}.",
                             AGENTS.join(" and ")
                         ));
                     }
@@ -140,14 +140,14 @@ impl LaptopOptions {
                 "--parameters" => {
                     // The decoder's message could quote a credential.
                     options.parameters = serde_json::from_str(&value()?)
-                        .map_err(|_| "--parameters is not a JSON object of texts.".to_owned())?;
+                        .map_err(|_| "--parameters is not a JSON object of strings.".to_owned())?;
                 }
                 "--keys" => {
                     options.keys = serde_json::from_str(&value()?)
-                        .map_err(|_| "--keys is not a JSON object of texts.".to_owned())?;
+                        .map_err(|_| "--keys is not a JSON object of strings.".to_owned())?;
                     let unknown = |name: &&String| Key::named(name).is_none();
                     if let Some(name) = options.keys.keys().find(unknown) {
-                        return Err(format!("--keys: {name} is no key of a stack."));
+                        return Err(format!("--keys: {name} is not a key of a stack."));
                     }
                 }
                 // The next word may be another option, so the value must be joined to this one.
@@ -214,23 +214,23 @@ mod tests {
         assert_eq!(parse("--port"), Err("--port needs a value.".to_owned()));
         assert_eq!(
             parse("--agents claude,vim"),
-            Err("--agents: \"vim\" cannot be fetched; there are claude and codex.".to_owned())
+            Err("--agents: \"vim\" cannot be fetched; choose from claude and codex.".to_owned())
         );
         assert!(
             parse("--containers=0.0.0.0")
-                .is_err_and(|e| e.starts_with("--containers=0.0.0.0 is no address"))
+                .is_err_and(|e| e.starts_with("--containers=0.0.0.0 is not an address"))
         );
         assert_eq!(
             parse(r#"--parameters {"Model":1,"x":"secret"}"#),
-            Err("--parameters is not a JSON object of texts.".to_owned())
+            Err("--parameters is not a JSON object of strings.".to_owned())
         );
         assert_eq!(
             parse(r#"--keys {"slack_bot_token":1,"x":"secret"}"#),
-            Err("--keys is not a JSON object of texts.".to_owned())
+            Err("--keys is not a JSON object of strings.".to_owned())
         );
         assert_eq!(
             parse(r#"--keys {"slack_token":"secret"}"#),
-            Err("--keys: slack_token is no key of a stack.".to_owned())
+            Err("--keys: slack_token is not a key of a stack.".to_owned())
         );
         assert!(
             parse(r#"--limits {"idle":1}"#)

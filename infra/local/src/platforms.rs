@@ -82,7 +82,7 @@ pub async fn register_commands(
         .json(&discord::guild_commands())
         .send()
         .await;
-    let answer = sent.map_err(|e| format!("the local Discord did not take the commands: {e}"))?;
+    let answer = sent.map_err(|e| format!("the local Discord did not accept the commands: {e}"))?;
     if answer.status().is_success() {
         return Ok(());
     }

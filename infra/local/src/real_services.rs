@@ -77,7 +77,7 @@ impl RealServices {
         }
         if let Some(key) = var("VERCEL_TOKEN") {
             let needed = |name: &str| {
-                var(name).ok_or_else(|| format!("VERCEL_TOKEN is set, and {name} is not."))
+                var(name).ok_or_else(|| format!("VERCEL_TOKEN is set, but {name} is not."))
             };
             let api = var("VERCEL_API_URL").unwrap_or_else(|| "https://vercel.com/api".to_owned());
             for (name, value) in [

@@ -86,7 +86,7 @@ impl LaptopStack {
             println!("{}  note: {note}", if index == 0 { "\n" } else { "" });
         }
         if let Some(listed) = listed {
-            println!("\n  Of template.yaml, this has no effect here:");
+            println!("\n  These settings of template.yaml have no effect here:");
             for line in listed {
                 println!("    {line}");
             }

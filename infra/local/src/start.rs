@@ -196,7 +196,7 @@ impl StackStart<'_> {
         let cache = self.root.join(".bobbin/cache");
         let opencode = opencode::install(&cache, |line| self.print_step(line))
             .await
-            .map_err(|e| failed("The agent could not be got", &e, "OpenCode comes by npm: check the network and that npm works, or set BOBBIN_AGENT_DIR to a folder that holds a program `opencode`."))?;
+            .map_err(|e| failed("The agent could not be fetched", &e, "npm fetches OpenCode: check the network and npm, or set BOBBIN_AGENT_DIR to a folder with a program `opencode`."))?;
         self.notes.extend(opencode.warnings.iter().cloned());
         Ok(vec![opencode.bin_dir])
     }
@@ -259,10 +259,10 @@ impl StackStart<'_> {
         match provider.confinement() {
             Confinement::Bubblewrap => {}
             Confinement::SharedNetwork { why } => self.notes.push(format!(
-                "sandboxes share this machine's network ({why}): what the agent runs reaches what listens here, and of this stack what needs no key, and it can read the model keys"
+                "sandboxes share this machine's network ({why}): the agent's programs can reach everything that listens here, use the parts of this stack that need no key, and read the model keys"
             )),
             Confinement::None { why } => self.notes.push(format!(
-                "sandboxes are NOT confined ({why}): what the agent runs, runs as you"
+                "sandboxes are NOT confined ({why}): the agent's programs run as you"
             )),
         }
         Ok(provider)
@@ -318,7 +318,7 @@ impl StackStart<'_> {
                 }
             }
         }
-        started.map_err(|why| failed("The chat page could not be started", &why, "--port names another port (0 takes a free one); --fresh starts with an empty state folder, --state-dir with another one."))
+        started.map_err(|why| failed("The chat page could not be started", &why, "--port names another port (0 chooses a free one); --fresh starts with an empty state folder, --state-dir with another one."))
     }
 
     fn chat_settings(
@@ -476,7 +476,7 @@ const INGRESS_ANSWER_MS: &str = "BOBBIN_CHAT_ANSWER_MS";
 /// The platforms' time limit for a first answer.
 fn ingress_answer_ms() -> Result<u64, String> {
     match std::env::var(INGRESS_ANSWER_MS) {
-        Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is no number: {ms}")),
+        Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is not a number: {ms}")),
         Err(_) => Ok(bobbin_local_chat::INGRESS_ANSWER_MS_MAX),
     }
 }

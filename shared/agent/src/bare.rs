@@ -6,7 +6,6 @@ use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
 use bobbin_http::Http;
 
-use crate::opencode::OpenCodeRuntime;
 use crate::runtime::{Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch};
 
 /// Prepares the project's folder, with a new repository if none was cloned.
@@ -14,17 +13,17 @@ pub(crate) const PREPARE: &str = include_str!("prepare.sh");
 
 /// A runtime without an agent. A caller that asks one anyway meets a server that does not answer.
 #[derive(Debug)]
-pub struct Bare(OpenCodeRuntime);
+pub struct Bare<R>(R);
 
-impl Bare {
+impl<R: Runtime> Bare<R> {
     /// Replaces `server` with nothing.
     #[must_use]
-    pub const fn instead_of(server: OpenCodeRuntime) -> Self {
+    pub const fn instead_of(server: R) -> Self {
         Self(server)
     }
 }
 
-impl Runtime for Bare {
+impl<R: Runtime> Runtime for Bare<R> {
     fn facts(&self) -> RuntimeFacts<'_> {
         RuntimeFacts {
             has_server: false,

@@ -162,11 +162,16 @@ impl Fold {
             return;
         }
         self.last_id = event.id;
-        self.hear(event.turn.as_deref(), event.agent_session_id.as_deref(), &event.data);
+        self.receive(event.turn.as_deref(), event.agent_session_id.as_deref(), &event.data);
     }
 
     /// Processes data of this turn from this session of the agent. Data of other turns is only counted.
-    pub fn hear(&mut self, turn: Option<&str>, session: Option<&str>, data: &UniversalEventData) {
+    pub fn receive(
+        &mut self,
+        turn: Option<&str>,
+        session: Option<&str>,
+        data: &UniversalEventData,
+    ) {
         let Some(turn) = turn.filter(|turn| self.is_of(turn)) else {
             if let UniversalEventData::Usage { usage, .. } = data
                 && usage.scope == UsageScope::Session

@@ -4,11 +4,13 @@
 pub mod asks;
 mod bare;
 mod fold;
+pub mod models;
 mod observe;
 pub mod opencode;
 mod reason;
 mod retrying;
 mod runtime;
+mod sse;
 mod steps;
 
 pub use bare::Bare;
@@ -19,6 +21,7 @@ pub use retrying::Retrying;
 pub use runtime::{
     ANSWER_BYTES_MAX, Agent, AgentError, AgentErrorKind, AgentResult, ConversationKey, InlineImage,
     LaunchInputs, Missed, ModelKey, Refresh, Reported, RunStop, Runtime, RuntimeFacts,
-    ServerLaunch, Submission, server_http,
+    ServerLaunch, Submission, ToolServer, server_http,
 };
+pub use sse::Sse;
 pub use steps::{PLAN_MAX, STEPS_MAX};

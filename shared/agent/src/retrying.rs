@@ -55,7 +55,7 @@ impl Retrying {
         let at = clock(next_ms)?;
         let failed = self.failed();
         Some(format!(
-            "{failed}. It would be asked again at {at} at the earliest, which is later than a task may run. Send the task again then, or with another model."
+            "{failed}. The earliest retry would be at {at}, which is later than a task may run. Send the task again then, or choose another model."
         ))
     }
 
@@ -106,7 +106,7 @@ mod tests {
         let tomorrow = Retrying::new("The quota is used up.", Some(1), Some(NOW_MS + 24 * HOUR_MS));
         let why = tomorrow.later_than(ends_ms).unwrap();
         assert!(
-            why.starts_with("The model did not answer: The quota is used up. It would be asked again at Nov 25, 10:00 UTC"),
+            why.starts_with("The model did not answer: The quota is used up. The earliest retry would be at Nov 25, 10:00 UTC"),
             "{why}"
         );
     }

@@ -86,6 +86,15 @@ pub struct ModelKey {
     pub endpoint: Option<String>,
 }
 
+/// The server of the sandbox tools.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ToolServer {
+    /// Its MCP address.
+    pub url: String,
+    /// Tools that need a person's permission for each use.
+    pub ask: Vec<String>,
+}
+
 /// How to start a server.
 #[derive(Clone, Copy)]
 pub struct LaunchInputs<'a> {
@@ -244,6 +253,12 @@ impl ConversationKey<'_> {
             0 => self.thread.to_string(),
             since_ms => format!("{} since {since_ms}", self.thread),
         }
+    }
+
+    /// The title by which people and agents find its session.
+    #[must_use]
+    pub fn title(&self) -> String {
+        format!("bobbin {}", self.name())
     }
 }
 

@@ -139,7 +139,7 @@ fn words(tool: &str, input: &Value, cwd: &str) -> (String, String) {
         "lsp" => ("Asking the compiler about", "Asked the compiler about", call.path(), "the code"),
         "question" | "askuserquestion" => ("Asking:", "Asked:", call.question(), "a question"),
         "skill" => ("Using the skill", "Used the skill", call.plain("name"), "it needs"),
-        "invalid" => ("Calling", "Called", None, "a tool in a way it does not know"),
+        "invalid" => ("Calling", "Called", None, "a tool in a wrong way"),
         other => ("Using", "Used", Some(shorten(other)), "a tool"),
     };
     let subject = subject.unwrap_or_else(|| otherwise.to_owned());

@@ -97,16 +97,16 @@ pub async fn is_same(
                 let record = AccountRecord { account: present.clone(), confirmed_at_ms };
                 if store.keep_account(name, &record, kept.as_ref()).await? {
                     tracing::info!(
-                        event = "account.remembered",
+                        event = "account.recorded",
                         provider = name,
-                        "the account in which a provider has the stack's sandboxes is on record"
+                        "the provider account of the stack's sandboxes was recorded"
                     );
                     return Ok(true);
                 }
             }
         }
     }
-    Err(StoreError::Contended("an account was put on record by others each time".to_owned()).into())
+    Err(StoreError::Contended("another worker recorded an account on every try".to_owned()).into())
 }
 
 /// Replaces the account on record: sandboxes elsewhere are given up. False: it is already on record.
@@ -131,7 +131,7 @@ pub async fn confirm(
             return Ok(true);
         }
     }
-    Err(StoreError::Contended("an account was put on record by others each time".to_owned()))
+    Err(StoreError::Contended("another worker recorded an account on every try".to_owned()))
 }
 
 /// The sandboxes on record that use the stack's own key at a provider. `configured` is the provider of records that

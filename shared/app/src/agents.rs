@@ -3,9 +3,8 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::ToolServer;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_agent::{Agent, Refresh, Runtime, server_http};
+use bobbin_agent::models::{ModelKeys, ModelSettings};
+use bobbin_agent::{Agent, Refresh, Runtime, ToolServer, server_http};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::sandbox_password;
 use bobbin_core::base::limits::FileLimits;

@@ -36,7 +36,7 @@ pub async fn announce(lane: &Lane<'_>, announce: &Announce, arrival: Arrival) ->
         Ok(true) => return Verdict::Done,
         Ok(false) => Failure::Wait {
             after_ms: 0,
-            seen: "the record moved faster than it could be marked".to_owned(),
+            seen: "the record changed on every try to mark it".to_owned(),
         },
         Err(failure) => failure,
     };

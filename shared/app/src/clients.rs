@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::ToolServer;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
-use bobbin_chat::Chats;
-use bobbin_cloud::config::Config;
+use bobbin_agent::ToolServer;
+use bobbin_agent::models::{ModelKeys, ModelSettings};
+use bobbin_chat::{ChatSettings, Chats};
+use bobbin_cloud::config::{Config, optional};
 use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::secret::Secret;
+use bobbin_core::tenant::keys::Key;
 use bobbin_sandbox::Provider;
 
 use crate::runtimes;
@@ -28,25 +30,23 @@ pub(crate) fn sandboxes_with(
     let settings = SandboxSettings {
         stack: config.stack.clone(),
         stack_id: config.stack_id.clone(),
-        project_config_of: config.project_config_of.clone(),
-        model_keys_inside: config.model_keys_inside,
+        project_config_of: config.agents.project_config_of.clone(),
+        model_keys_inside: config.agents.model_keys_inside,
         keys_of: keys_of.cloned(),
-        nudge_url: config.nudge_url.clone(),
-        stack_key: keys.stack.stack_key.expose().to_owned(),
-        discord_api: config.discord_api.clone(),
-        slack_api: config.slack_api.clone(),
-        slack_bot_token: some(keys.worker.slack_bot_token.expose()),
+        nudge_url: config.providers.nudge_url.clone(),
+        stack_key: keys.of(Key::StackKey).expose().to_owned(),
+        files: Chats::files(&chat_settings(config, &|key| keys.of(key))),
         limits: config.limits.clone(),
     };
     let models = ModelSettings {
         model: config.model.clone(),
-        models: config.models.clone(),
-        model_base_url: some(&config.model_base_url),
+        models: config.agents.models.clone(),
+        model_base_url: some(&config.agents.model_base_url),
         keys: models,
     };
     let tools = (!config.tools_url.is_empty()).then(|| ToolServer {
         url: format!("{}/mcp", config.tools_url.trim_end_matches('/')),
-        ask: config.tools_ask.clone(),
+        ask: config.agents.tools_ask.clone(),
     });
     let (mode, limits) = (&config.runtime_mode, &config.limits.files);
     let runtime = runtimes::runtime(mode, recorded, &models, limits, tools.as_ref())?;
@@ -57,13 +57,10 @@ pub(crate) fn sandboxes_with(
 ///
 /// # Errors
 /// A sentence that names the unusable address.
-pub fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
-    Chats::new(&bobbin_chat::ChatSettings {
-        discord_api: &config.discord_api,
-        discord_application: &config.discord_application_id,
-        discord_bot_token: keys.worker.discord_bot_token.expose(),
-        slack_api: &config.slack_api,
-        slack_bot_token: keys.worker.slack_bot_token.expose(),
-        slack_stream_answers: config.slack_stream_answers,
-    })
+pub(crate) fn chat(config: &Config, keys: &WorkerKeys) -> Result<Chats, String> {
+    Chats::new(&chat_settings(config, &|key| keys.of(key)))
+}
+
+fn chat_settings<'a>(config: &'a Config, key: &'a dyn Fn(Key) -> &'a Secret) -> ChatSettings<'a> {
+    ChatSettings { overrides: &config.chats, variable: optional, key }
 }

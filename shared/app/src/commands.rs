@@ -32,7 +32,7 @@ impl Lane<'_> {
         let Arrival { receive, now_ms, .. } = arrival;
         // Requests made by ingress itself need no permission.
         match &control.want {
-            Want::Say { text } => return self.chat.tell(&control.reply, text).await,
+            Want::Say { text } => return self.chat.answer(&control.reply, text).await,
             Want::Help { text } => return self.answer(control, text).await,
             _ => {}
         }
@@ -43,7 +43,7 @@ impl Lane<'_> {
             return self.halt(control, turn, &found).await;
         }
         if let Err(refusal) = admitted(control, &found.settings) {
-            return self.chat.tell(&control.reply, &refusal.to_string()).await;
+            return self.chat.answer(&control.reply, &refusal.to_string()).await;
         }
         match &control.want {
             Want::Say { .. } | Want::Help { .. } | Want::Halt { .. } => Ok(()),
@@ -84,7 +84,7 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let row = command.row();
         if row.who == WhoMay::Managers && !self.membership(control).await?.manages {
-            return self.chat.tell(&control.reply, &NotChanged::NotAllowed.to_string()).await;
+            return self.chat.answer(&control.reply, &NotChanged::NotAllowed.to_string()).await;
         }
         match command {
             Command::Status => self.status(control, found, arrival.now_ms).await,
@@ -101,7 +101,7 @@ impl Lane<'_> {
             | Command::Config
             | Command::Setup
             | Command::Help => Err(Failure::NonRecoverable {
-                advice: format!("{} came without what it is about", row.name),
+                advice: format!("{} came without its arguments", row.name),
             }),
         }
     }

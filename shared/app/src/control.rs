@@ -49,7 +49,7 @@ pub struct Lane<'a> {
 
 /// Counts a control message that was given up.
 pub(crate) fn dropped(metrics: &Metrics) {
-    tracing::error!(event = CONTROL_DROPPED, "what somebody asked for was given up");
+    tracing::error!(event = CONTROL_DROPPED, "a control message was given up");
     metrics.count(Alarm::WorkDropped, now_ms());
 }
 
@@ -63,13 +63,13 @@ impl Lane<'_> {
         {
             return held;
         }
-        tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control word could not be carried out");
+        tracing::warn!(event = "control.failed", thread = %control.thread, control.id = %control.id, ?failure, "a control message failed");
         let verdict = match failure {
             Failure::Wait { seen, .. } | Failure::Outage { seen, .. } => {
-                self.tell_in_thread(control, &seen, arrival).await
+                self.notify_thread(control, &seen, arrival).await
             }
             Failure::NonRecoverable { advice } => {
-                self.tell_in_thread(control, &advice, arrival).await
+                self.notify_thread(control, &advice, arrival).await
             }
             // Its subject is over.
             _ => Verdict::Done,
@@ -81,7 +81,7 @@ impl Lane<'_> {
     }
 
     /// Reports in the thread that a control message failed, if its author expects an effect.
-    pub(crate) async fn tell_in_thread(
+    pub(crate) async fn notify_thread(
         &self,
         control: &Control,
         seen: &str,
@@ -113,7 +113,7 @@ impl Lane<'_> {
         };
         let held = arrival.held(&failure, self.limits.retry.owed_ms, &self.limits.retry);
         held.unwrap_or_else(|| {
-            tracing::error!(event = "control.untold", %thread, control.id = %id, ?failure, "who said it could not be told that nothing came of it");
+            tracing::error!(event = "control.notice.failed", %thread, control.id = %id, ?failure, "the requester could not be notified that the control message failed");
             Verdict::Done
         })
     }
@@ -150,11 +150,11 @@ impl Lane<'_> {
     pub(crate) async fn answer(&self, control: &Control, words: &str) -> Result<(), Failure> {
         let (thread, id) = (&control.thread, &control.id.as_str().into());
         let chat = self.chat.of(thread)?;
-        chat.tell(&control.reply, Say::Answer { thread, id, words }).await
+        chat.answer(&control.reply, Say::Answer { thread, id, words }).await
     }
 
     /// Brings the next poll forward: the author of a control message does not have to wait for it.
-    pub(crate) async fn look_now(&self, control: &Control, turn: &Turn) {
+    pub(crate) async fn poll_now(&self, control: &Control, turn: &Turn) {
         // If this fails, the poll comes at its own time.
         let thread = &control.thread;
         let _ = bring_forward(self.store, self.queues, thread, &turn.id, None).await;

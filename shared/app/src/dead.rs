@@ -14,7 +14,7 @@ use crate::control::Lane;
 use crate::opening;
 
 /// Tells about one dead letter.
-pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
+pub async fn notify(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
     match body {
         Body::Message(Message { id, thread, work: Work::Sweep, .. }) => {
             match lane.store.sweep_is_done(thread, id).await {
@@ -44,21 +44,20 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
                 accepted_at_ms: message.accepted_at_ms,
                 prompt: prompt.clone(),
             });
-            tell_in_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
+            notify_thread(lane, message.thread.clone(), &message.id, prompt, arrival).await
         }
-        Body::Open(open) => opening::tell(lane, open, words::NOT_DONE, arrival).await,
+        Body::Open(open) => opening::notify(lane, open, words::NOT_DONE, arrival).await,
         Body::Control(control) => {
             let seen = words::NOT_DONE;
-            lane.tell_in_thread(control, seen, arrival).await
+            lane.notify_thread(control, seen, arrival).await
         }
         Body::Overview(overview) => match &overview.place {
             Surface::Answer { reply, .. } => answer(lane, reply, arrival).await,
             // The Home keeps its last view; opening it again asks again.
             Surface::Home => Verdict::Done,
         },
-        // The prompt behind an announcement is in its own group; which copy of a candidate counts is known before
-        // anybody is told.
-        Body::Announce(_) | Body::Candidate(_) => Verdict::Done,
+        // The prompt behind an announcement is in its own group.
+        Body::Announce(_) => Verdict::Done,
         // The next tick that still finds letters sends another.
         Body::DeadLetters(_) => Verdict::Done,
     }
@@ -66,7 +65,7 @@ pub async fn tell(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
 
 /// Has a thread told, in its own group, that the message with this id will not be carried out; done once that is
 /// recorded. A sandbox's group has no record of ended turns and no readers: its letters are done at once.
-pub async fn tell_in_thread(
+pub async fn notify_thread(
     lane: &Lane<'_>,
     thread: ThreadKey,
     turn: &TurnId,
@@ -98,21 +97,21 @@ pub async fn tell_in_thread(
         work: Work::DeadLetter { turn: turn.to_owned(), prompt: prompt.map(Box::new) },
     };
     match lane.queues.send(&Body::Message(notice)).await {
-        Ok(()) => hold("its notice is under way".to_owned()),
+        Ok(()) => hold("its notice is being posted".to_owned()),
         Err(error) => hold(error.to_string()),
     }
 }
 
 async fn answer(lane: &Lane<'_>, reply: &Reply, arrival: Arrival) -> Verdict {
-    let Err(failure) = lane.chat.tell(reply, words::NOT_DONE).await else {
+    let Err(failure) = lane.chat.answer(reply, words::NOT_DONE).await else {
         return Verdict::Done;
     };
     let held = arrival.held(&failure, lane.limits.retry.owed_ms, &lane.limits.retry);
     held.unwrap_or_else(|| {
         tracing::error!(
-            event = "message.bury.failed",
+            event = "message.give_up.failed",
             ?failure,
-            "a person could not be told of a dead letter"
+            "a person could not be notified of a dead letter"
         );
         Verdict::Done
     })

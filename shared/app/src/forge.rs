@@ -11,6 +11,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
+use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{ErrorKind, Forge, Repository, RepositoryName};
@@ -29,7 +30,7 @@ impl StackForge {
     /// # Errors
     /// A sentence that names the unusable setting.
     pub fn new(config: &Config, keys: &WorkerKeys) -> Result<Option<Self>, String> {
-        if config.github_app_id.is_empty() {
+        if config.forge_app_id.is_empty() {
             return Ok(None);
         }
         let mut addresses = Addresses::of(&config.forge.github_api);
@@ -38,14 +39,14 @@ impl StackForge {
         }
         let settings = GitHubSettings {
             addresses,
-            issuer: config.github_app_id.clone(),
-            private_key: pem(&keys.worker.github_private_key),
+            issuer: config.forge_app_id.clone(),
+            private_key: pem(keys.of(Key::GitHubPrivateKey)),
             slug: config.forge.github_app.clone(),
             client_id: String::new(),
             client_secret: Secret::default(),
         };
         let forge = GitHub::new(settings).map_err(|error| error.to_string())?;
-        Ok(Some(Self { forge: Arc::new(forge), owners: config.github_owners.clone() }))
+        Ok(Some(Self { forge: Arc::new(forge), owners: config.forge_owners.clone() }))
     }
 
     /// The forge's client.

@@ -4,13 +4,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::{Config, required};
-use bobbin_cloud::secrets::{CachedSecret, ProviderSecret};
+use bobbin_cloud::secrets::{CachedSecret, StoredKeys};
 use bobbin_core::base::ids::Ms;
-use bobbin_core::base::secret::Secret;
 use bobbin_core::tenant::keys::Key;
 use bobbin_sandbox::Provider;
 
-use crate::providers::{self, ProviderSettings, Providers};
+use crate::providers::{self, Providers};
 
 /// Longest time to read the secret.
 const READ_MS_MAX: u64 = 5_000;
@@ -20,10 +19,10 @@ pub type NamedProviders = Vec<(&'static str, Arc<dyn Provider>)>;
 
 /// The providers that have keys, and their secret, which the first use reads.
 pub struct KeyedProviders {
-    secret: CachedSecret<ProviderSecret>,
+    secret: CachedSecret,
     config: Config,
     /// The last clients built, and the secret they were built from.
-    made: Mutex<Option<(Arc<ProviderSecret>, NamedProviders)>>,
+    made: Mutex<Option<(Arc<StoredKeys>, NamedProviders)>>,
 }
 
 impl KeyedProviders {
@@ -44,7 +43,7 @@ impl KeyedProviders {
     /// # Errors
     /// A sentence that names the available providers.
     pub fn key(&self) -> Result<Key, String> {
-        providers::key_of(&self.config.provider)
+        providers::key_of(&self.config.providers.provider)
     }
 
     /// The providers that have keys; empty before the first key is stored.
@@ -64,19 +63,17 @@ impl KeyedProviders {
         newer.map(|secret| self.named(secret)).transpose()
     }
 
-    fn named(&self, secret: Arc<ProviderSecret>) -> Result<NamedProviders, String> {
+    fn named(&self, secret: Arc<StoredKeys>) -> Result<NamedProviders, String> {
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some((of, named)) = &*made
             && Arc::ptr_eq(of, &secret)
         {
             return Ok(named.clone());
         }
-        let settings = ProviderSettings::from(&self.config);
-        let all = Providers::new(&settings, &secret)?;
+        let all = Providers::new(&providers::settings(&self.config), &secret)?;
         let mut named = Vec::new();
         for name in all.names() {
-            let key = secret.of(providers::key_of(name)?);
-            if key.is_some_and(|key| !Secret::is_empty(key)) {
+            if !secret.of(providers::key_of(name)?).is_empty() {
                 named.extend(all.of(name).map(|provider| (name, provider)));
             }
         }

@@ -125,7 +125,7 @@ impl KeyCheck {
 
     /// Sends the request from here.
     pub async fn asked(&self, key: &Secret) -> KeyState {
-        look(self.provider, &self.base, key).await
+        check_key(self.provider, &self.base, key).await
     }
 }
 
@@ -158,27 +158,27 @@ pub enum KeyState {
 }
 
 /// Checks a key with its vendor.
-pub async fn look(provider: ModelProvider, base: &str, key: &Secret) -> KeyState {
+pub async fn check_key(provider: ModelProvider, base: &str, key: &Secret) -> KeyState {
     let answer = match ask(provider, base, key).await {
         Ok(answer) => answer,
         Err(error) => return KeyState::Unclear(error.to_string()),
     };
-    judged(&answer, |said| told(provider, said))
+    judged(&answer, |said| remaining(provider, said))
 }
 
 /// Checks a key with an OpenAI-compatible endpoint, by listing its models.
-pub async fn look_at_endpoint(base: &str, key: &Secret) -> KeyState {
+pub async fn check_endpoint(base: &str, key: &Secret) -> KeyState {
     match models(base, Some(key)).await {
         Ok(answer) => judged(&answer, |_| String::new()),
         Err(error) => KeyState::Unclear(error.to_string()),
     }
 }
 
-fn judged(answer: &ReceivedAnswer, told: impl Fn(&Value) -> String) -> KeyState {
+fn judged(answer: &ReceivedAnswer, remaining: impl Fn(&Value) -> String) -> KeyState {
     match answer.status {
         200..=299 => match answer.json::<Value>() {
-            Some(said) => KeyState::Valid(told(&said)),
-            None => KeyState::Unclear("the answer is no JSON".to_owned()),
+            Some(said) => KeyState::Valid(remaining(&said)),
+            None => KeyState::Unclear("the answer is not JSON".to_owned()),
         },
         401 => KeyState::Refused,
         403 => KeyState::Restricted,
@@ -206,11 +206,11 @@ async fn ask(
 }
 
 /// Only numbers are shown: OpenRouter labels a key with a part of it.
-fn told(provider: ModelProvider, said: &Value) -> String {
+fn remaining(provider: ModelProvider, said: &Value) -> String {
     match provider {
         ModelProvider::OpenRouter => match said["data"]["limit_remaining"].as_f64() {
             Some(left) => format!("${left:.2} left to spend"),
-            None => "no limit on what it may spend".to_owned(),
+            None => "no spending limit".to_owned(),
         },
         ModelProvider::Anthropic | ModelProvider::OpenAi => String::new(),
     }
@@ -225,7 +225,7 @@ pub async fn offered(base: &str, key: Option<&Secret>) -> Result<Vec<String>, St
     if !answer.ok() {
         return Err(format!("status {}", answer.status));
     }
-    let said: Value = answer.json().ok_or("the answer is no JSON")?;
+    let said: Value = answer.json().ok_or("the answer is not JSON")?;
     let list = said["data"].as_array().into_iter().flatten();
     Ok(list.filter_map(|model| model["id"].as_str().map(str::to_owned)).collect())
 }

@@ -1,14 +1,13 @@
-//! A Discord task that has no thread yet: creates the thread, then passes the prompt on into its group.
+//! A task that has no thread yet: creates the thread, then passes the prompt on into its group.
 //!
 //! Every step can be repeated: the anchor is the deferred answer itself (or bears a nonce), the thread's id is the
 //! anchor's, and the prompt keeps its id, so a crash in between costs nothing. Transient failures are waited out. Once
 //! the interaction's token has expired, the anchor, or the notice that the thread could not be created, is a message of
 //! the bot in the channel.
 
-use bobbin_chat::Say;
+use bobbin_chat::{Chats, Say};
 use bobbin_cloud::store::Store;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::Tenant;
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::records::message::{Body, Message, Open, Work};
 
@@ -63,7 +62,7 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
         other => format!("No thread could be started: {other}"),
     };
     tracing::warn!(event = "thread.open.failed", interaction.id = %open.id, channel = %open.channel, "{words}");
-    let verdict = tell(lane, open, &words, arrival).await;
+    let verdict = notify(lane, open, &words, arrival).await;
     if verdict == Verdict::Done && !by_rule {
         dropped(lane.metrics);
     }
@@ -71,8 +70,8 @@ async fn refused(lane: &Lane<'_>, open: &Open, failure: Failure, arrival: Arriva
 }
 
 /// Tells the requester that no thread was created for their task.
-pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
-    let told = lane.chat.tell(&open.reply, Say::Unopened { open, words });
+pub async fn notify(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -> Verdict {
+    let told = lane.chat.answer(&open.reply, Say::Unopened { open, words });
     let Err(failure) = told.await else {
         return Verdict::Done;
     };
@@ -82,15 +81,14 @@ pub async fn tell(lane: &Lane<'_>, open: &Open, words: &str, arrival: Arrival) -
         &lane.limits.retry,
     );
     held.unwrap_or_else(|| {
-        tracing::error!(event = "thread.open.untold", interaction.id = %open.id, ?failure, "the person could not be told that no thread was started");
+        tracing::error!(event = "thread.open.notice.failed", interaction.id = %open.id, ?failure, "the person could not be notified that no thread was started");
         Verdict::Done
     })
 }
 
 /// No thread is created for a task that would only be refused in it.
 async fn admitted(store: &Store, open: &Open) -> Result<(), Failure> {
-    let tenant = Tenant::discord(&open.guild);
-    let settings = store.settings(&tenant).await.map_err(|e| e.failure())?;
+    let settings = store.settings(&Chats::tenant_of(open)).await.map_err(|e| e.failure())?;
     let prompt = &open.prompt;
     settings
         .admit(&prompt.membership, &prompt.by.id)

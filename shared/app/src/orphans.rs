@@ -95,7 +95,7 @@ pub async fn judge_all(
         match read.as_ref().map(|records| records.get(&key)) {
             Ok(Some(Ok(record))) => Ok(judged(sandbox, stack_id, record.as_ref(), now_ms, graces)),
             Ok(Some(Err(error))) | Err(error) => Err(error.clone()),
-            Ok(None) => Err(StoreError::Later("it was not asked for this record".to_owned())),
+            Ok(None) => Err(StoreError::Later("the read did not return this record".to_owned())),
         }
     };
     sandboxes.iter().map(judge).collect()

@@ -1,13 +1,13 @@
-//! Results of an agent that works in a tool sandbox: they are read there, and the tool sandbox ends with the agent's.
+//! Where a turn's files are: in its sandbox, or in the tool sandbox of an agent that works outside, which ends with the
+//! agent's.
 
 use std::sync::Arc;
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::SandboxKey;
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::message::Body;
 use bobbin_core::records::outside;
@@ -17,45 +17,61 @@ use bobbin_core::records::workspace::Workspace;
 use crate::performing::Performing;
 use crate::sandboxes::{Sandboxes, WorkTarget};
 
-/// The sandbox with the code, while it runs.
-struct Code {
-    sandboxes: Arc<Sandboxes>,
-    key: SandboxKey,
+/// The sandbox with a turn's files, while it runs.
+pub(crate) struct WithFiles {
+    pub(crate) sandboxes: Arc<Sandboxes>,
+    sandbox: SandboxKey,
     generation: u32,
+    workspace: Workspace,
+}
+
+impl WithFiles {
+    /// The thread's turn in that sandbox.
+    pub(crate) fn target<'a>(&'a self, thread: &'a ThreadKey) -> WorkTarget<'a> {
+        let Self { sandbox, generation, workspace, .. } = self;
+        WorkTarget { thread, sandbox, generation: *generation, workspace }
+    }
 }
 
 impl Performing<'_> {
-    /// Results left in the sandbox with the code; none if it does not run.
-    pub(crate) async fn left_outside(&self, target: WorkTarget<'_>, effect: &AgentEffect) -> Event {
-        let code = match self.code(target).await {
-            Ok(code) => code,
-            Err(failure) => return Event::Failed(failure),
-        };
-        let found = match (effect, code) {
-            (AgentEffect::ListArtifacts, Some(code)) => {
-                let there = code.target(target);
-                code.sandboxes.list_artifacts(there).await
+    /// What a turn left in the sandbox with its files; nothing if that does not run.
+    pub(crate) async fn left(&self, target: WorkTarget<'_>, effect: &AgentEffect) -> Event {
+        match (self.with_files(target).await, effect) {
+            (Ok(Some(there)), effect) => {
+                let target = there.target(target.thread);
+                there.sandboxes.perform_agent(self, target, effect).await
             }
-            (AgentEffect::ListArtifacts, None) => Ok(Event::Listed(Vec::new())),
-            (AgentEffect::ReadChanges { message, .. }, Some(code)) => {
-                let (key, generation) = (&code.key, code.generation);
-                code.sandboxes.find_changes(key, generation, message).await
-            }
-            (_, _) => Ok(Event::Changed(Changes::default())),
-        };
-        found.unwrap_or_else(Event::Failed)
+            (Ok(None), AgentEffect::ListArtifacts) => Event::Listed(Vec::new()),
+            (Ok(None), _) => Event::Changed(Changes::default()),
+            (Err(failure), _) => Event::Failed(failure),
+        }
     }
 
-    /// The bytes of a file to be shown, from the sandbox with the code.
-    pub(crate) async fn artifact_outside(
+    /// The sandbox with a turn's files: its own, or the tool sandbox of an agent that works outside. `None` if that
+    /// does not run.
+    pub(crate) async fn with_files(
         &self,
         target: WorkTarget<'_>,
-        file: &Artifact,
-    ) -> Result<Vec<u8>, String> {
-        let code = self.code(target).await.ok().flatten();
-        let code = code.ok_or_else(|| "lies in a sandbox that does not run".to_owned())?;
-        let there = code.target(target);
-        code.sandboxes.fetch_artifact(there, file).await
+    ) -> Result<Option<WithFiles>, Failure> {
+        if !self.asked.at.works_elsewhere() {
+            return Ok(Some(WithFiles {
+                sandboxes: self.sandboxes().await?,
+                sandbox: target.sandbox.clone(),
+                generation: target.generation,
+                workspace: target.workspace.clone(),
+            }));
+        }
+        let tools = outside::tools_of(target.sandbox);
+        let record = self.record(&tools).await?;
+        let Some(record) = record.filter(|record| record.phase == Phase::Active) else {
+            return Ok(None);
+        };
+        Ok(Some(WithFiles {
+            sandboxes: self.sandboxes_of(target.thread, &record).await?,
+            sandbox: tools,
+            generation: record.generation,
+            workspace: Workspace::Common,
+        }))
     }
 
     /// Asks the sandbox with the code, in its own group, to end with its agent's. The message id makes a repeat
@@ -74,35 +90,9 @@ impl Performing<'_> {
         sent.map_err(|error| Failure::Outage { after_ms: 0, seen: error.to_string() })
     }
 
-    async fn code(&self, target: WorkTarget<'_>) -> Result<Option<Code>, Failure> {
-        let Some(record) = self.record(&outside::tools_of(target.sandbox)).await? else {
-            return Ok(None);
-        };
-        if record.phase != Phase::Active {
-            return Ok(None);
-        }
-        Ok(Some(Code {
-            sandboxes: self.sandboxes_of(target.thread, &record).await?,
-            key: outside::tools_of(target.sandbox),
-            generation: record.generation,
-        }))
-    }
-
     /// The record of a sandbox other than the delivery's.
     pub(crate) async fn record(&self, key: &SandboxKey) -> Result<Option<SandboxRecord>, Failure> {
         let read = self.parts.store.sandbox_record(key).await;
         read.map_err(|error| error.failure())
-    }
-}
-
-impl Code {
-    /// The same turn in the sandbox with the code.
-    fn target<'a>(&'a self, target: WorkTarget<'a>) -> WorkTarget<'a> {
-        WorkTarget {
-            thread: target.thread,
-            sandbox: &self.key,
-            generation: self.generation,
-            workspace: &Workspace::Common,
-        }
     }
 }

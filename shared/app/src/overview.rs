@@ -1,16 +1,16 @@
-//! Shows a person's running tasks: on their Home in Slack, or as the answer to a command.
+//! Shows a person's running tasks: on a page of their own, or as the answer to a command.
 //!
 //! Read-only, and limited to what the due index knows of their tenant: threads with a sandbox or a run. Every step can
 //! be repeated; the overviews of one person are one group of the queue, so the newest is shown last.
 
-use bobbin_chat::Home;
+use bobbin_chat::{Chats, Home, OverviewScope};
 use bobbin_cloud::store::DUE_SHARDS;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{Ms, Tenant, ThreadKey, TurnId};
+use bobbin_core::base::ids::{Ms, ThreadKey, TurnId};
 use bobbin_core::base::person::Membership;
 use bobbin_core::protocol::drive::Verdict;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::message::{Control, Overview, Reply, Surface, Want};
+use bobbin_core::records::message::{Control, Overview, Want};
 use bobbin_core::records::session::Session;
 use bobbin_core::shown::overview::{self, ENDED_MAX, Picture, THREADS_MAX};
 use bobbin_core::tenant::access::Refusal;
@@ -37,62 +37,46 @@ pub async fn show(lane: &Lane<'_>, overview: &Overview, arrival: Arrival) -> Ver
 }
 
 async fn step(lane: &Lane<'_>, wanted: &Overview, now_ms: Ms) -> Result<(), Failure> {
-    let own = own_thread(wanted)?;
-    let chat = lane.chat.of(&own)?;
+    let scope = Chats::scope_of(wanted)?;
+    let chat = lane.chat.of(&scope.own)?;
     let user = wanted.by.id.as_str();
-    // Slack's requests do not say who somebody is.
+    // These requests do not say who somebody is.
     let member = chat.member(user, &Membership::default()).await?;
     let outsider = member.outsider.then(|| Refusal::Outsider.to_string());
     if let Some(why) = wanted.refused.as_ref().or(outsider.as_ref()) {
         return chat.show_overview(wanted, Home::Closed(why)).await;
     }
-    let channel = match &wanted.place {
-        Surface::Home => None,
-        Surface::Answer { channel, .. } => Some(channel.as_str()),
-    };
-    let tenant = Tenant::slack(&wanted.team);
-    let notice = change(lane, wanted, &tenant, now_ms).await?;
-    let settings = lane.store.settings(&tenant).await;
+    let notice = change(lane, wanted, &scope, now_ms).await?;
+    let settings = lane.store.settings(&scope.own.tenant()).await;
     let settings = settings.map_err(|e| e.failure())?;
     let picture = Picture {
         manages: member.manages,
         notice,
         defaults: settings.defaults,
-        ..picture(lane, wanted, channel, now_ms).await?
+        ..picture(lane, wanted, &scope, now_ms).await?
     };
     chat.show_overview(wanted, Home::Open(&picture)).await
-}
-
-/// The requester's direct messages as a thread: nothing runs in it.
-fn own_thread(wanted: &Overview) -> Result<ThreadKey, Failure> {
-    ThreadKey::slack(&wanted.team, &wanted.by.id, "0")
-        .map_err(|e| Failure::NonRecoverable { advice: e.to_string() })
 }
 
 /// Makes the change requested there; returns the result in words.
 async fn change(
     lane: &Lane<'_>,
     wanted: &Overview,
-    tenant: &Tenant,
+    scope: &OverviewScope,
     now_ms: Ms,
 ) -> Result<Option<String>, Failure> {
     let Some(change) = &wanted.change else {
         return Ok(None);
     };
-    let thread = own_thread(wanted)?;
     let control = Control {
         id: wanted.id.clone(),
-        thread,
+        thread: scope.own.clone(),
         by: wanted.by.clone(),
-        reply: Reply::Slack {
-            channel: wanted.by.id.clone(),
-            thread_ts: None,
-            user: wanted.by.id.clone(),
-        },
+        reply: scope.reply.clone(),
         membership: Membership::default(),
         want: Want::Configure { change: change.clone() },
     };
-    let settings = lane.store.settings(tenant).await;
+    let settings = lane.store.settings(&scope.own.tenant()).await;
     let settings = settings.map_err(|e| e.failure())?;
     lane.changed(&control, change, settings, now_ms).await.map(Some)
 }
@@ -101,10 +85,10 @@ async fn change(
 async fn picture(
     lane: &Lane<'_>,
     wanted: &Overview,
-    channel: Option<&str>,
+    scope: &OverviewScope,
     now_ms: Ms,
 ) -> Result<Picture, Failure> {
-    let records = records(lane, wanted, channel).await?;
+    let records = records(lane, scope).await?;
     let user = wanted.by.id.as_str();
     let mut picture = Picture { now_ms, ..Picture::default() };
     for (session, flags) in &records {
@@ -123,39 +107,21 @@ async fn picture(
     Ok(picture)
 }
 
-/// Records of the tenant's threads in the due index, most recently used first.
+/// Records of its threads in the due index, most recently used first.
 async fn records(
     lane: &Lane<'_>,
-    wanted: &Overview,
-    channel: Option<&str>,
+    scope: &OverviewScope,
 ) -> Result<Vec<(Session, ControlFlags)>, Failure> {
-    let team = &wanted.team;
-    let prefix = match channel {
-        Some(channel) => format!("slack:{team}:{channel}:"),
-        None => format!("slack:{team}:"),
-    };
     let mut threads: Vec<ThreadKey> = Vec::new();
     for shard in 0..DUE_SHARDS {
-        let found = lane.store.armed_of(shard, &prefix).await;
+        let found = lane.store.armed_of(shard, &scope.prefix).await;
         threads.extend(found.map_err(|e| e.failure())?);
     }
-    // Direct messages may be one thread whose key does not name the channel.
-    if channel.is_some_and(|channel| channel.starts_with('D')) {
-        threads.extend(ThreadKey::slack_direct(team, &wanted.by.id));
-    }
-    // Slack's keys contain times: keep the newest conversations if there are too many.
-    threads.sort_by(|a, b| root(b).cmp(root(a)));
+    threads.extend(scope.further.clone());
+    // The newest conversations are kept if there are too many.
+    threads.sort_by(|a, b| (scope.begun)(b).cmp((scope.begun)(a)));
     threads.truncate(THREADS_MAX);
     let mut records = lane.store.records(&threads).await.map_err(|e| e.failure())?;
     records.sort_by_key(|(session, _)| std::cmp::Reverse(session.sandbox.last_activity_ms));
     Ok(records)
-}
-
-fn root(thread: &ThreadKey) -> &str {
-    match thread {
-        ThreadKey::Slack { root_ts, .. } => root_ts,
-        // Has no time: sorts first.
-        ThreadKey::SlackDirect { .. } => "~",
-        _ => "",
-    }
 }

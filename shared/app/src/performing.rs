@@ -77,7 +77,7 @@ impl<'a> Performing<'a> {
             }
             Effect::Chat(ChatEffect::Tell { thread: told, turn, word, archive }) => {
                 let chat = &self.parts.chat;
-                match chat.tell_thread(told, turn, word, *archive).await {
+                match chat.notify_thread(told, turn, word, *archive).await {
                     // Not retried if the chat cannot be reached at all.
                     Ok(()) | Err(Failure::NonRecoverable { .. }) => {
                         Event::Told { thread: told.clone() }
@@ -87,11 +87,12 @@ impl<'a> Performing<'a> {
             }
             Effect::Chat(ChatEffect::TellBeside { turn, people, word }) => {
                 let chat = &self.parts.chat;
-                let told = async { chat.of(thread)?.tell_beside(thread, turn, people, word).await };
+                let told =
+                    async { chat.of(thread)?.notify_outside(thread, turn, people, word).await };
                 match told.await {
                     Ok(()) => Event::Told { thread: thread.clone() },
                     Err(failure) => {
-                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "neither the thread nor who asked could be told how a turn ended; it is kept");
+                        tracing::warn!(event = "thread.closed", %thread, turn = &**turn, %failure, "the end of a turn could be posted neither in its thread nor to the requester; it is kept");
                         Event::Failed(failure)
                     }
                 }
@@ -130,7 +131,7 @@ impl<'a> Performing<'a> {
             Effect::Sandbox(effect) => self.guarded(target, effect).await,
             Effect::Agent(
                 effect @ (AgentEffect::ListArtifacts | AgentEffect::ReadChanges { .. }),
-            ) if at.works_elsewhere() => self.left_outside(target, effect).await,
+            ) => self.left(target, effect).await,
             Effect::Agent(effect) => match self.sandboxes().await {
                 Ok(sandboxes) => sandboxes.perform_agent(self, target, effect).await,
                 Err(failure) => Event::Failed(failure),
@@ -198,13 +199,9 @@ impl<'a> Performing<'a> {
     }
 
     async fn artifact(&self, target: WorkTarget<'_>, file: &Artifact) -> Result<Vec<u8>, String> {
-        if self.asked.at.works_elsewhere() {
-            return self.artifact_outside(target, file).await;
-        }
-        const NOT_REACHED: &str = "the sandbox cannot be reached";
-        let sandboxes = self.sandboxes().await;
-        let sandboxes = sandboxes.map_err(|_| NOT_REACHED.to_owned())?;
-        sandboxes.fetch_artifact(target, file).await
+        let found = self.with_files(target).await.map_err(|_| "the sandbox cannot be reached")?;
+        let there = found.ok_or("is in a sandbox that is not running")?;
+        there.sandboxes.fetch_artifact(there.target(target.thread), file).await
     }
 
     /// Performs a provider effect unless its breaker is open, and reports the result to the breaker.
@@ -280,11 +277,11 @@ impl<'a> Performing<'a> {
         let offer = match timeout(Duration::from_millis(OFFER_MS_MAX), asked).await {
             Ok(Ok(offer)) => offer,
             Ok(Err(failure)) => {
-                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not say what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, ?failure, "the agent did not list its options");
                 AgentOptions::default()
             }
             Err(_) => {
-                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not say in time what it offers");
+                tracing::info!(event = "agent.offer.failed", %thread, "the agent did not list its options in time");
                 AgentOptions::default()
             }
         };
@@ -308,7 +305,7 @@ impl RunContext for Performing<'_> {
         match self.parts.queues.waiting_messages().await {
             Ok(waiting) => waiting,
             Err(error) => {
-                tracing::warn!(event = "queue.uncounted", %error, "who else waits is not known");
+                tracing::warn!(event = "queue.uncounted", %error, "the number of waiting messages is unknown");
                 0
             }
         }

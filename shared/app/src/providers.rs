@@ -2,18 +2,13 @@
 
 use std::sync::Arc;
 
-use bobbin_cloud::config::Config;
-use bobbin_cloud::secrets::ProviderSecret;
+use bobbin_cloud::config::{Config, optional};
+use bobbin_cloud::secrets::StoredKeys;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::limits::SandboxLimits;
-use bobbin_core::base::secret::Secret;
+use bobbin_core::base::limits::Limits;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::overrides::Overrides;
-use bobbin_http::HttpError;
-use bobbin_sandbox::Provider;
-use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
-use bobbin_sandbox::ssh::{AgentPort, SshSandboxes, SshSettings, hosts_of};
-use bobbin_sandbox::vercel::{VercelAccount, VercelSandboxes, VercelSettings};
+use bobbin_core::tenant::overrides::ProviderOverrides;
+use bobbin_sandbox::{Provider, ProviderSettings, daytona, ssh, vercel};
 
 /// Dockerfile of sandboxes if no snapshot is configured, and of the snapshot itself.
 pub const DOCKERFILE: &str = include_str!("../../../infra/sandbox/Dockerfile");
@@ -34,9 +29,9 @@ struct Registered {
 
 /// Every provider. The first one runs the sandboxes of tenants with their own account.
 const REGISTERED: [Registered; 3] = [
-    Registered { name: "daytona", key: Key::DaytonaApiKey, make: daytona },
-    Registered { name: "vercel", key: Key::VercelToken, make: vercel },
-    Registered { name: "ssh", key: Key::SshKey, make: ssh },
+    Registered { name: "daytona", key: Key::DaytonaApiKey, make: daytona::configured },
+    Registered { name: "vercel", key: Key::VercelToken, make: vercel::configured },
+    Registered { name: "ssh", key: Key::SshKey, make: ssh::configured },
 ];
 
 /// Names of the providers, first the one for tenants' own accounts.
@@ -53,77 +48,42 @@ pub const PROVIDERS: [&str; REGISTERED.len()] = {
 /// The provider at which tenants have their own accounts.
 pub const OF_TENANTS: &str = REGISTERED[0].name;
 
-/// Settings of all providers.
-#[derive(Clone, Copy)]
-pub struct ProviderSettings<'a> {
-    /// Name of the stack's default provider.
-    pub provider: &'a str,
-    /// Name of the stack.
-    pub stack: &'a str,
-    /// Id of the stack.
-    pub stack_id: &'a str,
-    /// Base URL of Daytona's control API.
-    pub daytona_api: &'a str,
-    /// Name of a prepared image at Daytona; empty: one is built.
-    pub daytona_snapshot: &'a str,
-    /// Base URL of Vercel's API.
-    pub vercel_api: &'a str,
-    /// Id of the team at Vercel.
-    pub vercel_team_id: &'a str,
-    /// Id of the project at Vercel.
-    pub vercel_project_id: &'a str,
-    /// Image in Vercel's registry; empty: Vercel's own image.
-    pub vercel_image: &'a str,
-    /// The hosts that run sandboxes over SSH.
-    pub ssh_hosts: &'a [serde_json::Value],
-    /// The bounds of every wait, retry and size.
-    pub limits: &'a SandboxLimits,
+/// The providers' settings in a function.
+#[must_use]
+pub fn settings(config: &Config) -> ProviderSettings<'_> {
+    let Config { stack, stack_id, providers, limits, .. } = config;
+    ProviderSettings { variable: optional, ..settings_of((stack, stack_id), providers, limits) }
 }
 
-impl<'a> From<&'a Config> for ProviderSettings<'a> {
-    fn from(config: &'a Config) -> Self {
-        Self {
-            provider: &config.provider,
-            stack: &config.stack,
-            stack_id: &config.stack_id,
-            daytona_api: &config.daytona_api,
-            daytona_snapshot: &config.daytona_snapshot,
-            vercel_api: &config.vercel_api,
-            vercel_team_id: &config.vercel_team_id,
-            vercel_project_id: &config.vercel_project_id,
-            vercel_image: &config.vercel_image,
-            ssh_hosts: &config.ssh_hosts,
-            limits: &config.limits.sandbox,
-        }
+/// The providers' settings for the stack with this name and id; without a prepared image.
+#[must_use]
+pub fn settings_of<'a>(
+    (stack, stack_id): (&'a str, &'a str),
+    overrides: &'a ProviderOverrides,
+    limits: &'a Limits,
+) -> ProviderSettings<'a> {
+    ProviderSettings {
+        stack,
+        stack_id,
+        overrides,
+        variable: |_| String::new(),
+        dockerfile: DOCKERFILE,
+        agent_port: AGENT_PORT,
+        agent_port_variable: AGENT_PORT_VARIABLE,
+        limits: &limits.sandbox,
     }
 }
 
-impl<'a> ProviderSettings<'a> {
-    /// Settings for the stack with this name and id, from its parameter; without a prepared image.
-    #[must_use]
-    pub fn of(stack: &'a str, stack_id: &'a str, overrides: &'a Overrides) -> Self {
-        Self {
-            provider: &overrides.providers.provider,
-            stack,
-            stack_id,
-            daytona_api: &overrides.providers.daytona_api,
-            daytona_snapshot: "",
-            vercel_api: &overrides.providers.vercel_api,
-            vercel_team_id: &overrides.providers.vercel_team_id,
-            vercel_project_id: &overrides.providers.vercel_project_id,
-            vercel_image: &overrides.providers.vercel_image,
-            ssh_hosts: &overrides.providers.ssh_hosts,
-            limits: &overrides.limits.sandbox,
-        }
-    }
-
-    /// The provider with this name and key; without a key every call reports that it is missing.
-    ///
-    /// # Errors
-    /// A sentence that names the unusable setting.
-    pub fn made(&self, name: &str, key: &str) -> Result<Arc<dyn Provider>, String> {
-        (registered(name)?.make)(self, key)
-    }
+/// The provider with this name and key; without a key every call reports that it is missing.
+///
+/// # Errors
+/// A sentence that names the unusable setting.
+pub fn made(
+    settings: &ProviderSettings<'_>,
+    name: &str,
+    key: &str,
+) -> Result<Arc<dyn Provider>, String> {
+    (registered(name)?.make)(settings, key)
 }
 
 /// The key for the provider with this name.
@@ -154,16 +114,16 @@ impl Providers {
     ///
     /// # Errors
     /// A sentence that names the unusable setting of the configured provider.
-    pub fn new(settings: &ProviderSettings<'_>, keys: &ProviderSecret) -> Result<Self, String> {
-        let configured = registered(settings.provider)?.name;
+    pub fn new(settings: &ProviderSettings<'_>, keys: &StoredKeys) -> Result<Self, String> {
+        let configured = registered(&settings.overrides.provider)?.name;
         let mut all = Vec::new();
         let mut default = None;
         for one in &REGISTERED {
-            let key = keys.of(one.key).map_or("", Secret::expose);
+            let key = keys.of(one.key).expose();
             if key.is_empty() && one.name != configured {
                 continue;
             }
-            match settings.made(one.name, key) {
+            match (one.make)(settings, key) {
                 Ok(made) => {
                     if one.name == configured {
                         default = Some(Arc::clone(&made));
@@ -174,7 +134,7 @@ impl Providers {
                 Err(why) => tracing::warn!(
                     event = "provider.unusable",
                     provider = one.name,
-                    "{why}: no sandbox is made there"
+                    "{why}: no sandbox is created there"
                 ),
             }
         }
@@ -199,7 +159,7 @@ impl Providers {
         };
         self.of(name).ok_or_else(|| Failure::NonRecoverable {
             advice: format!(
-                "There is no provider named {name} here; these are set up: {}.",
+                "There is no provider named {name} here. Choose one of these: {}.",
                 self.names().collect::<Vec<_>>().join(", ")
             ),
         })
@@ -229,74 +189,25 @@ impl Providers {
 /// # Errors
 /// A sentence that names the unusable setting.
 pub fn of_tenant(config: &Config, key: &str) -> Result<Arc<dyn Provider>, String> {
-    ProviderSettings::from(config).made(REGISTERED[0].name, key)
-}
-
-/// The address in this setting is unusable.
-fn unusable(setting: &str) -> impl FnOnce(HttpError) -> String {
-    let setting = setting.to_owned();
-    move |error| format!("{setting} of the parameter Overrides: {error}")
-}
-
-fn daytona(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
-    let made = DaytonaSettings {
-        api: settings.daytona_api.to_owned(),
-        stack: settings.stack.to_owned(),
-        stack_id: settings.stack_id.to_owned(),
-        image: match settings.daytona_snapshot {
-            "" => SourceImage::Dockerfile(DOCKERFILE.to_owned()),
-            snapshot => SourceImage::Snapshot(snapshot.to_owned()),
-        },
-        limits: settings.limits.clone(),
-    };
-    let made = DaytonaSandboxes::new(made, key);
-    Ok(Arc::new(made.map_err(unusable("daytona_api"))?))
-}
-
-fn vercel(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
-    let made = VercelSettings {
-        account: VercelAccount {
-            api: settings.vercel_api.to_owned(),
-            token: key.to_owned(),
-            team: settings.vercel_team_id.to_owned(),
-            project: settings.vercel_project_id.to_owned(),
-        },
-        stack: settings.stack.to_owned(),
-        stack_id: settings.stack_id.to_owned(),
-        image: settings.vercel_image.to_owned(),
-        ports: vec![AGENT_PORT],
-        limits: settings.limits.clone(),
-    };
-    let made = VercelSandboxes::new(made);
-    Ok(Arc::new(made.map_err(unusable("vercel_api"))?))
-}
-
-fn ssh(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
-    let hosts = serde_json::to_string(settings.ssh_hosts).map_err(|e| e.to_string())?;
-    let made = SshSettings {
-        stack: settings.stack.to_owned(),
-        stack_id: settings.stack_id.to_owned(),
-        hosts: hosts_of(&hosts).map_err(|e| format!("{e} (of the parameter Overrides)"))?,
-        agent: AgentPort { port: AGENT_PORT, variable: AGENT_PORT_VARIABLE.to_owned() },
-    };
-    let made = SshSandboxes::new(made, key);
-    Ok(Arc::new(made.map_err(|e| e.to_string())?))
+    made(&settings(config), OF_TENANTS, key)
 }
 
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
 
+    use bobbin_core::tenant::overrides::Overrides;
+
     use super::*;
 
-    fn secret(text: &str) -> ProviderSecret {
+    fn secret(text: &str) -> StoredKeys {
         serde_json::from_str(text).unwrap()
     }
 
     #[test]
     fn only_configured_provider_works_without_key() {
         let overrides = Overrides::parse(r#"{"provider": "vercel"}"#).unwrap();
-        let settings = ProviderSettings::of("dev", "a", &overrides);
+        let settings = settings_of(("dev", "a"), &overrides.providers, &overrides.limits);
         let providers = Providers::new(&settings, &secret("{}")).unwrap();
         assert_eq!(providers.names().collect::<Vec<_>>(), ["vercel"]);
         assert_eq!(providers.configured().facts().base, "https://vercel.com/api");
@@ -308,18 +219,19 @@ mod tests {
         assert_eq!(both.named(None).unwrap().facts().base, "https://vercel.com/api");
         assert_eq!(both.named(Some("daytona")).unwrap().facts().base, "https://app.daytona.io/api");
         let unknown = both.named(Some("ssh")).unwrap_err();
-        let advice = "There is no provider named ssh here; these are set up: daytona, vercel.";
+        let advice = "There is no provider named ssh here. Choose one of these: daytona, vercel.";
         assert_eq!(unknown, Failure::NonRecoverable { advice: advice.to_owned() });
     }
 
     #[test]
     fn incomplete_extra_provider_is_skipped() {
         let overrides = Overrides::parse("{}").unwrap();
-        let settings = ProviderSettings::of("dev", "a", &overrides);
+        let settings = settings_of(("dev", "a"), &overrides.providers, &overrides.limits);
         let keys = secret(r#"{"daytona_api_key": "k", "ssh_key": "k"}"#);
         let providers = Providers::new(&settings, &keys).unwrap();
         assert_eq!(providers.names().collect::<Vec<_>>(), ["daytona"]);
         assert_eq!(PROVIDERS, ["daytona", "vercel", "ssh"]);
+        assert_eq!(key_of(OF_TENANTS), Ok(Key::OF_ACCOUNT));
     }
 
     #[test]
@@ -328,14 +240,14 @@ mod tests {
         let made = |hosts: &str| {
             let overrides = format!(r#"{{"provider": "ssh", "ssh_hosts": [{hosts}]}}"#);
             let overrides = Overrides::parse(&overrides).unwrap();
-            let settings = ProviderSettings::of("dev", "a", &overrides);
+            let settings = settings_of(("dev", "a"), &overrides.providers, &overrides.limits);
             let providers = Providers::new(&settings, &secret("{}"))?;
             Ok::<_, String>(providers.names().collect::<Vec<_>>())
         };
         assert_eq!(made(host).unwrap(), ["ssh"]);
         assert_eq!(
             made("").unwrap_err(),
-            "ssh_hosts has to name 1 to 16 hosts (of the parameter Overrides)"
+            "ssh_hosts must name 1 to 16 hosts (of the parameter Overrides)"
         );
     }
 
@@ -343,7 +255,7 @@ mod tests {
     fn bad_provider_gives_one_line_error() {
         let refused = |overrides: &str| {
             let overrides = Overrides::parse(overrides).unwrap();
-            let settings = ProviderSettings::of("dev", "a", &overrides);
+            let settings = settings_of(("dev", "a"), &overrides.providers, &overrides.limits);
             Providers::new(&settings, &secret("{}")).err().unwrap()
         };
         assert_eq!(

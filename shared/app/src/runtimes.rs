@@ -2,16 +2,16 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::models::ModelSettings;
-use bobbin_agent::opencode::{OpenCodeRuntime, ToolServer, Via};
-use bobbin_agent::{Bare, Runtime};
+use bobbin_agent::models::ModelSettings;
+use bobbin_agent::opencode::{OpenCodeRuntime, Via};
+use bobbin_agent::{Bare, Runtime, ToolServer};
 use bobbin_agent_native::NativeRuntime;
 use bobbin_core::base::limits::FileLimits;
-use bobbin_core::records::artifacts::told_to_agent;
+use bobbin_core::records::artifacts::agent_instructions;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 /// Reply if somebody wants an agent outside its sandbox and no tools are served.
-const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here: the tools for that are not served. The operator switches them on with the parameter ServeTools of the template, and a Concurrency of 200 or more; until then choose another way to run agents.";
+const NO_TOOLS: &str = "An agent cannot work outside of its sandbox here, because the tools for that are off. The operator switches them on with the template's parameter ServeTools and a Concurrency of 200 or more; until then choose another runtime.";
 
 /// The mode of a stack with this `SANDBOX_RUNTIME_MODE`: the first one if empty.
 ///
@@ -40,7 +40,7 @@ pub(crate) fn runtime(
         RuntimeMode::OpenCode => Via::Server,
         RuntimeMode::Compat => Via::Daemon,
         RuntimeMode::Native => {
-            let runtime = NativeRuntime::new(models, &told_to_agent(limits))?;
+            let runtime = NativeRuntime::new(models, &agent_instructions(limits))?;
             return Ok(Arc::new(runtime));
         }
         RuntimeMode::Outside => {
@@ -66,7 +66,7 @@ mod tests {
         assert_eq!(
             configured("Compat"),
             Err(
-                "SANDBOX_RUNTIME_MODE: \"Compat\" is no way to run agents; there are opencode, compat, native and outside"
+                "SANDBOX_RUNTIME_MODE: \"Compat\" is not a runtime; the runtimes are opencode, compat, native and outside"
                     .to_owned()
             )
         );

@@ -4,6 +4,7 @@
 //! event; a person's words, a tool's output and a key never reach a log. Deliberately absent: posts (the platforms do
 //! them), the record and its control flags (see [`RunContext`]), and any decision.
 
+mod agent;
 mod attach;
 mod carry;
 mod changes;
@@ -13,7 +14,6 @@ mod lifecycle;
 mod put_in;
 mod results;
 mod server;
-mod session;
 mod snapshots;
 mod vault;
 mod workspace;
@@ -23,21 +23,18 @@ use std::future::Future;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use bobbin_agent::{Agent, RunStop, Runtime, Submission, server_http};
+use bobbin_agent::{Agent, Runtime, server_http};
+use bobbin_chat::FileSource;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
-    AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId,
-    sandbox_name, sandbox_password,
+    Ms, PostKind, PostRef, SandboxKey, Tenant, ThreadKey, TurnId, sandbox_name, sandbox_password,
 };
 use bobbin_core::base::limits::Limits;
-use bobbin_core::protocol::effect::{AgentEffect, SandboxEffect, Watched};
+use bobbin_core::protocol::effect::{SandboxEffect, Watched};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::protocol::target;
-use bobbin_core::records::artifacts::told_to_agent;
-use bobbin_core::records::ask::{About, Choice};
 use bobbin_core::records::card::Card;
 use bobbin_core::records::flags::ControlFlags;
-use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::settings::AgentOptions;
 use bobbin_core::tokens::nudge::{Nudge, mark_of};
@@ -125,12 +122,8 @@ pub struct SandboxSettings {
     pub nudge_url: String,
     /// Secret of the stack, from which each server's password is derived and with which nudges are signed.
     pub stack_key: String,
-    /// Base URL of Discord's API: its attachments may be on loopback only if this is.
-    pub discord_api: String,
-    /// Base URL of Slack's API, likewise.
-    pub slack_api: String,
-    /// Bot token, sent only to Slack's hosts when a file is fetched. `None` without Slack.
-    pub slack_bot_token: Option<String>,
+    /// Where the platforms keep the files of messages.
+    pub files: Vec<FileSource>,
     /// The bounds of every wait, retry and size.
     pub limits: Limits,
 }
@@ -243,143 +236,6 @@ impl Sandboxes {
             }
         };
         done.unwrap_or_else(Event::Failed)
-    }
-
-    /// Performs one effect of the agent.
-    pub async fn perform_agent<B: RunContext>(
-        &self,
-        context: &B,
-        target: WorkTarget<'_>,
-        effect: &AgentEffect,
-    ) -> Event {
-        let done = match effect {
-            AgentEffect::CheckServer { within_ms } => {
-                self.check_server(target.sandbox, target.generation, *within_ms).await
-            }
-            AgentEffect::FindAgentSession { known, since_ms, agent } => {
-                let known = (known.as_ref(), *since_ms);
-                self.find_session(target, known, agent.as_deref()).await
-            }
-            AgentEffect::Attach { turn, files } => Ok(self.attach(target, turn, files).await),
-            AgentEffect::FindPrompt { agent_session, message } => {
-                self.find_prompt(target, agent_session, message).await
-            }
-            AgentEffect::SendPrompt {
-                turn,
-                run_of,
-                agent_session,
-                ids,
-                text,
-                model,
-                agent,
-                images,
-                sending,
-            } => {
-                let images = self.inline(target, images).await;
-                let (url, key) = (&self.settings.nudge_url, &self.settings.stack_key);
-                let nudge = Nudge::of(url, key, target.thread, run_of);
-                let prompt = Submission {
-                    turn,
-                    nudge: nudge.as_ref(),
-                    ids,
-                    model,
-                    agent: agent.as_deref(),
-                    system: &told_to_agent(&self.settings.limits.files),
-                    text,
-                    images: &images,
-                    sending: *sending,
-                };
-                self.send_prompt(target, agent_session, prompt).await
-            }
-            AgentEffect::Follow(follow) => follow::follow(self, context, target, follow).await,
-            AgentEffect::Look(follow) => follow::look(self, context, target, follow).await,
-            AgentEffect::Abort { agent_session, message, messages } => {
-                let run = (agent_session, message.as_str(), messages.as_slice());
-                self.abort(target, run).await
-            }
-            AgentEffect::EndRun(run) => self.end_run(target, run).await.map(|()| Event::RunEnded),
-            AgentEffect::Decline { ask, about } => self.expire(context, target, (ask, about)).await,
-            AgentEffect::ReadChanges { agent_session, message } => {
-                self.read_changes(target, agent_session, message).await
-            }
-            AgentEffect::ListArtifacts => self.list_artifacts(target).await,
-        };
-        done.unwrap_or_else(Event::Failed)
-    }
-
-    async fn abort(
-        &self,
-        target: WorkTarget<'_>,
-        (session, message, turn): (&AgentSessionId, &str, &[String]),
-    ) -> Result<Event, Failure> {
-        let agent = self.agent_in(target).await?;
-        let stopped = agent.stop(session, RunStop::Prompt { message, turn }).await;
-        stopped.map(|_| Event::Aborted).map_err(|e| e.failure)
-    }
-
-    /// Ends a run for control messages: only if the agent is answering a prompt of this turn (by its message ids) at
-    /// this moment. A later abort could hit the next prompt, and the worker that follows the run aborts it too.
-    ///
-    /// # Errors
-    /// The class of the failure.
-    pub async fn abort_answering(
-        &self,
-        target: WorkTarget<'_>,
-        agent_session: &AgentSessionId,
-        turn: &[String],
-    ) -> Result<(), Failure> {
-        let agent = self.agent_in(target).await?;
-        let stopped = agent.stop(agent_session, RunStop::Answering { turn }).await;
-        stopped.map(drop).map_err(|e| e.failure)
-    }
-
-    /// Ends a run that no turn follows any more, and waits until the agent is idle. A server that goes on regardless is
-    /// ended, together with everything in the sandbox's other workspaces.
-    async fn end_run(&self, target: WorkTarget<'_>, run: &StrayRun) -> Result<(), Failure> {
-        let agent = self.agent_in(WorkTarget { generation: run.generation, ..target }).await?;
-        let stray = RunStop::Stray { messages: &run.messages };
-        let stopped = agent.stop(&run.agent_session, stray).await;
-        if stopped.map_err(|e| e.failure)? {
-            return Ok(());
-        }
-        let within_ms = self.settings.limits.turn.health_start_ms;
-        self.ensure_server(target.sandbox, run.generation, (false, true), within_ms).await.map(drop)
-    }
-
-    /// Sends a person's decision on an ask to the agent; an ask that is no longer open counts as answered.
-    ///
-    /// # Errors
-    /// The class of the failure; `TurnFailed` if the choice does not fit the ask.
-    pub async fn settle(
-        &self,
-        target: WorkTarget<'_>,
-        (ask, about): (&AskId, &About),
-        choice: &Choice,
-    ) -> Result<(), Failure> {
-        let agent = self.agent_in(target).await?;
-        let told = agent.answer(ask, about, choice).await;
-        told.map_err(|e| e.failure)
-    }
-
-    /// The ask has expired: it counts as denied, unless somebody decided in time and the agent was not told yet.
-    async fn expire<B: RunContext>(
-        &self,
-        context: &B,
-        target: WorkTarget<'_>,
-        asked @ (ask, _): (&AskId, &About),
-    ) -> Result<Event, Failure> {
-        let id = ask.to_owned();
-        match context.flags(target.thread).await.settled.remove(ask) {
-            Some(settlement) => {
-                self.settle(target, asked, &settlement.choice).await?;
-                let settlement = Some(settlement);
-                Ok(Event::AskClosed { id, settlement })
-            }
-            None => {
-                self.settle(target, asked, &Choice::Reject).await?;
-                Ok(Event::Declined { id })
-            }
-        }
     }
 
     /// Digest that identifies this turn's nudge token; empty if daemons get none.

@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use bobbin_agent::opencode::models::ModelKeys;
+use bobbin_agent::models::ModelKeys;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::sealing::{Seal, SealError};
@@ -24,7 +24,7 @@ use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, link_token, sealed_for}
 use bobbin_core::tenant::settings::Settings;
 use bobbin_sandbox::{ErrorKind, Provider};
 
-use crate::model_keys::{KeyState, ModelProvider, look, look_at_endpoint};
+use crate::model_keys::{KeyState, ModelProvider, check_endpoint, check_key};
 use crate::providers::Providers;
 use crate::sandboxes::Sandboxes;
 use crate::{clients, providers};
@@ -67,9 +67,8 @@ impl Tenants {
     /// A sentence that names the unusable setting.
     pub fn new(aws: &Aws, config: &Config, keys: &WorkerKeys) -> Result<Self, String> {
         let arn = config.credentials_key.as_str();
-        let providers = Providers::new(&config.into(), &keys.provider)?;
-        let of_stack = |_: Key, stack: &Secret| stack.expose().to_owned();
-        let models = model_keys(keys, of_stack);
+        let providers = Providers::new(&providers::settings(config), keys.of_providers())?;
+        let models = model_keys(|key| keys.of(key).expose().to_owned());
         let stack =
             clients::sandboxes_with(config, keys, providers.configured(), models, (None, None))?;
         Ok(Self {
@@ -103,8 +102,8 @@ impl Tenants {
         key: Key,
         request: &str,
     ) -> Option<(String, String)> {
-        let base = Some(self.config.page_url.as_str()).filter(|base| !base.is_empty())?;
-        let stack_key = self.keys.stack.stack_key.expose();
+        let base = Some(self.config.chats.page_url.as_str()).filter(|base| !base.is_empty())?;
+        let stack_key = self.keys.of(Key::StackKey).expose();
         let token = link_token(stack_key, tenant, person, key, request);
         Some((format!("{base}setup/{token}"), token))
     }
@@ -112,7 +111,7 @@ impl Tenants {
     /// Distinguishes one key from another.
     #[must_use]
     pub fn fingerprint(&self, key: Key, value: &Secret) -> String {
-        fingerprint(self.keys.stack.stack_key.expose(), key, value.expose())
+        fingerprint(self.keys.of(Key::StackKey).expose(), key, value.expose())
     }
 
     /// Opens a tenant's stored keys.
@@ -134,12 +133,12 @@ impl Tenants {
 
     /// Checks a key with its provider.
     pub async fn tried(&self, tenant: &Tenant, key: Key, value: &Secret) -> KeyState {
-        let own_endpoint = self.config.model_base_url.as_str();
+        let own_endpoint = self.config.agents.model_base_url.as_str();
         match ModelProvider::of(key) {
             Some(ModelProvider::OpenAi) if !own_endpoint.is_empty() => {
-                look_at_endpoint(own_endpoint, value).await
+                check_endpoint(own_endpoint, value).await
             }
-            Some(provider) => look(provider, provider.base(), value).await,
+            Some(provider) => check_key(provider, provider.base(), value).await,
             None => match self.account(value) {
                 Ok(account) => match account.count(tenant, None).await {
                     Ok(_) => KeyState::Valid(String::new()),
@@ -184,7 +183,7 @@ impl Tenants {
     /// Name of the default provider of new sandboxes.
     #[must_use]
     pub fn configured(&self) -> &str {
-        &self.config.provider
+        &self.config.providers.provider
     }
 
     /// The providers set up with the stack's keys.
@@ -208,7 +207,7 @@ impl Tenants {
     ) -> Result<Arc<Sandboxes>, Failure> {
         let own = own && provider.is_none_or(|name| name == providers::OF_TENANTS);
         let elsewhere = provider.filter(|name| !own && *name != self.configured());
-        let needed = |key: &Key| own || *key != Key::DaytonaApiKey;
+        let needed = |key: &Key| own || *key != Key::OF_ACCOUNT;
         let stored: Vec<(Key, &OwnKey)> = Key::OF_TENANTS
             .into_iter()
             .filter(needed)
@@ -252,21 +251,21 @@ impl Tenants {
         let own = place.own;
         let of = |key: Key| opened.iter().find(|(of, _)| *of == key).map(|(_, value)| value);
         // In its own account the tenant could read what is put into a sandbox, or send it elsewhere.
-        let model = |key: Key, stack: &Secret| match of(key) {
+        let model = |key: Key| match of(key) {
             Some(value) => value.expose().to_owned(),
             None if own => String::new(),
-            None => stack.expose().to_owned(),
+            None => self.keys.of(key).expose().to_owned(),
         };
-        let models = model_keys(&self.keys, model);
-        let account = match (own, of(Key::DaytonaApiKey)) {
+        let models = model_keys(model);
+        let account = match (own, of(Key::OF_ACCOUNT)) {
             (true, Some(value)) => {
                 self.account(value).map_err(|advice| Failure::NonRecoverable { advice })?
             }
             (true, None) => {
                 return Err(Failure::NonRecoverable {
                     advice: format!(
-                        "This sandbox was made with a {} key of the server's or workspace's own, which was taken away since. {}",
-                        Key::DaytonaApiKey.brand(),
+                        "This sandbox was created with this server's or workspace's own {} key, which has been removed since. {}",
+                        Key::OF_ACCOUNT.brand(),
                         again(tenant)
                     ),
                 });
@@ -283,18 +282,17 @@ impl Tenants {
     }
 }
 
-/// The keys for calling models; `of` maps each of the stack's own keys.
-fn model_keys(keys: &WorkerKeys, of: impl Fn(Key, &Secret) -> String) -> ModelKeys {
-    let keys = &keys.worker;
+/// The keys for calling models.
+fn model_keys(of: impl Fn(Key) -> String) -> ModelKeys {
     ModelKeys {
-        anthropic: of(Key::AnthropicApiKey, &keys.anthropic_api_key),
-        openai: of(Key::OpenAiApiKey, &keys.openai_api_key),
-        openrouter: of(Key::OpenRouterApiKey, &keys.openrouter_api_key),
+        anthropic: of(Key::AnthropicApiKey),
+        openai: of(Key::OpenAiApiKey),
+        openrouter: of(Key::OpenRouterApiKey),
     }
 }
 
 /// Reply if tenants cannot store keys.
-pub const NOT_ON: &str = "Keys of a server's or workspace's own are not switched on here. The operator switches them on with the parameter TenantCredentials of the template.";
+pub const NOT_ON: &str = "Servers and workspaces cannot store their own keys here. The operator switches this on with the template's parameter TenantCredentials.";
 /// Advice for a key that is missing or does not open.
 fn again(tenant: &Tenant) -> String {
     let setup = tenant.command(Command::Setup);
@@ -305,7 +303,7 @@ fn unopened(key: Key, error: &SealError, tenant: &Tenant) -> Failure {
     match error {
         SealError::Broken => Failure::NonRecoverable {
             advice: format!(
-                "The {} key of this server or workspace does not open: it is damaged, or was stored for another one. {}",
+                "The {} key of this server or workspace cannot be decrypted: it is damaged, or was stored for another one. {}",
                 key.brand(),
                 again(tenant)
             ),

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use bobbin_chat::Chats;
+use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
 use bobbin_cloud::clock::now_ms;
+use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::queue::Queues;
+use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_cloud::spans::{Span, Spans, Trace};
 use bobbin_cloud::store::{Left, Store, StoreError, Written};
 use bobbin_cloud::wake::Wakes;
@@ -24,12 +27,12 @@ use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::Listed;
 
 use crate::accounts::Accounts;
-use crate::catalogue;
 use crate::forge::StackForge;
 use crate::performing::Performing;
 use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
 use crate::visibility::Visibility;
+use crate::{catalogue, clients};
 
 /// The world of one delivery. It keeps nothing that it read or did.
 pub struct Live {
@@ -72,7 +75,53 @@ pub struct WorldParts {
     pub account_ms: u64,
 }
 
+/// The clients of a process that hold no key of ours: they outlive a key that is replaced.
+pub struct Keyless {
+    /// Records, flags and ledger.
+    pub store: Store,
+    /// For messages to other groups.
+    pub queues: Queues,
+    /// Wake-ups.
+    pub wakes: Wakes,
+    /// Breakers of the providers.
+    pub breakers: Breakers,
+    /// Counts for metrics.
+    pub metrics: Metrics,
+    /// Spans of a turn's time.
+    pub spans: Spans,
+}
+
 impl WorldParts {
+    /// The clients with these keys.
+    ///
+    /// # Errors
+    /// A sentence that names the unusable setting.
+    pub fn new(
+        keyless: Keyless,
+        aws: &Aws,
+        config: &Config,
+        keys: &WorkerKeys,
+    ) -> Result<Self, String> {
+        let Keyless { store, queues, wakes, breakers, metrics, spans } = keyless;
+        let tenants = Arc::new(Tenants::new(aws, config, keys)?);
+        Ok(Self {
+            store,
+            queues,
+            wakes,
+            breakers,
+            // Another key may belong to another account.
+            accounts: Accounts::default(),
+            chat: Arc::new(clients::chat(config, keys)?),
+            sandboxes: tenants.of_stack(),
+            tenants,
+            forge: StackForge::new(config, keys)?.map(Arc::new),
+            metrics,
+            spans,
+            ledger_ms: config.limits.record.ledger_ms,
+            account_ms: config.limits.tenant.secrets_ms,
+        })
+    }
+
     /// Tells the chat what was read, before the first post of a delivery.
     pub fn learn(&self, thread: &ThreadKey, found: &Loaded) {
         if let (Ok(chat), Some(session)) = (self.chat.of(thread), &found.session) {
@@ -99,7 +148,7 @@ impl Live {
     }
 
     /// Logs for the operator what this write says has happened.
-    fn tell(&self, RecordsWrite { session, before, entries, .. }: RecordsWrite<'_>) {
+    fn log_signals(&self, RecordsWrite { session, before, entries, .. }: RecordsWrite<'_>) {
         let signals = signals(before, session, now_ms());
         for signal in &signals {
             let (event, thread, took_ms) = (signal.kind.name(), &session.thread, signal.took_ms);
@@ -120,7 +169,7 @@ impl Live {
             let (tenant, model) = (thread.tenant(), entry.selection.model.as_deref());
             let Usage { tokens, cost_micro_usd, files, added, removed, files_unknown: _ } =
                 entry.usage;
-            tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "what a turn took");
+            tracing::info!(event = USED, %thread, %tenant, correlation_id = turn, model, took_ms, tokens, cost_micro_usd, files, added, removed, "resources that a turn used");
         }
     }
 
@@ -156,7 +205,7 @@ impl World for Live {
         let saved = self.parts.store.save(session, expected, &stale, entries, expires_at_ms).await;
         Ok(match saved.map_err(|e| self.counted(&e))? {
             Written::Yes(stand) => {
-                self.tell(write);
+                self.log_signals(write);
                 Saved::Written(stand.unwrap_or_else(|| flags.clone().without(&stale)))
             }
             Written::Conflict => Saved::Conflict,
@@ -176,7 +225,7 @@ impl World for Live {
             Ok(Left::Quiet | Left::Overtaken) => return None,
             Ok(Left::Wanted) => {}
             Err(error) => {
-                tracing::warn!(event = "look.not_parked", %thread, %error, "the next look begins without what this one saw");
+                tracing::warn!(event = "poll.not_parked", %thread, %error, "the next poll starts without the state of this one");
                 return None;
             }
         }
@@ -240,7 +289,7 @@ impl World for Live {
 /// way.
 pub fn count_failure(metrics: &Metrics, error: &StoreError) {
     if !matches!(error, StoreError::Newer(_) | StoreError::Contended(_)) {
-        tracing::error!(event = TABLE_FAILED, %error, "the table did not do what a delivery needs");
+        tracing::error!(event = TABLE_FAILED, %error, "the table failed a request of a delivery");
         metrics.count(Alarm::ServiceAway, now_ms());
     }
 }

@@ -12,13 +12,15 @@ use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime};
 use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
+use bobbin_chat::{ChatSettings, Chats};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
 use bobbin_core::base::limits::{Limits, SandboxLimits};
+use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
@@ -26,6 +28,7 @@ use bobbin_core::records::changes::ChangedFile;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::overrides::ChatOverrides;
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
 use bobbin_sandbox::labels::{StackIdentity, labels};
 use futures::StreamExt as _;
@@ -175,6 +178,7 @@ fn runtime() -> Arc<OpenCodeRuntime> {
 }
 
 fn settings(base: &str) -> SandboxSettings {
+    let token = Secret::none();
     SandboxSettings {
         stack: "test".to_owned(),
         stack_id: "0".to_owned(),
@@ -183,9 +187,14 @@ fn settings(base: &str) -> SandboxSettings {
         keys_of: None,
         nudge_url: String::new(),
         stack_key: "stack-key".to_owned(),
-        discord_api: format!("{base}/discord"),
-        slack_api: "https://slack.com/api".to_owned(),
-        slack_bot_token: None,
+        files: Chats::files(&ChatSettings {
+            overrides: &ChatOverrides {
+                discord_api: format!("{base}/discord"),
+                ..ChatOverrides::default()
+            },
+            variable: |_| String::new(),
+            key: &|_| &token,
+        }),
         limits: Limits::DEFAULT,
     }
 }

@@ -11,15 +11,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::OpenCodeRuntime;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
+use bobbin_chat::{ChatSettings, Chats};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{
     AgentSessionId, Ms, PostKind, PostRef, PromptIds, SandboxKey, Tenant, ThreadKey, sandbox_name,
 };
 use bobbin_core::base::limits::{ChatLimits, Limits, PollLimits, SandboxLimits};
 use bobbin_core::base::person::Person;
+use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::{
     AgentEffect, Effect, Follow, KeptCard, SandboxEffect, Sending, Watched,
 };
@@ -33,6 +35,7 @@ use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::session::StrayRun;
 use bobbin_core::records::workspace::Workspace;
+use bobbin_core::tenant::overrides::ChatOverrides;
 use bobbin_http::{AllowedHosts, Http};
 use bobbin_local_daytona::{
     Confinement, LocalDaytona, LocalDaytonaSettings, StandIn, opencode, sandbox_init_main,
@@ -460,6 +463,7 @@ fn runtime(models: &ModelSettings) -> Arc<OpenCodeRuntime> {
 }
 
 fn settings(discord: &str) -> SandboxSettings {
+    let token = Secret::from("xoxb-test".to_owned());
     SandboxSettings {
         stack: STACK.to_owned(),
         stack_id: STACK_ID.to_owned(),
@@ -468,9 +472,14 @@ fn settings(discord: &str) -> SandboxSettings {
         keys_of: None,
         nudge_url: String::new(),
         stack_key: "stack-key".to_owned(),
-        discord_api: format!("{discord}/api"),
-        slack_api: "https://slack.com/api".to_owned(),
-        slack_bot_token: Some("xoxb-test".to_owned()),
+        files: Chats::files(&ChatSettings {
+            overrides: &ChatOverrides {
+                discord_api: format!("{discord}/api"),
+                ..ChatOverrides::default()
+            },
+            variable: |_| String::new(),
+            key: &|_| &token,
+        }),
         limits: Limits {
             chat: ChatLimits { card_edit_ms: 200, ..ChatLimits::DEFAULT },
             poll: PollLimits { poll_ms: 200, ..PollLimits::DEFAULT },
@@ -886,7 +895,7 @@ async fn a_model_that_is_asked_again_behind_the_turns_own_end_is_not_waited_for(
     };
     assert!(
         reason.starts_with(
-            "The model did not answer: Rate limit reached. Try again later. It would be asked again at "
+            "The model did not answer: Rate limit reached. Try again later. The earliest retry would be at "
         ),
         "{reason}"
     );
@@ -1045,9 +1054,9 @@ async fn attachments_are_brought_and_the_missing_ones_named(scene: &mut Scene) {
         "attached"
     );
     for line in [
-        "`gone.txt` is gone",
-        "`context.txt` is only linked, from a place where nothing is fetched: download it and upload the file itself",
-        "`inside.txt` is only linked, from a place where nothing is fetched: download it and upload the file itself",
+        "`gone.txt` no longer exists on the platform, or its link has expired",
+        "`context.txt` is only a link to a place from which Bobbin does not fetch: download it and upload the file itself",
+        "`inside.txt` is only a link to a place from which Bobbin does not fetch: download it and upload the file itself",
         "`huge.bin` is larger than",
     ] {
         assert!(note.contains(line), "{line}: {note}");
@@ -1089,7 +1098,7 @@ async fn what_a_run_leaves_behind_is_read(scene: &mut Scene) {
     };
     assert_eq!(fetch("sub/b c.txt").await.unwrap(), b"second");
     std::fs::remove_file(scene.home().join("project/output/display/a.txt")).unwrap();
-    assert_eq!(fetch("a.txt").await.unwrap_err(), "is not there any more");
+    assert_eq!(fetch("a.txt").await.unwrap_err(), "no longer exists");
     // The folder itself may be a link: then it is somebody else's.
     let display = scene.home().join("project/output/display");
     std::fs::rename(&display, scene.home().join("elsewhere")).unwrap();

@@ -7,8 +7,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::OpenCodeRuntime;
-use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_core::base::ids::{AgentSessionId, Ms, PostKind, PostRef, PromptIds, ThreadKey};
 use bobbin_core::base::limits::{Limits, PollLimits};
@@ -195,9 +195,7 @@ async fn ssh_host_session_outlives_stop() {
         keys_of: None,
         nudge_url: String::new(),
         stack_key: "stack-key".to_owned(),
-        discord_api: "https://discord.com/api/v10".to_owned(),
-        slack_api: "https://slack.com/api".to_owned(),
-        slack_bot_token: None,
+        files: Vec::new(),
         limits: Limits {
             poll: PollLimits { poll_ms: 200, ..PollLimits::DEFAULT },
             ..Limits::DEFAULT

@@ -6,11 +6,14 @@ use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use bobbin_core::base::person::{Membership, Outside};
+use bobbin_core::base::secret::Secret;
 use bobbin_core::records::card::{CardState, Post};
 use bobbin_core::records::message::{Open, Overview, Reply};
 use bobbin_core::records::session::Session;
 use bobbin_core::shown::overview::Picture;
 use bobbin_core::shown::sandboxes::{Listed, SandboxesPage};
+use bobbin_core::tenant::keys::Key;
+use bobbin_core::tenant::overrides::ChatOverrides;
 
 /// A person of a server or workspace: the properties that matter here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -110,10 +113,10 @@ pub trait Chat: fmt::Debug + Send + Sync {
     async fn set_status(&self, _thread: &ThreadKey, _turn: &TurnId, _state: &CardState) {}
 
     /// Answers one person's request.
-    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure>;
+    async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure>;
 
     /// Tells people something outside a thread that cannot be written to. Idempotent.
-    async fn tell_beside(
+    async fn notify_outside(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,
@@ -123,12 +126,12 @@ pub trait Chat: fmt::Debug + Send + Sync {
 
     /// Creates the thread for a task that has none yet. Fails on platforms where every message has a thread.
     async fn open(&self, _open: &Open, _now_ms: Ms) -> Result<ThreadKey, Failure> {
-        Err(without("threads that are made for a task"))
+        Err(without("threads for tasks"))
     }
 
     /// Shows a person their running tasks: on their own page, or as an answer. Fails on platforms without such a page.
     async fn show_overview(&self, _overview: &Overview, _home: Home<'_>) -> Result<(), Failure> {
-        Err(without("pages of people's own"))
+        Err(without("personal pages"))
     }
 
     /// Why somebody does not count as a full member of the place; a full member is trusted for a while. An error admits
@@ -151,19 +154,39 @@ fn without(what: &str) -> Failure {
     Failure::NonRecoverable { advice: format!("This chat has no {what}, so nothing was done.") }
 }
 
-/// Settings for reaching the platforms. A platform without application or token is off.
+/// What every chat is set up with; each takes what it needs. A platform without application or token is off.
 #[derive(Clone, Copy)]
 pub struct ChatSettings<'a> {
-    /// Base URL of Discord's API, with its version.
-    pub discord_api: &'a str,
-    /// The application's id; empty without Discord.
-    pub discord_application: &'a str,
-    /// The bot's token. It may be empty: an interaction is answered without one.
-    pub discord_bot_token: &'a str,
-    /// Base URL of Slack's Web API.
-    pub slack_api: &'a str,
-    /// The bot's token; empty without Slack.
-    pub slack_bot_token: &'a str,
-    /// Slack shows short answers while they are written.
-    pub slack_stream_answers: bool,
+    /// What the parameter `Overrides` says of chats.
+    pub overrides: &'a ChatOverrides,
+    /// Reads a variable of the function; empty if it has none of this name.
+    pub variable: fn(&str) -> String,
+    /// A key of the stack; empty if it is not stored.
+    pub key: &'a dyn Fn(Key) -> &'a Secret,
+}
+
+/// Where a platform keeps the files of messages.
+#[derive(Debug, Clone)]
+pub struct FileSource {
+    /// Its hosts; one that starts with a dot stands for every name below it.
+    pub hosts: &'static [&'static str],
+    /// Base address of its API: files may be on loopback only where this is.
+    pub api: String,
+    /// The token for its files, which nobody else may receive; `None` if they need none.
+    pub bearer: Option<Secret>,
+}
+
+/// What a person's overview is about.
+#[derive(Debug)]
+pub struct OverviewScope {
+    /// Their direct messages as a thread: nothing runs in it.
+    pub own: ThreadKey,
+    /// How they are answered there.
+    pub reply: Reply,
+    /// Prefix of the keys of the threads that it shows.
+    pub prefix: String,
+    /// A thread that it shows besides.
+    pub further: Option<ThreadKey>,
+    /// When a thread began, as text that sorts by time.
+    pub begun: fn(&ThreadKey) -> &str,
 }

@@ -1,16 +1,17 @@
 //! The available chats, and the chat of a thread.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::{PostKind, ThreadKey, TurnId};
+use bobbin_core::base::ids::{PostKind, Tenant, ThreadKey, TurnId};
 use bobbin_core::records::card::Post;
-use bobbin_core::records::message::Reply;
+use bobbin_core::records::message::{Open, Overview, Reply};
 use bobbin_core::tenant::settings::Settings;
 use bobbin_http::HttpAnswer;
 
-use crate::chat::{Chat, ChatSettings, Say};
-use crate::discord::Discord;
+use crate::chat::{Chat, ChatSettings, FileSource, OverviewScope, Say};
+use crate::discord::{Discord, DiscordEndpoints};
+use crate::endpoints::{EndpointSettings, Endpoints};
 use crate::inbound::{KnownValues, Lookup};
-use crate::slack::Slack;
+use crate::slack::{Slack, SlackEndpoints};
 
 /// The available chats: another one is a folder, and a line in each of these functions.
 #[derive(Debug)]
@@ -29,6 +30,37 @@ impl Chats {
         Ok(Self { discord: Discord::configured(settings)?, slack: Slack::configured(settings)? })
     }
 
+    /// The endpoints of all platforms.
+    ///
+    /// # Errors
+    /// A sentence that names the unusable setting.
+    pub fn endpoints(settings: &EndpointSettings<'_>) -> Result<Vec<Box<dyn Endpoints>>, String> {
+        Ok(vec![
+            Box::new(DiscordEndpoints::configured(settings)?),
+            Box::new(SlackEndpoints::configured(settings)),
+        ])
+    }
+
+    /// Where the platforms keep the files of messages.
+    #[must_use]
+    pub fn files(settings: &ChatSettings<'_>) -> Vec<FileSource> {
+        vec![crate::discord::files(settings), crate::slack::files(settings)]
+    }
+
+    /// The tenant of a task that has no thread yet: on other platforms every message has one.
+    #[must_use]
+    pub fn tenant_of(open: &Open) -> Tenant {
+        Tenant::discord(&open.guild)
+    }
+
+    /// What a person's overview is about: only one platform has such pages.
+    ///
+    /// # Errors
+    /// Its ids are not the platform's.
+    pub fn scope_of(overview: &Overview) -> Result<OverviewScope, Failure> {
+        crate::slack::scope(overview)
+    }
+
     /// The chat of a thread.
     ///
     /// # Errors
@@ -38,8 +70,7 @@ impl Chats {
             ThreadKey::Discord { .. } => self.discord(),
             ThreadKey::Slack { .. } | ThreadKey::SlackDirect { .. } => self.slack(),
             ThreadKey::Sandbox(_) => Err(Failure::NonRecoverable {
-                advice: "Nobody talks in the group of a sandbox, so nothing is shown there."
-                    .to_owned(),
+                advice: "A sandbox's own group has no chat, so nothing is shown there.".to_owned(),
             }),
         }
     }
@@ -60,13 +91,13 @@ impl Chats {
     ///
     /// # Errors
     /// The class of the failure.
-    pub async fn tell<'a>(
+    pub async fn answer<'a>(
         &self,
         reply: &Reply,
         say: impl Into<Say<'a>> + Send,
     ) -> Result<(), Failure> {
         match self.of_reply(reply)? {
-            Some(chat) => chat.tell(reply, say.into()).await,
+            Some(chat) => chat.answer(reply, say.into()).await,
             None => Ok(()),
         }
     }
@@ -76,7 +107,7 @@ impl Chats {
     ///
     /// # Errors
     /// A transient failure, or one that somebody has to act on.
-    pub async fn tell_thread(
+    pub async fn notify_thread(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,
@@ -114,6 +145,19 @@ impl Chats {
             // Nothing is ever posted there.
             ThreadKey::Sandbox(_) => |text| vec![text.to_owned()],
         }
+    }
+
+    /// Whether a message could also have been put into another thread: direct messages are one thread of the person's,
+    /// or each begins one.
+    #[must_use]
+    pub fn is_direct(thread: &ThreadKey) -> bool {
+        crate::slack::is_direct_thread(thread)
+    }
+
+    /// The message with which a thread of direct messages began; `None` for any other thread.
+    #[must_use]
+    pub fn begun_by(thread: &ThreadKey) -> Option<TurnId> {
+        crate::slack::begun_by(thread)
     }
 
     fn discord(&self) -> Result<&dyn Chat, Failure> {

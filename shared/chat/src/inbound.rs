@@ -1,12 +1,12 @@
 //! The result of a chat platform's request, in one shape for all platforms.
 
-use bobbin_core::base::ids::{Ms, SandboxName, Tenant};
+use bobbin_core::base::ids::{Ms, SandboxName, Tenant, TurnId};
 use bobbin_core::base::person::Membership;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::message::{Body, Candidate};
+use bobbin_core::records::message::Body;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::SetupLink;
-use bobbin_core::tenant::settings::{Catalogue, DefaultKind, Settings};
+use bobbin_core::tenant::settings::{Catalogue, DefaultKind};
 use bobbin_http::HttpAnswer;
 
 /// The result of a request: work for the queue, and the HTTP answer.
@@ -22,10 +22,21 @@ pub struct Inbound {
     pub note: &'static str,
     /// Data that improves the answer if it can be read in time.
     pub lookup: Option<Lookup>,
-    /// Replacement for `enqueue`, if the settings say so.
+    /// Replacement for `enqueue`, if all direct messages of a person are one thread.
     pub direct: Option<Box<Direct>>,
     /// A key in the request: sealed and stored before anything is enqueued.
     pub entered: Option<Entered>,
+    /// The platform sends it again.
+    pub repeat: Option<Repeat>,
+}
+
+/// A redelivery, as the platform describes it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Repeat {
+    /// How often it was sent before.
+    pub number: String,
+    /// Why it is sent again.
+    pub reason: String,
 }
 
 /// A direct message, for tenants in which all of a person's direct messages are one thread.
@@ -33,30 +44,10 @@ pub struct Inbound {
 pub struct Direct {
     /// The tenant whose settings decide.
     pub tenant: Tenant,
-    /// When the first message of its thread was sent, by the platform's clock.
-    pub sent_ms: Ms,
+    /// The earlier message that it belongs to: it goes to the same thread. `None` for a message that begins something.
+    pub after: Option<TurnId>,
     /// Body to enqueue in that case.
     pub body: Body,
-}
-
-impl Direct {
-    /// Bodies to enqueue by the settings, read after the message was sent; `own` is for tenants in which each direct
-    /// message is a thread. Without settings both are enqueued, each in its thread's group, and the worker decides.
-    #[must_use]
-    pub fn bodies(&self, own: &Body, settings: Option<&Settings>) -> Vec<Body> {
-        let copy = |one_thread: bool, said: &Body| {
-            Body::Candidate(Candidate {
-                sent_ms: self.sent_ms,
-                one_thread,
-                said: Box::new(said.clone()),
-            })
-        };
-        match settings {
-            Some(settings) if settings.is_one_thread(self.sent_ms) => vec![self.body.clone()],
-            Some(_) => vec![own.clone()],
-            None => vec![copy(false, own), copy(true, &self.body)],
-        }
-    }
 }
 
 /// A key entered in a form of the platform. The enqueued body names it by `link` and does not hold it.
@@ -86,6 +77,7 @@ impl Inbound {
             lookup: None,
             direct: None,
             entered: None,
+            repeat: None,
         }
     }
 }

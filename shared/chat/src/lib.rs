@@ -4,14 +4,16 @@ mod chat;
 mod chats;
 mod commands;
 pub mod discord;
+mod endpoints;
 mod inbound;
 pub mod press;
 pub mod slack;
 
 pub use bobbin_http::HttpAnswer;
-pub use chat::{Chat, ChatSettings, Home, Member, Say};
+pub use chat::{Chat, ChatSettings, FileSource, Home, Member, OverviewScope, Say};
 pub use chats::Chats;
-pub use inbound::{Direct, Entered, Inbound, KnownValues, Lookup, Sought};
+pub use endpoints::{BAD_SIGNATURE, EndpointSettings, Endpoints, RawRequest, Verifier};
+pub use inbound::{Direct, Entered, Inbound, KnownValues, Lookup, Repeat, Sought};
 
 #[cfg(test)]
 mod recorded;

@@ -248,7 +248,7 @@ fn function_endpoint(endpoint: &str, in_sam_local: bool) -> Result<(), String> {
     let plain = url.scheme() == "http";
     if plain && !is_loopback(endpoint) && !in_sam_local {
         Err(format!(
-            "AWS_ENDPOINT_URL is {endpoint:?}: outside this machine only https is spoken; leave it empty for AWS itself"
+            "AWS_ENDPOINT_URL is {endpoint:?}: outside this machine only https is allowed; leave it empty for AWS itself"
         ))
     } else {
         Ok(())

@@ -75,7 +75,7 @@ impl Breakers {
                     tracing::info!(
                         event = "provider.breaker.probed",
                         provider,
-                        "provider.breaker.probed: one call looks whether the provider is back"
+                        "provider.breaker.probed: one call checks whether the provider is back"
                     );
                     return CallAdmission::Probe;
                 }
@@ -154,7 +154,7 @@ impl Breakers {
         tracing::debug!(
             event = "provider.breaker.raced",
             provider,
-            "a breaker was changed by others each time"
+            "others changed a breaker on every try"
         );
         None
     }
@@ -213,7 +213,7 @@ impl Breakers {
         let text = match schema::write(Shape::Breaker, breaker, &known.unknown) {
             Ok(text) => text,
             Err(error) => {
-                tracing::error!(event = "provider.breaker.unwritten", provider, %error, "a breaker could not be written down");
+                tracing::error!(event = "provider.breaker.unwritten", provider, %error, "a breaker could not be stored");
                 return BreakerWrite::NoAnswer;
             }
         };
@@ -239,7 +239,7 @@ impl Breakers {
             event = "provider.breaker.unwritten",
             provider,
             seen,
-            "a breaker could not be written"
+            "a breaker could not be stored"
         );
         BreakerWrite::NoAnswer
     }

@@ -5,7 +5,9 @@ use std::env;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::limits::Limits;
 use bobbin_core::tenant::access::Policy;
-use bobbin_core::tenant::overrides::{ForgeOverrides, Overrides};
+use bobbin_core::tenant::overrides::{
+    AgentOverrides, ChatOverrides, ForgeOverrides, Overrides, ProviderOverrides,
+};
 use bobbin_core::tokens::nudge;
 use reqwest::Url;
 
@@ -55,10 +57,6 @@ pub struct Config {
     pub stack: String,
     /// Unique id of the stack, even among stacks with this name: a label of every sandbox.
     pub stack_id: String,
-    /// Tenants whose repositories may configure the agent that works in them.
-    pub project_config_of: Vec<String>,
-    /// Puts model keys into the sandboxes even if the provider could keep them outside.
-    pub model_keys_inside: bool,
     /// Name of the table with every record of the stack.
     pub table: String,
     /// Address of `messages.fifo`, whose messages are processed in order within each thread.
@@ -69,45 +67,20 @@ pub struct Config {
     pub dead_queue_urls: [String; 2],
     /// Where wake-ups are created; `None` if this function creates none.
     pub wakes: Option<WakeTarget>,
-    /// Base address of Discord's API.
-    pub discord_api: String,
-    /// Discord application id; empty switches Discord off.
-    pub discord_application_id: String,
-    /// Discord public key, hex.
-    pub discord_public_key: String,
-    /// Base address of Slack's API.
-    pub slack_api: String,
-    /// Slack answers are streamed if the workspace supports it.
-    pub slack_stream_answers: bool,
     /// KMS key that seals tenants' own keys; empty: tenants have none in this stack.
     pub credentials_key: String,
-    /// Tenants' own keys are entered in a Discord form.
-    pub keys_by_form: bool,
-    /// Address of the page for keys, with a trailing slash; empty if the function does not know it.
-    pub page_url: String,
-    /// Address for the nudges of sandbox daemons; empty if unknown.
-    pub nudge_url: String,
-    /// Base address of Daytona's control API.
-    pub daytona_api: String,
-    /// Prepared snapshot; if empty, sandboxes are built from the Dockerfile.
-    pub daytona_snapshot: String,
-    /// Name of the sandbox provider.
-    pub provider: String,
-    /// Base address of Vercel's API.
-    pub vercel_api: String,
-    /// Id of the Vercel team.
-    pub vercel_team_id: String,
-    /// Id of the Vercel project in which sandboxes are created.
-    pub vercel_project_id: String,
-    /// Image in Vercel's registry; empty means Vercel's own.
-    pub vercel_image: String,
-    /// The SSH hosts that run sandboxes, as their provider parses them.
-    pub ssh_hosts: Vec<serde_json::Value>,
-    /// Id of the GitHub app; empty switches the forge off.
-    pub github_app_id: String,
-    /// Owners whose repositories a tenant may be given: entries `tenant=owner`.
-    pub github_owners: Vec<(Tenant, String)>,
-    /// Where GitHub is, and the app's name there.
+    /// Settings of agents.
+    pub agents: AgentOverrides,
+    /// Settings of chats. The address of the page for keys is known, and ends in a slash; empty if the function does
+    /// not know its own.
+    pub chats: ChatOverrides,
+    /// Settings of providers. The address for nudges is known, unless the function does not know its own.
+    pub providers: ProviderOverrides,
+    /// Id of the forge's app; empty: the stack has no forge.
+    pub forge_app_id: String,
+    /// Owners whose repositories a tenant may be given.
+    pub forge_owners: Vec<(Tenant, String)>,
+    /// Settings of the forge.
     pub forge: ForgeOverrides,
     /// Default model, as provider/model.
     pub model: String,
@@ -115,12 +88,6 @@ pub struct Config {
     pub runtime_mode: String,
     /// Address of the sandbox tools, with a trailing slash; empty: not served.
     pub tools_url: String,
-    /// Tools that need a person's permission for each use.
-    pub tools_ask: Vec<String>,
-    /// Further models of the endpoint that can be chosen.
-    pub models: Vec<String>,
-    /// OpenAI-compatible endpoint; empty uses the vendor's own.
-    pub model_base_url: String,
     /// Who may use Bobbin.
     pub policy: Policy,
     /// The limits: the defaults, changed by `Overrides`.
@@ -133,23 +100,16 @@ impl Config {
     /// # Errors
     /// Names the variable and says what is wrong with it.
     pub fn from_environment() -> Result<Self, String> {
-        let optional = |name: &str| env::var(name).unwrap_or_default();
         let overrides = Overrides::parse(&optional("OVERRIDES"))?;
-        for (name, value) in [
-            ("discord_api", &overrides.chats.discord_api),
-            ("slack_api", &overrides.chats.slack_api),
-            ("daytona_api", &overrides.providers.daytona_api),
-            ("vercel_api", &overrides.providers.vercel_api),
-            ("model_base_url", &overrides.agents.model_base_url),
-            ("github_api", &overrides.forge.github_api),
-            ("github_git", &overrides.forge.github_git),
-            ("page_url", &overrides.chats.page_url),
-            ("nudge_url", &overrides.providers.nudge_url),
-        ] {
+        for (name, value) in overrides.addresses() {
             if !value.is_empty() {
                 address(&format!("{name} of the parameter Overrides"), value)?;
             }
         }
+        let Overrides { limits, agents, mut chats, mut providers, forge } = overrides;
+        let own = optional("INGRESS_URL");
+        chats.page_url = page_url(&chats.page_url, &own);
+        providers.nudge_url = nudge_url(&providers.nudge_url, &own);
         log_level(&optional("LOG_LEVEL"))?;
         Ok(Self {
             stack: required("STACK")?,
@@ -162,43 +122,31 @@ impl Config {
                 required("CONTROL_DEAD_QUEUE_URL")?,
             ],
             wakes: WakeTarget::read(optional)?,
-            discord_api: overrides.chats.discord_api,
-            discord_application_id: optional("DISCORD_APPLICATION_ID"),
-            discord_public_key: optional("DISCORD_PUBLIC_KEY"),
-            slack_api: overrides.chats.slack_api,
-            slack_stream_answers: overrides.chats.slack_stream_answers,
             credentials_key: optional("CREDENTIALS_KEY_ARN"),
-            keys_by_form: overrides.chats.keys_by_form,
-            page_url: page_url(&overrides.chats.page_url, &optional("INGRESS_URL")),
-            nudge_url: nudge_url(&overrides.providers.nudge_url, &optional("INGRESS_URL")),
-            daytona_api: overrides.providers.daytona_api,
-            daytona_snapshot: optional("DAYTONA_SNAPSHOT"),
-            provider: overrides.providers.provider,
-            vercel_api: overrides.providers.vercel_api,
-            vercel_team_id: overrides.providers.vercel_team_id,
-            vercel_project_id: overrides.providers.vercel_project_id,
-            vercel_image: overrides.providers.vercel_image,
-            ssh_hosts: overrides.providers.ssh_hosts,
-            github_app_id: optional("GITHUB_APP_ID"),
-            github_owners: owners(&optional("GITHUB_OWNERS"))?,
-            forge: overrides.forge,
+            agents,
+            chats,
+            providers,
+            forge_app_id: optional("GITHUB_APP_ID"),
+            forge_owners: owners(&optional("GITHUB_OWNERS"))?,
+            forge,
             model: required("MODEL")?,
             runtime_mode: optional("SANDBOX_RUNTIME_MODE"),
             tools_url: optional("TOOLS_URL"),
-            tools_ask: overrides.agents.tools_ask,
-            models: overrides.agents.models,
-            project_config_of: overrides.agents.project_config_of,
-            model_keys_inside: overrides.agents.model_keys_inside,
-            model_base_url: overrides.agents.model_base_url,
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
                 &optional("ALLOWED_TEAMS"),
                 &optional("ALLOWED_CHANNELS"),
                 &optional("ALLOWED_USERS"),
             ),
-            limits: overrides.limits,
+            limits,
         })
     }
+}
+
+/// A variable that may be empty or missing.
+#[must_use]
+pub fn optional(name: &str) -> String {
+    env::var(name).unwrap_or_default()
 }
 
 /// A variable that the template sets for this function. If its name ends in `_URL`, it must be an address.
@@ -243,7 +191,7 @@ fn address(name: &str, value: &str) -> Result<(), String> {
         Ok(())
     } else {
         Err(format!(
-            "{name} is {value:?}, which is no address: expected one such as https://example.com"
+            "{name} is {value:?}, which is not an address: expected one such as https://example.com"
         ))
     }
 }

@@ -209,10 +209,10 @@ fn told(error: &CallError, action: &str) -> String {
     match (error, error.cause()) {
         (CallError::Unsigned { why, .. }, _) => format!("{}. {NO_CREDENTIALS}", capitalised(why)),
         (CallError::Unreachable { .. } | CallError::Late { .. }, _) => format!(
-            "{error}. Check the network, AWS_REGION, and where there is a proxy HTTPS_PROXY and NO_PROXY."
+            "{error}. Check the network, AWS_REGION, and with a proxy HTTPS_PROXY and NO_PROXY."
         ),
         (CallError::Unreadable { .. }, _) => format!(
-            "{error}. What answered is not AWS: check AWS_ENDPOINT_URL and AWS_REGION, or the proxy in between."
+            "{error}. The server that answered is not AWS: check AWS_ENDPOINT_URL, AWS_REGION and any proxy."
         ),
         (_, FailureCause::NotAllowed) => format!("{error}. The credentials need {action}."),
         (_, FailureCause::Expired) => "The AWS credentials have expired: sign in again (aws sso login), or renew the variables AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY and AWS_SESSION_TOKEN.".to_owned(),

@@ -23,11 +23,11 @@ pub async fn bring_forward(
 ) -> Result<Forward, StoreError> {
     // A delivery that polls at this moment learns of a person's wish from the flag; for a nudge nothing is written.
     let (wish, found) = match mark {
-        None => (Wish::Person, store.want_look(thread, now_ms()).await),
+        None => (Wish::Person, store.want_poll(thread, now_ms()).await),
         Some(mark) => (Wish::Daemon, store.parked(thread, mark).await),
     };
     let found = found.inspect_err(|error| {
-        tracing::info!(event = "look.not_forward", %thread, %error, "the next look comes by its time");
+        tracing::info!(event = "poll.not_forward", %thread, %error, "the next poll comes at its own time");
     })?;
     let Some((parked, receipt)) = found else {
         return Ok(Forward::NotWaiting);
@@ -38,11 +38,11 @@ pub async fn bring_forward(
     };
     match queues.show_message(&receipt).await {
         Ok(()) => {
-            tracing::info!(event = "look.forward", %thread, %turn, waits_ms, ?wish, "the next look comes now");
+            tracing::info!(event = "poll.forward", %thread, %turn, waits_ms, ?wish, "the next poll comes now");
             Ok(forward)
         }
         Err(error) => {
-            tracing::info!(event = "look.not_forward", %thread, %error, "the next look comes by its time");
+            tracing::info!(event = "poll.not_forward", %thread, %error, "the next poll comes at its own time");
             Ok(Forward::NotWaiting)
         }
     }

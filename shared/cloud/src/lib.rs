@@ -9,8 +9,6 @@ pub mod dead_letters;
 pub mod deployed;
 pub mod events;
 pub mod forward;
-#[cfg(feature = "deployed")]
-pub mod laptop;
 pub mod metrics;
 pub mod queue;
 pub mod sealing;

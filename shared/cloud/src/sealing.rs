@@ -26,7 +26,7 @@ const BROKEN: [&str; 2] = ["InvalidCiphertextException", "IncorrectKeyException"
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SealError {
     /// Sealed for something else, or damaged: no retry helps, and the value is lost.
-    #[error("what is stored does not open: it is damaged, or was stored for somebody else")]
+    #[error("the stored value cannot be decrypted: it is damaged, or was stored for somebody else")]
     Broken,
     /// Throttled, or no answer: try again later.
     #[error("{0}")]
@@ -45,7 +45,7 @@ impl From<CallError> for SealError {
             | (_, FailureCause::Passing) => Self::Later(error.to_string()),
             (Some("NotFoundException" | "DisabledException" | "KMSInvalidStateException"), _) => {
                 Self::Refused(format!(
-                    "{error}. The stack's key in KMS is gone, switched off or waits for its deletion: look at CredentialsKey of the stack."
+                    "{error}. The stack's KMS key is gone, disabled or waiting for deletion: check CredentialsKey of the stack."
                 ))
             }
             _ => Self::Refused(error.with_remedy()),

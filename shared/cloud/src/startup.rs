@@ -44,7 +44,7 @@ pub fn in_lambda() -> Result<(), String> {
     let address = set(RUNTIME_API).ok_or_else(|| unset(RUNTIME_API))?;
     if !address.parse::<Uri>().is_ok_and(|uri| uri.authority().is_some()) {
         return Err(format!(
-            "{RUNTIME_API} is {address:?}, which is no address such as 127.0.0.1:9001"
+            "{RUNTIME_API} is {address:?}, which is not an address such as 127.0.0.1:9001"
         ));
     }
     for name in NAMES {
@@ -64,17 +64,17 @@ pub fn unfit(why: &str) -> Diagnostic {
 }
 
 /// Logs why the function cannot work.
-pub fn tell_refused(why: &str) {
+pub fn report_refused(why: &str) {
     tracing::error!(event = "start.refused", "{}", one_line(why));
 }
 
 /// Reports why the function cannot start; returns the exit code.
 pub async fn refuse(why: &str) -> ExitCode {
-    tell_refused(why);
+    report_refused(why);
     if env::var(RUNTIME_API).is_ok_and(|address| address.parse::<Uri>().is_ok()) {
         let told = tokio::time::timeout(Duration::from_millis(REPORT_MS_MAX), report(why)).await;
         if !matches!(told, Ok(true)) {
-            tracing::warn!(event = "start.unreported", "Lambda did not take the report");
+            tracing::warn!(event = "start.unreported", "Lambda did not accept the report");
         }
     }
     ExitCode::FAILURE
@@ -126,7 +126,7 @@ where
         0 => {
             tracing::error!(
                 event = "runtime.lost",
-                "no work could be asked for at {}: {why}",
+                "the first request for work failed at {}: {why}",
                 env::var(RUNTIME_API).unwrap_or_default()
             );
             ExitCode::FAILURE
@@ -136,7 +136,7 @@ where
             tracing::info!(
                 event = "runtime.ended",
                 invocations,
-                "no more work can be asked for: {why}"
+                "requests for work keep failing: {why}"
             );
             ExitCode::SUCCESS
         }

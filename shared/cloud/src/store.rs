@@ -7,12 +7,13 @@
 //! attributes of sweeps are described in [`due`]. The ledger has an item per turn (`item = "turn#<turn>"`): `entry`
 //! (JSON), `tenant`, and `expires_at`, after which the table deletes it. A turn's file changes are a separate item
 //! (`item = "diff#<turn>"`): `patch` (text), with the same other attributes. State that one delivery saves for the next
-//! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], sandbox names in
-//! [`sandboxes`], links for entering keys in [`setup`], tool calls in progress in [`calls`], provider accounts in
-//! [`accounts`].
+//! one of its message is in [`parked`]. Items of a tenant without a thread are in [`tenant`], the threads of direct
+//! messages in [`direct`], sandbox names in [`sandboxes`], links for entering keys in [`setup`], tool calls in progress
+//! in [`calls`], provider accounts in [`accounts`].
 
 mod accounts;
 mod calls;
+mod direct;
 mod due;
 mod flags;
 mod items;
@@ -62,10 +63,10 @@ pub enum StoreError {
     #[error("the table does not answer: {0}")]
     Later(String),
     /// Each of a few attempts met another write of the same item; nothing was written, and the table is healthy.
-    #[error("others write the same: {0}")]
+    #[error("another write got in first: {0}")]
     Contended(String),
     /// The item cannot be read: written by another program, or damaged.
-    #[error("what is stored cannot be read: {0}")]
+    #[error("the stored item cannot be read: {0}")]
     Damaged(String),
     /// A newer worker wrote the item: only a worker of that version may read or write it.
     #[error("{0}")]
@@ -285,7 +286,7 @@ impl Store {
         let Some(item) = items.first() else {
             return Ok(None);
         };
-        let damaged = || StoreError::Damaged("a patch has no number of a shape".to_owned());
+        let damaged = || StoreError::Damaged("a patch has no schema number".to_owned());
         let numbered = match item.get(schema::FIELD) {
             Some(_) => number(item, schema::FIELD).ok_or_else(damaged)?,
             None => 1,

@@ -172,9 +172,8 @@ impl Wake {
             accepted_at_ms: at_ms,
             work: Work::Sweep,
         });
-        let expression = expression(at_ms).ok_or_else(|| {
-            WakeError::Refused(format!("{at_ms} ms is no time that a date can name"))
-        })?;
+        let expression = expression(at_ms)
+            .ok_or_else(|| WakeError::Refused(format!("{at_ms} ms is not a valid date")))?;
         let group = SqsParameters::builder().message_group_id(body.group());
         let dead = DeadLetterConfig::builder().arn(&to.dead_queue_arn);
         let tries = RetryPolicy::builder().maximum_event_age_in_seconds(DELIVERY_S_MAX);

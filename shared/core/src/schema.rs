@@ -158,7 +158,7 @@ const _: () = {
 pub enum Unreadable {
     /// A newer worker wrote it: it is left alone until such a worker handles it.
     #[error(
-        "the {word} is of shape {schema} and this worker reads up to {reads}: it waits for a newer worker",
+        "the {word} has schema {schema}, but this worker reads schemas up to {reads}: it waits for a newer worker",
         word = shape.word(), reads = shape.reads()
     )]
     Newer {
@@ -190,7 +190,7 @@ fn numbered(shape: Shape, number: Option<Value>) -> Result<u32, Unreadable> {
             .as_u64()
             .and_then(|number| u32::try_from(number).ok())
             .filter(|number| *number > 0)
-            .ok_or_else(|| damaged(shape, format!("{FIELD} is no number of a shape"))),
+            .ok_or_else(|| damaged(shape, format!("{FIELD} is not a schema number"))),
     }
 }
 
@@ -219,7 +219,7 @@ where
 {
     let mut raw: Value = serde_json::from_str(text).map_err(|e| damaged(shape, e))?;
     let Some(fields) = raw.as_object_mut() else {
-        return Err(damaged(shape, "it is no object"));
+        return Err(damaged(shape, "it is not an object"));
     };
     let schema = numbered(shape, fields.remove(FIELD))?;
     // Checked before anything else: a newer shape may give the same fields another meaning.

@@ -147,7 +147,7 @@ impl Guard {
     pub fn check(&self, address: &str) -> Result<Url, HttpError> {
         let url = Url::parse(address).map_err(|_| HttpError::Refused {
             host: "(unreadable)".to_owned(),
-            why: "it is no absolute URL",
+            why: "it is not an absolute URL",
         })?;
         match self.rule(&url) {
             None => Ok(url),
@@ -166,14 +166,14 @@ impl Guard {
             return Some("it carries a user name or password");
         }
         if !matches!(url.scheme(), "http" | "https") {
-            return Some("only https is spoken");
+            return Some("only https is allowed");
         }
         if is_loopback_host(host) || self.container_host.as_deref() == Some(host) {
             return (!self.loopback)
                 .then_some("loopback is only for a client whose own base is loopback");
         }
         if url.scheme() != "https" {
-            return Some("only https is spoken outside loopback");
+            return Some("only https is allowed outside loopback");
         }
         if let Some(ip) = literal(host)
             && !is_public(ip)
@@ -183,14 +183,14 @@ impl Guard {
         match &self.hosts {
             AllowedHosts::Public => None,
             AllowedHosts::Named(names) if names.iter().any(|name| covers(name, host)) => None,
-            AllowedHosts::Named(_) => {
-                Some("it is not one of the hosts that this client may speak to")
-            }
+            AllowedHosts::Named(_) => Some("it is not one of the hosts that this client may reach"),
         }
     }
 }
 
-fn covers(name: &str, host: &str) -> bool {
+/// Whether one of the names in [`AllowedHosts::Named`] stands for this host.
+#[must_use]
+pub fn covers(name: &str, host: &str) -> bool {
     match name.strip_prefix('.') {
         Some(_) => {
             host.len() > name.len()

@@ -46,7 +46,7 @@ pub(crate) async fn upload(wanted: UploadFile, key: &str, place: &dyn ToolPlace)
             data.map_err(|_| "`data` is not base64.".to_owned())?
         }
         (None, Some(attachment)) => place.attachment(&attachment).await?,
-        _ => return Err("Say either `data` or `attachment`.".to_owned()),
+        _ => return Err("Give either `data` or `attachment`.".to_owned()),
     };
     fits(data.len(), UPLOAD_BYTES_MAX)?;
     put(&place.open().await?, key, (&path, mode), data).await
@@ -65,7 +65,7 @@ pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn ToolPlace) -> Came
     let Edit { path, old, new } = wanted;
     let path = located(&path)?;
     if old.is_empty() {
-        return Err("`old` is empty: a new file is written with write_file.".to_owned());
+        return Err("`old` is empty: use write_file to write a new file.".to_owned());
     }
     let opened = place.open().await?;
     let text = String::from_utf8(bytes(&opened, &path).await?);
@@ -80,12 +80,12 @@ pub(crate) async fn edit(wanted: Edit, key: &str, place: &dyn ToolPlace) -> Came
         1 => {}
         0 => {
             return Err(format!(
-                "The old text is not in {path}: read the file and take it from there, exactly. If this call was made before, its change may be there already."
+                "The old text is not in {path}: read the file and copy the text exactly. If you made this call before, the change may already be there."
             ));
         }
         n => {
             return Err(format!(
-                "The old text is in {path} {n} times: take more around it, so that it is there once."
+                "The old text is in {path} {n} times: include more of the text around it, so that it is unique."
             ));
         }
     }
@@ -99,7 +99,7 @@ fn fits(bytes: usize, most: usize) -> Result<(), String> {
         return Ok(());
     }
     Err(format!(
-        "The file would have {bytes} bytes, and {most} are taken at the most: have it made in the sandbox, by run_command."
+        "The file would have {bytes} bytes, and the limit is {most}: create it in the sandbox with run_command."
     ))
 }
 
@@ -110,7 +110,7 @@ fn checked(mode: Option<String>) -> Result<String, String> {
     if mode.is_empty() || is_mode {
         return Ok(mode);
     }
-    Err("`mode` is three octal digits, as 755.".to_owned())
+    Err("`mode` is three octal digits, such as 755.".to_owned())
 }
 
 async fn put(
@@ -126,9 +126,9 @@ async fn put(
     let env = variables([("CALL", key.to_owned()), ("PATH", path.to_owned()), ("MODE", mode)]);
     let output = script(opened, WRITE, &env, 0).await?;
     match output.text.trim() {
-        "written" => Ok(ToolOutput::Text(format!("{path} is written, {count} bytes."))),
+        "written" => Ok(ToolOutput::Text(format!("Wrote {path}, {count} bytes."))),
         "again" => Err(format!(
-            "This very call arrived before, so it is not done again. Read {path} to see how it stands."
+            "This call arrived before, so it is not repeated. Read {path} to see the result."
         )),
         "folder" => Err(format!("{path} is a folder.")),
         other => Err(format!("{path} could not be written: {other}")),

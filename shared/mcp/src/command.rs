@@ -54,11 +54,11 @@ pub(crate) fn checked(run: RunCommand) -> Result<CheckedCall, String> {
         (Some(cmd), None) => {
             if cmd.len() > COMMAND_BYTES_MAX || cmd.contains('\0') {
                 return Err(format!(
-                    "A command has {COMMAND_BYTES_MAX} bytes at the most, and no zero byte: write it into a file with write_file and run that."
+                    "A command has at most {COMMAND_BYTES_MAX} bytes, and no zero byte: write it into a file with write_file and run that."
                 ));
             }
             if run.env.len() > VARIABLES_MAX {
-                return Err(format!("A call sets {VARIABLES_MAX} variables at the most."));
+                return Err(format!("A call sets at most {VARIABLES_MAX} variables."));
             }
             for (name, value) in &run.env {
                 variable(name, value)?;
@@ -75,8 +75,10 @@ pub(crate) fn checked(run: RunCommand) -> Result<CheckedCall, String> {
         }
         (None, Some(id)) => return Err(unknown(&id)),
         _ => {
-            return Err("Say either `cmd`, to begin a command, or `id`, to go on waiting for one."
-                .to_owned());
+            return Err(
+                "Give either `cmd`, to start a command, or `id`, to continue waiting for one."
+                    .to_owned(),
+            );
         }
     };
     Ok(CheckedCall { what, wait_ms })
@@ -106,7 +108,7 @@ fn variable(name: &str, value: &str) -> Result<(), String> {
 
 fn unknown(id: &str) -> String {
     format!(
-        "There is no command {id:?} in this sandbox: it was never begun here, or long ago, or the sandbox was made anew since."
+        "There is no command {id:?} in this sandbox: it was never started here, or too long ago, or the sandbox has been created again."
     )
 }
 
@@ -143,7 +145,7 @@ pub(crate) async fn run(run: CheckedCall, key: &str, place: &dyn ToolPlace) -> C
             ("BYTES", OUTPUT_BYTES_MAX.to_string()),
         ]));
         let output = script(&opened, RUN, &env, look_ms).await.map_err(|why| {
-            format!("{why} How the command stands is told by run_command with the id {id}.")
+            format!("{why} Call run_command with the id {id} to see the state of the command.")
         })?;
         let seen = SeenOutput::read(&output.text)
             .ok_or_else(|| format!("The sandbox could not run it: {}", output.text.trim()))?;
@@ -197,18 +199,18 @@ impl<'a> SeenOutput<'a> {
         let output = output.trim_end_matches('\n');
         let text = match self.state {
             "done" if self.code == TIMED_OUT => format!(
-                "It was ended after {seconds} s, because its time was over (exit code {TIMED_OUT}).\n{output}"
+                "It timed out and was ended after {seconds} s (exit code {TIMED_OUT}).\n{output}"
             ),
             "done" => format!("Exit code {} after {seconds} s.\n{output}", self.code),
             "running" => format!(
-                "It still runs, for {seconds} s now. To go on waiting call run_command with the id {id} alone. Its output so far:\n{output}"
+                "It has been running for {seconds} s. To continue waiting, call run_command with the id {id} alone. Its output so far:\n{output}"
             ),
             "lost" => {
                 return Err(format!(
-                    "It ended with the sandbox, which was stopped while it ran, after {seconds} s at the most: how far it came is not known. Its output:\n{output}"
+                    "It ended when the sandbox was stopped, after at most {seconds} s; how far it got is unknown. Its output:\n{output}"
                 ));
             }
-            "nofolder" => return Err("There is no such folder to run it in.".to_owned()),
+            "nofolder" => return Err("The folder to run it in does not exist.".to_owned()),
             _ => return Err(unknown(id)),
         };
         Ok(ToolOutput::Text(text))
@@ -224,7 +226,7 @@ fn lines(text: &str) -> Option<String> {
         return None;
     }
     let (head, tail) = (&all[..most / 2], &all[all.len() - most / 2..]);
-    Some(format!("{}\n[lines are left out here]\n{}", head.join("\n"), tail.join("\n")))
+    Some(format!("{}\n[some lines are left out here]\n{}", head.join("\n"), tail.join("\n")))
 }
 
 #[cfg(test)]
@@ -246,7 +248,7 @@ mod tests {
         let long: String = (0..5_000).map(|n| format!("{n}\n")).collect();
         let kept = lines(&long).expect("it has too many");
         assert!(kept.starts_with("0\n1\n") && kept.ends_with("4998\n4999"));
-        assert!(kept.contains("\n[lines are left out here]\n"), "{kept}");
+        assert!(kept.contains("\n[some lines are left out here]\n"), "{kept}");
         assert!(kept.lines().count() < TEXT_LINES_MAX);
         assert_eq!(lines("a\nb\n"), None);
     }

@@ -43,14 +43,14 @@ pub(crate) async fn read(wanted: ReadFile, place: &dyn ToolPlace) -> Came {
     if let Some(kind) = image(&bytes) {
         if bytes.len() > IMAGE_BYTES_MAX {
             return Err(format!(
-                "This image has {} bytes, and {IMAGE_BYTES_MAX} are shown at the most: make it smaller first.",
+                "This image has {} bytes, and the limit is {IMAGE_BYTES_MAX}: make it smaller first.",
                 bytes.len()
             ));
         }
         return Ok(ToolOutput::Image(STANDARD.encode(bytes), kind));
     }
     let Ok(text) = String::from_utf8(bytes) else {
-        return Err("This file is not text: look at it with run_command.".to_owned());
+        return Err("This file is not text: read it with run_command.".to_owned());
     };
     Ok(ToolOutput::Text(part(&text, wanted.offset, wanted.limit)))
 }
@@ -88,14 +88,15 @@ fn part(text: &str, offset: Option<usize>, limit: Option<usize>) -> String {
     }
     if count == 0 && first <= all {
         return format!(
-            "[Line {first} alone is longer than is shown here: look at a part of it with run_command.]"
+            "[Line {first} alone is longer than the limit: read a part of it with run_command.]"
         );
     }
     let last = first - 1 + count;
     if (first, last) == (1, all) {
         return shown;
     }
-    let on = if last < all { format!("; go on with offset {}", last + 1) } else { String::new() };
+    let on =
+        if last < all { format!("; continue with offset {}", last + 1) } else { String::new() };
     format!("{}\n[lines {first} to {last} of {all}{on}]", shown.trim_end_matches('\n'))
 }
 
@@ -160,7 +161,7 @@ fn listed(text: &str, most: usize, nothing: &str) -> Option<ToolOutput> {
     Some(ToolOutput::Text(if all.is_empty() {
         nothing.to_owned()
     } else if all.len() > most || lines.len() >= OUTPUT_BYTES_MAX {
-        format!("{}\n[There is more: ask for less at once.]", all[..all.len().min(most)].join("\n"))
+        format!("{}\n[There is more: ask for less.]", all[..all.len().min(most)].join("\n"))
     } else {
         all.join("\n")
     }))
@@ -197,14 +198,15 @@ mod tests {
         assert_eq!(part("", None, None), "");
         assert_eq!(
             part("a\nb\nc\n", Some(2), Some(1)),
-            "b\n[lines 2 to 2 of 3; go on with offset 3]"
+            "b\n[lines 2 to 2 of 3; continue with offset 3]"
         );
         assert_eq!(part("a\nb\nc", Some(3), None), "c\n[lines 3 to 3 of 3]");
         let long = "x".repeat(TEXT_BYTES_MAX + 1);
         assert!(part(&long, None, None).starts_with("[Line 1 alone is longer"));
         let many = "line\n".repeat(3_000);
         assert!(
-            part(&many, None, None).ends_with("[lines 1 to 1990 of 3000; go on with offset 1991]")
+            part(&many, None, None)
+                .ends_with("[lines 1 to 1990 of 3000; continue with offset 1991]")
         );
     }
 }

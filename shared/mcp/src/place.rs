@@ -86,7 +86,7 @@ pub(crate) async fn script(
 /// The text for an agent about a failed call to the provider.
 pub(crate) fn trouble(error: &ProviderError) -> String {
     format!(
-        "The sandbox did not do it: {error}. It may have had an effect all the same: look before you repeat it, and wait 20 s."
+        "The sandbox failed: {error}. The call may still have had an effect: check before you repeat it, and wait 20 s."
     )
 }
 

@@ -11,10 +11,11 @@ use crate::tools::{self, Called};
 /// Supported revisions, newest first.
 const VERSIONS: [&str; 2] = ["2025-11-25", "2025-06-18"];
 /// Instructions for an agent, besides the descriptions of the tools.
-const INSTRUCTIONS: &str = "These tools work in a sandbox, a Linux machine of its own: files and commands of other tools are elsewhere. \
-Relative paths are in its checkout, the folder `project`. Where a tool says that the sandbox is not ready, wait and call it again. \
-Files that a message names below .bobbin/attachments are not there yet: upload_file brings one in, by that path as `attachment`. \
-What takes long goes on in the sandbox: run_command then answers with an id, and is called with that id to go on waiting.";
+const INSTRUCTIONS: &str = "These tools work in a sandbox, a separate Linux machine: files and commands of other \
+tools are elsewhere. Relative paths are in its checkout, the folder `project`. If a tool says that the sandbox is not \
+ready, wait and call it again. Files that a message names below .bobbin/attachments are not there yet: upload_file \
+copies one in, with that path as `attachment`. A long command keeps running in the sandbox: run_command then answers \
+with an id; call it with that id to continue waiting.";
 /// Hex digits of a call's name and of a session's.
 const NAME_DIGITS: usize = 24;
 
@@ -66,7 +67,7 @@ impl RpcAnswer {
 /// Answers one request, whose sender is already authorised.
 pub async fn answer(request: &RpcRequest<'_>, place: &dyn ToolPlace) -> RpcAnswer {
     let Ok(body) = serde_json::from_slice::<Value>(request.body) else {
-        let message = "the body is no JSON";
+        let message = "the body is not JSON";
         return RpcAnswer::error(400, &Value::Null, PARSE_ERROR, message);
     };
     if request.session.is_some_and(|id| id.len() > SESSION_BYTES_MAX) {
@@ -80,7 +81,7 @@ pub async fn answer(request: &RpcRequest<'_>, place: &dyn ToolPlace) -> RpcAnswe
         return RpcAnswer::error(400, &Value::Null, INVALID_REQUEST, &message);
     }
     if body["jsonrpc"] != "2.0" {
-        let message = "the body is no single message of JSON-RPC 2.0";
+        let message = "the body is not a single JSON-RPC 2.0 message";
         return RpcAnswer::error(400, &Value::Null, INVALID_REQUEST, message);
     }
     let (Some(method), Some(id)) = (body["method"].as_str(), body.get("id")) else {
@@ -234,7 +235,7 @@ mod tests {
             (
                 "run_command",
                 json!({"cmd": "ls", "id": "1"}),
-                "Say either `cmd`, to begin a command, or `id`, to go on waiting for one.",
+                "Give either `cmd`, to start a command, or `id`, to continue waiting for one.",
             ),
             (
                 "write_file",

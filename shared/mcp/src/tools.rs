@@ -84,23 +84,23 @@ pub(crate) fn list() -> Value {
     json!([
         tool(
             NAMES[0],
-            "Run a shell command in the sandbox. Answers with its exit code and output, head and tail where that is long. A command that is not over within wait_ms goes on: the answer has an id, and a call with that id alone goes on waiting. It is never begun twice by a repeat of a call.".to_owned(),
+            "Run a shell command in the sandbox. Answers with its exit code and output (head and tail of long output). A command that has not ended within wait_ms keeps running: the answer has an id, and a call with only that id continues waiting. Repeating a call never starts the command twice.".to_owned(),
             json!({
                 "cmd": {"type": "string", "description": "The command, for bash"},
-                "cwd": path("Folder that it runs in; without it the checkout"),
-                "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Variables of its environment"},
-                "wait_ms": {"type": "integer", "minimum": 0, "maximum": WAIT_MS_MAX, "description": format!("How long the answer waits for its end, in ms; {WAIT_MS} by default")},
-                "timeout_ms": {"type": "integer", "minimum": 1000, "maximum": COMMAND_MS_MAX, "description": format!("It is ended after this, in ms; {COMMAND_MS} by default")},
-                "background": {"type": "boolean", "description": "Answer at once, with its id"},
-                "id": {"type": "string", "description": "Go on waiting for the command of this id, in place of cmd"},
+                "cwd": path("Folder to run it in; the checkout by default"),
+                "env": {"type": "object", "additionalProperties": {"type": "string"}, "description": "Environment variables"},
+                "wait_ms": {"type": "integer", "minimum": 0, "maximum": WAIT_MS_MAX, "description": format!("How long to wait for its end, in ms; {WAIT_MS} by default")},
+                "timeout_ms": {"type": "integer", "minimum": 1000, "maximum": COMMAND_MS_MAX, "description": format!("Timeout of the command, in ms; {COMMAND_MS} by default")},
+                "background": {"type": "boolean", "description": "Answer at once with its id"},
+                "id": {"type": "string", "description": "Continue waiting for the command with this id, instead of cmd"},
             }),
             &[]
         ),
         tool(
             NAMES[1],
-            format!("Read a file of the sandbox: {TEXT_LINES_MAX} lines at the most, from offset on. An image is shown as one."),
+            format!("Read a file in the sandbox: at most {TEXT_LINES_MAX} lines, starting at offset. An image is shown as an image."),
             json!({
-                "path": path("Its path; a relative one is in the checkout"),
+                "path": path("Its path; relative to the checkout"),
                 "offset": {"type": "integer", "minimum": 1, "description": "The first line, counted from 1"},
                 "limit": {"type": "integer", "minimum": 1, "maximum": TEXT_LINES_MAX, "description": "Lines"},
             }),
@@ -108,56 +108,56 @@ pub(crate) fn list() -> Value {
         ),
         tool(
             NAMES[2],
-            "Write a text file of the sandbox, whole; folders above it are made. To change a part of one use edit_file.".to_owned(),
+            "Write a whole text file in the sandbox; missing folders are created. Use edit_file to change part of a file.".to_owned(),
             json!({
-                "path": path("Its path; a relative one is in the checkout"),
-                "content": {"type": "string", "description": "All of its text"},
-                "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, as 755; without it they stay, or are 644"},
+                "path": path("Its path; relative to the checkout"),
+                "content": {"type": "string", "description": "The whole text"},
+                "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, such as 755; by default unchanged, or 644 for a new file"},
             }),
             &["path", "content"]
         ),
         tool(
             NAMES[3],
-            "Replace a text in a file of the sandbox. The old text has to be there exactly once.".to_owned(),
+            "Replace a text in a file in the sandbox. The old text must be there exactly once.".to_owned(),
             json!({
-                "path": path("Its path; a relative one is in the checkout"),
-                "old": {"type": "string", "description": "The text to be replaced, with as much around it as makes it unique"},
-                "new": {"type": "string", "description": "The text in its place"},
+                "path": path("Its path; relative to the checkout"),
+                "old": {"type": "string", "description": "The text to replace, with enough around it to be unique"},
+                "new": {"type": "string", "description": "The new text"},
             }),
             &["path", "old", "new"]
         ),
         tool(
             NAMES[4],
-            format!("List a folder of the sandbox: kind (f, d, l), bytes and path, a line each, {ENTRIES_MAX} at the most."),
+            format!("List a folder in the sandbox: kind (f, d, l), bytes and path, one entry a line, at most {ENTRIES_MAX}."),
             json!({
-                "path": path("The folder; a relative one is in the checkout, and . is the checkout"),
-                "depth": {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX, "description": "Levels; 1 by default"},
+                "path": path("The folder; relative to the checkout, which is ."),
+                "depth": {"type": "integer", "minimum": 1, "maximum": DEPTH_MAX, "description": "How many levels deep; 1 by default"},
             }),
             &["path"]
         ),
         tool(
             NAMES[5],
-            "Search the files of the sandbox for a regular expression; answers with path:line:text.".to_owned(),
+            "Search files in the sandbox for a regular expression; answers with path:line:text.".to_owned(),
             json!({
                 "pattern": {"type": "string", "description": "The regular expression"},
-                "path": path("Where to search; without it the checkout"),
+                "path": path("Where to search; the checkout by default"),
             }),
             &["pattern"]
         ),
         tool(
             NAMES[6],
-            "Tell how a port of the sandbox is reached from outside: an address, and headers that each request needs.".to_owned(),
+            "Get the address of a port of the sandbox for use from outside, and the headers that each request needs.".to_owned(),
             json!({"port": {"type": "integer", "minimum": 1, "maximum": 65535, "description": "The port that a server in the sandbox listens on"}}),
             &["port"]
         ),
         tool(
             NAMES[7],
-            "Write a file of the sandbox that is not text, such as an image: from bytes, or from a file that came with a message.".to_owned(),
+            "Write a binary file in the sandbox, such as an image: from bytes, or from a file that came with a message.".to_owned(),
             json!({
-                "path": path("Its path; a relative one is in the checkout"),
+                "path": path("Its path; relative to the checkout"),
                 "data": {"type": "string", "description": "Its bytes, in base64"},
-                "attachment": path("In place of data: a file that came with a message, by the path that the message names"),
-                "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, as 755; without it they stay, or are 644"},
+                "attachment": path("Instead of data: a file that came with a message, by the path that the message names"),
+                "mode": {"type": "string", "pattern": "^[0-7]{3}$", "description": "Its permissions, such as 755; by default unchanged, or 644 for a new file"},
             }),
             &["path"]
         ),

@@ -161,7 +161,7 @@ async fn a_command_tells_its_exit_code_and_output_and_where_and_with_what_it_ran
     let told = client.call("run_command", json!({"cmd": "pwd", "cwd": "/tmp"})).await;
     assert_eq!(outcome(&told.unwrap()), "Exit code 0: /tmp");
     let told = client.call("run_command", json!({"cmd": "pwd", "cwd": "none"})).await;
-    assert_eq!(told.unwrap_err(), "There is no such folder to run it in.");
+    assert_eq!(told.unwrap_err(), "The folder to run it in does not exist.");
 }
 
 async fn a_long_output_keeps_its_head_and_tail_and_the_whole_of_it_lies_in_the_sandbox(
@@ -185,7 +185,7 @@ fn id_of(told: &str) -> String {
 async fn a_command_that_takes_long_goes_on_and_is_asked_for_again(client: &Client) {
     let cmd = "echo began; while [ ! -f go ]; do sleep 0.1; done; echo ended";
     let told = client.call("run_command", json!({"cmd": cmd, "background": true})).await.unwrap();
-    assert!(told.starts_with("It still runs, for "), "{told}");
+    assert!(told.starts_with("It has been running for "), "{told}");
     let id = id_of(&told);
     let told = client.call("run_command", json!({"id": id, "wait_ms": 400})).await.unwrap();
     assert!(told.ends_with("Its output so far:\nbegan"), "{told}");
@@ -214,14 +214,17 @@ async fn a_command_runs_once_however_often_its_call_arrives(client: &Client) {
 async fn a_command_is_ended_after_its_time(client: &Client) {
     let told = client.call("run_command", json!({"cmd": "sleep 600", "timeout_ms": 1000})).await;
     let told = told.unwrap();
-    assert!(told.starts_with("It was ended after ") && told.contains("(exit code 124)"), "{told}");
+    assert!(
+        told.starts_with("It timed out and was ended after ") && told.contains("(exit code 124)"),
+        "{told}"
+    );
 }
 
 async fn a_file_is_written_read_and_edited_and_keeps_its_permissions(client: &Client) {
     let content = "#!/bin/sh\necho 'a $b \"c\"'\n";
     let wanted = json!({"path": "deep/er/run.sh", "content": content, "mode": "755"});
     let told = client.call("write_file", wanted).await.unwrap();
-    assert_eq!(told, format!("project/deep/er/run.sh is written, {} bytes.", content.len()));
+    assert_eq!(told, format!("Wrote project/deep/er/run.sh, {} bytes.", content.len()));
     let read = client.call("read_file", json!({"path": "deep/er/run.sh"})).await.unwrap();
     assert_eq!(read, content);
     let edit = |old: &str, new: &str| json!({"path": "deep/er/run.sh", "old": old, "new": new});
@@ -237,7 +240,7 @@ async fn a_file_is_written_read_and_edited_and_keeps_its_permissions(client: &Cl
     let expected = ["o   n   e  \\r  \\n   2  \\r  \\n", "a   n   d  \\r  \\n   t"];
     assert!(expected.iter().all(|part| told.contains(part)), "{told}");
     let told = client.call("edit_file", edit("c", "x")).await.unwrap_err();
-    assert!(told.contains("times: take more around it"), "{told}");
+    assert!(told.contains("times: include more of the text around it"), "{told}");
     let told = client.call("read_file", json!({"path": "none"})).await.unwrap_err();
     assert_eq!(told, "There is no file project/none in the sandbox.");
     let told = client.call("write_file", json!({"path": "deep", "content": ""})).await;
@@ -252,7 +255,8 @@ async fn a_repeat_of_a_change_undoes_nothing_newer(client: &Client) {
     assert!(!client.sent(950, "write_file", &wanted).await.1);
     client.run("echo new >newer").await;
     let (content, is_error) = client.sent(950, "write_file", &wanted).await;
-    let expected = "This very call arrived before, so it is not done again. Read project/newer to see how it stands.";
+    let expected =
+        "This call arrived before, so it is not repeated. Read project/newer to see the result.";
     assert_eq!((content["text"].as_str(), is_error), (Some(expected), true));
     assert_eq!(client.call("read_file", json!({"path": "newer"})).await.unwrap(), "new\n");
     assert_eq!(outcome(&client.run("ls ../.bobbin/ready | wc -l").await), "Exit code 0: 0");
@@ -269,7 +273,7 @@ async fn bytes_are_uploaded_and_an_image_is_shown_as_one(client: &Client) {
     assert_eq!(told.unwrap_err(), "`data` is not base64.");
     client.run("printf '\\377\\376' >binary").await;
     let told = client.call("read_file", json!({"path": "binary"})).await.unwrap_err();
-    assert_eq!(told, "This file is not text: look at it with run_command.");
+    assert_eq!(told, "This file is not text: read it with run_command.");
 }
 
 async fn what_a_clone_left_out_is_said_where_it_is_missed(client: &Client) {
@@ -330,9 +334,6 @@ async fn what_ran_when_the_sandbox_was_stopped_is_not_said_to_have_ended(client:
         seen = client.provider.start(&client.name).await.unwrap();
     }
     let told = client.call("run_command", json!({"id": id})).await.unwrap_err();
-    assert!(
-        told.starts_with("It ended with the sandbox, which was stopped while it ran"),
-        "{told}"
-    );
+    assert!(told.starts_with("It ended when the sandbox was stopped"), "{told}");
     assert!(told.ends_with("began"), "{told}");
 }

@@ -43,7 +43,7 @@ impl<E: ProviderRefusal> ProviderApi<E> {
             http: Http::new(base, hosts)?,
             base: Url::parse(base).map_err(|_| HttpError::Refused {
                 host: "(unreadable)".to_owned(),
-                why: "it is no absolute URL",
+                why: "it is not an absolute URL",
             })?,
             refusals: PhantomData,
         })
@@ -116,7 +116,7 @@ impl<E: ProviderRefusal> ProviderApi<E> {
 
 /// Describes an answer that is not the expected one.
 pub fn instead_of(answer: &ReceivedAnswer, due: &str) -> String {
-    format!("{} where {due} was due", describe(answer))
+    format!("{} instead of {due}", describe(answer))
 }
 
 /// Describes an answer by its media type.

@@ -5,6 +5,7 @@ mod api;
 pub mod daytona;
 pub mod labels;
 mod provider;
+mod settings;
 pub mod snapshot;
 pub mod ssh;
 pub mod vercel;
@@ -13,4 +14,5 @@ pub use provider::{
     Deletion, ErrorKind, Facts, HostedSecret, InSandbox, Placeholder, Provider, ProviderError,
     ProviderResult, Sandbox, SandboxSpec, ScriptOutput, SecretStore, Secrets, SnapshotStore,
 };
+pub use settings::ProviderSettings;
 pub use snapshot::{Snapshot, SnapshotName, SnapshotState};

@@ -78,7 +78,7 @@ impl Sandbox {
             return Ok(self.state);
         }
         let advice = format!(
-            "A sandbox named {} exists but was not made by this stack. The operator has to rename or delete it.",
+            "A sandbox named {} exists, but this stack did not create it. The operator has to rename or delete it.",
             self.name
         );
         Err(Failure::NonRecoverable { advice }.into())
@@ -260,7 +260,7 @@ impl<'a> Facts<'a> {
                 days => format!("{days} days"),
             };
             words.push(format!(
-                "no disk beyond its end: a sandbox is deleted {life} after it was last worked in"
+                "the disk is not kept: a sandbox is deleted {life} after its last use"
             ));
         }
         if self.secrets.is_err() {

@@ -427,7 +427,7 @@ async fn roomiest_host_is_chosen_until_full() {
     let full = advice(ensure(&provider, "5").await.unwrap_err());
     assert_eq!(
         full,
-        "Every SSH host is full: small has 1 of 1, large has 2 of 2. End a sandbox that nobody needs, or ask the operator for a further host."
+        "Every SSH host is full: small has 1 of 1, large has 2 of 2. End a sandbox that nobody needs, or ask the operator for another host."
     );
     assert_eq!(provider.list(None).await.unwrap().len(), 3);
     let (ours, others) = (Tenant::discord("1"), Tenant::discord("2"));
@@ -541,7 +541,7 @@ async fn host_with_changed_key_gets_nothing() {
     let other_kind = SshHost { host_key: key_of_kind("ecdsa").1, ..pinned };
     let provider = at(vec![other_kind], &key);
     let said = advice(provider.observe(&sandbox.name).await.unwrap_err().failure);
-    assert!(said.contains("none of the pinned one's kind"), "{said}");
+    assert!(said.contains("no key of the pinned kind"), "{said}");
     // The operator has looked, and pins the new one.
     let provider = at(vec![host.settings()], &key);
     assert_eq!(state(&provider, &sandbox.name).await, Ok(SandboxState::Running));
@@ -662,7 +662,7 @@ async fn foreign_sandboxes_are_never_touched() {
         delete(&ours, &sandbox.name).await,
     ] {
         let said = advice(refused.unwrap_err().failure);
-        assert!(said.contains("was made by another stack"), "{said}");
+        assert!(said.contains("Another stack created the sandbox"), "{said}");
     }
     assert!(ours.delete(Deletion::Found(&sandbox)).await.is_err());
     assert_eq!(ours.observe(&sandbox.name).await.unwrap_err().kind, ErrorKind::Foreign);
@@ -679,7 +679,7 @@ async fn foreign_sandboxes_are_never_touched() {
     let said = advice(ensure(&ours, "3").await.unwrap_err());
     assert_eq!(
         said,
-        "The directory of the user bobbin-2 on the SSH host one holds what no sandbox of Bobbin's has left. It was left alone. The operator has to look at it and remove it."
+        "The directory of the user bobbin-2 on the SSH host one has files that do not come from a Bobbin sandbox. It was left alone. The operator has to check it and remove it."
     );
     assert_eq!(host.as_root("cat /var/lib/bobbin/2/disk/.notes"), "precious\n");
     // With a further slot it is that one.
@@ -740,7 +740,7 @@ async fn ssh_hosts_offer_no_snapshots() {
     let provider = at(vec![nowhere], &key);
     assert_eq!(
         provider.facts().snapshots().err().as_deref(),
-        Some("no snapshots here: an SSH host has a sandbox's files in one place alone")
+        Some("no snapshots here: an SSH host keeps a sandbox's files in one place only")
     );
     let stack = bobbin_sandbox::labels::StackIdentity { name: "dev", id: "this-one" };
     let name = SnapshotName::new(stack, &key_of("2"), 1, 5);

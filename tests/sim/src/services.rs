@@ -239,7 +239,7 @@ pub trait Services {
     fn tell(&mut self, _thread: &ThreadKey, _word: &str) {}
 
     /// A word to people beside the thread; whose thread it is.
-    fn tell_beside(&mut self, _people: &[String], _word: &str) -> Result<ThreadKey, Failure> {
+    fn notify_outside(&mut self, _people: &[String], _word: &str) -> Result<ThreadKey, Failure> {
         Err(Failure::ThreadClosed { seen: "closed".to_owned() })
     }
 
@@ -453,7 +453,7 @@ fn of_chat(on: &mut impl Services, generation: u32, effect: &ChatEffect) -> Resu
             Event::Told { thread: thread.clone() }
         }
         ChatEffect::TellBeside { people, word, .. } => {
-            Event::Told { thread: on.tell_beside(people, word)? }
+            Event::Told { thread: on.notify_outside(people, word)? }
         }
     })
 }

@@ -1,7 +1,8 @@
 //! The event stream of an OpenCode server, and its list of messages.
 
+use bobbin_agent::Sse;
 use bobbin_agent::opencode::{
-    OpenCodeMessage, OpenCodeStatus, Reading, Role, RunSnapshot, Sse, conclude, turn_of,
+    OpenCodeMessage, OpenCodeStatus, Reading, Role, RunSnapshot, conclude, turn_of,
 };
 use bobbin_agent::{Fold, PLAN_MAX, RunState, STEPS_MAX};
 use bobbin_core::records::ask::{About, OPTIONS_MAX, QUESTIONS_MAX, TEXT_CHARS_MAX};
@@ -35,10 +36,10 @@ pub(super) fn events(input: &[u8]) {
     for event in events {
         // Only a delta has no other protection than the stream's own order: it is corrected by the part's next update.
         if event["type"] != "message.part.delta" {
-            again.hear(event.clone());
+            again.receive(event.clone());
         }
-        again.hear(event.clone());
-        reading.hear(event);
+        again.receive(event.clone());
+        reading.receive(event);
     }
     within_bounds(reading.fold());
     assert_eq!(picture(&again), picture(&reading), "an event that came twice changed the picture");

@@ -27,7 +27,6 @@ pub(super) fn body(input: &[u8]) {
         Body::Announce(announce) => {
             assert_eq!(thread_of_group(&body.group()).as_ref(), Some(&announce.thread));
         }
-        Body::Candidate(candidate) => assert_eq!(body.group(), candidate.said.group()),
         // Nor is it this word, or does it begin with `home:`.
         Body::DeadLetters(_) => assert_eq!(body.group(), "dead-letters"),
         Body::Overview(one) => assert_eq!(body.group(), format!("home:{}:{}", one.team, one.by.id)),

@@ -61,7 +61,7 @@ async fn open(browser: &Browser, talk: &Talk<'_>) {
     browser.press(&format!("[data-testid=platform-{}]", platform.word())).await;
     // Both platforms have a channel of the same name, so the page of the right one is waited for.
     let hint = match platform {
-        Platform::Discord => "Plain text is for people here",
+        Platform::Discord => "Plain text is only for people here",
         Platform::Slack => "Type @ to mention",
     };
     browser.reads(VISIBLE_MS_MAX, CHANNEL, hint).await;

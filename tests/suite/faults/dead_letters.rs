@@ -88,8 +88,7 @@ async fn poison(platform: Platform) {
         eventually(DEAD_LETTER_MS_MAX, "the thread is told of what nobody can read", async || {
             world.advance_clock(STEP_MS).await?;
             world.sweep().await?;
-            let words =
-                |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
+            let words = |one: &ChatMessage| one.by_bot && one.text.contains("Bobbin tried ");
             let seen = talk.messages().await?.into_iter().filter(words).count();
             if seen == told {
                 Ok(())
@@ -168,7 +167,7 @@ async fn dead_letter(platform: Platform) {
     }
     eventually(VISIBLE_MS_MAX, "a sweep sees it", async || {
         world.sweep().await?;
-        let words = |one: &ChatMessage| one.by_bot && one.text.contains("in spite of many tries");
+        let words = |one: &ChatMessage| one.by_bot && one.text.contains("Bobbin tried ");
         if talk.messages().await?.iter().any(words) {
             Ok(())
         } else {
@@ -178,7 +177,7 @@ async fn dead_letter(platform: Platform) {
     .await;
     let card = talk
         .see(VISIBLE_MS_MAX, "the dead letter is told", |one| {
-            one.by_bot && one.text.contains("in spite of many tries")
+            one.by_bot && one.text.contains("Bobbin tried ")
         })
         .await;
     assert_eq!(talk.ended(&behind).await.outcome, Outcome::Answered);

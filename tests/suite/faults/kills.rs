@@ -70,7 +70,7 @@ const STAND_IN: Agent = Agent {
     is_stand_in: true,
     place: Place::Daytona,
     mode: None,
-    sample: 12,
+    sample: 8,
     at_once: STAND_IN_KILLS_AT_ONCE,
 };
 /// The same where a sandbox is made, found and reached in another way.
@@ -85,7 +85,8 @@ const AT_SSH: Agent = Agent {
 };
 
 /// The same in a session of the daemon's own, where a prompt has another way to its agent.
-const NATIVE: Agent = Agent { word: "natively_with_a_stand_in", mode: Some("native"), ..STAND_IN };
+const NATIVE: Agent =
+    Agent { word: "natively_with_a_stand_in", mode: Some("native"), sample: 6, ..STAND_IN };
 
 impl Agent {
     fn options(self) -> Options {

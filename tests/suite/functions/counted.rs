@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::signals::{
-    Alarm, BURIED, CONTROL_DROPPED, DIMENSION, INGRESS_FAILED, NAMESPACE, ORPHANS_HELD,
+    Alarm, CONTROL_DROPPED, DIMENSION, GIVEN_UP, INGRESS_FAILED, NAMESPACE, ORPHANS_HELD,
     TABLE_FAILED,
 };
 use bobbin_core::records::message::{Body, Message, NewSandbox, Operation, Work};
@@ -84,7 +84,7 @@ pub async fn worker() {
     function.invoke(&look).await.unwrap();
     let buried = count(&function, Alarm::WorkDropped);
     assert!(buried > 0);
-    assert_eq!(logged(&function, BURIED) as u64, buried);
+    assert_eq!(logged(&function, GIVEN_UP) as u64, buried);
     function.answer("AmazonSQS.ReceiveMessage", 200, json!({}));
 
     let sweep = event("worker", "sweep");
@@ -182,7 +182,7 @@ pub async fn sweeper() {
     let told = function.invoke(&tick).await.unwrap_err();
     assert_eq!(
         told["errorMessage"],
-        "3 of 3 sandboxes seem to belong to nobody and are kept until somebody has looked (docs/RUNBOOK.md, SweeperFails)"
+        "3 of 3 sandboxes look like orphans and are kept until a person has checked them (docs/RUNBOOK.md, SweeperFails)"
     );
     let destroyed = logged(&function, "sandbox.orphan.destroyed");
     assert_eq!(destroyed, 1, "no other one was deleted");

@@ -5,6 +5,7 @@ mod brake;
 mod configuration;
 mod container;
 mod counted;
+mod direct;
 mod events;
 mod vanished;
 
@@ -23,6 +24,9 @@ pub fn trials() -> Vec<Trial> {
         trial("functions::valid_configuration_starts_silently", configuration::accepted),
         trial("functions::ingress_events_get_listed_answers", events::ingress),
         trial("functions::worker_events_get_listed_answers", events::worker),
+        trial("functions::ingress_puts_direct_message_into_one_thread", direct::chosen),
+        trial("functions::ingress_reads_no_table_for_other_messages", direct::others),
+        trial("functions::direct_message_is_worked_on_in_one_thread", direct::taken_once),
         trial("functions::unqueued_request_is_counted", counted::ingress),
         trial("functions::losses_and_table_failures_are_counted", counted::worker),
         trial("functions::sandbox_dead_letter_reaches_requester", counted::sandbox_letters),

@@ -94,10 +94,7 @@ pub async fn held() {
     sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table(OURS, None, 1));
     let (told, looks) = tick(&mut sweeper).await;
     let held = told.unwrap_err()["errorMessage"].to_string();
-    assert!(
-        held.contains("are listed by no provider; their records are kept as they are"),
-        "{held}"
-    );
+    assert!(held.contains("sandboxes on record; their records are kept as they are"), "{held}");
     assert_eq!((looks, logged(&sweeper, VANISHED_HELD)), (0, 1));
 
     // A person has given up what is in another account.
@@ -118,7 +115,7 @@ pub async fn held() {
     sweeper.answer("DynamoDB_20120810.BatchGetItem", 200, table("another", None, 1));
     let (told, looks) = tick(&mut sweeper).await;
     let other = told.unwrap_err()["errorMessage"].to_string();
-    assert!(other.contains("of another account than its sandboxes"), "{other}");
+    assert!(other.contains("to another account than its sandboxes"), "{other}");
     assert_eq!(looks, 0);
     assert!(logged(&sweeper, ACCOUNT_OTHER) > 0);
     sweeper.end().await;

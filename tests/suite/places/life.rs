@@ -126,7 +126,7 @@ async fn expired(stack: Arc<Stack>, place: Place) {
     swept(&talk, Phase::Destroyed).await;
     let left = world.provider.of(&talk.thread.key).await.unwrap();
     assert!(!left.iter().any(Sandbox::live), "{left:?}");
-    let told = talk.see(VISIBLE_MS_MAX, "the thread is told", |one| {
+    let told = talk.see(VISIBLE_MS_MAX, "the thread is notified", |one| {
         one.text.contains("was idle for a long time and has been deleted")
     });
     told.await;

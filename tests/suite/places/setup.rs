@@ -62,12 +62,12 @@ async fn setup(world: &World, platform: Platform, provider: Option<&str>, wanted
 async fn chosen(platform: Platform) {
     let stack = Stack::start(&Options { stand_in_agent: true, ..Options::limits(quick()) });
     let world = Place::Vercel.world(&stack);
-    let told = setup(&world, platform, None, "New sandboxes are made at").await;
+    let told = setup(&world, platform, None, "New sandboxes are created at").await;
     for line in [
-        "New sandboxes are made at daytona, as the operator has set it up.",
+        "New sandboxes are created at daytona, as set up by the operator.",
         "Providers that are set up: daytona, vercel.",
         "vercel: a snapshot ends what runs in the sandbox",
-        "No key of this server's or workspace's own is stored",
+        "This server or workspace has no keys of its own",
     ] {
         assert!(told.contains(line), "{line} is not in {told}");
     }
@@ -75,13 +75,13 @@ async fn chosen(platform: Platform) {
         &world,
         platform,
         Some("ssh"),
-        "There is no provider named ssh here; these are set up: daytona, vercel. Nothing was changed.",
+        "There is no provider named ssh here. Choose one of these: daytona, vercel. Nothing was changed.",
     )
     .await;
     setup(&world, platform, Some("vercel"), "Done: the default sandbox provider").await;
-    let told = setup(&world, platform, None, "New sandboxes are made at").await;
+    let told = setup(&world, platform, None, "New sandboxes are created at").await;
     assert!(
-        told.contains("New sandboxes are made at vercel, the default of this channel."),
+        told.contains("New sandboxes are created at vercel, the default of this channel."),
         "{told}"
     );
 

@@ -165,7 +165,7 @@ async fn replaced() {
 
 async fn of_another_account() {
     const ELSEWHERE: &str = "dtn_key_of_another_organisation";
-    const SAID: &str = "of another account than its sandboxes";
+    const SAID: &str = "to another account than its sandboxes";
     let stack = start(Value::Null);
     let world = World::of(&stack);
     let (mut talk, first) = world.begin(Platform::Slack, "echo: the first").await;

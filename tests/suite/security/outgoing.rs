@@ -88,7 +88,7 @@ async fn files() {
             let line = told.text.lines().find(|line| line.contains(name));
             let line = line.unwrap_or_else(|| panic!("{name} is not named: {}", told.text));
             assert!(
-                line.contains("is only linked, from a place where nothing is fetched"),
+                line.contains("is only a link to a place from which Bobbin does not fetch"),
                 "{name}: {line}"
             );
             assert!(!told.text.contains(url), "the address is shown: {url}");

@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 pub async fn permission(ask: &PermissionRequest, sits: bool) -> PermissionAnswer {
     let what = ask.patterns.join(", ");
     if !sits {
-        tell!("Refused, because nobody can be asked here: {} {what}", ask.permission);
+        tell!("Refused, because there is nobody to ask here: {} {what}", ask.permission);
         return PermissionAnswer::Reject;
     }
     let always = if ask.always.is_empty() { "" } else { ", (a)lways" };
@@ -25,7 +25,7 @@ pub async fn permission(ask: &PermissionRequest, sits: bool) -> PermissionAnswer
 /// Asks questions; `None` if nobody answers.
 pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<String>>> {
     if !sits {
-        tell!("Turned down, because nobody can be asked here: {}", ask.questions.first()?.question);
+        tell!("Declined, because there is nobody to ask here: {}", ask.questions.first()?.question);
         return None;
     }
     let mut answers = Vec::new();
@@ -36,7 +36,7 @@ pub async fn questions(ask: &QuestionRequest, sits: bool) -> Option<Vec<Vec<Stri
                 option.description.as_deref().map_or(String::new(), |text| format!(" ({text})"));
             prompt.push_str(&format!("  {}. {}{more}\n", number + 1, option.label));
         }
-        prompt.push_str("Numbers, or your own words; empty turns it down: ");
+        prompt.push_str("Numbers, or your own words; empty declines: ");
         let said = line(prompt).await.filter(|said| !said.is_empty())?;
         answers.push(chosen(question, &said));
     }

@@ -48,7 +48,7 @@ impl AlreadyShown {
         }
         self.end_line();
         let why = status.message.as_deref().unwrap_or("it does not say why");
-        tell!("The model did not answer, and is asked again: {}", one_line(why));
+        tell!("The model did not answer; asking again: {}", one_line(why));
     }
 
     /// Moves to the start of a line.

@@ -78,8 +78,8 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
     };
     let mut ends_turns = act.even_if_busy;
     if !what.yes && can_ask() && !json {
-        tell!("{} is deleted with its files.\n{}", chosen.said, lost());
-        let said = answer("Destroy it? (yes, or anything else to leave it)")?;
+        tell!("{} will be deleted with its files.\n{}", chosen.said, lost());
+        let said = answer("Destroy it? (yes; anything else keeps it)")?;
         if said.as_deref() != Some("yes") {
             return Err("Nothing was done.".into());
         }
@@ -87,7 +87,7 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
         ends_turns = true;
     } else if !what.yes && chosen.record.is_shared() {
         return Err(format!(
-            "{} has a name, and others may work in it. Nothing was done. With --yes it is destroyed:\n{}",
+            "{} has a name, and others may work in it. Nothing was done. --yes destroys it:\n{}",
             chosen.said,
             lost()
         )
@@ -98,7 +98,7 @@ pub async fn destroy(stack: &Stack, what: &Destroy, json: bool) -> Result<Output
     }
     let kept = carried(stack, Operation::Snapshot, &chosen, false, act.wait_ms).await?;
     if kept.status != ExitStatus::Done {
-        tell!("The sandbox is not destroyed: there is no snapshot of it yet.");
+        tell!("The sandbox was not destroyed: it has no snapshot yet.");
         return Ok(kept);
     }
     tell!("{}", kept.text);
@@ -143,7 +143,7 @@ pub async fn carried(
     let behind = chosen.thread.as_ref().map_or(0, |(_, flags)| flags.waiting().len());
     if behind > 0 {
         tell!(
-            "{behind} prompts of this thread wait: they run afterwards, and bring a sandbox up again."
+            "{behind} prompts of this thread are waiting: they run afterwards, and start a sandbox again."
         );
     }
     let asked = ask(stack, &queues, want, &chosen.key.group()).await?;
@@ -154,7 +154,7 @@ pub async fn carried(
 /// Why the operation would have no effect, by the current record.
 fn pointless(record: &SandboxRecord, want: Operation) -> Option<&'static str> {
     if record.closing.is_some() && want != Operation::Destroy {
-        return Some("somebody has asked for its end");
+        return Some("it is being destroyed");
     }
     // Destroying a sandbox that is gone frees its name.
     if want == Operation::Destroy && record.is_shared() {
@@ -212,13 +212,13 @@ async fn at_work(stack: &Stack, chosen: &Chosen) -> Result<Vec<AtWork>, CommandE
 fn busy(stack: &Stack, want: Operation, said: &str, turns: &[AtWork]) -> String {
     let one = |at_work: &AtWork| match &at_work.found {
         Some(turn) => format!(
-            "A turn of {} is under way there ({}, for {}; {})",
+            "A turn of {} is running there ({}, for {}; {})",
             turn.by.name,
             stage(&turn.stage),
             span(now_ms().saturating_sub(turn.accepted_at_ms)),
             turn.id,
         ),
-        None => format!("The turn {} of {} is under way there", at_work.turn, at_work.thread),
+        None => format!("The turn {} of {} is running there", at_work.turn, at_work.thread),
     };
     let all: Vec<String> = turns.iter().map(one).collect();
     let them = if turns.len() == 1 { "it" } else { "them" };
@@ -255,7 +255,7 @@ async fn halt(queues: &Queues, at_work: &AtWork) -> Result<(), CommandError> {
         want: Want::Halt { turn: turn.clone() },
     };
     let sent = queues.send(&Body::Control(control)).await;
-    sent.map_err(|e| format!("{e}. The sandbox is as it was: try again.").into())
+    sent.map_err(|e| format!("{e}. The sandbox is unchanged: try again.").into())
 }
 
 /// Sends the message; returns its id and time.
@@ -276,7 +276,7 @@ pub async fn ask(
     let sent = queues.send(&Body::Message(message)).await;
     sent.map_err(|e| {
         format!(
-            "{e}. Whether it was asked for is not known; how it stands is told by: bobbin {} sandbox list",
+            "{e}. It is unknown whether this was requested; see the state with: bobbin {} sandbox list",
             stack.said
         )
     })?;
@@ -301,8 +301,8 @@ pub async fn followed(
         }
         let stands = match record.in_use.len() {
             0 => record.phase.word().to_owned(),
-            1 => format!("{}, a turn works in it", record.phase.word()),
-            n => format!("{}, {n} turns work in it", record.phase.word()),
+            1 => format!("{}, a turn is running in it", record.phase.word()),
+            n => format!("{}, {n} turns are running in it", record.phase.word()),
         };
         if told.as_ref() != Some(&stands) {
             tell!("{said}: {stands}");
@@ -333,7 +333,7 @@ pub fn shown(
             "waiting",
             None,
             format!(
-                "It is asked for, and not done yet: the sandbox is {phase}. Look again with: {look}"
+                "It was requested, but is not done yet: the sandbox is {phase}. Check again with: {look}"
             ),
             ExitStatus::Failed,
         ),
@@ -345,7 +345,7 @@ pub fn shown(
             "failed",
             Some(why.clone()),
             format!(
-                "It could not be done: {why}. The sandbox is {phase}. Its log and the worker's say more: {look}"
+                "It failed: {why}. The sandbox is {phase}. Its log and the worker's log say more: {look}"
             ),
             ExitStatus::Failed,
         ),
@@ -369,30 +369,30 @@ pub fn shown(
 fn done(stack: &Stack, want: Operation, before: &SandboxRecord, snapshot: Option<&str>) -> String {
     match (want, before.threads.len()) {
         (Operation::Pause, _) => {
-            "It is stopped; its disk is kept, and the next message brings it back.".to_owned()
+            "It is stopped; its disk is kept, and the next message starts it again.".to_owned()
         }
-        (Operation::Resume, _) => "It runs, and its server is healthy.".to_owned(),
+        (Operation::Resume, _) => "It is running, and its server is healthy.".to_owned(),
         (Operation::Destroy, _) if !before.is_shared() => {
-            "It is deleted with its files, and the thread is told. The next message starts a fresh one."
+            "It is deleted with its files, and the thread is notified. The next message starts a fresh one."
                 .to_owned()
         }
         (Operation::Destroy, 0) => "It is deleted with its files, and its name is free again.".to_owned(),
         (Operation::Destroy, 1) => {
-            "It is deleted with its files, and its name is free again. The thread that worked in it is told."
+            "It is deleted with its files, and its name is free again. The thread that worked in it is notified."
                 .to_owned()
         }
         (Operation::Destroy, n) => format!(
-            "It is deleted with its files, and its name is free again. The {n} threads that worked in it are told."
+            "It is deleted with its files, and its name is free again. The {n} threads that worked in it are notified."
         ),
-        (Operation::Forget, _) => "Names and reasons are taken out of the record.".to_owned(),
+        (Operation::Forget, _) => "Names and reasons are removed from the record.".to_owned(),
         (Operation::Snapshot, _) => match snapshot {
             Some(id) => format!(
-                "The snapshot is made: {id}\nA sandbox begins with it by: bobbin {} sandbox create NAME --snapshot {id}",
+                "The snapshot is ready: {id}\nStart a sandbox from it with: bobbin {} sandbox create NAME --snapshot {id}",
                 stack.said
             ),
-            None => "The snapshot is made.".to_owned(),
+            None => "The snapshot is ready.".to_owned(),
         },
-        (Operation::Create, _) => "It is made, and its server is healthy.".to_owned(),
+        (Operation::Create, _) => "It is created, and its server is healthy.".to_owned(),
     }
 }
 
@@ -408,14 +408,14 @@ mod tests {
         let named =
             |phase| SandboxRecord { name: Some("frontend".parse().expect("a name")), ..own(phase) };
         let why = pointless(&own(Phase::Paused), Operation::Pause);
-        assert_eq!(why, Some("it is paused already"));
+        assert_eq!(why, Some("it is already paused"));
         let why = pointless(&own(Phase::Destroyed), Operation::Destroy);
         assert_eq!(why, Some("the thread has no sandbox"));
         // A name can be destroyed, too.
         assert_eq!(pointless(&named(Phase::Destroyed), Operation::Destroy), None);
         let closing = SandboxRecord { closing: Some(Person::default()), ..named(Phase::Active) };
         let why = pointless(&closing, Operation::Snapshot);
-        assert_eq!(why, Some("somebody has asked for its end"));
+        assert_eq!(why, Some("it is being destroyed"));
         assert_eq!(pointless(&closing, Operation::Destroy), None);
     }
 }

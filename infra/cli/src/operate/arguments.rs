@@ -18,15 +18,15 @@ use super::meant::GivenThread;
 use super::task::{SendId, TaskChannel, channel};
 use crate::time::duration_ms;
 
-/// The commands of operation: a noun, then what is to be done with it.
+/// The commands of operation: a noun, then a verb.
 #[derive(Debug, Subcommand)]
 pub enum OperateCommand {
-    /// Give a task in a channel: it gets a thread there, and the agent works in it
+    /// Send a task to a channel: it gets a thread there, and the agent works in it
     Send(Send),
-    /// List, show and follow threads; export and forget what is stored of one
+    /// List, show and follow threads; export or forget the stored data of one
     #[command(subcommand)]
     Thread(Thread),
-    /// List, create, stop, start, keep and destroy sandboxes, take threads to them; logs, keys, those of nobody; hosts
+    /// List, create, stop, start and destroy sandboxes; snapshots, connections of threads, logs, keys, orphans, hosts
     #[command(subcommand)]
     Sandbox(SandboxCommand),
     /// List dead letters, and send them again
@@ -41,67 +41,67 @@ pub enum Thread {
     List(ListThreads),
     /// Show a thread with its timeline
     Show(Show),
-    /// Follow the turn that runs in a thread to its end, with the agent's words as they come
+    /// Follow a thread's running turn to its end, with the agent's words as they arrive
     Follow(FollowTurn),
-    /// Everything that is stored of a thread, as JSON
+    /// Print all stored data of a thread, as JSON
     Export(Export),
-    /// Delete what people wrote in a thread from the table; its sandbox must be destroyed before
+    /// Delete what people wrote in a thread from the table; destroy its sandbox first
     Forget(Forget),
 }
 
 /// What can be done with dead letters.
 #[derive(Debug, Subcommand)]
 pub enum DeadCommand {
-    /// List them: what it is, whose, and what became of it
+    /// List them: what each one is, whose it is, and what happened to it
     List,
-    /// Send a dead letter again, as it was; what has been done is not done twice
+    /// Send a dead letter again unchanged; nothing is done twice
     Replay(Replay),
 }
 
 /// A task from a terminal.
 #[derive(Debug, Args)]
 pub struct Send {
-    /// The channel in which the task is seen: the id of a text channel of Discord, or of a channel of Slack
+    /// The channel that shows the task: the id of a Discord text channel or of a Slack channel
     #[arg(long, value_name = "ID", value_parser = channel)]
     pub channel: TaskChannel,
-    /// What is to be done; `-` reads it from standard input
+    /// What to do; `-` reads it from standard input
     #[arg(long, value_name = "WORDS", allow_hyphen_values = true)]
     pub prompt: String,
-    /// The sandbox to work in, by its name; with --sandbox-provider it is made where there is none of that name
+    /// The sandbox to work in, by name; with --sandbox-provider it is created if there is none of that name
     #[arg(long, value_name = "NAME")]
     pub sandbox: Option<SandboxName>,
-    /// A new sandbox of the thread's own, which is what it gets where none is named
+    /// Use a new sandbox for this thread alone (the default without --sandbox)
     #[arg(long, conflicts_with = "sandbox")]
     pub new_sandbox: bool,
-    /// The provider that a new sandbox is made at; without it the stack's first
+    /// The provider of a new sandbox; by default the stack's first
     #[arg(long, value_name = "PROVIDER", value_parser = provider)]
     pub sandbox_provider: Option<String>,
-    /// How agents are run in a new sandbox: opencode, compat, native or outside; without it the channel's, the tenant's
-    /// or the stack's
+    /// How agents run in a new sandbox: opencode, compat, native or outside; by default as set for the channel, the
+    /// tenant or the stack
     #[arg(long, value_name = "MODE", value_parser = |word: &str| usable(DefaultKind::Runtime, word))]
     pub sandbox_runtime: Option<String>,
-    /// The repository that the sandbox is made with: owner/name, or an https address
+    /// The repository of the sandbox: owner/name or an https address
     #[arg(long, value_name = "URL", value_parser = |word: &str| usable(DefaultKind::Repo, word))]
     pub sandbox_repo: Option<String>,
-    /// The snapshot that a new sandbox begins with, as `bobbin sandbox snapshot --list` shows it
+    /// The snapshot to start a new sandbox from, as `bobbin sandbox snapshot --list` shows it
     #[arg(long, value_name = "ID", value_parser = |word: &str| beside(SandboxOption::Snapshot, word))]
     pub sandbox_snapshot: Option<String>,
-    /// The model, as provider/model; without it the channel's, the tenant's or the stack's
+    /// The model, as provider/model; by default the one set for the channel, the tenant or the stack
     #[arg(long, value_name = "MODEL", value_parser = |word: &str| usable(DefaultKind::Model, word))]
     pub model: Option<String>,
-    /// The agent's own mode or persona, by its name there
+    /// The agent, or a mode of it, by name
     #[arg(long, value_name = "AGENT", value_parser = |word: &str| usable(DefaultKind::Agent, word))]
     pub agent: Option<String>,
-    /// What you are called in the thread; without it your login name
+    /// Your name in the thread; by default your login name
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Repeat a task of which it is not known whether it was sent, by the id that was shown: it is not sent twice
+    /// Repeat a task that may not have been sent, by the id that was shown: it is never sent twice
     #[arg(long, value_name = "ID")]
     pub id: Option<SendId>,
-    /// Follow the turn to its end, with the agent's words as they come
+    /// Follow the turn to its end, with the agent's words as they arrive
     #[arg(short, long)]
     pub follow: bool,
-    /// Follow for so long at most (90s, 30m, 2h)
+    /// Follow for at most this long (90s, 30m, 2h)
     #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = duration_ms, requires = "follow")]
     pub within_ms: u64,
 }
@@ -109,74 +109,74 @@ pub struct Send {
 /// A turn that is followed.
 #[derive(Debug, Args)]
 pub struct FollowTurn {
-    /// As `bobbin thread list` shows it, or an end of that
+    /// The thread, as `bobbin thread list` shows it, or the end of its key
     pub thread: GivenThread,
-    /// The turn, by its id; without it the one that runs, else the last one
+    /// The turn, by its id; by default the running one, else the last one
     #[arg(long, value_name = "ID")]
     pub turn: Option<String>,
-    /// Follow for so long at most (90s, 30m, 2h)
+    /// Follow for at most this long (90s, 30m, 2h)
     #[arg(long = "for", value_name = "TIME", default_value = "2h", value_parser = duration_ms)]
     pub within_ms: u64,
 }
 
 #[derive(Debug, Args)]
 pub struct ListThreads {
-    /// Only those in this phase
+    /// Only threads in this phase
     #[arg(long, value_name = "PHASE", value_parser = phases())]
     pub phase: Option<Phase>,
     /// Only those of this tenant (discord:GUILD or slack:TEAM)
     #[arg(long, value_name = "TENANT")]
     pub tenant: Option<Tenant>,
-    /// Only those in which nothing runs, and nothing has for so long (90s, 30m, 2h, 1d)
+    /// Only threads in which nothing has run for this long (90s, 30m, 2h, 1d)
     #[arg(long, value_name = "TIME", value_parser = duration_ms)]
     pub idle: Option<u64>,
-    /// Only those that the sweeper should have looked at by now
+    /// Only threads whose sweep is overdue
     #[arg(long)]
     pub due: bool,
-    /// Those without a sandbox too: reads the whole table
+    /// Also threads without a sandbox: reads the whole table
     #[arg(long)]
     pub gone: bool,
-    /// At most so many (1 to 1000)
+    /// At most this many (1 to 1000)
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub limit: u16,
-    /// Go on after this thread
+    /// Continue after this thread
     #[arg(long, value_name = "THREAD")]
     pub after: Option<ThreadKey>,
-    /// Page after page until there are no more (at most 100,000 threads)
+    /// Read all pages (at most 100,000 threads)
     #[arg(long, conflicts_with_all = ["limit", "after"])]
     pub all: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Show {
-    /// As `bobbin thread list` shows it, or an end of that
+    /// The thread, as `bobbin thread list` shows it, or the end of its key
     pub thread: GivenThread,
-    /// Show the beginning of what was asked and answered, too
+    /// Also show the beginning of each prompt and answer
     #[arg(long)]
     pub content: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Replay {
-    /// Its id, as the list shows it
+    /// The id of the dead letter, as the list shows it
     #[arg(required_unless_present = "all", conflicts_with = "all")]
     pub id: Option<String>,
-    /// Every one
+    /// All dead letters
     #[arg(long)]
     pub all: bool,
 }
 
 #[derive(Debug, Args)]
 pub struct Export {
-    /// As `bobbin thread list` shows it, or an end of that
+    /// The thread, as `bobbin thread list` shows it, or the end of its key
     pub thread: GivenThread,
 }
 
 #[derive(Debug, Args)]
 pub struct Forget {
-    /// As `bobbin thread list` shows it, or an end of that
+    /// The thread, as `bobbin thread list` shows it, or the end of its key
     pub thread: GivenThread,
-    /// Wait for the result for so long
+    /// Wait this long for the result
     #[arg(long = "wait", value_name = "TIME", default_value = "5m", value_parser = duration_ms)]
     pub wait_ms: u64,
 }

@@ -124,21 +124,20 @@ async fn judge(stack: &Stack, dead_letter: DeadLetter) -> JudgedLetter {
 
 fn words(replay: &Replay) -> (&'static str, String) {
     match replay {
-        Replay::Send => ("open", "never ended: if it is sent again, it is worked on".to_owned()),
-        Replay::Ended => (
-            "ended",
-            "its turn has ended, and whoever waits was told: nothing is left to do".to_owned(),
-        ),
-        Replay::UnderWay => ("running", "its turn is under way: nothing is left to do".to_owned()),
+        Replay::Send => ("open", "it never ended: if sent again, it runs".to_owned()),
+        Replay::Ended => {
+            ("ended", "its turn has ended and was reported: nothing is left to do".to_owned())
+        }
+        Replay::UnderWay => ("running", "its turn is running: nothing is left to do".to_owned()),
         Replay::TooLate => {
-            ("over", "it meant what was so then: say it again where it was said".to_owned())
+            ("over", "it is too old to act on: give the command again in the chat".to_owned())
         }
         Replay::AsksItself => {
-            ("over", "the sweeper or the next prompt does the same by itself".to_owned())
+            ("over", "the sweeper or the next prompt does the same automatically".to_owned())
         }
         Replay::Unreadable => (
             "unreadable",
-            "this version cannot read it: use the bobbin of the commit that is deployed".to_owned(),
+            "this version cannot read it: use the bobbin of the deployed commit".to_owned(),
         ),
     }
 }
@@ -157,7 +156,6 @@ fn kind(body: &Body) -> String {
             Work::Connect { .. } => "connect",
         },
         Body::Open(_) => "new thread",
-        Body::Candidate(candidate) => return kind(&candidate.said),
         Body::Announce(_) => "announcement",
         Body::Overview(_) => "overview",
         Body::DeadLetters(_) => "dead letters",
@@ -187,7 +185,7 @@ fn kind(body: &Body) -> String {
 async fn put_back(queues: &DeadLetterQueues, all: impl Iterator<Item = &DeadLetter>) {
     for dead_letter in all {
         if let Err(error) = queues.put_back(dead_letter, 0).await {
-            tell!("{error}; {} comes back by itself within a minute.", dead_letter.id);
+            tell!("{error}; {} comes back automatically within a minute.", dead_letter.id);
         }
     }
 }
@@ -195,7 +193,7 @@ async fn put_back(queues: &DeadLetterQueues, all: impl Iterator<Item = &DeadLett
 fn listed(stack: &Stack, judged: Vec<JudgedLetter>) -> Result<Output, CommandError> {
     if judged.is_empty() {
         let answer = DeadLettersAnswer { letters: Vec::new() };
-        let words = "There are no dead letters. (The worker takes them away by itself, and tells whoever waits.)";
+        let words = "There are no dead letters. (The worker removes them automatically and notifies their threads.)";
         return Output::new(words.to_owned(), &answer, ExitStatus::Notice);
     }
     let can = judged.iter().any(|one| one.replay == Replay::Send);
@@ -217,7 +215,7 @@ async fn send(
 ) -> Result<Output, CommandError> {
     if wanted.is_empty() {
         return Err(CommandError::not_found(format!(
-            "There is no such dead letter. What there is: bobbin {} dead list",
+            "There is no such dead letter. List them with: bobbin {} dead list",
             stack.said
         )));
     }

@@ -58,7 +58,7 @@ pub async fn export(stack: &Stack, what: &Export) -> Result<Output, CommandError
     };
     if exported.items.is_empty() && exported.sandboxes.is_empty() {
         return Err(CommandError::not_found(format!(
-            "Nothing is stored of {}. Threads are listed by: bobbin {} thread list --gone",
+            "Nothing is stored about {}. List the threads with: bobbin {} thread list --gone",
             thread, stack.said
         )));
     }
@@ -75,8 +75,8 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
     let waiting = flags.waiting().len();
     let refused = match outlook(&session, Operation::Forget) {
         Outlook::Pointless(why) => Some(why.to_owned()),
-        Outlook::Busy => Some("a turn is under way there".to_owned()),
-        Outlook::Open if waiting > 0 => Some(format!("{waiting} prompts wait there")),
+        Outlook::Busy => Some("a turn is running there".to_owned()),
+        Outlook::Open if waiting > 0 => Some(format!("{waiting} prompts are waiting there")),
         Outlook::Open => None,
     };
     if let Some(why) = refused {
@@ -86,9 +86,11 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
         } else {
             format!("sandbox destroy {thread}")
         };
-        return Err(
-            format!("Nothing was deleted: {why}. First: bobbin {} {first}", stack.said).into()
-        );
+        return Err(format!(
+            "Nothing was deleted: {why}. First run: bobbin {} {first}",
+            stack.said
+        )
+        .into());
     }
     let queues = stack.queues()?;
     let want = Operation::Forget;
@@ -107,11 +109,11 @@ pub async fn forget(stack: &Stack, what: &Forget) -> Result<Output, CommandError
         .store
         .forget_turns(thread)
         .await
-        .map_err(|e| format!("{e}. A part of the ledger may be left: repeat it."))?;
+        .map_err(|e| format!("{e}. Part of the ledger may be left: repeat the command."))?;
     let words = format!(
-        "{deleted} items of the ledger are deleted, and the record holds no words, names or reasons any more.\n\
-         What stays: ids of ended turns (a message that comes twice is not worked on twice) and the number of the last sandbox.\n\
-         What is not here: the messages in the chat, what was pushed elsewhere, backups of the table (35 days), logs (ids only)."
+        "{deleted} items of the ledger are deleted, and the record no longer holds texts, names or reasons.\nKept: \
+the ids of ended turns (so that a repeated message does not run twice) and the number of the last sandbox.\nNot \
+deleted: the messages in the chat, pushed commits, backups of the table (35 days), logs (ids only)."
     );
     let forgotten = Forgotten { thread: thread.to_string(), deleted };
     Output::new(words, &forgotten, ExitStatus::Done)

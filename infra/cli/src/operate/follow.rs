@@ -100,7 +100,7 @@ pub async fn run(stack: &Stack, what: &FollowTurn, json: bool) -> Result<Output,
         || ended(stack, &session, &turn).await?.is_some();
     if !known {
         return Err(CommandError::not_found(format!(
-            "There is no turn {turn} in {thread}. Its turns are listed by: bobbin {} thread show {thread}",
+            "There is no turn {turn} in {thread}. List its turns with: bobbin {} thread show {thread}",
             stack.said
         )));
     }
@@ -124,7 +124,7 @@ pub async fn follow(
         _ = tokio::time::sleep(Duration::from_millis(wanted.within_ms)) => None,
         _ = tokio::signal::ctrl_c() => {
             following.screen.clear();
-            tell!("The turn goes on. Follow it again with: {}", command(stack, thread, turn));
+            tell!("The turn continues. Follow it again with: {}", command(stack, thread, turn));
             let stands = following.stands(began);
             let answer = FollowAnswer::of(thread, turn, link, Some(stands));
             return Output::new(String::new(), &answer, ExitStatus::Interrupted);
@@ -135,7 +135,7 @@ pub async fn follow(
         None => {
             following.screen.clear();
             tell!(
-                "The turn still runs after {}, and the following ends here. Go on with: {}",
+                "The turn is still running after {}; following it ends here. Continue with: {}",
                 span(wanted.within_ms),
                 command(stack, thread, turn)
             );
@@ -205,7 +205,7 @@ impl<'a> FollowedTurn<'a> {
             }
             if self.is_sent && far.is_untaken() && !hinted && began.elapsed() > TAKEN {
                 hinted = true;
-                self.screen.note("No worker has taken the task yet: look at the worker's log group in CloudWatch, and at docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
+                self.screen.note("No worker has taken the task yet: check the worker's log group in CloudWatch, and docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
             }
             let line = far.line(self.ear.step().as_deref());
             self.screen.progress(&line, &far.line(None), began.elapsed());
@@ -217,7 +217,7 @@ impl<'a> FollowedTurn<'a> {
             {
                 let why = one_line(&why);
                 self.screen.note(&format!(
-                    "The agent's words cannot be had at the moment ({why}); that is tried again."
+                    "The agent's words cannot be read at the moment ({why}); trying again."
                 ));
             }
         }
@@ -237,9 +237,8 @@ impl<'a> FollowedTurn<'a> {
                 }
                 self.screen.clear();
                 let again = command(self.stack, self.thread, self.turn);
-                let words = format!(
-                    "{error}. The turn goes on all the same; follow it again with: {again}"
-                );
+                let words =
+                    format!("{error}. The turn continues anyway; follow it again with: {again}");
                 return Err(words.into());
             }
         };
@@ -295,7 +294,8 @@ impl<'a> FollowedTurn<'a> {
                 stands.answer.clone_from(&entry.answered);
                 if !entry.answered.is_empty() && self.words.is_empty() {
                     self.say(std::slice::from_ref(&entry.answered));
-                    self.screen.note("This is the beginning of the answer: the whole of it stands in the thread.");
+                    self.screen
+                        .note("This is the beginning of the answer: the thread has all of it.");
                 }
             }
         }
@@ -306,7 +306,7 @@ impl<'a> FollowedTurn<'a> {
                 ("answered", None, ExitStatus::Done, format!("Answered after {took}."))
             }
             Outcome::Failed { reason } => {
-                let told = format!("The turn has failed after {took}: {reason}");
+                let told = format!("The turn failed after {took}: {reason}");
                 ("failed", Some(reason), ExitStatus::TurnFailed, told)
             }
             Outcome::Cancelled { by } => {

@@ -13,30 +13,30 @@ use crate::output::{CommandError, ExitStatus, Output};
 /// How the host is reached.
 #[derive(Debug, Subcommand)]
 pub enum HostCommand {
-    /// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root
+    /// Print the script that turns a Linux machine with sshd into a host for sandboxes; read it, then run it there as
+    /// root
     Ssh(SshHostScript),
 }
 
-/// Print the script that makes a Linux machine with sshd a host of sandboxes; read it, then run it there as root.
+/// Print the script that turns a Linux machine with sshd into a host for sandboxes; read it, then run it there as root.
 #[derive(Debug, Args)]
 pub struct SshHostScript {
-    /// File with the public half of the key that Bobbin logs in with: ssh-keygen -t ed25519 -N '' -f bobbin makes
-    /// bobbin.pub
+    /// File with the public half of Bobbin's login key: ssh-keygen -t ed25519 -N '' -f bobbin writes bobbin.pub
     #[arg(long, value_name = "FILE")]
     pub key: PathBuf,
-    /// Sandboxes that the machine can have at once
+    /// How many sandboxes the machine can have at once
     #[arg(long, value_name = "NUMBER", default_value_t = 8)]
     pub sandboxes: u16,
-    /// The user who keeps their list; theirs are called after it
+    /// The user that keeps the list of sandboxes; their own users are named after it
     #[arg(long, value_name = "NAME", default_value = "bobbin")]
     pub user: String,
     /// The sandboxes' agents listen on loopback at the ports that follow this one
     #[arg(long, value_name = "PORT", default_value_t = 21_000)]
     pub first_port: u16,
-    /// Memory of each sandbox (4G), where systemd can bound it
+    /// Memory limit of each sandbox (4G), if systemd can enforce it
     #[arg(long, value_name = "SIZE")]
     pub memory: Option<String>,
-    /// Processors of each sandbox in percent of one (200), likewise
+    /// CPU limit of each sandbox in percent of one processor (200), if systemd can enforce it
     #[arg(long, value_name = "PERCENT")]
     pub cpu: Option<u32>,
 }
@@ -52,7 +52,7 @@ pub fn run(command: &HostCommand) -> Result<Output, CommandError> {
     // Without .pub, the file would be the private key, and it would end up in a clipboard.
     if public_key.contains("PRIVATE KEY") {
         return Err(format!(
-            "--key {} is a private key, which stays here. Name the file beside it that ends in .pub.",
+            "--key {} is a private key, which must stay here. Name the file beside it that ends in .pub.",
             host.key.display()
         )
         .into());

@@ -68,7 +68,7 @@ async fn running(
         Ok(sandbox) => sandbox,
         Err(error) if error.kind == ErrorKind::NotFound => {
             return Err(CommandError::not_found(format!(
-                "There is no sandbox now, so there is no log. What there is: bobbin {} sandbox list",
+                "There is no sandbox now, so there is no log. List the sandboxes with: bobbin {} sandbox list",
                 stack.said
             )));
         }
@@ -81,8 +81,8 @@ async fn running(
     match sandbox.state {
         SandboxState::Running => Ok(sandbox),
         _ => Err(format!(
-            "The sandbox is {}, and a log can be read only while it runs. Bring it back with: bobbin {} sandbox start {}",
-            if sandbox.said.is_empty() { "in no known state" } else { &sandbox.said },
+            "The sandbox is {}, and a log can be read only while it runs. Start it with: bobbin {} sandbox start {}",
+            if sandbox.said.is_empty() { "in an unknown state" } else { &sandbox.said },
             stack.said,
             chosen.said
         )
@@ -122,7 +122,7 @@ async fn follow(
 fn trouble(why: &LogError) -> CommandError {
     match why {
         LogError::None => CommandError::not_found(
-            "The sandbox has no such log yet: its server has not been started. With --server it is what the program wrote to its terminal.",
+            "The sandbox has no such log yet: its server has not started. --server shows what the program wrote to its terminal.",
         ),
         other => format!("The log could not be read: {other}. Try again in a minute.").into(),
     }

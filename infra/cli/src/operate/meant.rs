@@ -43,7 +43,7 @@ impl FromStr for GivenThread {
             && end.chars().all(plain)
             && end.chars().any(|c| c.is_ascii_digit());
         if !is_end {
-            return Err(format!("{bad}, nor the end of one"));
+            return Err(format!("{bad}, and not the end of one"));
         }
         Ok(Self::Short { head: head.to_owned(), end: end.to_owned() })
     }
@@ -116,12 +116,12 @@ impl GivenThread {
         match (keys.next(), keys.next()) {
             (Some(one), None) => Ok(one.clone()),
             (None, _) => Err(CommandError::not_found(format!(
-                "No thread is named {self}. Threads are listed by: bobbin {said} thread list --gone"
+                "No thread is named {self}. List the threads with: bobbin {said} thread list --gone"
             ))),
             (Some(_), Some(_)) => {
                 let some = found.iter().take(NAMED_MAX).map(ToString::to_string);
                 Err(format!(
-                    "{} threads are named {self}: say more of the one that is meant. {}",
+                    "{} threads are named {self}: give more of the key. {}",
                     found.len(),
                     some.collect::<Vec<_>>().join(", ")
                 )
@@ -164,8 +164,8 @@ mod tests {
             assert_eq!(found(word), Ok(keys()[at].clone()), "{word}");
         }
         for (word, says) in [
-            ("016", "nor the end of one"),
-            ("nonsense", "nor the end of one"),
+            ("016", "and not the end of one"),
+            ("nonsense", "and not the end of one"),
             ("9999", "No thread is named 9999."),
             ("slack…0816", "No thread is named slack…0816."),
         ] {
@@ -180,7 +180,7 @@ mod tests {
         let meant: GivenThread = "6016".parse().expect("an end");
         let told = meant.only(both, "--laptop").expect_err("two").message;
         assert!(
-            told.starts_with("2 threads are named 6016: say more")
+            told.starts_with("2 threads are named 6016: give more")
                 && told.contains("1575360466639650816")
                 && told.contains("1575359656824406016"),
             "{told}"

@@ -79,6 +79,5 @@ pub async fn record(
 
 /// The error for an unreadable record.
 pub fn unread(error: &StoreError) -> CommandError {
-    format!("{error}. If it is of a newer version, use the bobbin of the commit that is deployed.")
-        .into()
+    format!("{error}. If a newer version wrote it, use the bobbin of the deployed commit.").into()
 }

@@ -34,7 +34,7 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     };
     if found.is_empty() {
         let code = if what.destroy { ExitStatus::Notice } else { ExitStatus::Done };
-        return Output::new("No sandbox belongs to nobody.".to_owned(), &answer, code);
+        return Output::new("There are no orphans.".to_owned(), &answer, code);
     }
     if !what.destroy {
         let words = format!(
@@ -54,10 +54,10 @@ pub async fn run(stack: &Stack, what: &Orphans) -> Result<Output, CommandError> 
     let mut lines: Vec<String> = Vec::new();
     lines.extend(answer.destroyed.iter().map(|name| format!("{name}: deleted")));
     lines.extend(answer.failed.iter().map(|(name, why)| {
-        format!("{name}: not deleted: {why}. Try again; the sweeper goes on trying too.")
+        format!("{name}: not deleted: {why}. Try again; the sweeper keeps trying too.")
     }));
     if found.len() > DESTROYED_MAX {
-        lines.push(format!("{} are left: repeat it.", found.len() - DESTROYED_MAX));
+        lines.push(format!("{} are left: repeat the command.", found.len() - DESTROYED_MAX));
     }
     let code = if answer.failed.is_empty() { ExitStatus::Done } else { ExitStatus::Failed };
     Output::new(lines.join("\n"), &answer, code)

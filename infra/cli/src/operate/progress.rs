@@ -11,7 +11,7 @@ use bobbin_core::text::{one_line, shorten};
 /// Longest step or error on the progress line.
 const STEP_CHARS_MAX: usize = 60;
 /// Stage before a worker has taken it.
-const UNTAKEN: &str = "waits for a worker";
+const UNTAKEN: &str = "waiting for a worker";
 
 /// Progress of a turn in words.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -27,7 +27,7 @@ impl Far {
         let stage = match (session, present) {
             (Some(session), Some(turn)) if turn.covers(id) => at_work(session, turn),
             _ if flags.queued.contains_key(id) => match present {
-                Some(turn) => format!("waits behind the turn of {}", turn.by.name),
+                Some(turn) => format!("waiting behind the turn of {}", turn.by.name),
                 None => UNTAKEN.to_owned(),
             },
             _ => UNTAKEN.to_owned(),
@@ -54,16 +54,16 @@ fn at_work(session: &Session, turn: &Turn) -> String {
         && !session.sandbox.is_in_use_by(&session.thread, &turn.id)
         && let Some(holder) = session.sandbox.common_in_use_by(&session.thread)
     {
-        return format!("waits for the turn of {} in the same checkout", holder.thread);
+        return format!("waiting for the turn of {} in the same checkout", holder.thread);
     }
     let asks = turn.asks.iter().filter(|ask| !ask.settled).count();
     let words = match (&turn.stage, phase) {
-        _ if asks > 0 => "waits for a decision in the thread",
-        (Stage::Ending { .. }, _) => "is told in the thread",
+        _ if asks > 0 => "waiting for a decision in the thread",
+        (Stage::Ending { .. }, _) => "being posted in the thread",
         (Stage::Running(_), _) => "running",
-        (Stage::Prompting(_), _) => "is given to the agent",
-        (Stage::Received { .. }, Phase::Active) => "is prepared",
-        (Stage::Received { .. }, _) => "gets its sandbox",
+        (Stage::Prompting(_), _) => "being sent to the agent",
+        (Stage::Received { .. }, Phase::Active) => "being prepared",
+        (Stage::Received { .. }, _) => "getting its sandbox",
     };
     match &turn.trouble {
         Some(why) => format!("{words} (trouble: {})", shorten(&one_line(why), STEP_CHARS_MAX)),
@@ -142,10 +142,10 @@ mod tests {
     fn progress_line_has_phase_and_step() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
         let (flags, id) = (ControlFlags::default(), TurnId::from("send-1-00000001"));
-        assert_eq!(Far::of(None, &flags, &id).line(None), "waits for a worker");
+        assert_eq!(Far::of(None, &flags, &id).line(None), "waiting for a worker");
         let session = Session::new(thread, 1);
         let far = Far::of(Some(&session), &flags, &id);
-        assert_eq!(far.line(None), "destroyed · waits for a worker");
+        assert_eq!(far.line(None), "destroyed · waiting for a worker");
         let far = Far { phase: "active", stage: "running".to_owned() };
         assert_eq!(far.line(Some("Run\nthe tests")), "active · running · Run the tests");
     }

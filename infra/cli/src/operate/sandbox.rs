@@ -68,7 +68,7 @@ pub async fn chosen(
     };
     let record = record(stack, &key).await?.ok_or_else(|| {
         CommandError::not_found(format!(
-            "There is no record of the sandbox {said}. Sandboxes are listed by: bobbin {} sandbox list",
+            "There is no record of the sandbox {said}. List the sandboxes with: bobbin {} sandbox list",
             stack.said
         ))
     })?;
@@ -102,14 +102,14 @@ async fn named(
     if found.is_empty() {
         let place = tenant.map(|tenant| format!(" in {tenant}"));
         return Err(CommandError::not_found(format!(
-            "There is no sandbox named {name}{}. Those that there are: bobbin {} sandbox list",
+            "There is no sandbox named {name}{}. List the sandboxes with: bobbin {} sandbox list",
             place.unwrap_or_default(),
             stack.said
         )));
     }
     let tenants: Vec<String> = found.iter().map(|key| key.tenant().to_string()).collect();
     Err(format!(
-        "Several servers or workspaces have a sandbox named {name}: say with --tenant which is meant ({}).",
+        "Several servers or workspaces have a sandbox named {name}: choose one with --tenant ({}).",
         tenants.join(", ")
     )
     .into())
@@ -128,8 +128,8 @@ mod tests {
             assert_eq!(key.parse(), Ok(GivenSandbox::Of(thread)), "{key}");
         }
         for (wrong, says) in [
-            ("Frontend", "take 1 to 40 of a-z, 0-9 and -"),
-            ("", "take 1 to 40 of a-z, 0-9 and -"),
+            ("Frontend", "use 1 to 40 characters of a-z, 0-9 and -"),
+            ("", "use 1 to 40 characters of a-z, 0-9 and -"),
             ("teams:1:2", "not a thread key"),
         ] {
             let refused = wrong.parse::<GivenSandbox>().expect_err(wrong);

@@ -100,7 +100,7 @@ pub async fn found(
     let mut listed: Vec<(Sandbox, Arc<dyn Provider>)> = Vec::new();
     for provider in stack.providers().await? {
         let here = provider.list(tenant).await.map_err(|e| {
-            format!("The sandboxes could not be listed: {e}. Look at the provider's status page and at the stack's key.")
+            format!("The sandboxes could not be listed: {e}. Check the provider's status page and the stack's key.")
         })?;
         // Sandboxes of another stack with this name are ignored.
         let here = here.into_iter().filter(|sandbox| !sandbox.is_foreign(&stack.id));
@@ -123,7 +123,7 @@ pub async fn found(
             Some(Err(error)) => {
                 let of = key.map(|key| key.to_string()).unwrap_or_default();
                 return Err(format!(
-                    "{error}: {of}. That sandbox cannot be judged; mend its record, or reset its thread."
+                    "{error}: {of}. That sandbox cannot be judged; repair its record, or reset its thread."
                 )
                 .into());
             }

@@ -51,7 +51,9 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let id = what.id.clone().unwrap_or_else(SendId::mint);
     let turn = TurnId::from(id.to_string());
     let prompt = prompt(what, text);
-    tell!("{id} is the id of this task: with --id it can be repeated, and nothing is done twice.");
+    tell!(
+        "{id} is the id of this task: with --id you can repeat the command, and nothing is done twice."
+    );
     let opened = match &what.channel {
         TaskChannel::Discord(channel) => on_discord(stack, &id, channel, &prompt).await,
         TaskChannel::Slack(channel) => on_slack(stack, &id, channel, &prompt).await,
@@ -65,7 +67,7 @@ pub async fn run(stack: &Stack, what: &Send, json: bool) -> Result<Output, Comma
     let sent = stack.queues()?.send(&Body::Message(message)).await;
     sent.map_err(|e| {
         format!(
-            "{e}. The thread is open, and whether the task was sent is not known: {}",
+            "{e}. The thread is open, but it is unknown whether the task was sent: {}",
             again(&id)
         )
     })?;
@@ -101,11 +103,11 @@ fn words(stack: &Stack, given: &str) -> Result<String, CommandError> {
     let text = text.trim().to_owned();
     let length = text.chars().count();
     if text.is_empty() {
-        return Err("The prompt is empty: say what is to be done.".into());
+        return Err("The prompt is empty: say what to do.".into());
     }
     if length > stack.limits.chat.prompt_chars {
         return Err(format!(
-            "The prompt has {length} characters, and {} are taken: put the long part into a file of the repository.",
+            "The prompt has {length} characters, and the limit is {}: put the long part into a file of the repository.",
             stack.limits.chat.prompt_chars
         )
         .into());
@@ -130,7 +132,7 @@ fn prompt(what: &Send, text: String) -> Prompt {
             provider: what.sandbox_provider.clone(),
             runtime: what.sandbox_runtime.clone(),
             snapshot: what.sandbox_snapshot.clone(),
-            in_common: false,
+            ..Selection::default()
         },
         membership: Membership {
             channel: channel.clone(),
@@ -179,7 +181,7 @@ async fn guild_of(
     let found = found.map_err(|error| discord_trouble(&error, channel, again))?;
     let guild = found.guild.filter(|_| WITH_THREADS.contains(&found.kind));
     let guild = guild.ok_or_else(|| {
-        format!("The channel {channel} is not a text channel of a server, so no thread can hang on a message of it: name a text channel.")
+        format!("The channel {channel} is not a text channel of a server, so it cannot have threads: name a text channel.")
     })?;
     admitted(stack.policy().discord(&guild, &[channel], &[]), "AllowedGuilds", &guild, channel)?;
     Ok(guild)
@@ -217,7 +219,7 @@ async fn look_at_sandbox(
     let Some(key) = found else {
         if let (Some(name), None) = (&wants.sandbox, &wants.provider) {
             return Err(CommandError::not_found(format!(
-                "There is no sandbox named {name} in {tenant}. Nothing was sent. With --sandbox-provider beside the name it is made ({}); those that there are: bobbin {} sandbox list --tenant {tenant}",
+                "There is no sandbox named {name} in {tenant}. Nothing was sent. Add --sandbox-provider to create it ({}), or list the sandboxes with: bobbin {} sandbox list --tenant {tenant}",
                 stack.provider_names().await?.join(", "),
                 stack.said
             )));
@@ -233,14 +235,14 @@ async fn look_at_sandbox(
     let record = named::record(stack, &key).await?.unwrap_or_default();
     if record.closing.is_some() {
         return Err(format!(
-            "The sandbox {} is being destroyed, so nothing begins in it any more. Nothing was sent.",
+            "The sandbox {} is being destroyed, so no task can start in it. Nothing was sent.",
             wants.sandbox.as_ref().map_or("", |name| name.as_str())
         )
         .into());
     }
     if wants.provider.is_some() || wants.snapshot.is_some() {
         tell!(
-            "There is a sandbox of that name already: the provider and the snapshot are for a new one, and count for nothing here."
+            "There is already a sandbox of that name: the provider and the snapshot are for a new one, and are ignored here."
         );
     }
     Ok(())
@@ -307,7 +309,7 @@ fn admitted(
 ) -> Result<(), CommandError> {
     let told = |list: &str, id: &str| {
         CommandError::from(format!(
-            "The stack's {list} does not name {id}, so Bobbin is not to be used there. Nothing was sent. To allow it: sam deploy --parameter-overrides {list}=… with {id} among them."
+            "The stack's {list} does not name {id}, so Bobbin may not be used there. Nothing was sent. To allow it, add {id}: sam deploy --parameter-overrides {list}=…"
         ))
     };
     match verdict {
@@ -318,7 +320,7 @@ fn admitted(
 }
 
 fn again(id: &SendId) -> String {
-    format!("repeat the command with --id {id}, which does nothing twice.")
+    format!("repeat the command with --id {id}; nothing is done twice.")
 }
 
 fn discord_trouble(error: &DiscordError, channel: &str, again: &str) -> CommandError {
@@ -330,7 +332,7 @@ fn discord_trouble(error: &DiscordError, channel: &str, again: &str) -> CommandE
             "The bot cannot see the channel {channel}, or may not write there: in the channel's settings give its role View Channel, Send Messages, Create Public Threads, Send Messages in Threads and Read Message History, then {}",
             again
         )),
-        _ => format!("{error}. Whether the thread was made is not known: {}", again).into(),
+        _ => format!("{error}. It is unknown whether the thread was created: {}", again).into(),
     }
 }
 
@@ -346,6 +348,6 @@ fn slack_trouble(error: &SlackError, channel: &str, again: &str) -> CommandError
         SlackError::Token { .. } | SlackError::Scope { .. } => {
             format!("{error}. Install the app again with the manifest of this version, and store its token with bobbin secrets. Nothing was sent.").into()
         }
-        _ => format!("{error}. Whether the task was posted is not known: {}", again).into(),
+        _ => format!("{error}. It is unknown whether the task was posted: {}", again).into(),
     }
 }

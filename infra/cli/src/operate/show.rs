@@ -113,16 +113,16 @@ pub async fn record(
 ) -> Result<(Session, ControlFlags), CommandError> {
     if !thread.is_conversation() {
         return Err(CommandError::not_found(format!(
-            "{thread} is the group of a sandbox and no thread. Sandboxes are listed by: bobbin {} sandbox list",
+            "{thread} is the group of a sandbox, not a thread. List the sandboxes with: bobbin {} sandbox list",
             stack.said
         )));
     }
     let (session, flags) = stack.store.record(thread).await.map_err(|e| {
-        format!("{e}. If it is of a newer version, use the bobbin of the commit that is deployed.")
+        format!("{e}. If a newer version wrote it, use the bobbin of the deployed commit.")
     })?;
     let session = session.ok_or_else(|| {
         CommandError::not_found(format!(
-            "There is no record of {thread}. Threads are listed by: bobbin {} thread list --gone",
+            "There is no record of {thread}. List the threads with: bobbin {} thread list --gone",
             stack.said
         ))
     })?;

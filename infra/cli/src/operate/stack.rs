@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use bobbin_app::providers::{self, PROVIDERS, ProviderSettings};
+use bobbin_app::providers::{self, PROVIDERS};
 use bobbin_chat::discord::Discord;
 use bobbin_chat::slack::Slack;
 use bobbin_cloud::dead_letters::{DeadLetterQueues, QueuePair};
@@ -46,7 +46,7 @@ impl Stack {
         let deployed = target.stack().await?.clone();
         let overrides = target
             .read_overrides()
-            .map_err(|why| format!("{why}. Use the bobbin of the commit that is deployed."))?;
+            .map_err(|why| format!("{why}. Use the bobbin of the deployed commit."))?;
         Ok(Self {
             name: deployed.name().to_owned(),
             id: deployed.id().to_owned(),
@@ -120,7 +120,7 @@ impl Stack {
             return Ok(());
         }
         Err(CommandError::not_found(format!(
-            "There is no provider named {name} in this stack; these are set up: {}. Nothing was done.",
+            "There is no provider named {name} in this stack. Choose one of these: {}. Nothing was done.",
             names.join(", ")
         )))
     }
@@ -151,8 +151,9 @@ impl Stack {
         overrides.limits = self.limits.clone();
         let name = name.unwrap_or(&overrides.providers.provider);
         let key = self.key(providers::key_of(name)?).await?;
-        let settings = ProviderSettings::of(&self.name, &self.id, &overrides);
-        Ok(settings.made(name, key.expose())?)
+        let of = (self.name.as_str(), self.id.as_str());
+        let settings = providers::settings_of(of, &overrides.providers, &overrides.limits);
+        Ok(providers::made(&settings, name, key.expose())?)
     }
 
     /// The Discord client and the application's id.

@@ -24,7 +24,7 @@ pub fn channel(word: &str) -> Result<TaskChannel, String> {
     if word.len() > 2 && word.starts_with(['C', 'G']) && word.bytes().all(upper) {
         return Ok(TaskChannel::Slack(word.to_owned()));
     }
-    Err("it is the id of a channel, not its name: of Discord 17 to 20 digits (Developer Mode, Copy Channel ID), of Slack C or G and what follows (at the end of the channel's details)".to_owned())
+    Err("give the id of a channel, not its name: on Discord 17 to 20 digits (Developer Mode, Copy Channel ID), on Slack C or G and more characters (at the end of the channel's details)".to_owned())
 }
 
 /// Invocation id, with its time.
@@ -58,7 +58,7 @@ impl FromStr for SendId {
             Some(Self { at_ms: at_ms.parse().ok()?, chance: u32::from_str_radix(chance, 16).ok()? })
         };
         let same = parsed().filter(|id| id.to_string() == word);
-        same.ok_or_else(|| "it is the id that an earlier send has shown: send-…".to_owned())
+        same.ok_or_else(|| "give the id that an earlier send has shown: send-…".to_owned())
     }
 }
 

@@ -130,7 +130,7 @@ async fn everywhere(
 
 fn words(answer: &ThreadsAnswer, said: &str, now_ms: Ms) -> String {
     let mut text = if answer.threads.is_empty() {
-        "No thread is like that. Those without a sandbox are listed with --gone.".to_owned()
+        "No thread matches. --gone also lists threads without a sandbox.".to_owned()
     } else {
         let rows: Vec<[String; 6]> = answer.threads.iter().map(|line| row(line, now_ms)).collect();
         let heads = ["THREAD", "SANDBOX", "TURN", "WAITING", "ACTIVE", "DUE"];
@@ -138,7 +138,7 @@ fn words(answer: &ThreadsAnswer, said: &str, now_ms: Ms) -> String {
     };
     if !answer.unreadable.is_empty() {
         text.push_str(&format!(
-            "\nNot readable by this version (use the bobbin of the commit that is deployed): {}",
+            "\nThis version cannot read (use the bobbin of the deployed commit): {}",
             answer.unreadable.join(", ")
         ));
     }

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use bobbin_app::accounts;
-use bobbin_app::providers::{PROVIDERS, ProviderSettings, key_of};
+use bobbin_app::providers::{PROVIDERS, key_of, made, settings_of};
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::Deployed;
 use bobbin_cloud::secrets::Secret;
@@ -45,11 +45,13 @@ pub async fn refuse_another(
             Ok(None) => {}
             Ok(Some(other)) => {
                 return Err(format!(
-                    "The key for {name} is of another account than {} of this stack. Nothing was stored. Give a key of their account, or give them up: bobbin secrets --other-account",
+                    "The key for {name} belongs to another account than {} of this stack. Nothing was stored. Give a key of their account, or give them up: bobbin secrets --other-account",
                     other.sandboxes()
                 ));
             }
-            Err(why) => report.note(&format!("{name}: whose the key is was not looked at: {why}")),
+            Err(why) => {
+                report.note(&format!("{name}: the account of the key was not checked: {why}"))
+            }
         }
     }
     Ok(())
@@ -68,9 +70,9 @@ pub async fn confirm(
     let stack = target.stack().await?;
     for (name, key) in of_providers(keys)? {
         let other = compared(target, stack, (name, key)).await;
-        let other = other.map_err(|why| format!("{name}: no account was confirmed: {why}"))?;
+        let other = other.map_err(|why| format!("{name}: the account was not confirmed: {why}"))?;
         let Some(other) = other else {
-            report.right(&format!("{name}: the account is the one on record"));
+            report.right(&format!("{name}: the account matches the record"));
             continue;
         };
         let sandboxes = other.sandboxes();
@@ -82,7 +84,7 @@ pub async fn confirm(
         let confirmed = accounts::confirm(&store, name, &other.present, now_ms()).await;
         confirmed.map_err(|e| e.to_string())?;
         report.right(&format!(
-            "{name}: {sandboxes} of another account are given up; their records say so within half an hour, or at their next prompt"
+            "{name}: {sandboxes} of another account are given up; their records show this within half an hour, or at their next prompt"
         ));
     }
     Ok(())
@@ -112,8 +114,9 @@ async fn compared(
     };
     let mut overrides = target.overrides();
     overrides.providers.daytona_api = target.daytona_api();
-    let settings = ProviderSettings::of(stack.name(), stack.id(), &overrides);
-    let present = settings.made(name, key.expose())?.account().await;
+    let of = (stack.name(), stack.id());
+    let settings = settings_of(of, &overrides.providers, &overrides.limits);
+    let present = made(&settings, name, key.expose())?.account().await;
     let Some(present) = present.map_err(|e| e.to_string())? else {
         return Ok(None);
     };

@@ -15,10 +15,10 @@ const UNDO_STEPS: u32 = 4;
 /// Do every step.
 #[derive(Debug, Clone, Args)]
 pub struct All {
-    /// Ask for no key: take those of the environment alone
+    /// Use only the keys in the environment, and ask for none
     #[arg(long)]
     from_env: bool,
-    /// Tell what would be done, and write nothing
+    /// Show what would be done, and write nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
@@ -27,10 +27,10 @@ pub struct All {
     test: smoke_test::TestOptions,
 }
 
-/// Undo every step: what Discord was told, the keys of the stack, the snapshot.
+/// Undo every step: Discord's settings, the stack's keys, the snapshot.
 #[derive(Debug, Clone, Args)]
 pub struct Undo {
-    /// Do it; without this it is only told
+    /// Do it; without this, only show what would be done
     #[arg(long)]
     yes: bool,
 }
@@ -46,7 +46,7 @@ pub async fn run(target: &StackTarget, options: &All, json: bool) -> Report {
             true
         }
         Err(why) => {
-            report.note(&format!("{why}\nWhat needs no stack is done now."));
+            report.note(&format!("{why}\nThe steps that need no stack run now."));
             false
         }
     };
@@ -61,7 +61,7 @@ pub async fn run(target: &StackTarget, options: &All, json: bool) -> Report {
     let anew = target.afresh();
     let target = if is_there { &anew } else { target };
 
-    report.step("The keys, tried");
+    report.step("Trying the keys");
     if is_there && let Err(why) = target.stack().await {
         report.wrong(&why, "");
     }
@@ -90,7 +90,7 @@ async fn store_keys(target: &StackTarget, report: &mut Report, options: &All, is
         let done = secrets::run(target, report, &keys).await;
         or_wrong(report, done);
     } else {
-        report.note("They are stored once there is a stack.");
+        report.note("They are stored when there is a stack.");
     }
 }
 
@@ -108,7 +108,7 @@ async fn snapshot_step(target: &StackTarget, report: &mut Report, options: &All)
                 report.note(&more);
             }
         }
-        None => report.note("Left out: there is no Daytona API key."),
+        None => report.note("Skipped: there is no Daytona API key."),
     }
 }
 
@@ -122,7 +122,7 @@ fn more_agents(chosen: &[ImageAgent]) -> Option<String> {
     let licences: Vec<&str> = left.iter().map(|one| one.licence()).collect();
     let names: Vec<&str> = left.iter().map(|one| one.id()).collect();
     Some(format!(
-        "Not in it: {}. With your build of bobbin-agentd at an address (docs/OPERATE.md) they are, by bobbin setup --daemon URL --daemon-sha512 HEX --agents {}; who chooses an agent accepts its licence.",
+        "Not in it: {}. To add them, put your build of bobbin-agentd at an address (docs/OPERATE.md) and run bobbin setup --daemon URL --daemon-sha512 HEX --agents {}; by choosing an agent you accept its licence.",
         licences.join(" and "),
         names.join(",")
     ))
@@ -137,7 +137,7 @@ async fn discord_steps(target: &StackTarget, report: &mut Report, dry_run: bool,
         let done = discord::commands(target, report, &commands).await;
         or_wrong(report, done);
     } else {
-        report.note("Left out: there is no Discord bot token.");
+        report.note("Skipped: there is no Discord bot token.");
     }
 
     report.step("Discord's endpoint");
@@ -151,35 +151,35 @@ async fn discord_steps(target: &StackTarget, report: &mut Report, dry_run: bool,
             or_wrong(report, done);
         }
         (true, false) => report
-            .note("It is set once there is a stack: Discord tries the address before it takes it."),
-        (false, _) => report.note("Left out: there is no Discord bot token."),
+            .note("It is set when there is a stack: Discord tries an address before accepting it."),
+        (false, _) => report.note("Skipped: there is no Discord bot token."),
     }
 }
 
 async fn slack_app(target: &StackTarget, report: &mut Report, is_there: bool) {
     if target.key("slack_bot_token").await.is_some() {
-        report.right("There is a bot token already");
+        report.right("There is already a bot token");
     } else if is_there {
         match slack::link_for_stack(target).await {
             Ok(link) => report.note(&format!(
-                "To use Slack, make the app with this link, install it to the workspace, and give its signing secret and bot token in the next step:\n{link}"
+                "To use Slack, create the app with this link, install it to the workspace, and give its signing secret and bot token in the next step:\n{link}"
             )),
-            Err(why) => report.note(&format!("Its manifest cannot be made: {why}")),
+            Err(why) => report.note(&format!("Its manifest cannot be created: {why}")),
         }
     } else {
-        report.note("It is made from the stack's address, once there is one.");
+        report.note("It is created from the stack's address, when there is a stack.");
     }
 }
 
 async fn test(target: &StackTarget, report: &mut Report, options: &All, is_there: bool) {
     if !is_there {
-        report.note("It is sent once there is a stack.");
+        report.note("It is sent when there is a stack.");
     } else if !options.test.says_where() {
-        report.note("Left out: say where it is to be seen, with --discord-channel ID, or --slack-channel ID and --slack-user ID.");
+        report.note("Skipped: choose a channel with --discord-channel ID, or --slack-channel ID and --slack-user ID.");
     } else if options.dry_run {
         report.left("A test turn would be sent");
     } else if report.is_wrong() {
-        report.note("Left out until nothing above is wrong; bobbin test sends it nevertheless.");
+        report.note("Skipped until nothing above is wrong; bobbin test sends it anyway.");
     } else {
         let done = smoke_test::run(target, report, &options.test).await;
         or_wrong(report, done);
@@ -224,7 +224,7 @@ pub async fn undo(target: &StackTarget, options: &Undo, json: bool) -> Report {
         let done = discord::endpoint(target, &mut report, &endpoint).await;
         or_wrong(&mut report, done);
     } else {
-        report.note("Left out: there is no Discord bot token.");
+        report.note("Skipped: there is no Discord bot token.");
     }
     report.step("Discord's commands");
     if discord_is_on {
@@ -236,7 +236,7 @@ pub async fn undo(target: &StackTarget, options: &Undo, json: bool) -> Report {
         let done = discord::commands(target, &mut report, &commands).await;
         or_wrong(&mut report, done);
     } else {
-        report.note("Left out: there is no Discord bot token.");
+        report.note("Skipped: there is no Discord bot token.");
     }
     report.step("The sandboxes' snapshot");
     if target.key("daytona_api_key").await.is_some() {
@@ -248,14 +248,14 @@ pub async fn undo(target: &StackTarget, options: &Undo, json: bool) -> Report {
         let done = snapshot::run(target, &mut report, &snapshot).await;
         or_wrong(&mut report, done);
     } else {
-        report.note("Left out: there is no Daytona API key.");
+        report.note("Skipped: there is no Daytona API key.");
     }
     report.step("The keys in the stack's secrets");
     let done = secrets::run(target, &mut report, &secrets::forget_all(dry_run)).await;
     or_wrong(&mut report, done);
     report.note(&format!("The Slack app is deleted at https://api.slack.com/apps, the stack with: sam delete --stack-name {}", target.stack_name()));
     if dry_run {
-        report.note("Nothing was changed; with --yes it is.");
+        report.note("Nothing was changed; --yes makes the changes.");
     }
     report
 }
@@ -276,7 +276,7 @@ mod tests {
         assert!(
             offered.starts_with(
                 "Not in it: Claude Code (proprietary: Anthropic's commercial terms) and Codex (Apache-2.0). "
-            ) && offered.contains("--agents claude,codex; who chooses an agent accepts its licence."),
+            ) && offered.contains("--agents claude,codex; by choosing an agent you accept its licence."),
             "{offered}"
         );
         let other = more_agents(&[ImageAgent::Claude]).unwrap_or_default();

@@ -32,7 +32,7 @@ pub async fn stack(target: &StackTarget, report: &mut Report) {
                 stack.status()
             ));
             if let Err(why) = target.stored().await {
-                report.wrong(&format!("Its keys are not known: {why}"), "");
+                report.wrong(&format!("Its keys are unknown: {why}"), "");
             }
         }
         Err(why) => report

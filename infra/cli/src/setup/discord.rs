@@ -16,42 +16,42 @@ const UNKNOWN_GUILD: u64 = 10_004;
 /// Discord's code for an invalid form field.
 const INVALID_FORM: u64 = 50_035;
 
-/// What of it is set up.
+/// Set-up of the application.
 #[derive(Debug, Clone, Subcommand)]
 pub enum DiscordSetup {
     /// Register the slash and menu commands
     Commands(RegisterCommands),
-    /// Have Discord deliver interactions to the stack
+    /// Tell Discord to deliver interactions to the stack
     Endpoint(InteractionsEndpoint),
 }
 
 /// Register the slash and menu commands.
 #[derive(Debug, Clone, Default, Args)]
 pub struct RegisterCommands {
-    /// Only in this server, where they appear at once; without it everywhere
+    /// Only in this server, where they appear at once; by default everywhere
     #[arg(long, value_name = "ID", value_parser = snowflake)]
     pub guild: Option<String>,
-    /// Take them away again
+    /// Remove them again
     #[arg(long)]
     pub remove: bool,
-    /// Tell what would change, and write nothing (exit code 3 where something would)
+    /// Show what would change, and write nothing (exit code 3 if something would)
     #[arg(long)]
     pub dry_run: bool,
-    /// Id of the application; asked of Discord where it is not set
+    /// Id of the application; by default Discord is asked
     #[arg(long, env = "DISCORD_APPLICATION_ID", value_name = "ID", value_parser = snowflake)]
     pub application: Option<String>,
 }
 
-/// Have Discord deliver interactions to the stack.
+/// Tell Discord to deliver interactions to the stack.
 #[derive(Debug, Clone, Default, Args)]
 pub struct InteractionsEndpoint {
-    /// Another address than the stack's, such as that of a tunnel or the one before
+    /// Address to use, such as a tunnel's or the previous one; by default the stack's
     #[arg(long, value_name = "URL")]
     pub address: Option<String>,
-    /// Have Discord deliver nowhere
+    /// Tell Discord to deliver nowhere
     #[arg(long, conflicts_with = "address")]
     pub clear: bool,
-    /// Tell what would change, and write nothing (exit code 3 where something would)
+    /// Show what would change, and write nothing (exit code 3 if something would)
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -130,7 +130,7 @@ fn summary(app: &Application, options: &RegisterCommands, changes: &[Difference]
         None => "all servers".to_owned(),
     };
     let done = match (changes.is_empty(), options.dry_run, options.remove) {
-        (true, _, false) => "the commands are as they should be, nothing was written",
+        (true, _, false) => "the commands are up to date, nothing was written",
         (true, _, true) => "there are no commands, nothing was written",
         (false, true, _) => "these commands would change, nothing was written",
         (false, false, _) => "these commands were written",
@@ -173,12 +173,12 @@ pub async fn endpoint(
     let (before, after) = (nowhere(&app.endpoint), nowhere(&address));
     if app.endpoint == address {
         report.right(&format!(
-            "Discord application {name}: interactions are delivered to {after} already"
+            "Discord application {name}: interactions are already delivered to {after}"
         ));
         return Ok(());
     }
     if options.dry_run {
-        report.left(&format!("Discord application {name}: interactions would be delivered to {after}, now to {before}; nothing was written"));
+        report.left(&format!("Discord application {name}: interactions would be delivered to {after} instead of {before}; nothing was written"));
         return Ok(());
     }
     let discord = target.discord(&app.id, &token)?;
@@ -188,7 +188,7 @@ pub async fn endpoint(
                 Some(before) => format!("--address {before}"),
                 None => "--clear".to_owned(),
             };
-            report.right(&format!("Discord application {name}: interactions are delivered to {after} now, before to {before}\nTo go back: bobbin discord endpoint {undo}"));
+            report.right(&format!("Discord application {name}: interactions are now delivered to {after} instead of {before}\nTo go back: bobbin discord endpoint {undo}"));
             Ok(())
         }
         Err(DiscordError::Api { code: INVALID_FORM, .. }) => Err(unverified(target, &app, &after)),
@@ -199,11 +199,11 @@ pub async fn endpoint(
 /// Discord probes a new address twice before it saves it; this explains what can be wrong with the answers.
 fn unverified(target: &StackTarget, app: &Application, address: &str) -> String {
     let mut words = format!(
-        "Discord does not take {address}. Before it keeps an address it sends a PING there, which has to be answered within 3 s, and one with a wrong signature, which has to be refused with 401."
+        "Discord does not accept {address}. Before it saves an address it sends a PING there, which must be answered within 3 s, and one with a wrong signature, which must be refused with 401."
     );
     match target.parameter("DiscordPublicKey") {
         Some(key) if key.eq_ignore_ascii_case(&app.verify_key) => words.push_str(
-            " The stack has this application's public key, so look whether the ingress runs: its log group in CloudWatch, and GET /health of its address.",
+            " The stack has this application's public key, so check whether the ingress runs: its log group in CloudWatch, and GET /health at its address.",
         ),
         Some(_) => words.push_str(&format!(
             " The stack has the public key of another application: sam deploy --parameter-overrides DiscordApplicationId={} DiscordPublicKey={}",
@@ -220,16 +220,16 @@ fn unverified(target: &StackTarget, app: &Application, address: &str) -> String 
 /// Advice for a refusal; never contains the token.
 pub fn told(error: &DiscordError, guild: Option<&str>, application: &str) -> String {
     match error {
-        DiscordError::Revoked => "Discord refused the bot token. Tokens are shown once and end when they are reset: in the developer portal, open the application, then Bot, then Reset Token, and set DISCORD_BOT_TOKEN to the new one.".to_owned(),
+        DiscordError::Revoked => "Discord refused the bot token. Tokens are shown once and become invalid when they are reset: in the developer portal, open the application, then Bot, then Reset Token, and set DISCORD_BOT_TOKEN to the new one.".to_owned(),
         DiscordError::Api { code: MISSING_ACCESS | UNKNOWN_GUILD, .. } => {
             let place = guild.map_or_else(String::new, |id| format!(" {id}"));
             format!(
-                "The application is not in server{place}, or was invited without its commands. Somebody who manages the server opens {} and adds it.",
+                "The application is not in server{place}, or was invited without its commands. Somebody who manages the server must open {} and add it.",
                 invitation(application)
             )
         }
-        DiscordError::Api { status: 403, .. } => format!("The bot token is not one of application {application}: leave DISCORD_APPLICATION_ID away, or set it to the token's own. ({error})"),
-        DiscordError::RateLimited { after_ms } => format!("Discord takes no more changes just now. Try again in {} s.", after_ms.div_ceil(1000)),
+        DiscordError::Api { status: 403, .. } => format!("The bot token does not belong to application {application}: leave DISCORD_APPLICATION_ID out, or set it to the token's own application. ({error})"),
+        DiscordError::RateLimited { after_ms } => format!("Discord accepts no more changes right now. Try again in {} s.", after_ms.div_ceil(1000)),
         other => format!("Discord could not be set up: {other}"),
     }
 }
@@ -240,6 +240,6 @@ pub fn snowflake(text: &str) -> Result<String, String> {
     if plain {
         Ok(text.to_owned())
     } else {
-        Err("an id of Discord's has 15 to 20 digits; with Developer Mode on, it is in the menu of a server or application as Copy ID".to_owned())
+        Err("a Discord id has 15 to 20 digits; with Developer Mode on, it is in the menu of a server or application as Copy ID".to_owned())
     }
 }

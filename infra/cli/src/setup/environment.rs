@@ -24,8 +24,8 @@ pub struct EnvironmentOptions {
     /// Where to write it; `-` prints it
     #[arg(long, value_name = "FILE", default_value = "env.json")]
     file: PathBuf,
-    /// How containers call this machine, where the stack runs on it: an address of its bridge, or a name. Without it
-    /// what the laptop stack was started with, or on macOS host.docker.internal
+    /// How containers reach this machine if the stack runs on it: an address of its bridge, or a name. By default what
+    /// the laptop stack was started with, or on macOS host.docker.internal
     #[arg(long, value_name = "HOST")]
     container_host: Option<String>,
 }
@@ -139,12 +139,12 @@ pub async fn run(
         format!("{file} cannot be written: {e}. Name another file with --file, or print it with --file -.")
     })?;
     report.right(&format!(
-        "{file} has every variable of Ingress, Worker and Sweeper for the stack {}; no key is in it",
+        "{file} has every variable of Ingress, Worker and Sweeper for the stack {}; it contains no keys",
         stack.name()
     ));
     report.note(&how_to_go_on(target, stack, &file.to_string()));
     if !is_of(target)? {
-        report.note("The functions then work on the deployed stack itself: a Sweeper that is invoked deletes what it would delete there.");
+        report.note("The functions then work on the deployed stack itself: a Sweeper that you invoke really deletes sandboxes there.");
     }
     Ok(())
 }
@@ -155,7 +155,7 @@ pub async fn run(
 /// It was not asked for the laptop stack's key, or none runs.
 pub fn credentials(target: &StackTarget) -> Result<(), String> {
     let laptop = target.laptop()?.ok_or(
-        "Only the laptop stack has credentials of its own: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
+        "Only the laptop stack has its own credentials: add --laptop. For a deployed one, eval \"$(aws configure export-credentials --format env)\".",
     )?;
     let (id, secret) = laptop.aws_key()?;
     let secret = secret.expose();
@@ -204,7 +204,7 @@ fn endpoint(target: &StackTarget, options: &EnvironmentOptions) -> Result<Option
     let desktop = cfg!(target_os = "macos").then(|| DOCKER_DESKTOP.to_owned());
     let host = options.container_host.clone().or(listening).or(desktop);
     let host = host.ok_or(
-        "The stack listens on loopback alone, where no container reaches it. Start it with cargo run -- --containers, which listens on Docker's bridge too, and run this again; with Docker Desktop add --container-host host.docker.internal instead.",
+        "The stack listens only on loopback, which containers cannot reach. Start it with cargo run -- --containers, which also listens on Docker's bridge, and run this again; with Docker Desktop add --container-host host.docker.internal instead.",
     )?;
     // What follows the host: a port, if any.
     let port =

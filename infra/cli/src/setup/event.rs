@@ -13,12 +13,12 @@ use base64::engine::general_purpose::STANDARD;
 use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
-use bobbin_cloud::laptop::{Laptop, LaptopIds};
 use bobbin_core::records::message::Body;
 use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
 
+use crate::laptop::{Laptop, LaptopIds};
 use crate::target::StackTarget;
 
 const DISCORD_SIGNATURE: &str = "x-signature-ed25519";
@@ -37,10 +37,10 @@ const QUEUES: [(&str, &str); 4] = [
     ("ControlDead", "ControlDeadQueueUrl"),
 ];
 
-/// Make a file of events/ an event of this stack and of now.
+/// Turn a file in events/ into a current event of this stack.
 #[derive(Debug, Clone, Args)]
 pub struct EventOptions {
-    /// The event: a file of events/, or `-` for what comes by a pipe
+    /// The event: a file in events/, or `-` for standard input
     event: PathBuf,
     /// Where to write it; `-` prints it, for `sam local invoke --event -`
     #[arg(long, value_name = "FILE", default_value = "-")]
@@ -77,13 +77,13 @@ fn read(file: &std::path::Path) -> Result<Value, String> {
     } else {
         std::fs::read_to_string(file)
     };
-    let text = text.map_err(|e| format!("{shown} cannot be read: {e}. Name a file of events/."))?;
+    let text = text.map_err(|e| format!("{shown} cannot be read: {e}. Name a file in events/."))?;
     let event: Value = serde_json::from_str(&text)
-        .map_err(|e| format!("{shown} is not JSON: {e}. Name a file of events/."))?;
+        .map_err(|e| format!("{shown} is not JSON: {e}. Name a file in events/."))?;
     if event.is_object() {
         Ok(event)
     } else {
-        Err(format!("{shown} is no event: name a file of events/."))
+        Err(format!("{shown} is not an event: name a file in events/."))
     }
 }
 
@@ -107,7 +107,7 @@ async fn made(target: &StackTarget, event: Value) -> Result<(Value, Vec<String>)
         "Ingress" if slack => delivery(target, event).await,
         _ => Ok((
             event,
-            vec!["Nothing of it is signed or belongs to a stack: it is as it was.".to_owned()],
+            vec!["Nothing in it is signed or belongs to a stack, so it is unchanged.".to_owned()],
         )),
     }
 }
@@ -117,12 +117,12 @@ async fn interaction(
     mut event: Value,
 ) -> Result<(Value, Vec<String>), String> {
     let Some(laptop) = target.laptop()? else {
-        return Err("Discord alone has the key that this would be signed with, so for a deployed stack nobody else can sign it. What can be tried there: the event as it is, which is answered with 401, as a stranger's request would be; `bobbin discord endpoint`, for which Discord sends a signed PING itself; and a signed one on the laptop stack, with --laptop.".to_owned());
+        return Err("Only Discord has the key for this signature, so nobody else can sign the event for a deployed stack. You can send the event unsigned, which is answered with 401 like a stranger's request; run `bobbin discord endpoint`, for which Discord sends a signed PING itself; or sign one for the laptop stack with --laptop.".to_owned());
     };
     let body = text(&event)?;
     let body = of_laptop(&body, &laptop.whereabouts.ids, now_ms());
     let mut payload: Value =
-        serde_json::from_str(&body).map_err(|e| format!("Its body is no interaction: {e}."))?;
+        serde_json::from_str(&body).map_err(|e| format!("Its body is not an interaction: {e}."))?;
     payload["id"] = ((now_ms() - DISCORD_EPOCH_MS) << 22).to_string().into();
     payload["token"] = format!("{}-by-hand-{}", laptop.whereabouts.stack, now_ms()).into();
     laptop.announce("discord", &payload).await?;
@@ -130,7 +130,7 @@ async fn interaction(
     let seed = laptop.discord_seed()?;
     let mut bytes = [0_u8; 32];
     hex::decode_to_slice(seed.expose(), &mut bytes).map_err(
-        |_| "The laptop stack's key of Discord is none: start it with cargo run -- --fresh.",
+        |_| "The laptop stack's Discord key is not valid: start the stack with cargo run -- --fresh.",
     )?;
     let at = (now_ms() / 1_000).to_string();
     let signature = SigningKey::from_bytes(&bytes).sign(&[at.as_bytes(), raw.as_bytes()].concat());
@@ -156,7 +156,7 @@ async fn delivery(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<
                 raw = payload.to_string();
             }
         }
-        None => notes.push("It is signed. Its workspace and people are made up, so unless AllowedTeams lists T0BOBBIN01 the stack lets nothing of it in.".to_owned()),
+        None => notes.push("It is signed. Its workspace and people are made up, so the stack refuses it unless AllowedTeams lists T0BOBBIN01.".to_owned()),
     }
     let at = (now_ms() / 1_000).to_string();
     put(&mut event, raw.as_bytes());
@@ -171,7 +171,7 @@ fn text(event: &Value) -> Result<String, String> {
     let body = event["body"].as_str().unwrap_or_default();
     if event["isBase64Encoded"] == true {
         STANDARD.decode(body).ok().and_then(|raw| String::from_utf8(raw).ok()).ok_or_else(|| {
-            "Its body is not base64 of a text, although isBase64Encoded is true.".to_owned()
+            "Its body is not base64-encoded text, although isBase64Encoded is true.".to_owned()
         })
     } else {
         Ok(body.to_owned())
@@ -218,7 +218,7 @@ async fn record(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<St
         let named = QUEUES.into_iter().find(|(id, _)| source.ends_with(&format!("-{id}.fifo")));
         let Some((_, output)) = named else {
             notes.push(format!(
-                "{source} is no queue of Bobbin's: the worker gives the record back."
+                "{source} is not one of Bobbin's queues: the worker does not handle the record."
             ));
             continue;
         };
@@ -231,10 +231,10 @@ async fn record(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<St
                 let body = of_now(&of_laptop(&text, &laptop.whereabouts.ids, now_ms()), now_ms())?;
                 announce(laptop, &body).await?;
                 received(laptop, stack, url, &body, record).await?;
-                notes.push(format!("Its message lies in {}, hidden from the stack's own worker for {} minutes; when they are over that worker finds it, and takes it away if it was done.", name(url), HELD_SECONDS / 60));
+                notes.push(format!("Its message is in {}, hidden from the stack's own worker for {} minutes; after that the worker receives it, and acknowledges it if it was done.", name(url), HELD_SECONDS / 60));
             }
-            Some(_) => notes.push("Its body is none of this version, so no such message was put into the queue: the worker gives the record back.".to_owned()),
-            None => notes.push("Its receipt is made up, so the worker finds that it has no such message, gives the record back and changes nothing. On the laptop stack (--laptop) it is a real one.".to_owned()),
+            Some(_) => notes.push("This version cannot read its body, so no such message was put into the queue: the worker does not handle the record.".to_owned()),
+            None => notes.push("Its receipt is made up, so the worker cannot claim the message and changes nothing. On the laptop stack (--laptop) the receipt is real.".to_owned()),
         }
     }
     Ok((event, notes))

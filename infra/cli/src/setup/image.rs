@@ -58,8 +58,7 @@ impl DaemonBinary {
         let plain = |c: char| c.is_ascii_graphic() && !matches!(c, '\'' | '"' | '\\' | '`' | '$');
         if !url.starts_with("https://") || !url.chars().all(plain) {
             return Err(
-                "--daemon: an address begins with https:// and has neither blanks nor quotes."
-                    .to_owned(),
+                "--daemon: an address starts with https:// and has no spaces or quotes.".to_owned()
             );
         }
         if sha512.len() != HASH_DIGITS || !sha512.chars().all(|c| c.is_ascii_hexdigit()) {
@@ -137,8 +136,8 @@ RUN useradd --create-home"
     fn unsafe_daemon_download_is_refused() {
         let hash = "ab".repeat(64);
         for (url, hash, why) in [
-            ("http://example.org/x", hash.as_str(), "begins with https://"),
-            ("https://example.org/';id;'", &hash, "neither blanks nor quotes"),
+            ("http://example.org/x", hash.as_str(), "starts with https://"),
+            ("https://example.org/';id;'", &hash, "no spaces or quotes"),
             ("https://example.org/x", "abc", "128 hexadecimal digits"),
         ] {
             let refused = DaemonBinary::new(url, hash).unwrap_err();

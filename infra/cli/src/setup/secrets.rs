@@ -12,19 +12,19 @@ use super::report::Report;
 use crate::keys::{KEYS, OUTPUTS, ProvidedKey, named};
 use crate::target::{StackTarget, of_environment};
 
-/// Store keys in the stack's secrets, or take them out again.
+/// Store keys in the stack's secrets, or remove them.
 #[derive(Debug, Clone, Default, Args)]
 pub struct SecretsOptions {
-    /// Take the environment's keys alone, and ask for none
+    /// Use only the keys in the environment, and ask for none
     #[arg(long)]
     pub from_env: bool,
-    /// Take this key out (repeatable), by its name in the environment; nothing is stored then
+    /// Remove this key (repeatable), by its name in the environment; nothing is stored then
     #[arg(long, value_name = "NAME", value_parser = |name: &str| named(name))]
     pub forget: Vec<&'static ProvidedKey>,
-    /// Sandboxes that are in another account than the keys are given up, and the present accounts put on record
+    /// Give up sandboxes that are in another account than the keys, and record the current accounts
     #[arg(long, conflicts_with = "forget")]
     pub other_account: bool,
-    /// Tell what would change, and write nothing
+    /// Show what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -103,7 +103,7 @@ async fn typed(target: &StackTarget, changes: &mut KeyChanges) -> Result<(), Str
             continue;
         }
         tell!("  {} ({})", key.title, key.found);
-        let line = rpassword::prompt_password("  Type or paste it, it is not shown; Enter alone leaves it out: ")
+        let line = rpassword::prompt_password("  Type or paste it (it is not shown), or press Enter to skip it: ")
             .map_err(|e| format!("The terminal cannot be read: {e}. Give the keys in the environment, with --from-env."))?;
         let line = line.trim();
         if !line.is_empty() {
@@ -161,16 +161,15 @@ async fn write(
         }
     }
     if changed {
-        report
-            .note("The functions take a changed key up by themselves; nothing has to be deployed.");
+        report.note("The functions use a changed key automatically; no deployment is needed.");
     }
     Ok(())
 }
 
 fn words(key: &ProvidedKey, differs: bool, had: bool, dry_run: bool) -> String {
     let what = match (differs, had, dry_run) {
-        (false, ..) => "is stored already",
-        (true, false, false) => "is stored now",
+        (false, ..) => "is already stored",
+        (true, false, false) => "is now stored",
         (true, true, false) => "was another one and is replaced",
         (true, false, true) => "would be stored",
         (true, true, true) => "would replace another one",

@@ -6,20 +6,20 @@ use clap::{Args, Subcommand};
 
 use crate::target::StackTarget;
 
-/// What of it is set up.
+/// Set-up of the application.
 #[derive(Debug, Clone, Subcommand)]
 pub enum SlackSetup {
-    /// Print the manifest of the app, and the link that makes the app from it
+    /// Print the app's manifest, and a link that creates the app from it
     Manifest(Manifest),
 }
 
-/// Print the manifest of the app, and the link that makes the app from it.
+/// Print the app's manifest, and a link that creates the app from it.
 #[derive(Debug, Clone, Default, Args)]
 pub struct Manifest {
-    /// Where the ingress answers, instead of at the stack's address: that of a tunnel
+    /// Address of the ingress, such as a tunnel's; by default the stack's
     #[arg(long, value_name = "URL")]
     pub address: Option<String>,
-    /// Print the link alone
+    /// Print only the link
     #[arg(long)]
     pub link: bool,
 }
@@ -29,7 +29,7 @@ pub struct Manifest {
 fn of_this_machine(address: &str) -> Option<String> {
     is_loopback(address).then(|| {
         format!(
-            "This stack answers at {address}, on this machine alone, and Slack delivers to https addresses that it can reach. Open a tunnel to it, and name that: bobbin slack manifest --address https://TUNNEL. The chat page of the laptop stack needs no app."
+            "This stack answers only on this machine, at {address}, and Slack delivers only to https addresses that it can reach. Open a tunnel to it and name the tunnel: bobbin slack manifest --address https://TUNNEL. The chat page of the laptop stack needs no app."
         )
     })
 }

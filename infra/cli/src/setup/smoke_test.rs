@@ -22,13 +22,13 @@ use crate::target::StackTarget;
 /// Send a test turn, follow it to its end, and clean up.
 #[derive(Debug, Clone, Args)]
 pub struct TestOptions {
-    /// Channel of Discord in which the test is seen
+    /// Discord channel for the test
     #[arg(long, env = "DISCORD_CHANNEL_ID", value_name = "ID", value_parser = snowflake)]
     pub discord_channel: Option<String>,
-    /// Channel of Slack in which the test is seen; the app has to be in it
+    /// Slack channel for the test; the app must be in it
     #[arg(long, env = "SLACK_CHANNEL_ID", value_name = "ID", requires = "slack_user")]
     pub slack_channel: Option<String>,
-    /// In whose name the test is asked on Slack: your member id (your profile, Copy member ID)
+    /// Who asks for the test on Slack: your member id (your profile, Copy member ID)
     #[arg(long, env = "SLACK_USER_ID", value_name = "ID")]
     pub slack_user: Option<String>,
     /// Minutes after which the turn is stopped
@@ -83,7 +83,7 @@ pub async fn run(
     options: &TestOptions,
 ) -> Result<(), String> {
     if !options.says_where() {
-        return Err("Say where the test is to be seen: --discord-channel ID, or --slack-channel ID with --slack-user ID.".to_owned());
+        return Err("Choose a channel for the test: --discord-channel ID, or --slack-channel ID with --slack-user ID.".to_owned());
     }
     target.stack().await?;
     ingress(target, report).await?;
@@ -103,7 +103,7 @@ async fn ingress(target: &StackTarget, report: &mut Report) -> Result<(), String
     let http = Http::new(base, AllowedHosts::Named(Vec::new())).map_err(|e| e.to_string())?;
     let silent = |why: String| {
         format!(
-            "The ingress does not answer: {why}. Look at its log group in CloudWatch; a function that cannot start says there in one line why."
+            "The ingress does not answer: {why}. Check its log group in CloudWatch; a function that cannot start logs the reason there in one line."
         )
     };
     let ask = |method, path: &str| http.request(method, &format!("{base}{path}"));
@@ -123,10 +123,10 @@ async fn ingress(target: &StackTarget, report: &mut Report) -> Result<(), String
         let request = ask(Method::POST, path).map_err(|e| e.to_string())?;
         let answer = http.send(request.body("{}")).await.map_err(|e| silent(e.to_string()))?;
         match answer.status {
-            401 => report.right(&format!("The ingress refuses what {name} has not signed")),
+            401 => report.right(&format!("The ingress refuses requests that {name} has not signed")),
             status => report.wrong(
                 &format!(
-                    "The ingress answers {status} to what {name} has not signed; 401 is right"
+                    "The ingress answers {status} to a request that {name} has not signed; 401 is right"
                 ),
                 "Deploy the template of this version: sam build && sam deploy",
             ),

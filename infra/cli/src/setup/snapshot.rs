@@ -31,32 +31,32 @@ pub struct SnapshotOptions {
     /// Remove it
     #[arg(long, conflicts_with = "daemon")]
     pub remove: bool,
-    /// Another snapshot than this version's, to be removed
+    /// Remove this snapshot instead of this version's
     #[arg(long, value_name = "NAME", requires = "remove")]
     pub name: Option<String>,
-    /// Remove it although the stack uses it
+    /// Remove it even if the stack uses it
     #[arg(long, requires = "remove")]
     pub anyway: bool,
-    /// Tell what would change, and write nothing
+    /// Show what would change, and write nothing
     #[arg(long)]
     pub dry_run: bool,
     #[command(flatten)]
     pub image: ImageOptions,
-    /// Minutes after which a build is no longer waited for; it goes on at Daytona
+    /// How many minutes to wait for a build; it continues at Daytona
     #[arg(long, value_name = "MINUTES", default_value_t = 30)]
     pub wait: u64,
 }
 
-/// What the image has beside OpenCode.
+/// Contents of the image besides OpenCode.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ImageOptions {
-    /// Give the image bobbin-agentd, for the modes compat and native of running agents, from this address
+    /// Add bobbin-agentd from this address to the image, for the runtimes compat and native
     #[arg(long, value_name = "URL", requires = "daemon_sha512")]
     pub daemon: Option<String>,
-    /// What sha512sum prints of it; the build takes nothing else
+    /// Its SHA-512, as sha512sum prints it; the build accepts nothing else
     #[arg(long, value_name = "HEX", requires = "daemon")]
     pub daemon_sha512: Option<String>,
-    /// Give it these agents beside OpenCode, which accepts their licences
+    /// Add these agents to the image, besides OpenCode; by naming them you accept their licences
     #[arg(long, value_delimiter = ',', requires = "daemon")]
     pub agents: Vec<ImageAgent>,
 }
@@ -122,12 +122,13 @@ async fn build(
         }
         match (readiness, found) {
             (Some(Readiness::Asleep), Some(found)) => {
-                report.progress(&format!("Snapshot {name} sleeps and is activated"));
+                report.progress(&format!("Snapshot {name} is inactive and is being activated"));
                 daytona.activate_snapshot(&found.id).await.map_err(|e| told(&e))?;
             }
             (Some(Readiness::Failed(reason)), Some(found)) => {
-                report
-                    .progress(&format!("Snapshot {name} had failed ({reason}) and is built anew"));
+                report.progress(&format!(
+                    "Snapshot {name} had failed ({reason}) and is being rebuilt"
+                ));
                 gone(daytona, &found, options.wait).await?;
                 continue;
             }
@@ -136,14 +137,14 @@ async fn build(
                 continue;
             }
             (None, _) => {
-                report.progress(&format!("Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes"));
+                report.progress(&format!("Daytona is building the snapshot {name} from infra/sandbox/Dockerfile; that takes some minutes"));
                 match daytona.create_snapshot(&CreateSnapshot::new(name, text)).await {
                     // Another run was faster; its snapshot is the same.
                     Ok(_) | Err(DaytonaError::Conflict { .. }) => {}
                     Err(error) => return Err(told(&error)),
                 }
             }
-            _ => report.progress(&format!("Snapshot {name} is being built already")),
+            _ => report.progress(&format!("Snapshot {name} is already being built")),
         }
         follow(report, daytona, name, options.wait).await?;
     }
@@ -156,9 +157,9 @@ async fn build(
 const fn what_would_be_done(readiness: Option<&Readiness>) -> &'static str {
     match readiness {
         Some(Readiness::Ready) => "is ready",
-        Some(Readiness::Asleep) => "is there and would be activated",
-        Some(Readiness::Failed(_)) => "has failed and would be built anew",
-        Some(Readiness::Going) => "is being removed and would be built anew",
+        Some(Readiness::Asleep) => "exists and would be activated",
+        Some(Readiness::Failed(_)) => "has failed and would be rebuilt",
+        Some(Readiness::Going) => "is being removed and would be rebuilt",
         Some(Readiness::Underway) => "is being built",
         None => "would be built",
     }
@@ -200,7 +201,7 @@ async fn follow(
             Readiness::Ready | Readiness::Asleep => return Ok(()),
             Readiness::Failed(reason) => {
                 return Err(format!(
-                    "The build of {name} failed: {reason}. The last lines of its log are above; bobbin snapshot tries again, bobbin snapshot --remove takes it away."
+                    "The build of {name} failed: {reason}. The last lines of its log are above; bobbin snapshot tries again, bobbin snapshot --remove removes it."
                 ));
             }
             Readiness::Underway | Readiness::Going => {}
@@ -208,7 +209,7 @@ async fn follow(
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
     }
     Err(format!(
-        "Snapshot {name} is not ready after {minutes} minutes; Daytona goes on. bobbin snapshot looks again."
+        "Snapshot {name} is not ready after {minutes} minutes; Daytona continues. Run bobbin snapshot to check again."
     ))
 }
 
@@ -241,7 +242,7 @@ async fn gone(daytona: &Daytona, snapshot: &DaytonaSnapshot, minutes: u64) -> Re
         }
     }
     Err(format!(
-        "Snapshot {} is still there after {minutes} minutes; Daytona goes on removing it.",
+        "Snapshot {} still exists after {minutes} minutes; Daytona continues to remove it.",
         snapshot.name
     ))
 }
@@ -254,14 +255,14 @@ async fn remove(
     options: &SnapshotOptions,
 ) -> Result<(), String> {
     let Some(found) = daytona.observe_snapshot(name).await.map_err(|e| told(&e))? else {
-        report.right(&format!("Snapshot {name} is not there"));
+        report.right(&format!("Snapshot {name} does not exist"));
         return Ok(());
     };
     // Without a readable stack, the snapshot counts as unused.
     let _ = target.stack().await;
     if target.parameter("DaytonaSnapshot") == Some(name) && !options.anyway {
         return Err(format!(
-            "The stack {} makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway.",
+            "The stack {} creates its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway.",
             target.stack_name()
         ));
     }
@@ -279,7 +280,7 @@ async fn deployed(target: &StackTarget, report: &mut Report, name: &str) {
     let deploy = format!("sam deploy --parameter-overrides DaytonaSnapshot={name}");
     match target.stack().await {
         Ok(_) if target.parameter("DaytonaSnapshot") == Some(name) => {
-            report.right("The stack makes its sandboxes from it");
+            report.right("The stack creates its sandboxes from it");
         }
         Ok(_) => report.left(&format!("The stack does not use it yet: {deploy}")),
         Err(_) => report.note(&format!("For sam deploy: DaytonaSnapshot={name}")),
@@ -290,16 +291,16 @@ async fn deployed(target: &StackTarget, report: &mut Report, name: &str) {
 async fn older(report: &mut Report, daytona: &Daytona, name: &str) {
     for old in daytona.list_snapshots(SNAPSHOT_PREFIX).await.unwrap_or_default() {
         if old.name != name && old.name.starts_with(SNAPSHOT_PREFIX) {
-            report.note(&format!("{} is of another version; when nothing uses it: bobbin snapshot --remove --name {}", old.name, old.name));
+            report.note(&format!("{} belongs to another version; when nothing uses it: bobbin snapshot --remove --name {}", old.name, old.name));
         }
     }
 }
 
 fn told(error: &DaytonaError) -> String {
     match error {
-        DaytonaError::BadKey => "Daytona refused the API key: make a new one at https://app.daytona.io/dashboard/keys and set DAYTONA_API_KEY to it.".to_owned(),
-        DaytonaError::Forbidden { message } => format!("Daytona does not allow it: {message}. The API key needs write:snapshots, and delete:snapshots to remove one; bobbin check says what it has."),
-        DaytonaError::RateLimited { after_ms } => format!("Daytona takes no more calls just now. Try again in {} s.", after_ms.div_ceil(1000).max(1)),
-        other => format!("The snapshot could not be seen to: {other}"),
+        DaytonaError::BadKey => "Daytona refused the API key: create a new one at https://app.daytona.io/dashboard/keys and set DAYTONA_API_KEY to it.".to_owned(),
+        DaytonaError::Forbidden { message } => format!("Daytona does not allow this: {message}. The API key needs write:snapshots, and delete:snapshots to remove one; bobbin check shows what it has."),
+        DaytonaError::RateLimited { after_ms } => format!("Daytona accepts no more calls right now. Try again in {} s.", after_ms.div_ceil(1000).max(1)),
+        other => format!("The snapshot step failed: {other}"),
     }
 }

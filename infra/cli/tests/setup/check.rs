@@ -19,14 +19,14 @@ async fn check_confirms_each_valid_key() {
   ok    Discord: the bot token of DISCORD_BOT_TOKEN is that of the application Bobbin ({APPLICATION})
   ok    Discord: the stack has that application's id and public key
   ok    Discord: interactions are delivered to this stack
-  note  Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:
+  note  Discord: people who manage a server add the application with this link; it asks for no privileged intent:
         {}
   ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
-  ok    Slack: it has the 11 scopes that are needed
-  ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and may do what is needed
-  ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
-  note  Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin snapshot builds {}
-  ok    Anthropic: the key of ANTHROPIC_API_KEY counts
+  ok    Slack: it has the 11 needed scopes
+  ok    Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid forever, and has the needed permissions
+  ok    Daytona: in the organisation Laptop, region us, there is room for 1500 more sandboxes; disk runs out first
+  note  Daytona: the stack names no snapshot, so the first sandbox of each day takes minutes to build; bobbin snapshot builds {}
+  ok    Anthropic: the key of ANTHROPIC_API_KEY is valid
 ", link(), bobbin_sandbox::daytona::prepared::snapshot_name(include_str!("../../../sandbox/Dockerfile"))));
 }
 
@@ -54,30 +54,30 @@ async fn check_explains_each_wrong_setting() {
     let said = world.run(&["check"], &[&KEYED[..], &more].concat()).await;
     said.is(1, &format!("  ok    Stack bobbin in us-east-1 (CREATE_COMPLETE)
   ok    Discord: the bot token of DISCORD_BOT_TOKEN is that of the application Bobbin ({APPLICATION})
-  WRONG Discord: the stack has another application's id or public key, or none; it would refuse what Discord sends
+  WRONG Discord: the stack has another application's id or public key, or none; it would refuse Discord's requests
         sam deploy --parameter-overrides DiscordPublicKey={}
   WRONG Discord: AllowedGuilds is empty, so nobody may use it there
         sam deploy --parameter-overrides AllowedGuilds=ID, the server's id: with Developer Mode on, Copy ID in the server's menu
   note  Discord: interactions are delivered nowhere yet; bobbin discord endpoint changes that
-  note  Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:
+  note  Discord: people who manage a server add the application with this link; it asks for no privileged intent:
         {}
   WRONG Slack: what SLACK_SIGNING_SECRET holds is not a signing secret: one has 32 hex digits
-        Take the Signing Secret of Basic Information, App Credentials; not the client secret, not the verification token.
+        Use the Signing Secret from Basic Information, App Credentials, not the client secret or the verification token.
   ok    Slack: the bot token of SLACK_BOT_TOKEN is that of U1 in the workspace Bobbin Workshop ({team})
   WRONG Slack: it lacks app_mentions:read, assistant:write, channels:history, commands, files:read, files:write, groups:history, im:history, mpim:history, users:read
         Paste the manifest of bobbin slack manifest under App Manifest, then install the app again under OAuth & Permissions.
-  note  Slack: it has more than is needed: admin
+  note  Slack: it has more scopes than needed: admin
   WRONG Slack: AllowedTeams does not list {team}, so nobody may use it there
         sam deploy --parameter-overrides AllowedTeams={team}
-  note  Daytona: the API key of DAYTONA_API_KEY lacks manage:secrets, so the model keys stand in the sandboxes' environment, where the agent can read them; make a key with it at https://app.daytona.io/dashboard/keys
-  WRONG Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid without an end, and lacks delete:sandboxes (deletes them), write:snapshots (builds the snapshot, while setting up), delete:snapshots (removes it again)
-        Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
-  ok    Daytona: in the organisation Laptop, region us, 1500 more sandboxes fit; disk ends first
-  WRONG Daytona: there is no snapshot gone, which the stack names
-        bobbin snapshot builds one and says what to deploy.
+  note  Daytona: the API key of DAYTONA_API_KEY lacks manage:secrets, so the model keys are in the sandboxes' environment, where the agent can read them; create a key with this permission at https://app.daytona.io/dashboard/keys
+  WRONG Daytona: the API key of DAYTONA_API_KEY is \"laptop\", valid forever, and lacks delete:sandboxes (deletes them), write:snapshots (builds the snapshot, while setting up), delete:snapshots (removes it again)
+        Create one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.
+  ok    Daytona: in the organisation Laptop, region us, there is room for 1500 more sandboxes; disk runs out first
+  WRONG Daytona: the stack names the snapshot gone, which does not exist
+        bobbin snapshot builds one and shows what to deploy.
   WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused
-        Make a new one: https://platform.claude.com/settings/keys.
-  ok    OpenRouter: the key of OPENROUTER_API_KEY counts, $4.50 left to spend
+        Create a new one: https://platform.claude.com/settings/keys.
+  ok    OpenRouter: the key of OPENROUTER_API_KEY is valid, $4.50 left to spend
   WRONG Models: the stack's model is openai/gpt-5, and there is no key for openai
         Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model
 ", world.public_key, link()));
@@ -95,8 +95,8 @@ async fn check_names_refused_keys() {
     assert_eq!(said.code, 1);
     for words in [
         "  WRONG Discord: the bot token of DISCORD_BOT_TOKEN is refused\n        Tokens are shown once",
-        "  WRONG Slack: the bot token of SLACK_BOT_TOKEN is refused (invalid_auth)\n        Take the Bot User OAuth Token",
-        "  WRONG Daytona: the API key of DAYTONA_API_KEY is refused\n        Make a new one",
+        "  WRONG Slack: the bot token of SLACK_BOT_TOKEN is refused (invalid_auth)\n        Use the Bot User OAuth Token",
+        "  WRONG Daytona: the API key of DAYTONA_API_KEY is refused\n        Create a new one",
     ] {
         said.holds(words);
     }
@@ -169,7 +169,7 @@ async fn vercel_is_checked_when_configured() {
     said.holds("  WRONG Vercel: no access token, so there can be no sandbox\n");
     assert!(!said.out.contains("Daytona"), "{}", said.out);
     let said = world.run(&["check"], &[("VERCEL_TOKEN", "a-token")]).await;
-    said.holds("  ok    Vercel: the token of VERCEL_TOKEN opens the project local; 0 sandboxes of Bobbin's are in it\n");
+    said.holds("  ok    Vercel: the token of VERCEL_TOKEN opens the project local; it has 0 Bobbin sandboxes\n");
     let said = world.run(&["check"], &[("VERCEL_TOKEN", "another")]).await;
     said.holds("  WRONG Vercel: the token of VERCEL_TOKEN is refused\n");
     let world = World::with(named("")).await;

@@ -26,7 +26,7 @@ async fn only_changed_commands_are_written() {
     let first = run(&world, &[], &[]).await;
     first.is(0, &format!("  ok    Discord application Bobbin (1300000000000000001), all servers: these commands were written\n{}", list("+")));
     let again = run(&world, &[], &[]).await;
-    again.is(0, "  ok    Discord application Bobbin (1300000000000000001), all servers: the commands are as they should be, nothing was written\n");
+    again.is(0, "  ok    Discord application Bobbin (1300000000000000001), all servers: the commands are up to date, nothing was written\n");
     let path = format!("/applications/{APPLICATION}/commands");
     let me = "GET /applications/@me".to_owned();
     let (get, put) = (format!("GET {path}"), format!("PUT {path}"));
@@ -70,19 +70,19 @@ async fn refusals_say_what_to_do() {
     let none = run(&world, &[], &[("DISCORD_BOT_TOKEN", " ")]).await;
     none.refused("DISCORD_BOT_TOKEN is not set. Put the Discord bot token into that environment variable: https://discord.com/developers/applications, the application, Bot, Reset Token. The stack bobbin has none either.\n");
     let stackless = run(&world, &["--stack", "other"], &[("DISCORD_BOT_TOKEN", "-")]).await;
-    stackless.refused("Nor was it taken from a stack: There is no stack other in us-east-1. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION.\n");
+    stackless.refused("It could not be read from a stack either: There is no stack other in us-east-1. Deploy it first (sam build && sam deploy --guided), or name yours with --stack, and its region with AWS_REGION.\n");
     let nobody =
         [("DISCORD_BOT_TOKEN", "-"), ("AWS_ACCESS_KEY_ID", "-"), ("AWS_SECRET_ACCESS_KEY", "-")];
     let nobody = run(&world, &[], &nobody).await;
-    nobody.refused("Nor was it taken from a stack: No AWS credentials were found. Set AWS_PROFILE to a profile of yours (aws configure, or aws configure sso and aws sso login), or take those of the AWS command line: eval \"$(aws configure export-credentials --format env)\"\n");
+    nobody.refused("It could not be read from a stack either: No AWS credentials were found. Set AWS_PROFILE to your profile (aws configure, or aws configure sso and aws sso login), or export the credentials of the AWS command line: eval \"$(aws configure export-credentials --format env)\"\n");
     let nowhere = run(&world, &[], &[("DISCORD_BOT_TOKEN", "-"), ("AWS_REGION", "-")]).await;
-    nowhere.refused("No AWS region is set. Set AWS_REGION to the one that the stack was deployed in (samconfig.toml names it), or run: aws configure set region REGION\n");
+    nowhere.refused("No AWS region is set. Set AWS_REGION to the region in which the stack was deployed (samconfig.toml names it), or run: aws configure set region REGION\n");
 
     let elsewhere = run(&world, &["--guild", "1300000000000009999"], &[]).await;
     elsewhere.refused("oauth2/authorize?client_id=1300000000000000001&");
 
     let other = [("DISCORD_APPLICATION_ID", "1300000000000000002")];
-    run(&world, &[], &other).await.refused("leave DISCORD_APPLICATION_ID away");
+    run(&world, &[], &other).await.refused("leave DISCORD_APPLICATION_ID out");
 
     let fault = json!({"route": "/commands", "status": 429, "retry_after": 60.0, "count": 3});
     world.control(Method::POST, "discord", "faults", &fault).await;

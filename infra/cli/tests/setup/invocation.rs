@@ -35,8 +35,8 @@ async fn slack_event_is_signed_unchanged() {
 async fn discord_event_needs_the_laptop_stack() {
     let world = World::start().await;
     let said = world.run(&["event", PING], &[]).await;
-    said.refused("Discord alone has the key");
-    said.refused("a signed one on the laptop stack, with --laptop.");
+    said.refused("Only Discord has the key");
+    said.refused("sign one for the laptop stack with --laptop.");
     assert_eq!(said.out, "");
 }
 

@@ -24,12 +24,12 @@ async fn keys_are_stored_per_function_secret() {
     let stored = world.run_keyed(&["secrets"]).await;
     stored.is(
         0,
-        "  ok    Anthropic API key is stored now
-  ok    Discord bot token is stored now
-  ok    Slack bot token is stored now
-  ok    Slack signing secret is stored now
-  ok    Daytona API key is stored now
-  note  The functions take a changed key up by themselves; nothing has to be deployed.
+        "  ok    Anthropic API key is now stored
+  ok    Discord bot token is now stored
+  ok    Slack bot token is now stored
+  ok    Slack signing secret is now stored
+  ok    Daytona API key is now stored
+  note  The functions use a changed key automatically; no deployment is needed.
 ",
     );
     assert_eq!(
@@ -43,15 +43,15 @@ async fn keys_are_stored_per_function_secret() {
     assert_eq!(world.secret("ProviderSecret").await, json!({"daytona_api_key": DAYTONA_KEY}));
 
     let again = world.run(&["secrets", "--from-env"], &KEYED[..1]).await;
-    again.is(0, "  ok    Discord bot token is stored already\n");
+    again.is(0, "  ok    Discord bot token is already stored\n");
     let other = world
         .run(&["secrets"], &[("DISCORD_BOT_TOKEN", "a-new-one"), ("OPENAI_API_KEY", "first")])
         .await;
     other.is(
         0,
         "  ok    Discord bot token was another one and is replaced
-  ok    OpenAI API key is stored now
-  note  The functions take a changed key up by themselves; nothing has to be deployed.
+  ok    OpenAI API key is now stored
+  note  The functions use a changed key automatically; no deployment is needed.
 ",
     );
     let held = world.secret("WorkerSecret").await;
@@ -67,7 +67,7 @@ async fn keys_are_stored_per_function_secret() {
         0,
         "  ok    OpenAI API key is forgotten
   ok    OpenRouter API key was not stored
-  note  The functions take a changed key up by themselves; nothing has to be deployed.
+  note  The functions use a changed key automatically; no deployment is needed.
 ",
     );
     assert!(world.secret("WorkerSecret").await.get("openai_api_key").is_none());
@@ -96,10 +96,10 @@ async fn terminal_prompts_for_missing_keys() {
     let stored = world.run(&["secrets"], &[("SLACK_BOT_TOKEN", SLACK_TOKEN)]).await;
     assert_eq!(stored.code, 0, "{}", stored.err);
     let typed = [DISCORD_TOKEN, "", DAYTONA_KEY, "", "", "", "", ""];
-    let said = world.type_in("secrets", "leaves it out: ", &typed).await;
+    let said = world.type_in("secrets", "Enter to skip it: ", &typed).await;
     assert!(said.contains("Discord bot token (https://discord.com/developers/applications, the application, Bot, Reset Token)"), "{said}");
     assert!(!said.contains("Slack bot token ("), "it is known: {said}");
-    assert!(said.contains("  ok    Daytona API key is stored now"), "{said}");
+    assert!(said.contains("  ok    Daytona API key is now stored"), "{said}");
     assert_eq!(
         world.secret("WorkerSecret").await,
         json!({"kept": "as it is", "slack_bot_token": SLACK_TOKEN, "discord_bot_token": DISCORD_TOKEN})

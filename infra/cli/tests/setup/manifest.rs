@@ -36,7 +36,7 @@ async fn local_slack_address_is_refused() {
     done.refused("https:// and a host name");
     // The stack's own address is one of this machine here, as the laptop stack's is.
     let local = world.run(&["slack", "manifest"], &[]).await;
-    local.refused("on this machine alone");
+    local.refused("only on this machine");
     local.refused("slack manifest --address https://TUNNEL");
     let stackless = world.run(&["slack", "manifest", "--stack", "other"], &[]).await;
     stackless.refused("There is no stack other in us-east-1.");

@@ -40,7 +40,7 @@ async fn snapshot_is_built_activated_and_removed() {
     built.holds("  ...   | Step 8/8 : ENTRYPOINT [\"sleep\", \"infinity\"]\n");
     built.holds(" s  active\n");
     let told = steady(&built.out);
-    assert!(told.starts_with(&format!("  ...   Snapshot {name} is built by Daytona from infra/sandbox/Dockerfile; that takes some minutes\n")), "{told}");
+    assert!(told.starts_with(&format!("  ...   Daytona is building the snapshot {name} from infra/sandbox/Dockerfile; that takes some minutes\n")), "{told}");
     assert!(told.ends_with(&format!("  ok    Snapshot {name} is ready\n{deploy}")), "{told}");
 
     let again = world.run(&["snapshot"], &KEY).await;
@@ -57,7 +57,9 @@ async fn snapshot_is_built_activated_and_removed() {
     assert_eq!(state(&world).await, "inactive");
     let woken = world.run(&["snapshot"], &KEY).await;
     assert!(
-        woken.out.starts_with(&format!("  ...   Snapshot {name} sleeps and is activated\n")),
+        woken
+            .out
+            .starts_with(&format!("  ...   Snapshot {name} is inactive and is being activated\n")),
         "{}",
         woken.out
     );
@@ -66,7 +68,7 @@ async fn snapshot_is_built_activated_and_removed() {
     let removed = world.run(&["snapshot", "--remove"], &KEY).await;
     removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
     let again = world.run(&["snapshot", "--remove"], &KEY).await;
-    again.is(0, &format!("  ok    Snapshot {name} is not there\n"));
+    again.is(0, &format!("  ok    Snapshot {name} does not exist\n"));
 }
 
 #[tokio::test]
@@ -83,7 +85,7 @@ async fn failed_snapshot_is_explained_and_rebuilt() {
     let built = world.run(&["snapshot"], &KEY).await;
     assert!(
         built.out.starts_with(&format!(
-            "  ...   Snapshot {name} had failed (the build failed) and is built anew\n"
+            "  ...   Snapshot {name} had failed (the build failed) and is being rebuilt\n"
         )),
         "{}",
         built.out
@@ -100,9 +102,9 @@ async fn used_snapshot_is_not_removed() {
     world.provider(Method::POST, "/api/snapshots", old).await;
     let built = world.run(&["snapshot"], &KEY).await;
     assert_eq!(built.code, 0, "{}{}", built.out, built.err);
-    built.holds("  ok    The stack makes its sandboxes from it\n  note  bobbin-sandbox-0123456789ab is of another version; when nothing uses it: bobbin snapshot --remove --name bobbin-sandbox-0123456789ab\n");
+    built.holds("  ok    The stack creates its sandboxes from it\n  note  bobbin-sandbox-0123456789ab belongs to another version; when nothing uses it: bobbin snapshot --remove --name bobbin-sandbox-0123456789ab\n");
     let kept = world.run(&["snapshot", "--remove"], &KEY).await;
-    kept.refused(&format!("The stack bobbin makes its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway."));
+    kept.refused(&format!("The stack bobbin creates its sandboxes from {name}. Deploy without it first (sam deploy --parameter-overrides DaytonaSnapshot=), or add --anyway."));
     let removed = world.run(&["snapshot", "--remove", "--anyway"], &KEY).await;
     removed.is(0, &format!("  ok    Snapshot {name} is removed\n"));
     let older = ["snapshot", "--remove", "--name", "bobbin-sandbox-0123456789ab"];
@@ -117,7 +119,7 @@ async fn refused_daytona_key_names_its_needs() {
     let world = World::start().await;
     let wrong = world.run(&["snapshot"], &[("DAYTONA_API_KEY", "wrong")]).await;
     wrong.refused(
-        "Daytona refused the API key: make a new one at https://app.daytona.io/dashboard/keys",
+        "Daytona refused the API key: create a new one at https://app.daytona.io/dashboard/keys",
     );
     let fault =
         json!({ "faults": [{ "fault": "answer", "operation": "snapshots", "status": 403 }] });

@@ -18,7 +18,7 @@ const STEPS: [&str; 8] = [
     "[1/8] The stack",
     "[2/8] The Slack app",
     "[3/8] The keys in the stack's secrets",
-    "[4/8] The keys, tried",
+    "[4/8] Trying the keys",
     "[5/8] The sandboxes' snapshot",
     "[6/8] Discord's commands",
     "[7/8] Discord's endpoint",
@@ -55,31 +55,31 @@ async fn setup_is_repeatable_and_undone() {
     let first = world.run_keyed(&["setup", "--from-env"]).await;
     assert_eq!((first.code, first.err.as_str()), (0, ""), "{}", first.out);
     assert_eq!(steps(&first.out), STEPS);
-    first.holds("  ok    Daytona API key is stored now\n");
+    first.holds("  ok    Daytona API key is now stored\n");
     first.holds("all servers: these commands were written\n");
     first.holds(&format!(
-        "interactions are delivered to {}/discord/interactions now, before to nowhere\n",
+        "interactions are now delivered to {}/discord/interactions instead of nowhere\n",
         world.ingress
     ));
-    first.holds("  note  Left out: say where it is to be seen, with --discord-channel ID, or --slack-channel ID and --slack-user ID.\n");
+    first.holds("  note  Skipped: choose a channel with --discord-channel ID, or --slack-channel ID and --slack-user ID.\n");
 
     // No key in the environment: those of the stack are used. `all` is the same command.
     let second = world.run(&["all"], &[]).await;
     assert_eq!((second.code, second.err.as_str()), (0, ""), "{}", second.out);
     second.holds("  note  No key was given, so nothing is stored.\n");
-    second.holds("all servers: the commands are as they should be, nothing was written\n");
-    second.holds(" already\n");
+    second.holds("all servers: the commands are up to date, nothing was written\n");
+    second.holds("interactions are already delivered to ");
 
     let told = world.run(&["undo"], &[]).await;
     assert_eq!(told.code, 1, "the snapshot is in use: {}", told.out);
     told.holds("  to do Daytona API key would be forgotten\n");
-    told.holds("  note  Nothing was changed; with --yes it is.\n");
+    told.holds("  note  Nothing was changed; --yes makes the changes.\n");
     assert_ne!(world.secret("ProviderSecret").await, json!({}));
     let undone = world.run(&["undo", "--yes"], &[]).await;
     assert_eq!(undone.code, 1);
     undone.holds("Deploy without it first");
     undone.holds("        - /sandbox\n");
-    undone.holds("interactions are delivered to nowhere now");
+    undone.holds("interactions are now delivered to nowhere");
     assert_eq!(world.secret("ProviderSecret").await, json!({}));
     assert_eq!(world.secret("WorkerSecret").await, json!({"kept": "as it is"}));
     let snapshot =
@@ -97,7 +97,5 @@ async fn wrong_key_skips_test_turn() {
     assert_eq!(said.code, 1, "{}", said.out);
     said.holds("  WRONG Anthropic: the key of ANTHROPIC_API_KEY is refused\n");
     said.holds("all servers: these commands were written\n");
-    said.holds(
-        "  note  Left out until nothing above is wrong; bobbin test sends it nevertheless.\n",
-    );
+    said.holds("  note  Skipped until nothing above is wrong; bobbin test sends it anyway.\n");
 }

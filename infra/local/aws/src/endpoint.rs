@@ -101,7 +101,7 @@ impl Services {
                 _ => refusal(
                     StatusCode::BAD_REQUEST,
                     "UnknownOperationException",
-                    &format!("{target} is not a call that this engine has."),
+                    &format!("This engine does not implement {target}."),
                 ),
             };
         }
@@ -117,7 +117,7 @@ impl Services {
         refusal(
             StatusCode::BAD_REQUEST,
             "UnknownOperationException",
-            "No X-Amz-Target, no path of Lambda or Scheduler, and no form of CloudFormation. This engine speaks the JSON protocols elsewhere; use a current SDK.",
+            "The request has no X-Amz-Target, no Lambda or Scheduler path and no CloudFormation form. For other services this engine speaks only the JSON protocols; use a current SDK.",
         )
     }
 }
@@ -179,7 +179,7 @@ fn too_long() -> Response {
     refusal(
         StatusCode::PAYLOAD_TOO_LARGE,
         "RequestEntityTooLarge",
-        "The request is longer than 16 MiB or broke off.",
+        "The request is longer than 16 MiB or incomplete.",
     )
 }
 

@@ -248,7 +248,7 @@ impl Breakpoints {
     fn arm(&self, condition: Condition) -> Response {
         let mut breakpoints = self.breakpoints();
         if breakpoints.len() >= limits::BREAKPOINTS_MAX {
-            let words = "too many breakpoints are set; take some away";
+            let words = "too many breakpoints are set; remove some";
             return (StatusCode::CONFLICT, words).into_response();
         }
         let id = self.0.made.fetch_add(1, Ordering::Relaxed) + 1;

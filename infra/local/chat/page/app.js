@@ -192,8 +192,8 @@ function empty(which) {
   const { platform, direct } = placeOf(which);
   const key = (text) => h("kbd", {}, text);
   const lines = which === "thread" ? [h("p", {}, "This thread is empty so far.")]
-    : platform === "discord" ? [h("h2", {}, "Start a task"), h("p", {}, "Type ", key("/"), " and choose a command. Bobbin opens a thread, makes a sandbox for it and answers there."), h("p", {}, "In the thread, go on with ", key("/say"), ", the ", h("b", {}, "Reply"), " button, or a message’s menu ", key("⋯"), ".")]
-    : direct ? [h("h2", {}, "Talk to Bobbin"), h("p", {}, "Write what should be done. Every message here is the root of its own thread, with its own sandbox, unless /bobbin config direct one has made all of them one thread.")]
+    : platform === "discord" ? [h("h2", {}, "Start a task"), h("p", {}, "Type ", key("/"), " and choose a command. Bobbin opens a thread, creates a sandbox for it and answers there."), h("p", {}, "In the thread, continue with ", key("/say"), ", the ", h("b", {}, "Reply"), " button, or a message’s menu ", key("⋯"), ".")]
+    : direct ? [h("h2", {}, "Talk to Bobbin"), h("p", {}, "Write what to do. Every message here starts its own thread with its own sandbox, unless /bobbin config direct one has turned them all into one thread.")]
     : [h("h2", {}, "Mention Bobbin"), h("p", {}, "Write ", key("@bobbin fix the failing test"), ". Replies in the thread go to the same sandbox."), h("p", {}, "Also: ", key("@bobbin status"), " ", key("@bobbin stop"), " ", key("@bobbin help"))];
   return h("li", { class: "empty-state", testid: "empty" }, h("span", { class: "mark large", "aria-hidden": "true" }), lines, which === "channel" && tasks(platform));
 }

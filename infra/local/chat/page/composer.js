@@ -247,10 +247,10 @@ export function composer(app, place) {
 function hint(place) {
   if (place.platform === "discord") {
     return place.thread
-      ? { label: "Type / for a command", below: "Discord hands apps no plain messages over HTTP: use /, the Reply button, or a message’s menu ⋯." }
-      : { label: "Type / to start a sandbox", below: "Plain text is for people here; / talks to Bobbin." };
+      ? { label: "Type / for a command", below: "Discord does not send plain messages to apps over HTTP: use /, the Reply button, or a message’s menu ⋯." }
+      : { label: "Type / to start a sandbox", below: "Plain text is only for people here; use / to talk to Bobbin." };
   }
-  if (place.thread) return { label: "Reply in thread", below: "Enter sends, Shift+Enter makes a new line." };
+  if (place.thread) return { label: "Reply in thread", below: "Enter sends, Shift+Enter starts a new line." };
   return place.direct ? { label: "Message Bobbin", below: "Every message here starts its own thread." } : { label: "Mention @bobbin with a task", below: "Type @ to mention, / for commands." };
 }
 

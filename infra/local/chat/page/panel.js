@@ -62,7 +62,7 @@ function turn({ stage, ...rest }) {
 const rank = (lead, key) => { const at = lead.indexOf(key); return at < 0 ? lead.length : at; };
 const label = (key) => key.replace(/_(at_)?ms$/, "").replaceAll("_", " ");
 
-/** Facts as a list; nothing is said about what is empty. */
+/** Facts as a list, without the empty ones. */
 function list(entries) {
   const said = entries.map(([key, value]) => [key, shown(key, value)]).filter(([, value]) => value !== null);
   return h("dl", { class: "facts" }, said.map(([key, value]) => [h("dt", {}, label(key)), h("dd", {}, value)]));
@@ -127,11 +127,11 @@ function open(app, key) {
   } else app.go("slack", rest[0], rest[1]);
 }
 
-/** Who works in a sandbox and who waits, the lease, and what is to become of it; nothing where there is nothing to be said. */
+/** Who works in a sandbox and who waits, its lease, and whether it is being destroyed; empty if none of these apply. */
 function sharing(app, record, own) {
   const threads = [...new Set([...(record.threads || []), ...(record.in_use || []).map((one) => one.thread), ...(record.waiting || []).map((one) => one.thread)])];
   const said = [
-    record.closing && h("p", { class: "notice", testid: "closing" }, `Is being destroyed for ${record.closing.name || "the operator"}: nothing begins in it any more.`),
+    record.closing && h("p", { class: "notice", testid: "closing" }, `Being destroyed by ${record.closing.name || "the operator"}: no task can start in it.`),
     record.lease && h("p", { class: "lease", testid: "lease" }, h("span", {}, "Lease"), h("span", { class: "mono", title: record.lease.holder }, record.lease.holder), h("span", {}, "until ", ticking(record.lease.until_ms / 1000))),
     threads.length > 0 && h("ul", { class: "workers", testid: "workers" }, threads.map((thread) => worker(app, record, thread, own))),
     (record.snapshots || []).length > 0 && h("ul", { class: "snapshots", testid: "snapshots" }, record.snapshots.map((one) => h("li", {}, h("span", {}, "Snapshot"), h("span", { class: "mono", title: one.name }, one.name), ticking(one.at_ms / 1000)))),
@@ -139,20 +139,20 @@ function sharing(app, record, own) {
   return said.length > 0 && h("div", { class: "sharing" }, said);
 }
 
-/** A thread of a sandbox, and whether a turn of it works there or waits. */
+/** A thread of a sandbox, and whether its turn is running or waiting there. */
 function worker(app, record, thread, own) {
   const works = (record.in_use || []).find((one) => one.thread === thread);
   const place = (record.waiting || []).findIndex((one) => one.thread === thread);
-  const badge = works ? h("span", { class: "phase active", title: `${works.turn} is at work` }, works.common ? "common checkout" : "own worktree")
+  const badge = works ? h("span", { class: "phase active", title: `${works.turn} is running` }, works.common ? "common checkout" : "own worktree")
     : place >= 0 ? h("span", { class: "phase pausing", title: record.waiting[place].turn }, place === 0 ? "waits, next" : `waits, ${place + 1} in line`) : null;
   return h("li", { class: thread === own ? "own" : "", testid: "worker" },
     h("button", { type: "button", class: "session-link", title: thread, onclick: () => open(app, thread) }, h("span", {}, name(app, thread))), badge);
 }
 
-/** What people wanted of the sandbox last, newest first. */
+/** The last requested operations, newest first. */
 function operated(all) {
   if (!all.length) return null;
-  return h("div", { testid: "operated" }, h("h3", {}, "Asked for"), h("ul", { class: "ended" }, all.slice(-ENDED_SHOWN).reverse().map((one) =>
+  return h("div", { testid: "operated" }, h("h3", {}, "Requested"), h("ul", { class: "ended" }, all.slice(-ENDED_SHOWN).reverse().map((one) =>
     h("li", {}, h("span", { class: `phase ${one.trouble ? "failed" : "answered"}`, title: one.trouble }, one.want), one.trouble && h("span", {}, one.trouble), ticking(one.at_ms / 1000)))));
 }
 
@@ -160,7 +160,7 @@ export function showSandboxes(app, node) {
   const mine = sessionOf(app);
   const list = app.inspected.sandboxes;
   if (!list.length) {
-    renew(node, h("li", { class: "empty" }, "There is no sandbox. The first prompt of a thread makes one."));
+    renew(node, h("li", { class: "empty" }, "There is no sandbox. The first prompt of a thread creates one."));
     return;
   }
   renew(node, list.map((one) => {
@@ -171,16 +171,16 @@ export function showSandboxes(app, node) {
       h("span", {}, one.provider || "default provider"),
       h("span", {}, one.last_used_ms ? ["used ", ticking(one.last_used_ms / 1000)] : "never used"),
       h("span", {}, count === 1 ? "1 thread" : `${count} threads`),
-      (one.in_use || []).length > 0 && h("span", {}, `${one.in_use.length} at work`),
+      (one.in_use || []).length > 0 && h("span", {}, `${one.in_use.length} running`),
       (one.waiting || []).length > 0 && h("span", {}, `${one.waiting.length} waiting`),
       one.repo && h("span", { title: one.repo }, one.repo),
     ];
     const isMine = mine && one.key === mine.sandbox_key;
     return h("li", { class: isMine ? "sandbox mine" : "sandbox", testid: "sandbox", data: one.called ? { name: one.called } : {} },
-      h("div", { class: "sandbox-head" }, one.called ? h("strong", {}, one.called) : h("span", { class: "mono", title: one.name }, one.name), one.phase ? h("span", { class: `phase ${one.phase}` }, one.state) : h("span", { class: "phase" }, "in no record")),
+      h("div", { class: "sandbox-head" }, one.called ? h("strong", {}, one.called) : h("span", { class: "mono", title: one.name }, one.name), one.phase ? h("span", { class: `phase ${one.phase}` }, one.state) : h("span", { class: "phase" }, "not on record")),
       facts && h("div", { class: "sandbox-facts" }, facts),
       sharing(app, one, mine?.thread),
-      h("div", { class: "at-provider" }, h("span", { class: "mono", title: one.name }, one.called || !there ? one.name : "at the provider"), h("span", { class: `phase ${there?.state || ""}` }, there?.why ? `${there.state}: ${there.why}` : there?.state || "not there")),
+      h("div", { class: "at-provider" }, h("span", { class: "mono", title: one.name }, one.called || !there ? one.name : "at the provider"), h("span", { class: `phase ${there?.state || ""}` }, there?.why ? `${there.state}: ${there.why}` : there?.state || "missing")),
       labels.length > 0 && h("div", { class: "labels" }, labels.map(([key, value]) => h("span", { title: `${key}=${value}` }, `${key}=${value}`))));
   }));
 }

@@ -81,7 +81,10 @@ pub async fn serve(State(hub): State<Arc<Hub>>, request: Request) -> Response {
         ("POST", ["slack", "user"]) => shown(slack::people::set(&hub, body)),
         ("GET", ["slack", "sessions"]) => shown(sessions(&hub)),
         ("GET", ["seeds"]) => ApiResponse::json(json!(hub.seeds)).into_response(),
-        _ => (StatusCode::NOT_FOUND, axum::Json(json!({"error": "there is no such control call"})))
+        _ => (
+            StatusCode::NOT_FOUND,
+            axum::Json(json!({"error": "this control call does not exist"})),
+        )
             .into_response(),
     }
 }
@@ -118,7 +121,7 @@ fn faults(method: &str, faults: &Mutex<ChatFaults>, body: &Value) -> Response {
                 if faults.add(fault) {
                     ApiResponse::json(json!({"ok": true})).into_response()
                 } else {
-                    refused("too many faults wait already; DELETE them first")
+                    refused("too many faults are already armed; DELETE them first")
                 }
             }
             Err(error) => refused(&error.to_string()),

@@ -51,7 +51,7 @@ fn store_upload(hub: &Hub, name: &str, kind: &str, bytes: &[u8]) -> Result<Value
 pub async fn serve(State(hub): State<Arc<Hub>>, Path((id, _)): Path<(String, String)>) -> Response {
     match hub.store().blob(&id) {
         Ok(Some(blob)) => served(blob),
-        Ok(None) => (StatusCode::NOT_FOUND, "this file is not kept any more").into_response(),
+        Ok(None) => (StatusCode::NOT_FOUND, "this file is no longer kept").into_response(),
         Err(error) => broken(&error).into_response(),
     }
 }

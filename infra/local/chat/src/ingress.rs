@@ -15,7 +15,7 @@ pub struct IngressAnswer {
 /// Why there was no first answer.
 #[derive(Debug, thiserror::Error)]
 pub enum NoAnswer {
-    #[error("the ingress's address is not known yet; wait until the stack is up")]
+    #[error("the ingress's address is unknown so far; wait until the stack is up")]
     NoIngress,
     #[error("no answer in the platform's time")]
     TooLate,

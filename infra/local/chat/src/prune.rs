@@ -15,7 +15,7 @@ pub async fn every_hour(hub: Arc<Hub>) {
     loop {
         let pruned = hub.store().atomically(|store| prune(&hub, store));
         if let Err(error) = pruned {
-            tracing::warn!(%error, "old chat records could not be let go");
+            tracing::warn!(%error, "old chat records could not be deleted");
         }
         tokio::select! {
             () = hub.stop.cancelled() => return,

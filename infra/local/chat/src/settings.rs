@@ -60,6 +60,6 @@ pub enum ChatStartError {
     #[error("the Discord seed must be 64 hex digits")]
     Seed,
     /// The HTTP client cannot be created.
-    #[error("the client for the ingress cannot be made: {0}")]
+    #[error("the client for the ingress cannot be created: {0}")]
     Client(#[from] reqwest::Error),
 }

@@ -117,7 +117,7 @@ impl Transition {
             kept
         });
         if let Err(reason) = kept {
-            tracing::error!(sandbox.id = self.id, reason, "a snapshot came to nothing");
+            tracing::error!(sandbox.id = self.id, reason, "a snapshot failed");
         }
         let mut process = None;
         self.change(|entry| {

@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 
 fn launch(arguments: &[OsString]) -> Result<std::convert::Infallible, String> {
     let own = std::env::current_exe()
-        .map_err(|error| format!("this program's own path is not known: {error}"))?;
+        .map_err(|error| format!("this program's own path is unknown: {error}"))?;
     let folder = own.parent().unwrap_or(Path::new("."));
     let is_there = |wanted: &str| arguments.iter().any(|argument| argument == wanted);
     let stack = folder.join(STACK);

@@ -6,15 +6,15 @@ use bobbin_local_model::Model;
 use tokio::signal::unix::{SignalKind, signal};
 
 const HELP: &str = "\
-A model that does what the last user message says, one action a line.
+A model that does what the last user message says, one action per line.
 It speaks OpenAI's chat completions and responses and Anthropic's messages on the loopback interface.
 
 Usage: scripted-model [--port N]
 
-  --port N   listen on this port (a free one without it)
+  --port N   listen on this port (default: a free one)
   --help     show this text
 
-Paths: GET /v1/models, POST /v1/chat/completions, /v1/messages, /v1/responses, GET /calls (what was asked and answered).
+Paths: GET /v1/models, POST /v1/chat/completions, /v1/messages, /v1/responses, GET /calls (the recorded requests and answers).
 
 Actions:
   echo: TEXT                            answer TEXT
@@ -25,8 +25,8 @@ Actions:
   question: TEXT | OPTION | OPTION      call the question tool
   long: CHARACTERS                      answer that many characters
   fail: STATUS                          answer with that HTTP status (400 to 599)
-  cut                                   end the stream without finish reason
-  plan: [x] TASK | [>] TASK | TASK      write the plan down with the todowrite tool
+  cut                                   end the stream without a finish reason
+  plan: [x] TASK | [>] TASK | TASK      write the plan with the todowrite tool
   look                                  say which images came with the message
 ";
 

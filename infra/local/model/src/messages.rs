@@ -96,7 +96,9 @@ fn images(content: &Value) -> Vec<String> {
 /// Parses a request body; the error says what is wrong.
 pub(crate) fn parse(body: &[u8]) -> Result<ModelRequest, String> {
     let body: MessagesRequest = serde_json::from_slice(body).map_err(|error| {
-        format!("The body is no Messages request: {error}. Send JSON with `model` and `messages`.")
+        format!(
+            "The body is not a Messages request: {error}. Send JSON with `model` and `messages`."
+        )
     })?;
     let is_user = |message: &InputMessage| message.role == "user";
     let said = |message: &InputMessage| is_user(message) && !texts(&message.content).is_empty();

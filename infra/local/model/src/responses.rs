@@ -75,7 +75,7 @@ fn images(item: &Value) -> Vec<String> {
 pub(crate) fn parse(body: &[u8]) -> Result<ModelRequest, String> {
     let body: ResponsesRequest = serde_json::from_slice(body).map_err(|error| {
         format!(
-            "The body is no Responses request: {error}. Send JSON with `model` and a list `input`."
+            "The body is not a Responses request: {error}. Send JSON with `model` and a list `input`."
         )
     })?;
     let (last_user, user) = body

@@ -122,7 +122,7 @@ fn longest_run_of_backticks(text: &str) -> usize {
 /// The reply to a message without any action.
 pub(crate) fn help() -> String {
     let mut text =
-        "I am a scripted model: I do what your message says, one action a line.\n".to_owned();
+        "I am a scripted model: I do what your message says, one action per line.\n".to_owned();
     for usage in USAGES {
         let (form, example) = usage.split_once(", ").unwrap_or((usage, ""));
         text.push_str(&format!("\n- `{form}`, {example}"));

@@ -92,7 +92,7 @@ const ETC: [&str; 18] = [
 pub(crate) async fn detect(wanted: bool, readable: &[PathBuf]) -> (Confinement, Option<Bwrap>) {
     let none = |why: String| (Confinement::None { why }, None);
     if !wanted {
-        return none("it is switched off by a setting".to_owned());
+        return none("a setting switches it off".to_owned());
     }
     let Some(program) = find_on_path("bwrap") else {
         return none(if cfg!(target_os = "linux") {
@@ -106,7 +106,7 @@ pub(crate) async fn detect(wanted: bool, readable: &[PathBuf]) -> (Confinement, 
     let setpriv = find_on_path("setpriv").filter(|_| is_root);
     if is_root && setpriv.is_none() {
         return none(
-            "root starts it, and `setpriv` is not there to run sandboxes as another user; install the package `util-linux`, or start as another user"
+            "the stack runs as root, and `setpriv` is missing, which runs sandboxes as another user; install the package `util-linux`, or start as another user"
                 .to_owned(),
         );
     }
@@ -143,7 +143,7 @@ async fn works(bwrap: &Bwrap, readable: &[PathBuf], more: &[&str]) -> Result<(),
     match tokio::time::timeout(Duration::from_millis(BOOT_MS_MAX), trial.output()).await {
         Ok(Ok(output)) if output.status.success() => Ok(()),
         Ok(Ok(output)) => Err(format!(
-            "bubblewrap is there but does not work here ({}); {}",
+            "bubblewrap is installed but does not work here ({}); {}",
             String::from_utf8_lossy(&output.stderr).trim(),
             match bwrap.user() {
                 None => "allow unprivileged user namespaces for it",

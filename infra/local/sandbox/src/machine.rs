@@ -75,7 +75,7 @@ pub enum MachineError {
         source: std::io::Error,
     },
     /// No certificates can be generated for intercepted connections.
-    #[error("the sandbox provider cannot make certificates: {0}")]
+    #[error("the sandbox provider cannot create certificates: {0}")]
     Certificates(String),
     /// The running program cannot be found, or a thread cannot be started.
     #[error("the sandbox provider cannot start processes: {0}")]

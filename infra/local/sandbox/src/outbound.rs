@@ -87,7 +87,7 @@ pub(crate) async fn accept(listener: UnixListener, policy: Arc<OutboundPolicy>) 
                     open.spawn(handle(stream, Arc::clone(&policy)));
                 }
                 Err(error) => {
-                    tracing::warn!(%error, "a connection out of a sandbox was not taken");
+                    tracing::warn!(%error, "a connection out of a sandbox was not accepted");
                     return;
                 }
             },
@@ -139,7 +139,7 @@ async fn forward_to_host(mut stream: UnixStream, port: u16, policy: Arc<Outbound
             };
             match connect().await {
                 Some(outer) => send(outer, &host, request, &rules).await,
-                None => text_response(StatusCode::BAD_GATEWAY, "Nobody listens there."),
+                None => text_response(StatusCode::BAD_GATEWAY, "Nothing listens there."),
             }
         }
     })
@@ -160,7 +160,7 @@ async fn proxy(mut request: Request<Incoming>, policy: Arc<OutboundPolicy>) -> R
         if !rules.is_empty() {
             return text_response(
                 StatusCode::FORBIDDEN,
-                "Keys are sent to this host, so it is spoken to by https alone.",
+                "Keys are sent to this host, so only https is allowed.",
             );
         }
         return match connect(&host, 80, &policy.egress).await {
@@ -227,7 +227,7 @@ async fn intercept<S: ByteStream>(
 }
 
 fn refused() -> Response<Body> {
-    text_response(StatusCode::FORBIDDEN, "The sandbox may not speak to this host.")
+    text_response(StatusCode::FORBIDDEN, "The sandbox may not reach this host.")
 }
 
 /// Connects to a public host, never to this machine, not even through a name that resolves to it.
@@ -259,7 +259,7 @@ async fn connect(
         }
         Ok(Err(error)) if error.kind() == io::ErrorKind::PermissionDenied => Err(text_response(
             StatusCode::FORBIDDEN,
-            "A sandbox does not reach the machine that it runs on.",
+            "A sandbox cannot reach the machine that it runs on.",
         )),
         _ => Err(text_response(StatusCode::BAD_GATEWAY, "The host cannot be reached.")),
     }

@@ -94,7 +94,7 @@ pub enum StartError {
     #[error(transparent)]
     Machine(#[from] MachineError),
     /// The stored state is unreadable.
-    #[error("the sandbox provider cannot use what it has kept: {0}")]
+    #[error("the sandbox provider cannot use its saved state: {0}")]
     State(std::io::Error),
     /// The second address is unavailable.
     #[error(

@@ -33,7 +33,7 @@ pub(crate) fn begin(engine: &SharedEngine, name: &str, session: &str) {
     let (own, name, session) = (Arc::clone(engine), name.to_owned(), session.to_owned());
     engine.machine.tasks.spawn(async move {
         if let Err(reason) = boot(&own, &name, &session).await {
-            tracing::warn!(sandbox.name = name, reason, "a session did not begin");
+            tracing::warn!(sandbox.name = name, reason, "a session did not start");
             own.change_session(&name, &session, |entry, now| {
                 if let Some(session) = entry.record.session_mut() {
                     session.status = SessionStatus::Failed;
@@ -231,7 +231,7 @@ async fn keep(engine: &SharedEngine, name: &str, session: &str, end: SessionEnd)
         Ok(())
     });
     if let Err(error) = kept {
-        tracing::error!(reason = error.message, "a session's end could not be noted");
+        tracing::error!(reason = error.message, "a session's end could not be recorded");
     }
     sweep_copies(engine).await;
 }

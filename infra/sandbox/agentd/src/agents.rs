@@ -251,7 +251,7 @@ fn parse(text: &str) -> Result<KnownAgent, String> {
             arguments: words.collect(),
         }),
         _ => Err(format!(
-            "--acp {text}: the name takes letters, digits and -, and a program follows the ="
+            "--acp {text}: the name may have letters, digits and -, and a program must follow the ="
         )),
     }
 }

@@ -157,7 +157,7 @@ impl RecordedChanges {
     }
 
     fn give_up(&self, session: &str, turn: &str, unknown: &Unknown) {
-        tracing::warn!(session, turn, %unknown, "what the turn changes is not known");
+        tracing::warn!(session, turn, %unknown, "the changes of the turn are unknown");
         remove(&self.folder(session).join("run"));
     }
 
@@ -186,7 +186,7 @@ impl RecordedChanges {
 fn remove(folder: &Path) {
     match std::fs::remove_dir_all(folder) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-            tracing::warn!(%error, "what snapshots of files left cannot be removed");
+            tracing::warn!(%error, "leftovers of file snapshots cannot be removed");
         }
         _ => {}
     }

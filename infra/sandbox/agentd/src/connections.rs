@@ -34,7 +34,7 @@ pub(crate) async fn serve(listener: TcpListener, app: Router) {
         let stream = match listener.accept().await {
             Ok((stream, _)) => stream,
             Err(error) => {
-                tracing::warn!(%error, "a connection cannot be taken");
+                tracing::warn!(%error, "a connection cannot be accepted");
                 tokio::time::sleep(Duration::from_millis(LOOK_MS)).await;
                 continue;
             }

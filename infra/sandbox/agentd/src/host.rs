@@ -30,7 +30,7 @@ pub(crate) enum HostError {
     #[error("{path} cannot be used: {source}")]
     Folder { path: PathBuf, source: std::io::Error },
     #[error(
-        "{0} belongs to another bobbin-agentd that runs; end that one, or give this one a --state of its own"
+        "{0} belongs to another running bobbin-agentd; end that one, or give this one its own --state"
     )]
     Locked(PathBuf),
 }
@@ -99,7 +99,7 @@ impl Host {
             .and_then(|mut file| file.write_all(&zeros).and_then(|()| file.sync_all()));
         if let Err(error) = written {
             // A disk that is already full still serves its contents.
-            tracing::warn!(%error, "no room could be set aside");
+            tracing::warn!(%error, "no disk space could be reserved");
             self.give_up_reserve();
         }
     }

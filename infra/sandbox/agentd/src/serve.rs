@@ -51,7 +51,7 @@ async fn serve(arguments: DaemonArguments) -> Result<ExitCode, Box<dyn std::erro
     let sessions = Arc::new(Sessions::open(host.clone(), shared.clone()).await?);
     let listener = TcpListener::bind((arguments.host, arguments.port)).await.map_err(|error| {
         format!(
-            "{}:{} cannot be listened on: {error}; give another --port, or 0 for a free one",
+            "cannot listen on {}:{}: {error}; give another --port, or 0 for a free one",
             arguments.host, arguments.port
         )
     })?;

@@ -92,7 +92,7 @@ impl Embedded {
             if let Ok(Some(_)) = self.child.try_wait() {
                 let said = said.await.unwrap_or_default();
                 return Err(ClientError::NotStarted(format!(
-                    "{PROGRAM} ended at its start: {said}"
+                    "{PROGRAM} ended while it started: {said}"
                 )));
             }
             if self.client.health().await.is_ok() {

@@ -20,13 +20,13 @@ pub enum ClientError {
         detail: String,
     },
     /// The answer is not from bobbin-agentd.
-    #[error("what answers at this address is no bobbin-agentd; check the address")]
+    #[error("the server at this address is not bobbin-agentd; check the address")]
     NotADaemon,
     /// An embedded daemon did not start.
     #[error("{0}")]
     NotStarted(String),
     /// The stream of events broke.
-    #[error("the stream of events broke off; open another one after the last event")]
+    #[error("the event stream broke off; open a new one after the last event")]
     StreamEnded,
 }
 

@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-use bobbin_agent::opencode::Sse;
+use bobbin_agent::Sse;
 use bobbin_agent_events::UniversalEvent;
 use reqwest::Response;
 
@@ -44,7 +44,7 @@ impl EventStream {
     ///
     /// # Errors
     /// As [`EventStream::next`].
-    pub async fn hear(&mut self) -> ClientResult<Vec<UniversalEvent>> {
+    pub async fn receive(&mut self) -> ClientResult<Vec<UniversalEvent>> {
         if self.waiting.is_empty() {
             self.take_in().await?;
         }

@@ -1,10 +1,12 @@
 //! The agent that a turn wants, and its mode.
 
-use bobbin_agent::opencode::models::{ModelRoute, Models};
+use bobbin_agent::models::{ModelRoute, Models};
 use bobbin_core::base::failure::Failure;
 
 /// The default agent. Its modes are named without a prefix, as they are without a daemon.
 pub(crate) const DEFAULT: &str = "opencode";
+/// Prefix of the ids of its own sessions, as they are begun without a daemon.
+pub(crate) const DEFAULT_SESSION: &str = "ses_";
 /// Further agents that can be chosen by name: each has its own driver in the daemon.
 pub(crate) use bobbin_core::tenant::runtime_mode::AGENTS as OTHERS;
 /// Agents that the daemon can install.
@@ -67,7 +69,7 @@ impl<'a> AgentChoice<'a> {
         }
         Err(Failure::TurnFailed {
             reason: format!(
-                "{} cannot use {}/{} here: it reaches models of {maker} alone. Choose one of those with it.",
+                "{} cannot use {}/{} here: it reaches only models of {maker}. Choose one of those.",
                 self.agent, route.provider, route.model
             ),
         })
@@ -78,7 +80,7 @@ impl<'a> AgentChoice<'a> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use bobbin_agent::opencode::models::{ModelKeys, ModelSettings};
+    use bobbin_agent::models::{ModelKeys, ModelSettings};
 
     use super::*;
 
@@ -129,7 +131,7 @@ mod tests {
         assert_eq!(
             model(&makers, "codex", "anthropic/a"),
             Err(Failure::TurnFailed {
-                reason: "codex cannot use anthropic/a here: it reaches models of openai alone. Choose one of those with it."
+                reason: "codex cannot use anthropic/a here: it reaches only models of openai. Choose one of those."
                     .to_owned()
             })
         );

@@ -4,8 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use bobbin_agent::opencode::models::Models;
-use bobbin_agent::opencode::{OpenCode, session_title};
+use bobbin_agent::models::Models;
 use bobbin_agent::{
     Agent, AgentError, AgentResult, ConversationKey, Missed, Observation, Observe, Reported,
     RunCursor, RunRef, RunStop, Submission,
@@ -25,7 +24,7 @@ use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::{Instant, sleep, timeout_at};
 
 use crate::asks;
-use crate::choice::{AgentChoice, DEFAULT, FETCHED, OTHERS, PLAN, PLANNERS};
+use crate::choice::{AgentChoice, DEFAULT, DEFAULT_SESSION, FETCHED, OTHERS, PLAN, PLANNERS};
 use crate::daemon::{Daemon, Trouble};
 use crate::observe;
 use crate::standing::{begins_again, is_open, known};
@@ -35,15 +34,13 @@ const ATTEMPT_MS_MAX: u64 = 5_000;
 /// How long a stop waits for a turn to begin, or to end, and the poll interval.
 const END_MS_MAX: u64 = 20_000;
 const LOOK_MS: u64 = 250;
-/// Prefix of the ids of OpenCode's own sessions.
-const OPENCODE_SESSION: &str = "ses_";
 
 /// The daemon, asked about one workspace.
 #[derive(Clone)]
 pub(crate) struct NativeAgent {
     pub(crate) daemon: Daemon,
-    /// OpenCode's own API, through the daemon: its options.
-    pub(crate) opencode: OpenCode,
+    /// The default agent's own server, through the daemon: its options.
+    pub(crate) server: Arc<dyn Agent>,
     pub(crate) models: Arc<Models>,
     pub(crate) instructions: Arc<str>,
     /// `None`: the daemon's own.
@@ -148,7 +145,7 @@ impl Agent for NativeAgent {
     fn in_workspace(&self, workspace: &Workspace) -> Arc<dyn Agent> {
         let directory = workspace.directory();
         Arc::new(Self {
-            opencode: self.opencode.in_directory(directory),
+            server: self.server.in_workspace(workspace),
             directory: directory.map(str::to_owned),
             ..self.clone()
         })
@@ -165,7 +162,7 @@ impl Agent for NativeAgent {
     }
 
     async fn options(&self) -> AgentResult<AgentOptions> {
-        let mut offer = self.opencode.options().await?;
+        let mut offer = self.server.options().await?;
         offer.agents.push(DEFAULT.to_owned());
         offer.agents.extend(self.agents().await?);
         Ok(offer)
@@ -185,9 +182,9 @@ impl Agent for NativeAgent {
             directory: self.directory.clone(),
             // A conversation that was begun without the daemon continues in its session.
             agent_session_id: known
-                .filter(|id| choice.agent == DEFAULT && id.starts_with(OPENCODE_SESSION))
+                .filter(|id| choice.agent == DEFAULT && id.starts_with(DEFAULT_SESSION))
                 .map(ToString::to_string),
-            title: Some(session_title(conversation)),
+            title: Some(conversation.title()),
             instructions: Some(self.instructions.to_string()),
             ..CreateSession::default()
         };
@@ -206,7 +203,7 @@ impl Agent for NativeAgent {
                 let agent = choice.agent;
                 let how = if FETCHED.contains(&agent) {
                     format!(
-                        ": on a laptop by starting the stack with `cargo run -- --agents {agent}`, elsewhere with `bobbin snapshot --agents {agent}` and what that asks for"
+                        ": on a laptop by starting the stack with `cargo run -- --agents {agent}`, elsewhere with `bobbin snapshot --agents {agent}`, which says what else to do"
                     )
                 } else {
                     " to its image".to_owned()
@@ -348,7 +345,7 @@ impl Agent for NativeAgent {
                 self.daemon.call(call).await
             }
             _ => {
-                let reason = "the choice does not fit what was asked".to_owned();
+                let reason = "the choice does not match the question".to_owned();
                 return Err(Failure::TurnFailed { reason }.into());
             }
         };

@@ -164,7 +164,7 @@ impl DaemonRun {
         let Some(events) = &mut self.events else {
             return Ok(());
         };
-        let Ok(heard) = timeout(within, events.hear()).await else {
+        let Ok(heard) = timeout(within, events.receive()).await else {
             return self.pulse.listened(false);
         };
         for event in heard.map_err(Trouble::from)? {

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use bobbin_agent::opencode::models::{ModelSettings, Models};
-use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime, Via};
+use bobbin_agent::models::{ModelSettings, Models};
+use bobbin_agent::opencode::{OpenCodeRuntime, Via};
 use bobbin_agent::{Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
@@ -85,12 +85,11 @@ impl Runtime for NativeRuntime {
         password: &str,
         refresh: Refresh,
     ) -> Arc<dyn Agent> {
-        let opencode = OpenCode::over(Via::Daemon, http.clone(), endpoint.clone(), password)
-            .refreshed_by(Arc::clone(&refresh))
-            .with_models(Arc::clone(&self.models));
+        let (to, again) = (endpoint.clone(), Arc::clone(&refresh));
+        let server = self.opencode.connect(http.clone(), to, password, again);
         Arc::new(NativeAgent {
             daemon: Daemon::new(http, endpoint, password, refresh),
-            opencode,
+            server,
             models: Arc::clone(&self.models),
             instructions: Arc::clone(&self.instructions),
             directory: None,
@@ -113,7 +112,7 @@ mod tests {
 
     use std::net::Ipv4Addr;
 
-    use bobbin_agent::opencode::models::ModelKeys;
+    use bobbin_agent::models::ModelKeys;
 
     use super::*;
 

@@ -40,7 +40,7 @@ impl RunStanding {
 }
 
 /// Why a run ends if a later prompt of it was cut.
-pub const CUT_LATER: &str = "the sandbox was stopped while the agent worked on a message that had been sent into this turn. Send that message again.";
+pub const CUT_LATER: &str = "the sandbox was stopped while the agent worked on a message that was sent into this turn. Send that message again.";
 
 /// Whether the agent works on it or asks a person.
 #[must_use]

@@ -13,7 +13,6 @@ use futures::future::try_join;
 
 use super::answer::conclude;
 use super::client::{OpenCode, OpenCodeError};
-use super::request::session_title;
 use super::{changes, observe, options, stop, submit};
 use crate::observe::{Observation, Observe, RunCursor, RunRef, RunState};
 use crate::runtime::{Agent, AgentResult, ConversationKey, Missed, Reported, RunStop, Submission};
@@ -50,7 +49,7 @@ impl Agent for OpenCode {
                 Err(error) => return Err(error.into()),
             }
         }
-        let found = self.find_session(&session_title(conversation)).await?;
+        let found = self.find_session(&conversation.title()).await?;
         Ok(match found {
             Some(found) => found.id.into(),
             None => self.create_session(conversation).await?.id.into(),
@@ -115,7 +114,7 @@ impl Agent for OpenCode {
                 self.reply_question(ask, answers).await
             }
             _ => {
-                let reason = "the choice does not fit what was asked".to_owned();
+                let reason = "the choice does not match the question".to_owned();
                 return Err(Failure::TurnFailed { reason }.into());
             }
         };

@@ -21,7 +21,7 @@ const REFUSALS: [(i64, &str); 2] = [
     ),
     (
         70,
-        "The sandbox's image has no bobbin-agentd, by which agents such as Claude Code and Codex are run. The operator makes one that has it, with `bobbin snapshot --daemon URL --agents claude,codex` (docs/OPERATE.md, \"How agents are run\"). Without a choice of agent or runtime a task works as before.",
+        "The sandbox's image has no bobbin-agentd, which runs agents such as Claude Code and Codex. The operator adds it with `bobbin snapshot --daemon URL --agents claude,codex` (docs/OPERATE.md, \"How agents are run\"). Tasks that choose no agent and no runtime still work.",
     ),
 ];
 /// The variable with the token that the daemon requires.

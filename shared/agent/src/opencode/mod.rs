@@ -1,7 +1,7 @@
 //! OpenCode's HTTP API (v1, pinned to 1.18.33) and pure folds over it.
 //!
-//! [`Sse`] turns bytes into events, [`Reading`] makes universal events from the data of one prompt's run, and
-//! [`conclude`] determines the state of the run from the message list: the list, not the events, is the truth.
+//! [`Reading`] makes universal events from the data of one prompt's run, and [`conclude`] determines the state of the
+//! run from the message list: the list, not the events, is the truth.
 //! Deliberately absent: the experimental v2 API, whose messages are in another store.
 
 mod agent;
@@ -9,7 +9,6 @@ mod answer;
 mod changes;
 mod client;
 mod launch;
-pub mod models;
 mod observe;
 mod options;
 mod order;
@@ -17,7 +16,6 @@ mod outside;
 mod reading;
 mod request;
 mod runtime;
-mod sse;
 mod stop;
 mod submit;
 mod types;
@@ -28,9 +26,9 @@ mod tests;
 pub use answer::conclude;
 pub use client::{Events, OpenCode, OpenCodeError, Via};
 pub use order::turn_of;
-pub use outside::{ToolServer, tools_config};
+pub use outside::tools_config;
 pub use reading::{Reading, RunSnapshot};
-pub use request::{CORRELATION, VERSION, WITHOUT_PROJECT_CONFIG, session_title};
+pub use request::{VERSION, WITHOUT_PROJECT_CONFIG};
 pub use runtime::OpenCodeRuntime;
-pub use sse::Sse;
+pub use submit::CORRELATION;
 pub use types::{OpenCodeMessage, OpenCodeStatus, Role, drop_data};

@@ -129,7 +129,7 @@ impl WatchedRun {
                 // Nothing later is lost, so the data read now and the events after it are complete.
                 self.catch_up().await?;
             } else {
-                self.reading.hear(event);
+                self.reading.receive(event);
             }
         }
         self.pulse.listened(true)

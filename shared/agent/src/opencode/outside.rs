@@ -4,7 +4,7 @@ use bobbin_core::base::failure::Failure;
 use serde_json::{Value, json};
 
 use super::client::{OpenCode, OpenCodeError};
-use crate::runtime::{AgentError, ServerLaunch};
+use crate::runtime::{AgentError, ServerLaunch, ToolServer};
 
 /// Name of the server: OpenCode prefixes the name of each tool with it, as in `sandbox_run_command`.
 pub(super) const SERVER: &str = "sandbox";
@@ -12,15 +12,6 @@ pub(super) const SERVER: &str = "sandbox";
 const BEARER_VARIABLE: &str = "BOBBIN_TOOLS_TOKEN";
 /// Milliseconds that OpenCode waits for a call: longer than any call waits for a command.
 const CALL_MS: u64 = 640_000;
-
-/// The server of the sandbox tools.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct ToolServer {
-    /// Its MCP address.
-    pub url: String,
-    /// Tools that need a person's permission for each use.
-    pub ask: Vec<String>,
-}
 
 /// The part of a configuration that enables only the tools of a sandbox: built-in ones would work where the agent runs.
 #[must_use]
@@ -68,7 +59,7 @@ impl OpenCode {
         if self.has_tools().await? {
             return Ok(());
         }
-        let seen = "the tools of the sandbox cannot be reached from the agent's".to_owned();
+        let seen = "the agent's sandbox cannot reach the tools of the other sandbox".to_owned();
         Err(Failure::Wait { after_ms: 0, seen }.into())
     }
 

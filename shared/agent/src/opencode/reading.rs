@@ -105,7 +105,7 @@ impl Reading {
             // An aborted session leaves its asks in the lists, but no longer waits for them.
             let waits = text(&ask, "/sessionID").is_some_and(|id| statuses.contains_key(id));
             if waits {
-                self.hear(json!({"type": kind, "properties": ask}));
+                self.receive(json!({"type": kind, "properties": ask}));
             }
         }
         self.fold.suggests_end = true;
@@ -129,7 +129,7 @@ impl Reading {
     }
 
     /// Processes an event of the stream. The same event may come twice.
-    pub fn hear(&mut self, mut event: Value) {
+    pub fn receive(&mut self, mut event: Value) {
         if let Some(part) = event.pointer_mut("/properties/part") {
             shorten(part);
             // It has the whole text so far.
@@ -235,12 +235,12 @@ impl Reading {
             UniversalEventData::Plan { .. } => self.current.clone(),
             _ => return self.of_run(data),
         };
-        self.fold.hear(prompt.as_deref(), Some(&self.session), data);
+        self.fold.receive(prompt.as_deref(), Some(&self.session), data);
     }
 
     /// Processes data that belongs to the run regardless of the messages: status, errors, asks.
     fn of_run(&mut self, data: &UniversalEventData) {
-        self.fold.hear(self.prompts.last().map(String::as_str), Some(&self.session), data);
+        self.fold.receive(self.prompts.last().map(String::as_str), Some(&self.session), data);
     }
 
     /// Processes data from another session.
@@ -263,7 +263,7 @@ impl Reading {
             self.strange.push((session.to_owned(), data));
             return;
         }
-        self.fold.hear(self.prompts.last().map(String::as_str), Some(session), &data);
+        self.fold.receive(self.prompts.last().map(String::as_str), Some(session), &data);
     }
 }
 

@@ -1,117 +1,18 @@
 //! Request bodies for OpenCode, and the configuration of its server.
 
-use bobbin_core::base::ids::{PromptIds, TurnId};
 use serde_json::{Value, json};
 
-use crate::runtime::{ConversationKey, InlineImage};
+use crate::models::{ModelEndpoint, ModelName};
+use crate::runtime::ConversationKey;
 
 /// The version of OpenCode on which everything here was measured.
 pub const VERSION: &str = "1.18.33";
-
-/// A model as `provider/model`; the model's own name may hold slashes.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
-pub struct ModelName {
-    pub provider: String,
-    /// Model id at the provider.
-    pub model: String,
-}
-
-impl ModelName {
-    /// Parses `provider/model`.
-    ///
-    /// # Errors
-    /// Describes the expected form.
-    pub fn parse(name: &str) -> Result<Self, String> {
-        match name.split_once('/') {
-            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
-                Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
-            }
-            _ => Err(format!(
-                "MODEL is {name:?}; expected provider/model, for example anthropic/claude-sonnet-4-5"
-            )),
-        }
-    }
-}
-
-impl ModelName {
-    /// The provider id of a custom endpoint: OpenCode's loader of `openai` assumes the responses API, whatever package
-    /// is configured, and merely compatible endpoints do not have it (measured on 1.18.33).
-    pub const COMPATIBLE: &str = "openai-compatible";
-
-    /// The same model behind a custom endpoint.
-    #[must_use]
-    pub fn compatible(self) -> Self {
-        match self.provider.as_str() {
-            "openai" => Self { provider: Self::COMPATIBLE.to_owned(), ..self },
-            _ => self,
-        }
-    }
-}
-
-impl std::fmt::Display for ModelName {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}/{}", self.provider, self.model)
-    }
-}
-
-/// The title by which a conversation's session is found.
-#[must_use]
-pub fn session_title(conversation: ConversationKey<'_>) -> String {
-    format!("bobbin {}", conversation.name())
-}
 
 /// Body of `POST /session`. With a title, no model call is needed to invent one.
 #[must_use]
 pub fn create_session(conversation: ConversationKey<'_>) -> Value {
     let thread = conversation.thread.to_string();
-    json!({ "title": session_title(conversation), "metadata": { "thread": thread } })
-}
-
-/// Model and agent of a prompt.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RunWith {
-    /// The model: always explicit, because an unknown one would become the session's default.
-    pub model: ModelName,
-    /// OpenCode's agent; `None`: the session's own.
-    pub agent: Option<String>,
-}
-
-/// Name of the metadata field with the turn id on a prompt's text; the logs use the same name.
-pub const CORRELATION: &str = "correlation_id";
-
-/// Body of `POST /session/{id}/prompt_async`. Our own ids make a repeat harmless. `system` is added to the agent's own
-/// instructions; `turn` is stored with the text and never shown to the model.
-///
-/// Images are separate parts with data URLs: each repeat would read and announce a `file:` URL again. If the model
-/// takes no images, OpenCode tells it so and continues; a prompt with an image that cannot be decoded is accepted and
-/// then never stored (all measured on 1.18.33).
-#[must_use]
-pub fn prompt(
-    ids: &PromptIds,
-    turn: &TurnId,
-    with: &RunWith,
-    system: &str,
-    text: &str,
-    images: &[InlineImage],
-) -> Value {
-    let model = &with.model;
-    let mut parts = vec![json!({
-        "id": ids.part(0), "type": "text", "text": text, "metadata": { CORRELATION: turn },
-    })];
-    parts.extend(images.iter().enumerate().map(|(at, image)| {
-        json!({ "id": ids.part(at + 1), "type": "file", "mime": image.media_type, "filename": image.name,
-            "url": format!("data:{};base64,{}", image.media_type, image.base64) })
-    }));
-    let mut body = json!({
-        "messageID": ids.message,
-        "model": { "providerID": model.provider, "modelID": model.model },
-        "system": system,
-        "parts": parts,
-    });
-    if let Some(agent) = &with.agent {
-        body["agent"] = agent.as_str().into();
-    }
-    body
+    json!({ "title": conversation.title(), "metadata": { "thread": thread } })
 }
 
 /// Body of `POST /permission/{id}/reply`; `reply` is `once`, `always` or `reject`.
@@ -160,17 +61,6 @@ pub fn server_config(
     config
 }
 
-/// A custom OpenAI-compatible endpoint.
-#[derive(Debug, Clone, Copy)]
-pub struct ModelEndpoint<'a> {
-    /// Its address with the version, such as `https://models.example.com/v1`.
-    pub base_url: &'a str,
-    /// The variable in the server's environment with its key, so that the configuration contains no secret.
-    pub key_variable: &'a str,
-    /// The models that it serves.
-    pub models: &'a [ModelName],
-}
-
 /// Environment for a quiet start without downloads.
 pub const QUIET_ENVIRONMENT: [(&str, &str); 5] = [
     ("OPENCODE_DISABLE_MODELS_FETCH", "1"),
@@ -197,27 +87,6 @@ pub fn plugin_marker() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_openai_models_become_compatible() {
-        let at_home = |name| ModelName::parse(name).expect("valid").compatible().to_string();
-        assert_eq!(at_home("openai/gpt-x"), "openai-compatible/gpt-x");
-        assert_eq!(at_home("anthropic/claude-x"), "anthropic/claude-x");
-    }
-
-    #[test]
-    fn model_name_may_contain_slashes() {
-        let model = ModelName::parse("openrouter/anthropic/claude-sonnet-4.5").expect("valid");
-        assert_eq!(
-            (model.provider.as_str(), model.model.as_str()),
-            ("openrouter", "anthropic/claude-sonnet-4.5")
-        );
-        assert!(
-            ModelName::parse("claude").is_err()
-                && ModelName::parse("/x").is_err()
-                && ModelName::parse("x/").is_err()
-        );
-    }
 
     #[test]
     fn config_never_contains_keys() {

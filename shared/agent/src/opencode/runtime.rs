@@ -8,9 +8,12 @@ use bobbin_http::Http;
 
 use super::client::{OpenCode, Via};
 use super::launch;
-use super::models::{ModelSettings, Models};
-use super::outside::{self, ToolServer};
-use crate::runtime::{Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch};
+use super::outside;
+use super::request::server_config;
+use crate::models::{ModelSettings, Models};
+use crate::runtime::{
+    Agent, LaunchInputs, ModelKey, Refresh, Runtime, RuntimeFacts, ServerLaunch, ToolServer,
+};
 
 /// OpenCode, with the models of a stack.
 #[derive(Debug)]
@@ -58,11 +61,13 @@ impl Runtime for OpenCodeRuntime {
     }
 
     fn keys(&self) -> Result<Vec<ModelKey>, Failure> {
-        self.models.for_server().map(|(_, keys)| keys)
+        self.models.for_server().map(|served| served.keys)
     }
 
     fn launch(&self, inputs: LaunchInputs<'_>) -> Result<ServerLaunch, Failure> {
-        let (mut config, _) = self.models.for_server()?;
+        let served = self.models.for_server()?;
+        let mut config =
+            server_config(&served.default, &served.providers, served.endpoint.as_ref());
         let Some(tools) = &self.tools else {
             return Ok(launch::launch(self.via, inputs, &config));
         };

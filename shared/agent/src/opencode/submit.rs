@@ -4,11 +4,15 @@ use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::effect::Sending;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::client::{NotAccepted, OpenCode, OpenCodeError, PromptText};
-use super::request::RunWith;
+use super::client::{NotAccepted, OpenCode, OpenCodeError};
+use crate::models::ModelName;
 use crate::runtime::{Missed, Submission};
+
+/// Name of the metadata field with the turn id on a prompt's text; the logs use the same name.
+pub const CORRELATION: &str = "correlation_id";
 
 /// Bound of one attempt at a server that is only assumed to run: dead ends, above all a connection that broke while
 /// idle, are met by the next attempt.
@@ -22,18 +26,17 @@ const STORED_POLL_MS: u64 = 250;
 const IMAGES_NOT_SEEN: &str = "(The images of this message could not be shown to you directly; they are among the files named above.)";
 
 /// Makes sure that a prompt is accepted, and one with images is stored.
-pub(super) async fn hand_over(
+pub(in crate::opencode) async fn hand_over(
     client: &OpenCode,
     session: &str,
     prompt: Submission<'_>,
 ) -> Result<(), Missed> {
     let model = client.models.at_server(prompt.model).map_err(unfit)?;
-    let with = RunWith { model, agent: prompt.agent.map(str::to_owned) };
     if client.has_tools {
         let there = client.ensure_tools().await;
         there.map_err(|error| Missed { error, certain: true })?;
     }
-    accepted(client, session, &with, prompt).await?;
+    accepted(client, session, &model, prompt).await?;
     if prompt.images.is_empty() {
         return Ok(());
     }
@@ -42,7 +45,7 @@ pub(super) async fn hand_over(
         // An image that cannot be decoded discards its whole prompt: send the text without it.
         let text = format!("{}\n\n{IMAGES_NOT_SEEN}", prompt.text);
         let bare = Submission { text: &text, images: &[], ..prompt };
-        let sent = accepted(client, session, &with, bare).await;
+        let sent = accepted(client, session, &model, bare).await;
         sent.map_err(|missed| Missed { certain: false, ..Missed::from(missed) })?;
     }
     // Accepted but never stored: the delivery that follows finds that nothing begins, and says why.
@@ -53,16 +56,11 @@ pub(super) async fn hand_over(
 async fn accepted(
     client: &OpenCode,
     session: &str,
-    with: &RunWith,
+    model: &ModelName,
     prompt: Submission<'_>,
 ) -> Result<(), NotAccepted> {
-    let words = PromptText {
-        turn: prompt.turn,
-        system: prompt.system,
-        text: prompt.text,
-        images: prompt.images,
-    };
-    let attempt = || client.prompt(session, prompt.ids, with, &words);
+    let body = body(model, prompt);
+    let attempt = || client.send(session, &body);
     let again = async || match client.message(session, &prompt.ids.message).await {
         Ok(Some(_)) => Ok(()),
         Ok(None) => attempt().await,
@@ -93,6 +91,34 @@ async fn accepted(
             }
         }
     }
+}
+
+/// Body of `POST /session/{id}/prompt_async`. Our own ids make a repeat harmless. The model is always explicit, because
+/// an unknown one would become the session's default. `system` is added to the agent's own instructions; `turn` is
+/// stored with the text and never shown to the model.
+///
+/// Images are separate parts with data URLs: each repeat would read and announce a `file:` URL again. If the model
+/// takes no images, OpenCode tells it so and continues; a prompt with an image that cannot be decoded is accepted and
+/// then never stored (all measured on 1.18.33).
+fn body(model: &ModelName, prompt: Submission<'_>) -> Value {
+    let Submission { turn, ids, agent, system, text, images, .. } = prompt;
+    let mut parts = vec![json!({
+        "id": ids.part(0), "type": "text", "text": text, "metadata": { CORRELATION: turn },
+    })];
+    parts.extend(images.iter().enumerate().map(|(at, image)| {
+        json!({ "id": ids.part(at + 1), "type": "file", "mime": image.media_type, "filename": image.name,
+            "url": format!("data:{};base64,{}", image.media_type, image.base64) })
+    }));
+    let mut body = json!({
+        "messageID": ids.message,
+        "model": { "providerID": model.provider, "modelID": model.model },
+        "system": system,
+        "parts": parts,
+    });
+    if let Some(agent) = agent {
+        body["agent"] = agent.into();
+    }
+    body
 }
 
 /// Whether an accepted prompt is stored: it can take a moment.

@@ -28,8 +28,8 @@ impl Lane<'_> {
             .and_then(|entry| entry.again);
         let Some(prompt) = found else {
             const GONE: &str =
-                "The text of that task is not kept any more. Send it again as a new message.";
-            return self.chat.tell(&control.reply, GONE).await;
+                "The text of that task is no longer kept. Send it again as a new message.";
+            return self.chat.answer(&control.reply, GONE).await;
         };
         let id: TurnId = again_id(&control.thread, turn).into();
         self.name_again(control, &id, &prompt.text).await;
@@ -48,7 +48,7 @@ impl Lane<'_> {
         if let Some(announce) = Announce::of(&message) {
             self.queues.send(&Body::Announce(announce)).await.map_err(later)?;
         }
-        self.chat.tell(&control.reply, "It runs again, below.").await
+        self.chat.answer(&control.reply, "It runs again, below.").await
     }
 
     /// Says in the thread what runs again: the new card does not quote the task. A failure to say it stops nothing.
@@ -63,7 +63,7 @@ impl Lane<'_> {
             self.chat.of(thread)?.post(thread, &name, &PostKind::Notice, None, &notice).await
         };
         if let Err(failure) = said.await {
-            tracing::info!(event = "again.unnamed", thread = %control.thread, ?failure, "what runs again could not be named");
+            tracing::info!(event = "again.notice.failed", thread = %control.thread, ?failure, "the notice of a repeated task could not be posted");
         }
     }
 }

@@ -5,7 +5,6 @@
 //! simultaneous changes both are made, or one author is told to try again. Deliberately absent: which settings may be
 //! changed; the core decides that (`bobbin_core::tenant::settings`).
 
-use bobbin_cloud::clock::now_ms as now_ms_of_clock;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant, ThreadKey};
 use bobbin_core::base::person::Membership;
@@ -14,7 +13,6 @@ use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::settings::{
     DefaultKind, Settings, SettingsChange, SettingsList, change_words, listing,
 };
-use bobbin_core::text::span;
 
 use crate::control::Lane;
 use crate::providers::OF_TENANTS;
@@ -33,7 +31,7 @@ impl Lane<'_> {
         now_ms: Ms,
     ) -> Result<(), Failure> {
         let words = self.changed(control, change, settings, now_ms).await?;
-        self.chat.tell(&control.reply, &words).await
+        self.chat.answer(&control.reply, &words).await
     }
 
     /// Makes the change; returns the words for the requester.
@@ -56,23 +54,13 @@ impl Lane<'_> {
             Ok(membership) => membership,
             Err(Failure::Wait { after_ms, seen }) => return Err(Failure::Wait { after_ms, seen }),
             Err(failure) => {
-                tracing::warn!(event = "settings.unsure", thread = %control.thread, ?failure, "settings.unsure: the platform did not say who manages the place");
+                tracing::warn!(event = "settings.unsure", thread = %control.thread, ?failure, "settings.unsure: the platform did not say whether the person is a manager");
                 return Ok(NOT_SAID.to_owned());
             }
         };
         let tenant = control.thread.tenant();
         for _ in 0..RACES_MAX {
-            // The time of this write: messages sent a while after it are judged by it.
-            let write_ms = now_ms_of_clock();
-            let switch_ms = self.limits.tenant.direct_switch_ms;
-            let changed = settings.changed(
-                &control.id,
-                change,
-                &control.by,
-                &membership,
-                write_ms,
-                switch_ms,
-            );
+            let changed = settings.changed(&control.id, change, &control.by, &membership, now_ms);
             let next = match changed {
                 Ok(next) => next,
                 Err(refused) => return Ok(refused.to_string()),
@@ -87,11 +75,14 @@ impl Lane<'_> {
             if made || self.write(&tenant, &next, settings.version).await? {
                 let done = change_words(change, |list, id| named(&control.thread, list, id));
                 tracing::info!(event = "settings.changed", %tenant, by = control.by.id, control.id = %control.id, repeat = made, "settings.changed: {done}");
-                return Ok(format!("Done: {done}.{}", later(change, &next, write_ms)));
+                return Ok(format!("Done: {done}.{}", further(change)));
             }
             settings = self.store.settings(&tenant).await.map_err(|e| e.failure())?;
         }
-        Err(Failure::Wait { after_ms: 0, seen: "others changed the settings each time".to_owned() })
+        Err(Failure::Wait {
+            after_ms: 0,
+            seen: "others changed the settings on every try".to_owned(),
+        })
     }
 
     /// Why a provider cannot become the default: only providers that are set up can.
@@ -128,7 +119,7 @@ impl Lane<'_> {
         }
         let there = known.join(", ");
         Some(format!(
-            "No sandbox here has an agent named {name}; there are {there}. Nothing was changed."
+            "No sandbox here has an agent named {name}. Choose one of these: {there}. Nothing was changed."
         ))
     }
 
@@ -149,15 +140,11 @@ impl Lane<'_> {
     }
 }
 
-/// When the change takes effect, if not at once.
-fn later(change: &SettingsChange, settings: &Settings, now_ms: Ms) -> String {
-    let since_ms = settings.direct.last().map_or(0, |last| last.since_ms);
-    match (change, since_ms.saturating_sub(now_ms)) {
-        (SettingsChange::Direct { .. }, wait_ms) if wait_ms > 0 => format!(
-            " This holds for what is sent {} from now on; what was begun goes on where it was begun.",
-            span(wait_ms)
-        ),
-        _ => String::new(),
+/// What the author of this change has to know beside it.
+const fn further(change: &SettingsChange) -> &'static str {
+    match change {
+        SettingsChange::Direct { .. } => " Earlier conversations continue where they started.",
+        _ => "",
     }
 }
 

@@ -20,7 +20,7 @@ impl Lane<'_> {
             None | Some(WhichSandbox::Here) => None,
             Some(which) => match self.meant(control, which, found).await? {
                 Ok((key, _)) => Some(key),
-                Err(words) => return self.chat.tell(&control.reply, &words).await,
+                Err(words) => return self.chat.answer(&control.reply, &words).await,
             },
         };
         let work = Work::Connect {
@@ -30,15 +30,15 @@ impl Lane<'_> {
         };
         self.send(control, work, None, now_ms).await?;
         let runs = found.session.as_ref().is_some_and(|session| session.turn.is_some());
-        self.chat.tell(&control.reply, asked_for(runs)).await
+        self.chat.answer(&control.reply, asked_for(runs)).await
     }
 }
 
 const fn asked_for(runs: bool) -> &'static str {
     if runs {
-        "This has been asked for: the thread goes there when what runs and waits here is done, and says so."
+        "This was requested: the thread moves there when the running and waiting tasks are done, and says so."
     } else {
-        "This has been asked for: the thread says when it is connected."
+        "This was requested: the thread says when it is connected."
     }
 }
 
@@ -48,7 +48,7 @@ mod tests {
 
     #[test]
     fn who_asks_hears_what_the_thread_waits_for() {
-        assert!(asked_for(true).contains("when what runs and waits here is done"));
-        assert!(!asked_for(false).contains("waits here"));
+        assert!(asked_for(true).contains("when the running and waiting tasks are done"));
+        assert!(!asked_for(false).contains("waiting"));
     }
 }

@@ -21,14 +21,14 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let (key, record) = match self.meant(control, which, found).await? {
             Ok(meant) => meant,
-            Err(words) => return self.chat.tell(&control.reply, &words).await,
+            Err(words) => return self.chat.answer(&control.reply, &words).await,
         };
         let listed = Listed::of(&key, &record);
         if let Some(why) = pointless(&listed, Operation::Destroy) {
-            return self.chat.tell(&control.reply, &why).await;
+            return self.chat.answer(&control.reply, &why).await;
         }
         let thread = &control.thread;
         let say = Say::AskDestroy { thread, sandbox: &listed, now_ms };
-        self.chat.tell(&control.reply, say).await
+        self.chat.answer(&control.reply, say).await
     }
 }

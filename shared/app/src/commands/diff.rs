@@ -24,22 +24,22 @@ impl Lane<'_> {
             None => self.changed_last(thread, found).await?,
         };
         if last.as_ref().is_some_and(|last| last.usage.files == 0) {
-            const UNKNOWN: &str = "What the last task changed in the files could not be found out. Ask the agent for git status and git diff.";
-            return self.chat.tell(&control.reply, UNKNOWN).await;
+            const UNKNOWN: &str = "Bobbin could not find out what the last task changed in the files. Ask the agent for git status and git diff.";
+            return self.chat.answer(&control.reply, UNKNOWN).await;
         }
         let Some(turn) = turn.or(last.as_ref().map(|last| &last.turn)) else {
-            const NOTHING: &str = "No task of this thread has changed files yet.";
-            return self.chat.tell(&control.reply, NOTHING).await;
+            const NOTHING: &str = "No task in this thread has changed files yet.";
+            return self.chat.answer(&control.reply, NOTHING).await;
         };
         let patch = self.store.patch(thread, turn).await.map_err(|e| e.failure())?;
         match patch {
             Some(patch) => {
                 let chat = self.chat.of(thread)?;
-                chat.tell(&control.reply, Say::Diff { thread, turn, patch: &patch }).await
+                chat.answer(&control.reply, Say::Diff { thread, turn, patch: &patch }).await
             }
             None => {
-                const GONE: &str = "The changes of that task are not kept any more, or could not be read when it ended.";
-                self.chat.tell(&control.reply, GONE).await
+                const GONE: &str = "The changes of that task are no longer kept, or could not be read when it ended.";
+                self.chat.answer(&control.reply, GONE).await
             }
         }
     }

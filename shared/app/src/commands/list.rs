@@ -42,14 +42,14 @@ impl Lane<'_> {
                 Ok(Some(record)) if record.name.is_some() => all.push(self.listed(&key, &record)),
                 Ok(_) => {}
                 Err(error) => {
-                    tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a sandbox with a name cannot be read, so it is not listed");
+                    tracing::warn!(event = "sandbox.unlisted", %tenant, %key, %error, "a named sandbox cannot be read, so it is not listed");
                 }
             }
         }
         let place = ListContext { thread: control.thread.clone(), in_thread, here };
         let page = usize::try_from(page).unwrap_or(LISTED_MAX / PAGE_SANDBOXES);
         let page = SandboxesPage::of(all, page, place, now_ms);
-        self.chat.tell(&control.reply, Say::Sandboxes(&page)).await
+        self.chat.answer(&control.reply, Say::Sandboxes(&page)).await
     }
 
     /// A sandbox, with the limitations of its provider.

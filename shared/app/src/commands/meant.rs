@@ -20,7 +20,7 @@ const NO_SANDBOX: &str = "This thread has no sandbox yet. Send a task and it get
 /// Reply if a button's sandbox does not exist any more.
 fn gone(thread: &ThreadKey) -> String {
     let list = thread.command(Command::List);
-    format!("That sandbox does not exist any more. {list} shows those that do.")
+    format!("That sandbox no longer exists. {list} shows those that do.")
 }
 
 /// The sandbox that somebody means, or a reply to them.
@@ -82,9 +82,8 @@ mod tests {
     fn a_button_of_a_sandbox_that_is_gone_names_the_list_of_its_chat() {
         let discord = ThreadKey::discord("1", "2").expect("a key");
         let slack = ThreadKey::slack("T1", "C1", "1.2").expect("a key");
-        let words = |list: &str| {
-            format!("That sandbox does not exist any more. {list} shows those that do.")
-        };
+        let words =
+            |list: &str| format!("That sandbox no longer exists. {list} shows those that do.");
         assert_eq!(gone(&discord), words("/sandbox-list"));
         assert_eq!(gone(&slack), words("@Bobbin sandbox list"));
     }

@@ -26,7 +26,7 @@ impl Lane<'_> {
                     .map_err(|e| e.failure())?;
                 if marked {
                     if let Some(running) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
-                        self.look_now(control, running).await;
+                        self.poll_now(control, running).await;
                     }
                     return Ok(());
                 } else {
@@ -38,6 +38,6 @@ impl Lane<'_> {
             Steering::NothingRuns => words::NOTHING_RUNS,
             Steering::NotKept => words::NOT_KEPT,
         };
-        self.chat.tell(&control.reply, words).await
+        self.chat.answer(&control.reply, words).await
     }
 }

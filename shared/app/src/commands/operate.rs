@@ -23,11 +23,11 @@ impl Lane<'_> {
     ) -> Result<(), Failure> {
         let (key, record) = match self.meant(control, which, found).await? {
             Ok(meant) => meant,
-            Err(words) => return self.chat.tell(&control.reply, &words).await,
+            Err(words) => return self.chat.answer(&control.reply, &words).await,
         };
         let listed = self.listed(&key, &record);
         if let Some(why) = pointless(&listed, want) {
-            return self.chat.tell(&control.reply, &why).await;
+            return self.chat.answer(&control.reply, &why).await;
         }
         if matches!(want, Operation::Pause | Operation::Destroy) {
             for in_use in &record.in_use {
@@ -36,8 +36,8 @@ impl Lane<'_> {
         }
         let work = Work::Operate { want, by: Some(control.by.clone()) };
         self.send(control, work, Some(&key), now_ms).await?;
-        tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was asked for in the chat");
-        self.chat.tell(&control.reply, &asked_for(&listed, want, &control.thread)).await
+        tracing::info!(event = "sandbox.operation", sandbox = %key, by = control.by.id, want = want.word(), "an operation on a shared sandbox was requested in the chat");
+        self.chat.answer(&control.reply, &asked_for(&listed, want, &control.thread)).await
     }
 
     pub(super) async fn send(
@@ -60,7 +60,7 @@ impl Lane<'_> {
 
 pub(super) fn pointless(sandbox: &Listed, want: Operation) -> Option<String> {
     let why = sandbox.pointless(want)?;
-    Some(format!("Nothing to do with {}: {why}.", sandbox.called()))
+    Some(format!("Nothing was done with {}: {why}.", sandbox.called()))
 }
 
 #[cfg(test)]
@@ -78,7 +78,7 @@ mod tests {
             Listed::of(&key, &SandboxRecord { name, phase, generation: 1, ..SandboxRecord::new(0) })
         };
         let paused = pointless(&listed(Phase::Paused), Operation::Pause).expect("it is pointless");
-        assert!(paused.starts_with("Nothing to do with "), "{paused}");
+        assert!(paused.starts_with("Nothing was done with "), "{paused}");
         assert_eq!(pointless(&listed(Phase::Active), Operation::Pause), None);
         assert_eq!(pointless(&listed(Phase::Paused), Operation::Resume), None);
     }

@@ -28,7 +28,7 @@ impl Lane<'_> {
             Ruling::TellAgent { generation, ask, choice } => {
                 return self.carry_out(control, found, generation, (ask, &choice)).await;
             }
-            Ruling::TellPerson(words) => return self.chat.tell(&control.reply, &words).await,
+            Ruling::TellPerson(words) => return self.chat.answer(&control.reply, &words).await,
         };
         let first = self
             .store
@@ -43,7 +43,7 @@ impl Lane<'_> {
             .settled
             .get(&ask.id)
             .map_or_else(|| asks::OVER.to_owned(), |first| asks::too_late(ask, first));
-        self.chat.tell(&control.reply, &words).await
+        self.chat.answer(&control.reply, &words).await
     }
 
     async fn carry_out(
@@ -63,7 +63,7 @@ impl Lane<'_> {
         };
         sandboxes.settle(target, (&ask.id, &ask.about), decision).await?;
         if let Some(turn) = found.session.as_ref().and_then(|it| it.turn.as_ref()) {
-            self.look_now(control, turn).await;
+            self.poll_now(control, turn).await;
         }
         Ok(())
     }

@@ -32,10 +32,9 @@ const COMPARED_MAX: usize = 5;
 /// Longest wait for the name of the server or workspace before a link is given without it.
 const PLACE_MS_MAX: u64 = 3_000;
 const UNKNOWN: &str =
-    "That is no provider whose key can be stored: daytona, anthropic, openai or openrouter.";
-const GONE: &str =
-    "What was entered is not there any more. Nothing was changed; ask for a new link.";
-const NEWER: &str = "Another key was stored since this one was entered, so nothing was changed.";
+    "No key can be stored for that provider. Choose daytona, anthropic, openai or openrouter.";
+const GONE: &str = "The entered key is no longer there. Nothing was changed; ask for a new link.";
+const NEWER: &str = "Another key was stored after this one was entered, so nothing was changed.";
 
 /// Result of a request: a reply to its author.
 type SetupResult = Result<String, Failure>;
@@ -49,7 +48,7 @@ impl Lane<'_> {
         now_ms: Ms,
     ) -> Result<(), Failure> {
         let words = self.answer_own_key(control, wish, settings, now_ms).await?;
-        self.chat.tell(&control.reply, &words).await
+        self.chat.answer(&control.reply, &words).await
     }
 
     async fn answer_own_key(
@@ -88,7 +87,7 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         let made = self.tenants.link(&tenant, &control.by.id, key, &control.id);
         let Some((address, token)) = made else {
-            return Ok("The address of the page for keys is not known: the operator deploys template.yaml again, or sets page_url of the parameter Overrides.".to_owned());
+            return Ok("The address of the page for keys is unknown. The operator has to deploy template.yaml again, or set page_url in the parameter Overrides.".to_owned());
         };
         let within_ms = self.limits.tenant.setup_link_ms;
         let place = self.place(&control.thread).await;
@@ -103,9 +102,9 @@ impl Lane<'_> {
         };
         let stored = self.store.make_link(&link_id(&token), &link, None).await;
         stored.map_err(|e| e.failure())?;
-        tracing::info!(event = "own_key.link", %tenant, by = control.by.id, key = key.name(), "a link for a key was given out");
+        tracing::info!(event = "own_key.link", %tenant, by = control.by.id, key = key.name(), "a link to enter a key was created");
         Ok(format!(
-            "Enter the {} key on this page, within {}: {address}\nThe link works once, and for whoever has it: pass it on to nobody. Never write a key into a message.",
+            "Enter the {} key on this page within {}: {address}\nThe link works once, for anybody who has it, so do not pass it on. Never write a key into a message.",
             key.brand(),
             span(within_ms)
         ))
@@ -147,7 +146,7 @@ impl Lane<'_> {
             Ok(value) => value,
             Err(SealError::Broken) => {
                 return Ok(format!(
-                    "What was entered does not open: it is damaged, or was entered for another place. Nothing was changed; use `{}` again for the {brand} key.",
+                    "The entered key cannot be decrypted: it is damaged, or was entered for another server or workspace. Nothing was changed; use `{}` again for the {brand} key.",
                     control.thread.command(Command::Setup)
                 ));
             }
@@ -157,12 +156,12 @@ impl Lane<'_> {
             KeyState::Valid(_) | KeyState::Restricted => {}
             KeyState::Refused => {
                 return Ok(format!(
-                    "{brand} does not take this key. Nothing was changed: what counted before goes on. Look whether it was copied whole and is still valid, then ask for a new link."
+                    "{brand} does not accept this key. Nothing was changed: the key used until now stays in use. Check that you copied the whole key and that it is still valid, then ask for a new link."
                 ));
             }
             KeyState::Unclear(seen) => return Err(Failure::Wait { after_ms: 0, seen }),
         }
-        if key == Key::DaytonaApiKey
+        if key == Key::OF_ACCOUNT
             && let Some(words) = self.of_another_account(&tenant, &settings, &value).await?
         {
             return Ok(words);
@@ -188,10 +187,10 @@ impl Lane<'_> {
         settings: &Settings,
         value: &Secret,
     ) -> Result<Option<String>, Failure> {
-        let Some(present) = settings.own_key(Key::DaytonaApiKey) else {
+        let Some(present) = settings.own_key(Key::OF_ACCOUNT) else {
             return Ok(None);
         };
-        let opened = self.tenants.opened(tenant, Key::DaytonaApiKey, &present.sealed);
+        let opened = self.tenants.opened(tenant, Key::OF_ACCOUNT, &present.sealed);
         let before = match opened.await {
             Ok(before) => before,
             // This key reaches nothing, so nothing is cut off.
@@ -218,8 +217,8 @@ impl Lane<'_> {
             // It may just have been deleted.
             if before.observe(&sandbox.id).await.is_ok() {
                 return Ok(Some(format!(
-                    "This key belongs to another {} account, and sandboxes still live in the present one, which nobody could reach any more. Nothing was changed. Wait until they are destroyed (`{}` in their threads, or three hours of rest), then use `{}` again.",
-                    Key::DaytonaApiKey.brand(),
+                    "This key belongs to another {} account. Sandboxes still exist in the current account, and nobody could reach them with this key. Nothing was changed. Wait until they are destroyed (`{}` in their threads, or three hours without use), then use `{}` again.",
+                    Key::OF_ACCOUNT.brand(),
                     tenant.command(Command::Reset),
                     tenant.command(Command::Setup)
                 )));
@@ -233,19 +232,19 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         let brand = key.brand();
         if settings.own_key(key).is_none() {
-            return Ok(format!("There is no {brand} key of this server's or workspace's own."));
+            return Ok(format!("This server or workspace has no {brand} key of its own."));
         }
         let used = self.used(&tenant, key, &settings).await?;
         if used > 0 {
             return Ok(format!(
-                "{used} of your sandboxes may still use the {brand} key, so it stays. Destroy them first (`{}` in their threads, or three hours of rest), or store another key in its place.",
+                "{used} of your sandboxes may still use the {brand} key, so it stays. Destroy them first (`{}` in their threads, or three hours without use), or store another key in its place.",
                 tenant.command(Command::Reset)
             ));
         }
         self.write_own_key(&tenant, key, settings, None).await?;
         tracing::info!(event = "own_key.removed", %tenant, by = control.by.id, key = key.name(), "a tenant's own key was removed");
         Ok(format!(
-            "Done: the {brand} key is taken away, and the operator's is used from now on. Revoke it at {brand} too, if nothing else uses it."
+            "Done: the {brand} key is removed, and the operator's key is used from now on. Revoke it at {brand} too, if nothing else uses it."
         ))
     }
 
@@ -253,10 +252,10 @@ impl Lane<'_> {
     async fn used(&self, tenant: &Tenant, key: Key, settings: &Settings) -> Result<u32, Failure> {
         let has_own = settings.sandbox_credentials().is_some();
         let mut places = Vec::new();
-        if has_own || key == Key::DaytonaApiKey {
+        if has_own || key == Key::OF_ACCOUNT {
             places.push((true, None));
         }
-        if key != Key::DaytonaApiKey {
+        if key != Key::OF_ACCOUNT {
             let all = self.tenants.set_up().names();
             places.extend(all.map(|provider| (false, Some(provider))));
         }
@@ -311,7 +310,7 @@ impl Lane<'_> {
         if lines.is_empty() {
             let setup = tenant.command(Command::Setup);
             return Ok(format!(
-                "{places}\nNo key of this server's or workspace's own is stored: sandboxes and models are the operator's. `{setup}` with a provider's name stores one."
+                "{places}\nThis server or workspace has no keys of its own: sandboxes and models use the operator's. `{setup}` with a provider's name stores one."
             ));
         }
         let missing = settings.sandbox_credentials().is_some()
@@ -361,20 +360,23 @@ impl Lane<'_> {
                 return Ok(());
             }
         }
-        Err(Failure::Wait { after_ms: 0, seen: "others changed the settings each time".to_owned() })
+        Err(Failure::Wait {
+            after_ms: 0,
+            seen: "others changed the settings on every try".to_owned(),
+        })
     }
 }
 
-const MODELS: &str = "Sandboxes in your own account run with model keys of your own alone, and there is none yet: store one too.";
+const MODELS: &str = "Sandboxes in your own account use only your own model keys, and there is none yet: store one too.";
 
 fn done(key: Key, own: &OwnKey) -> String {
     let (brand, fingerprint) = (key.brand(), &own.fingerprint);
     match key {
-        Key::DaytonaApiKey => format!(
-            "Done: {brand} takes the key `{fingerprint}`, and new sandboxes are made with it. Those that live stay where they are. In your own account they run with model keys of your own alone: store one too, if you have not yet."
+        Key::OF_ACCOUNT => format!(
+            "Done: {brand} accepts the key `{fingerprint}`, and new sandboxes are created with it. Existing sandboxes stay where they are. In your own account they use only your own model keys: store one too, if you have not yet."
         ),
         _ => format!(
-            "Done: {brand} takes the key `{fingerprint}`. It is used wherever a sandbox or its server starts from now on."
+            "Done: {brand} accepts the key `{fingerprint}`. Every sandbox or server that starts from now on uses it."
         ),
     }
 }
@@ -405,8 +407,8 @@ mod tests {
         };
         let daytona = done(Key::DaytonaApiKey, &own);
         let anthropic = done(Key::AnthropicApiKey, &own);
-        assert!(daytona.starts_with("Done: Daytona takes the key `3f9a`, and new sandboxes"));
-        assert!(anthropic.starts_with("Done: Anthropic takes the key `3f9a`. It is used"));
+        assert!(daytona.starts_with("Done: Daytona accepts the key `3f9a`, and new sandboxes"));
+        assert!(anthropic.starts_with("Done: Anthropic accepts the key `3f9a`. Every sandbox"));
         assert!(!daytona.contains("sealed") && !anthropic.contains("sealed"));
     }
 }

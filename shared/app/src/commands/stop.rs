@@ -48,7 +48,7 @@ impl Lane<'_> {
             (Some(_), Some(turn)) => turn,
             (None, Some(turn)) if arrival.may_mean(turn.accepted_at_ms) => turn,
             (_, _) => {
-                return self.chat.tell(&control.reply, "Nothing is running here.").await;
+                return self.chat.answer(&control.reply, "Nothing is running here.").await;
             }
         };
         self.cancel(control, found, turn).await?;
@@ -96,7 +96,7 @@ impl Lane<'_> {
             unshown = unshown.and(shown);
         }
         if let Err(failure) = unshown {
-            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
+            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a card that waits is shown as withdrawn when its message comes");
         }
         Ok(())
     }
@@ -120,7 +120,7 @@ impl Lane<'_> {
         let session = found.session.as_ref();
         let agent_session = session.and_then(|session| session.conversation.session.as_ref());
         let (Some(agent_session), Some(prompted)) = (agent_session, turn.stage.prompted()) else {
-            self.look_now(control, turn).await;
+            self.poll_now(control, turn).await;
             return Ok(());
         };
         let aborted = async {
@@ -139,17 +139,17 @@ impl Lane<'_> {
             |_| Err(Failure::SandboxDown { seen: "the agent did not answer in time".to_owned() });
         let aborted = tokio::time::timeout(Duration::from_millis(ABORT_MS_MAX), aborted);
         if let Err(failure) = aborted.await.unwrap_or_else(silent) {
-            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort did not get through; the worker will see the mark");
+            tracing::info!(event = "run.abort.failed", thread = %control.thread, ?failure, "the abort failed; the worker will read the mark");
         }
-        self.look_now(control, turn).await;
+        self.poll_now(control, turn).await;
         Ok(())
     }
 
     /// Reports what has been done. A failed reply is no reason to do it again: the cards say it too, and by then
     /// another turn may be running.
     async fn say_done(&self, control: &Control, words: &str) {
-        if let Err(failure) = self.chat.tell(&control.reply, words).await {
-            tracing::warn!(event = "control.unsaid", thread = %control.thread, control.id = %control.id, ?failure, "what was asked for is done; it could not be said");
+        if let Err(failure) = self.chat.answer(&control.reply, words).await {
+            tracing::warn!(event = "control.answer.failed", thread = %control.thread, control.id = %control.id, ?failure, "a request was carried out, but its answer could not be posted");
         }
     }
 
@@ -171,7 +171,7 @@ impl Lane<'_> {
             let card = Card::new(id, state, steered.accepted_at_ms, now_ms, self.model);
             self.show(&control.thread, at, &PostKind::Card, card).await?;
         }
-        self.chat.tell(&control.reply, words::SENT_ALREADY).await
+        self.chat.answer(&control.reply, words::SENT_ALREADY).await
     }
 
     /// The click's own answer put "stopping" on the card after its final text: that text is restored.

@@ -30,7 +30,7 @@ impl Lane<'_> {
             }
             None if !arrival.is_older_than(ANNOUNCED_MS) => Err(Failure::Wait {
                 after_ms: ANNOUNCED_MS,
-                seen: "its announcement may be under way".to_owned(),
+                seen: "its announcement may be on its way".to_owned(),
             }),
             _ => Ok(()),
         }

@@ -8,13 +8,15 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use base64::Engine as _;
 use bobbin_agent::InlineImage;
+use bobbin_chat::FileSource;
 use bobbin_core::base::ids::{SandboxKey, TurnId, digest};
 use bobbin_core::base::limits::FileLimits;
+use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::images::{Image, is_image, media_type};
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::workspace::ATTACHMENTS_FOLDER;
-use bobbin_http::{AllowedHosts, Guard, Http, HttpError, host_of, is_loopback};
+use bobbin_http::{AllowedHosts, Guard, Http, HttpError, covers, host_of, is_loopback};
 use reqwest::Method;
 
 use super::{SandboxSettings, Sandboxes, WorkTarget};
@@ -29,44 +31,30 @@ const NAME_BYTES_MAX: usize = 200;
 /// Allowed sources of files.
 pub(super) struct FileSources {
     http: Http,
-    /// Origins of the platforms on this machine. Its other ports belong to others.
-    local: Vec<String>,
-    slack_token: Option<String>,
-    slack_api: String,
+    all: Vec<FileSource>,
 }
 
 impl FileSources {
     pub(super) fn new(settings: &SandboxSettings) -> Self {
-        let hosts = ["cdn.discordapp.com", "media.discordapp.net", ".slack.com"]
-            .map(str::to_owned)
-            .to_vec();
-        let local: Vec<String> = [&settings.discord_api, &settings.slack_api]
-            .into_iter()
-            .filter(|api| is_loopback(api))
-            .filter_map(|api| origin(api))
-            .collect();
+        let all = settings.files.clone();
+        let hosts = all.iter().flat_map(|source| source.hosts).map(|host| (*host).to_owned());
+        let hosts = AllowedHosts::Named(hosts.collect());
+        let has_local = all.iter().any(|source| is_loopback(&source.api));
         let bytes_max =
             usize::try_from(settings.limits.files.attachment_bytes).unwrap_or(usize::MAX);
         Self {
-            http: Http::guarded(Guard::new(AllowedHosts::Named(hosts), !local.is_empty()))
-                .with_body_bytes_max(bytes_max),
-            local,
-            slack_token: settings.slack_bot_token.clone().filter(|token| !token.is_empty()),
-            slack_api: settings.slack_api.clone(),
+            http: Http::guarded(Guard::new(hosts, has_local)).with_body_bytes_max(bytes_max),
+            all,
         }
     }
 
-    /// Slack's own hosts, or the exact origin of a local Slack API.
-    fn wants_slack_token(&self, url: &str) -> bool {
-        let Some(host) = host_of(url) else {
-            return false;
-        };
-        if is_loopback(url) {
-            return is_loopback(&self.slack_api)
-                && origin(url).is_some()
-                && origin(url) == origin(&self.slack_api);
-        }
-        host.ends_with(".slack.com")
+    fn sources_of(&self, url: &str) -> impl Iterator<Item = &FileSource> {
+        self.all.iter().filter(move |source| is_of(source, url))
+    }
+
+    /// The token to send there.
+    fn bearer(&self, url: &str) -> Option<&Secret> {
+        self.sources_of(url).find_map(|source| source.bearer.as_ref())
     }
 
     /// The bytes, or why they cannot be fetched, in words that finish the sentence "it …".
@@ -74,15 +62,13 @@ impl FileSources {
         if file.url.is_empty() {
             return Err("has no address".to_owned());
         }
-        const NOT_ALLOWED: &str = "is only linked, from a place where nothing is fetched: download it and upload the file itself";
-        if is_loopback(&file.url) && !origin(&file.url).is_some_and(|at| self.local.contains(&at)) {
+        const NOT_ALLOWED: &str = "is only a link to a place from which Bobbin does not fetch: download it and upload the file itself";
+        if is_loopback(&file.url) && self.sources_of(&file.url).next().is_none() {
             return Err(NOT_ALLOWED.to_owned());
         }
         let mut request = self.http.request(Method::GET, &file.url).map_err(|_| NOT_ALLOWED)?;
-        if self.wants_slack_token(&file.url)
-            && let Some(token) = &self.slack_token
-        {
-            request = request.bearer_auth(token);
+        if let Some(token) = self.bearer(&file.url) {
+            request = request.bearer_auth(token.expose());
         }
         let answer = self.http.send(request).await.map_err(|error| match error {
             HttpError::TooLarge { bytes_max, .. } => format!("is larger than {bytes_max} bytes"),
@@ -93,23 +79,35 @@ impl FileSources {
         let page_is_due =
             file.media_type.as_deref().is_none_or(|kind| kind.starts_with("text/html"));
         match answer.status {
-            // For a token that may not read files, Slack answers with its login page.
+            // A platform answers with its login page to a token that may not read files.
             200 if page && !page_is_due => {
                 Err("could not be read: the platform showed a login page".to_owned())
             }
             200 if file.size > 0 && file.size != answer.body.len() as u64 => Err(format!(
-                "did not arrive whole: {} bytes came instead of {}",
+                "arrived incomplete: {} bytes instead of {}",
                 answer.body.len(),
                 file.size
             )),
             200 => Ok(answer.body),
-            404 | 410 => Err("is gone from the platform, or its link has expired".to_owned()),
+            404 | 410 => {
+                Err("no longer exists on the platform, or its link has expired".to_owned())
+            }
             300..=399 | 401 | 403 => {
                 Err("could not be read: the platform refused access".to_owned())
             }
             status => Err(format!("could not be fetched (status {status})")),
         }
     }
+}
+
+/// Whether an address belongs to a platform: by its host, or on this machine by its exact origin, because other ports
+/// belong to others.
+fn is_of(source: &FileSource, url: &str) -> bool {
+    if is_loopback(url) {
+        return origin(url) == origin(&source.api);
+    }
+    let host = host_of(url);
+    host.is_some_and(|host| source.hosts.iter().any(|name| covers(name, &host)))
 }
 
 fn origin(url: &str) -> Option<String> {
@@ -144,7 +142,7 @@ impl Sandboxes {
                 continue;
             }
             let fetched = if at >= limits.attachments {
-                Err(format!("was left out: at most {} files are taken", limits.attachments))
+                Err(format!("was left out: at most {} files are accepted", limits.attachments))
             } else if file.size > limits.attachment_bytes {
                 Err(format!("is larger than {} bytes", limits.attachment_bytes))
             } else {
@@ -229,7 +227,7 @@ impl Sandboxes {
             if all > self.settings.limits.files.prompt_images_bytes {
                 tracing::warn!(
                     event = "attachment.unread",
-                    "an image is larger by now than images may be, and stays a file"
+                    "an image has grown beyond the limit for images, and stays a file"
                 );
                 break;
             }
@@ -375,7 +373,9 @@ mod tests {
     use axum::extract::Path;
     use axum::http::HeaderMap;
     use axum::response::IntoResponse;
+    use bobbin_chat::{ChatSettings, Chats};
     use bobbin_core::base::limits::Limits;
+    use bobbin_core::tenant::overrides::ChatOverrides;
 
     use super::*;
 
@@ -389,6 +389,7 @@ mod tests {
     }
 
     fn sources(slack_api: &str, attachment_bytes: u64) -> FileSources {
+        let token = Secret::from(TOKEN.to_owned());
         FileSources::new(&SandboxSettings {
             stack: "test".to_owned(),
             stack_id: String::new(),
@@ -397,9 +398,11 @@ mod tests {
             keys_of: None,
             nudge_url: String::new(),
             stack_key: String::new(),
-            discord_api: "https://discord.com/api/v10".to_owned(),
-            slack_api: slack_api.to_owned(),
-            slack_bot_token: Some(TOKEN.to_owned()),
+            files: Chats::files(&ChatSettings {
+                overrides: &ChatOverrides { slack_api: slack_api.to_owned(), ..Default::default() },
+                variable: |_| String::new(),
+                key: &|_| &token,
+            }),
             limits: Limits {
                 files: FileLimits { attachment_bytes, ..FileLimits::DEFAULT },
                 ..Limits::DEFAULT
@@ -428,18 +431,18 @@ mod tests {
         let login = format!("{base}/file/login");
         for (url, size, max, why) in [
             (login.as_str(), 8, 100, "login page"),
-            (&image, 9, 100, "8 bytes came instead of 9"),
+            (&image, 9, 100, "8 bytes instead of 9"),
             (&image, 8, 4, "larger than 4 bytes"),
             ("", 8, 100, "no address"),
-            ("https://evil.example/a.png", 8, 100, "only linked"),
-            ("https://slack.com.evil.example/a.png", 8, 100, "only linked"),
+            ("https://evil.example/a.png", 8, 100, "only a link"),
+            ("https://slack.com.evil.example/a.png", 8, 100, "only a link"),
         ] {
             let error = sources(&api, max).fetch(&file(url, size)).await.unwrap_err();
             assert!(error.contains(why), "{error}");
         }
         let elsewhere = sources("https://slack.com/api", 100);
         let error = elsewhere.fetch(&file(&image, 8)).await.unwrap_err();
-        assert!(error.contains("only linked"), "loopback from afar: {error}");
+        assert!(error.contains("only a link"), "loopback from afar: {error}");
         server.abort();
     }
 
@@ -454,11 +457,11 @@ mod tests {
             ("http://127.0.0.1:9/file/a.png", false),
         ];
         for (url, wanted) in table {
-            assert_eq!(real.wants_slack_token(url), wanted, "{url}");
+            assert_eq!(real.bearer(url).is_some(), wanted, "{url}");
         }
         let local = sources("http://127.0.0.1:9/api", 100);
-        assert!(local.wants_slack_token("http://127.0.0.1:9/file/a.png"));
-        assert!(!local.wants_slack_token("http://127.0.0.1:10/file/a.png"));
+        assert!(local.bearer("http://127.0.0.1:9/file/a.png").is_some());
+        assert!(local.bearer("http://127.0.0.1:10/file/a.png").is_none());
     }
 
     #[test]

@@ -3,7 +3,6 @@
 use std::time::Duration;
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::changes::{ChangedFile, Changes, How};
 
@@ -24,13 +23,12 @@ const BYTES_MAX: usize = 400_000;
 
 impl Sandboxes {
     /// The changes of the turn with this prompt.
-    pub(crate) async fn find_changes(
+    pub(super) async fn find_changes(
         &self,
-        key: &SandboxKey,
-        generation: u32,
+        target: WorkTarget<'_>,
         message: &str,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find(key, generation).await?;
+        let sandbox = self.find(target.sandbox, target.generation).await?;
         let environment = [
             ("BOBBIN_TURN".to_owned(), message.to_owned()),
             ("BOBBIN_FILES".to_owned(), FILES_MAX.to_string()),

@@ -80,7 +80,7 @@ pub(super) async fn follow<B: RunContext>(
 }
 
 /// Polls a run once.
-pub(super) async fn look<B: RunContext>(
+pub(super) async fn poll<B: RunContext>(
     sandboxes: &Sandboxes,
     context: &B,
     target: WorkTarget<'_>,
@@ -259,7 +259,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
         if self.context.now_ms() >= self.what.until_ms {
             return Some(self.still_running());
         }
-        if let Some(event) = self.said().await {
+        if let Some(event) = self.requested().await {
             return Some(event);
         }
         let gives_way = self.others_wait().await;
@@ -283,7 +283,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
     }
 
     /// Checks what people have requested, if a check is due.
-    async fn said(&mut self) -> Option<Event> {
+    async fn requested(&mut self) -> Option<Event> {
         let poll_ms = self.sandboxes.settings.limits.poll.poll_ms;
         let due = self.asked_marks.is_none_or(|at| elapsed_ms(at) >= poll_ms);
         if self.what.cancel_known || !due {
@@ -359,9 +359,8 @@ impl<'a, B: RunContext> Watch<'a, B> {
     fn bounded(&self, seen: &Observation<'_>) -> Option<Event> {
         let messages_max = self.what.messages_max;
         let made = u32::try_from(seen.told.messages()).unwrap_or(u32::MAX);
-        let looped = (made > messages_max).then(|| {
-            format!("The agent made more than {messages_max} steps without coming to an end.")
-        });
+        let looped = (made > messages_max)
+            .then(|| format!("The agent made more than {messages_max} steps without finishing."));
         let waits = || seen.told.retrying()?.later_than(self.what.ends_ms);
         let reason = looped.or_else(waits)?;
         Some(Event::Failed(Failure::TurnFailed { reason }))
@@ -408,7 +407,7 @@ impl<'a, B: RunContext> Watch<'a, B> {
             return Event::Failed(match restarted.await {
                 Ok(_) => Failure::SandboxDown {
                     seen: format!(
-                        "the agent took the prompt but never began to answer; if that stays so, the operator has to check that MODEL ({}) is one that its provider knows",
+                        "the agent accepted the prompt but never began to answer; if that happens again, the operator has to check that its provider knows MODEL ({})",
                         self.what.card.model
                     ),
                 },

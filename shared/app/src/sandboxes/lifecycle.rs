@@ -182,7 +182,7 @@ fn why_not_gone(name: &str, listed: &[Sandbox], listed_max: usize) -> Option<&'s
     if listed.iter().any(is_there) {
         Some("the provider lists the sandbox, and does not find it")
     } else if listed.len() >= listed_max {
-        Some("the provider does not find the sandbox, and has more of them than it lists")
+        Some("the provider does not find the sandbox, and has more sandboxes than it lists")
     } else {
         None
     }

@@ -22,12 +22,16 @@ const LIST_SCRIPT: &str = include_str!("artifacts.sh");
 const LIST_MS_MAX: u64 = 30_000;
 
 impl Sandboxes {
+    /// The changes of the turn with this prompt: the agent reports them, if there is one.
     pub(super) async fn read_changes(
         &self,
         target: WorkTarget<'_>,
         session: &AgentSessionId,
         message: &str,
     ) -> Result<Event, Failure> {
+        if !self.runtime.facts().has_server {
+            return self.find_changes(target, message).await;
+        }
         let agent = self.agent_in(target).await?;
         let reported = agent.changes(session, message).await;
         let Reported { changes, may_lack } = reported.map_err(|e| e.failure)?;
@@ -38,7 +42,7 @@ impl Sandboxes {
         }))
     }
 
-    pub(crate) async fn list_artifacts(&self, target: WorkTarget<'_>) -> Result<Event, Failure> {
+    pub(super) async fn list_artifacts(&self, target: WorkTarget<'_>) -> Result<Event, Failure> {
         let sandbox = self.find(target.sandbox, target.generation).await?;
         let script = format!("bytes={}\n{LIST_SCRIPT}", self.settings.limits.files.artifact_bytes);
         let timeout = Duration::from_millis(LIST_MS_MAX);
@@ -61,7 +65,7 @@ impl Sandboxes {
         file: &Artifact,
     ) -> Result<Vec<u8>, String> {
         let unread = |error: ProviderError| match error.kind {
-            ErrorKind::NotFound => "is not there any more".to_owned(),
+            ErrorKind::NotFound => "no longer exists".to_owned(),
             _ => {
                 tracing::warn!(event = "artifact.unread", %error, "a file to be shown could not be read");
                 "could not be read from the sandbox".to_owned()

@@ -144,7 +144,7 @@ impl Sandboxes {
     /// logged.
     async fn healthy_within(&self, agent: &dyn Agent, within_ms: u64) -> Result<(), AgentError> {
         let look = |with_preview| agent.is_healthy(with_preview);
-        let (healthy, looks) = look_within(look, within_ms).await;
+        let (healthy, looks) = check_within(look, within_ms).await;
         let retries = looks.saturating_sub(1);
         if retries > 0 {
             tracing::info!(
@@ -172,7 +172,7 @@ impl Sandboxes {
                 None => Failure::ResumeFailed { seen: self.sayable(&ran.text, environment) },
             }),
             Err(error) if error.kind == ErrorKind::CommandTimeout => {
-                Err(Failure::ResumeFailed { seen: "the start script ran over its time".to_owned() })
+                Err(Failure::ResumeFailed { seen: "the start script timed out".to_owned() })
             }
             Err(error) => Err(error.failure),
         }
@@ -209,9 +209,9 @@ impl Sandboxes {
         let timeout = Duration::from_millis(START_MS_MAX);
         match self.provider.exec(sandbox, script, &BTreeMap::new(), timeout).await {
             Ok(ran) if !ran.text.trim().is_empty() => {
-                format!("Its last words: {}", self.sayable(&ran.text, environment))
+                format!("Its last output: {}", self.sayable(&ran.text, environment))
             }
-            Ok(_) => "It left no words.".to_owned(),
+            Ok(_) => "It left no output.".to_owned(),
             Err(error) => format!("Its log could not be read: {error}"),
         }
     }
@@ -240,7 +240,7 @@ fn running(sandbox: &Sandbox) -> Result<(), Failure> {
 }
 
 /// Runs any health check (its argument: whether to fetch the preview again), and returns the number of checks too.
-async fn look_within<L>(look: impl Fn(bool) -> L, within_ms: u64) -> (Result<(), AgentError>, u32)
+async fn check_within<L>(look: impl Fn(bool) -> L, within_ms: u64) -> (Result<(), AgentError>, u32)
 where
     L: Future<Output = Result<bool, AgentError>>,
 {
@@ -278,7 +278,9 @@ where
         };
         match answered {
             Ok(Ok(true)) => return (Ok(()), looks),
-            Ok(Ok(false)) => seen = AgentError::unreachable("the server calls itself unhealthy"),
+            Ok(Ok(false)) => {
+                seen = AgentError::unreachable("the server reports that it is unhealthy")
+            }
             Ok(Err(error)) if error.kind == AgentErrorKind::Final => return (Err(error), looks),
             Ok(Err(error)) => seen = error,
             // Later checks have already told more.
@@ -302,7 +304,7 @@ mod tests {
             }
             Ok(true)
         };
-        let (healthy, looks) = look_within(look, HEALTH_LOOK_MS_MAX - 1).await;
+        let (healthy, looks) = check_within(look, HEALTH_LOOK_MS_MAX - 1).await;
         assert_eq!((healthy.is_ok(), looks), (true, 9));
     }
 }

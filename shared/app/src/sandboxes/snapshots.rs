@@ -25,7 +25,7 @@ impl Sandboxes {
         known
             .filter(|known| known.is_of_tenant(&sandbox.tenant()))
             .ok_or_else(|| Failure::TurnFailed {
-                reason: "There is no such snapshot here. The newest of each sandbox stands beside it in the list of them; without one a fresh sandbox is made.".to_owned(),
+                reason: "There is no such snapshot here. The list of sandboxes shows the newest snapshot of each; without a snapshot a fresh sandbox is created.".to_owned(),
             })
     }
 

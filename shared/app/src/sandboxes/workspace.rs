@@ -82,7 +82,7 @@ impl fmt::Display for NoWorkspace {
             Self::NoRoom => f.write_str("the sandbox's disk is full. Remove files that nobody needs, then send the message again."),
             Self::NoGit => f.write_str("the sandbox's image has no git. The operator has to add it; until then work in the common checkout."),
             Self::BranchInTheWay => f.write_str("the repository has a branch named bobbin. Rename it (git branch -m bobbin another-name) in the common checkout, then send the message again."),
-            Self::Other { seen } => write!(f, "git said: {seen}. Mend that in the common checkout, or work there."),
+            Self::Other { seen } => write!(f, "git said: {seen}. Fix that in the common checkout, or work there."),
         }
     }
 }
@@ -114,7 +114,7 @@ impl Sandboxes {
             Ok(ran) if ran.exit_code == 0 => Ok(workplace(&ran.text, &name)),
             Ok(ran) if ran.exit_code == EXIT_HELD => Err(Failure::Wait {
                 after_ms: 0,
-                seen: "another workspace of the sandbox is being made ready".to_owned(),
+                seen: "another workspace of the sandbox is being prepared".to_owned(),
             }),
             Ok(ran) if ran.exit_code == EXIT_NO_GIT => Ok(Err(NoWorkspace::NoGit)),
             Ok(ran) => Ok(Err(why(&ran.text))),

@@ -63,7 +63,7 @@ pub fn quote(prompt: &Prompt) -> HttpAnswer {
         n => format!("\n-# with {n} files"),
     };
     let text = bobbin_core::text::shorten(&prompt.text, QUOTE_UNITS_MAX);
-    let now = if prompt.now { "\n-# for what is running now" } else { "" };
+    let now = if prompt.now { "\n-# for the running task" } else { "" };
     let quoted = quoted(&prompt.quotes);
     say(&format!("{}: {text}{quoted}{now}{files}", emphasised_name(&prompt.by)))
 }
@@ -89,7 +89,7 @@ pub(super) fn quoted(quotes: &[Quote]) -> String {
 #[must_use]
 pub fn resetting(by: &Person, keeps_files: bool) -> HttpAnswer {
     let what = if keeps_files {
-        "asked for a new conversation in the same sandbox. The next prompt begins it."
+        "asked for a new conversation in the same sandbox. The next prompt starts it."
     } else {
         "asked for a fresh sandbox. The next prompt starts in it."
     };
@@ -143,7 +143,7 @@ pub fn form(files_max: usize) -> HttpAnswer {
     }});
     let when = json!({"type": 18, "label": "If something is running", "component": {
         "type": 21, "custom_id": FORM_WHEN, "required": true, "options": [
-            {"value": FORM_QUEUE, "label": "Queue", "description": "Starts when what runs and waits now is done", "default": true},
+            {"value": FORM_QUEUE, "label": "Queue", "description": "Starts when all current tasks are done", "default": true},
             {"value": FORM_NOW, "label": "Send now", "description": "Goes to the agent at once, into the running task"},
         ],
     }});
@@ -162,7 +162,7 @@ pub fn key_form(key: Key) -> HttpAnswer {
     let provider = key.provider().unwrap_or_default().to_owned();
     let brand = key.brand();
     let input = json!({"type": 18, "label": format!("{brand} key of this server"),
-    "description": "It is stored sealed and never shown again. Discord carries it.", "component": {
+    "description": "It is stored encrypted and never shown again. Discord transmits it.", "component": {
         "type": 4, "custom_id": FORM_KEY, "style": 1, "min_length": 1, "max_length": KEY_BYTES_MAX, "required": true,
     }});
     HttpAnswer::json(

@@ -1,7 +1,7 @@
 //! The commands as registered with Discord and described in its help.
 
 use bobbin_core::tenant::commands::{
-    Argument, CommandRow, TABLE, Takes, Topic, WhoMay, Writing, help as told,
+    Argument, CommandRow, TABLE, Takes, Topic, WhoMay, Writing, help as help_of,
 };
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::settings::VALUE_BYTES_MAX;
@@ -24,12 +24,12 @@ const TASK_CHANNELS: [u64; 2] = [0, 5];
 /// The answer to `/help`, in Discord's Markdown.
 #[must_use]
 pub fn help() -> String {
-    let topics = Topic::ALL.map(|topic| told(Writing::Slash, &[topic]));
+    let topics = Topic::ALL.map(|topic| help_of(Writing::Slash, &[topic]));
     let lines: Vec<String> =
         topics.iter().filter(|said| !said.is_empty()).map(|said| format!("- {said}\n")).collect();
     format!(
-        "Every thread gets its own sandbox with a coding agent in it.\n{}\
-A sandbox that is not used is paused, and wakes with the next prompt.",
+        "Every thread gets its own sandbox with a coding agent in it.\n{}An unused sandbox is paused, and wakes with \
+the next prompt.",
         lines.concat()
     )
 }

@@ -59,12 +59,7 @@ fn sandboxes(typed: &str, known: &KnownValues) -> Vec<Value> {
 
 fn values(kind: DefaultKind, typed: &str, catalogue: &Catalogue) -> Vec<Value> {
     let known = catalogue.suggest(kind, typed, CHOICES_MAX);
-    let own = match kind {
-        DefaultKind::Repo => kind.usable(typed).ok(),
-        DefaultKind::Model | DefaultKind::Agent | DefaultKind::Provider | DefaultKind::Runtime => {
-            None
-        }
-    };
+    let own = (kind == DefaultKind::Repo).then(|| kind.usable(typed).ok()).flatten();
     let own = own.as_deref().filter(|own| !known.contains(own));
     own.into_iter()
         .chain(known.iter().copied())

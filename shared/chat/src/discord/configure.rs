@@ -16,7 +16,7 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
         Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
             let of = kind(command)
-                .ok_or("Say what the default is of: a repo, model, agent, provider or runtime.")?;
+                .ok_or("Choose a default: repo, model, agent, provider or runtime.")?;
             let value = command.text(VALUE).map(str::trim);
             Ok(SettingsChange::Default {
                 channel: command.text(CHANNEL).map(str::to_owned),
@@ -30,7 +30,7 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
             .map(|(channel, repository)| SettingsChange::Open { channel, repository }),
         Some(CLOSE) => repository(command)
             .map(|(channel, repository)| SettingsChange::Close { channel, repository }),
-        _ => Err("This setting is not known any more. `/help` shows what there is."),
+        _ => Err("This setting no longer exists. `/help` shows the current commands."),
     }
 }
 

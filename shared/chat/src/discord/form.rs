@@ -98,10 +98,7 @@ pub fn display(
         listed += 1;
     }
     if options && listed < question.options.len() {
-        lines.push(format!(
-            "-# {} further options cannot be shown.",
-            question.options.len() - listed
-        ));
+        lines.push(format!("-# {} more options cannot be shown.", question.options.len() - listed));
     }
     json!({"type": 10, "id": FIRST_TEXT_ID + at as u64, "content": lines.join("\n")})
 }
@@ -171,8 +168,8 @@ fn field(part: &FormPart, parts: &[FormPart], components: &[Value]) -> Value {
             let placeholder = match (required, part.multiple) {
                 (true, true) => "Choose one or more",
                 (true, false) => "Choose an answer",
-                (false, _) if beside => "Needed: choose here, or write below",
-                (false, _) => "Needed: choose here, or write at the end",
+                (false, _) if beside => "Required: choose here, or write below",
+                (false, _) => "Required: choose here, or write at the end",
             };
             let select = json!({"type": 3, "custom_id": id, "options": entries, "required": required,
                 "min_values": usize::from(required), "max_values": most,
@@ -198,7 +195,7 @@ fn field(part: &FormPart, parts: &[FormPart], components: &[Value]) -> Value {
         }
         FormInput::Lines if part.options == 0 => labelled(
             "In your own words",
-            "Where no option fits: a line like “2: your words”",
+            "If no option fits: a line like “2: your words”",
             text(&id, FORM_TEXT_UNITS_MAX, false, ""),
         ),
         FormInput::Lines => {

@@ -17,7 +17,49 @@ use super::app::App;
 use super::bounds::{BODY_BYTES_MAX, ID_CHARS_MAX};
 use super::interaction::Interaction;
 use super::verify::verify;
+use crate::endpoints::{EndpointSettings, Endpoints, RawRequest, Verifier};
 use crate::{HttpAnswer, Inbound};
+
+/// Discord's endpoints; without an application they say that it is switched off.
+#[derive(Debug)]
+pub(crate) struct DiscordEndpoints {
+    app: Option<App>,
+}
+
+impl DiscordEndpoints {
+    /// For the configured application.
+    ///
+    /// # Errors
+    /// Names the variable that is wrong, and its parameter.
+    pub(crate) fn configured(settings: &EndpointSettings<'_>) -> Result<Self, String> {
+        let key = (settings.variable)("DISCORD_PUBLIC_KEY");
+        if key.is_empty() {
+            return Ok(Self { app: None });
+        }
+        let application = (settings.variable)("DISCORD_APPLICATION_ID");
+        let (policy, limits) = (settings.policy.clone(), settings.limits.clone());
+        let app = App::new(&key, &application, policy, limits)
+            .map_err(|e| format!("DISCORD_PUBLIC_KEY (parameter DiscordPublicKey): {e}"))?;
+        let keys_by_form = settings.overrides.keys_by_form && settings.takes_own_keys;
+        Ok(Self { app: Some(App { keys_by_form, ..app }) })
+    }
+}
+
+impl Endpoints for DiscordEndpoints {
+    fn paths(&self) -> &'static [&'static str] {
+        &["/discord/interactions"]
+    }
+
+    fn receive(&self, request: &RawRequest<'_>, _: Verifier<'_>) -> Inbound {
+        let Some(app) = &self.app else {
+            const OFF: &str = "Discord is switched off: set DiscordApplicationId and DiscordPublicKey of the template.";
+            return Inbound::only(HttpAnswer::text(401, OFF), "platform switched off");
+        };
+        let signature = (request.header)("x-signature-ed25519");
+        let timestamp = (request.header)("x-signature-timestamp");
+        interactions(request.raw, signature, timestamp, app, request.now_ms)
+    }
+}
 
 /// Handles a request at the interactions endpoint: headers as received, raw bytes of the body, our clock.
 #[must_use]
@@ -54,7 +96,7 @@ pub fn interactions(
     {
         Ok(1) => return Inbound::only(answer::pong(), "discord: ping"),
         Ok(2..=5) => (
-            "the interaction cannot be read: a field has an unexpected form, or the id is missing or none",
+            "the interaction cannot be read: a field has an unexpected type, or the id is missing or not valid",
             "discord: malformed",
         ),
         Ok(_) => ("unknown interaction type; known are 1 to 5", "discord: unknown type"),

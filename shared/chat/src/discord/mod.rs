@@ -27,13 +27,14 @@ use bobbin_rules::discord as check;
 
 pub use app::App;
 pub use bounds::CHUNK_UNITS;
-pub(crate) use client::off;
 pub use client::{
     Application, Discord, DiscordError, ORIGINAL_WAIT_MS_MAX, RATE_WAIT_MS_MAX, TestChannel,
     application,
 };
+pub(crate) use client::{files, off};
 pub use commands::{Difference, commands, guild_commands};
 pub(crate) use completion::completed;
+pub(crate) use inbound::DiscordEndpoints;
 pub use inbound::interactions;
 pub(crate) use render::split;
 pub use verify::{BadKey, verify, verifying_key};

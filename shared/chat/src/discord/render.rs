@@ -93,10 +93,10 @@ pub fn link(guild: &str, channel: &str, message: &str) -> String {
 /// A card that has become too old to be edited.
 fn moved(to: Option<&str>) -> Value {
     let line = match to {
-        Some(to) => format!("-# A newer card took the place of this one: {to}"),
-        None => "-# A newer card took the place of this one.".to_owned(),
+        Some(to) => format!("-# A newer card has replaced this one: {to}"),
+        None => "-# A newer card has replaced this one.".to_owned(),
     };
-    container(GREY, vec![text("**This goes on below**"), text(&line)])
+    container(GREY, vec![text("**Continued below**"), text(&line)])
 }
 
 /// A post that replies to a card; if the card was deleted, it replies to nothing.
@@ -130,7 +130,7 @@ fn shown_file(file: &ShownFile) -> Rendered {
     let content = super::content::span(&file.name, FILE_NAME_UNITS_MAX);
     Rendered {
         body: mute(json!({"content": content, "flags": SUPPRESS_EMBEDS,
-            "attachments": [{"id": "0", "filename": file.name, "description": "A file of the agent"}]})),
+            "attachments": [{"id": "0", "filename": file.name, "description": "A file from the agent"}]})),
         file: Some(AttachedFile {
             name: file.name.clone(),
             media_type: media_type(&file.name),
@@ -185,7 +185,7 @@ pub fn with_nonce(mut body: Value, nonce: &str) -> Value {
 
 /// A text for one person, as an edit of a deferred answer that only they see.
 #[must_use]
-pub fn told(text: &str) -> Value {
+pub fn private_text(text: &str) -> Value {
     mute(json!({"content": bounded(text)}))
 }
 
@@ -205,7 +205,7 @@ pub fn anchor(open: &Open) -> Value {
     let chosen = chosen(&open.prompt.wants);
     let from = from_terminal(open);
     mute(
-        json!({"content": bounded(&format!("{} asked: {task}{quoted}\n-# {chosen}{from}The work goes on in the thread below.", emphasised_name(&open.prompt.by)))}),
+        json!({"content": bounded(&format!("{} asked: {task}{quoted}\n-# {chosen}{from}The work continues in the thread below.", emphasised_name(&open.prompt.by)))}),
     )
 }
 

@@ -38,7 +38,9 @@ pub fn commands(raw: &[u8], signature: &str, timestamp: &str, app: &App, now_ms:
     let tenant = if of_enterprise { field("enterprise_id") } else { field("team_id") };
     let (channel, user) = (field("channel_id"), field("user_id"));
     if command.is_empty() || tenant.is_empty() || user.is_empty() {
-        return malformed("The form is no slash command: command, team_id or user_id is missing.");
+        return malformed(
+            "The form is not a slash command: command, team_id or user_id is missing.",
+        );
     }
     match app.policy.slack(tenant, channel, user) {
         Err(Refusal::Tenant) => {
@@ -100,15 +102,16 @@ impl Typed<'_> {
             "sandbox" | "sandboxes" => (sandbox_help(), "sandboxes help"),
             word if read(word, &[Reach::Thread]).is_some() => (
                 format!(
-                    "Slack does not offer slash commands in threads, so `{}` cannot know which one you mean. Write `@Bobbin {word}` in the \
-thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin status` lists what runs for you.",
+                    "Slack does not offer slash commands in threads, so `{}` cannot know which one you mean. Write \
+`@Bobbin {word}` in the thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin status` lists \
+your running tasks.",
                     quoted(command, ECHO_CHARS_MAX)
                 ),
                 "command for a thread",
             ),
             word => (
                 format!(
-                    "`{}` is not a word that this command knows. {}",
+                    "This command does not know the word `{}`. {}",
                     quoted(word, ECHO_CHARS_MAX),
                     help()
                 ),
@@ -136,7 +139,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
 
     fn overview(self) -> Inbound {
         if ThreadKey::slack(self.tenant, &self.by.id, NO_THREAD).is_err() {
-            return malformed("The ids of the command are none.");
+            return malformed("The ids of the command are not valid.");
         }
         let place = Surface::Answer { reply: self.reply(), channel: self.channel.to_owned() };
         let overview = Overview {
@@ -152,7 +155,7 @@ thread (in a direct message: just `{word}`, as a reply in the thread). `/bobbin 
 
     fn control(self, want: Want, note: &'static str) -> Inbound {
         let Ok(thread) = ThreadKey::slack(self.tenant, self.channel, NO_THREAD) else {
-            return malformed("The ids of the command are none.");
+            return malformed("The ids of the command are not valid.");
         };
         let control = Control {
             reply: self.reply(),

@@ -1,12 +1,13 @@
 //! Direct messages: each one is a thread by its `ts`, or all of a person's are one thread, as their workspace
 //! configures it.
 //!
-//! The choice depends on when the thread's first message was sent. So a retry by Slack, and a reply in a thread that
-//! began under the other setting, end up in the same thread as the first. If a message of ours is the thread's first,
-//! no setting is read: only where all direct messages of a person are one thread are our posts under no message.
+//! The settings decide when the message comes. What belongs to an earlier message goes to that one's thread
+//! ([`Direct::after`]). If a message of ours is the thread's first, nothing is read: only where all direct messages
+//! of a person are one thread are our posts under no message.
 
-use bobbin_core::base::ids::{Ms, Tenant};
+use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
 
+use super::endpoint::message_id;
 use super::types::{EventPayload, SlackEvent};
 use crate::Inbound;
 use crate::inbound::Direct;
@@ -31,12 +32,23 @@ pub(super) fn is_direct_channel(channel: &str) -> bool {
     channel.starts_with('D')
 }
 
-/// The time of a `ts`, by Slack's clock; 0 for an invalid one.
-pub(super) fn sent_ms(ts: &str) -> Ms {
-    let (seconds, micros) = ts.split_once('.').unwrap_or((ts, "0"));
-    let number = |text: &str| text.parse::<u64>().unwrap_or_default();
-    // Slack always writes six digits after the point, so they are microseconds.
-    number(seconds).saturating_mul(1_000).saturating_add(number(micros) / 1_000)
+/// Whether the thread is in a person's direct messages with the app.
+pub(crate) fn is_direct_thread(thread: &ThreadKey) -> bool {
+    match thread {
+        ThreadKey::Slack { channel, .. } => is_direct_channel(channel),
+        ThreadKey::SlackDirect { .. } => true,
+        ThreadKey::Discord { .. } | ThreadKey::Sandbox(_) => false,
+    }
+}
+
+/// The message with which a thread of direct messages began; `None` for a person's one thread.
+pub(crate) fn begun_by(thread: &ThreadKey) -> Option<TurnId> {
+    match thread {
+        ThreadKey::Slack { team, channel, root_ts } if is_direct_channel(channel) => {
+            Some(message_id(team, channel, root_ts, &[]).into())
+        }
+        _ => None,
+    }
 }
 
 /// Reads an event in direct messages; `read` returns its result for either kind of threads.
@@ -48,25 +60,30 @@ pub(super) fn taken(
     let told = event.previous_message.as_deref().unwrap_or(event);
     let begins = [&told.thread_ts, &event.deleted_ts, &event.ts];
     let root = begins.into_iter().find_map(Option::as_deref);
-    let (Some(root), Some(tenant)) = (root, envelope.tenant()) else {
+    let (Some(tenant), Some(channel), Some(root)) = (envelope.tenant(), event.channel.get(), root)
+    else {
         return read(DirectThreads::EachMessage);
     };
     if envelope.bot().is_some() && told.parent_user_id.get() == envelope.bot() {
         return read(DirectThreads::OneEach);
     }
-    either(tenant, root, read)
+    let earlier = (event.ts.as_deref() != Some(root)).then_some((channel, root));
+    either(tenant, earlier, read)
 }
 
-/// Result of something whose thread begins with the message `root`: in that message's thread, or, if the settings say
-/// so, in the person's one thread.
-pub(super) fn either(tenant: &str, root: &str, read: impl Fn(DirectThreads) -> Inbound) -> Inbound {
+/// Result in the message's own thread, or, if the settings say so, in the person's one thread. What belongs to an
+/// `earlier` message (channel and `ts`) goes to that one's thread.
+pub(super) fn either(
+    tenant: &str,
+    earlier: Option<(&str, &str)>,
+    read: impl Fn(DirectThreads) -> Inbound,
+) -> Inbound {
     let own = read(DirectThreads::EachMessage);
     let one = read(DirectThreads::OneEach).enqueue;
     let direct = one.filter(|body| own.enqueue.as_ref().is_some_and(|own| own != body));
+    let after = earlier.map(|(channel, ts)| message_id(tenant, channel, ts, &[]).into());
     Inbound {
-        direct: direct.map(|body| {
-            Box::new(Direct { tenant: Tenant::slack(tenant), sent_ms: sent_ms(root), body })
-        }),
+        direct: direct.map(|body| Box::new(Direct { tenant: Tenant::slack(tenant), after, body })),
         ..own
     }
 }

@@ -10,10 +10,8 @@ use super::direct::DirectThreads;
 use super::limits::{BODY_BYTES_MAX, MESSAGE_ID_CHARS_MAX};
 use super::verify::{Unverified, verify};
 use super::who::{AccessDecision, admission};
+use crate::endpoints::BAD_SIGNATURE;
 use crate::{HttpAnswer, Inbound};
-
-/// The note for a request that looks signed but does not match our secret: with another secret it may.
-pub const BAD_SIGNATURE: &str = "bad signature";
 
 /// The Slack app: what ingress needs of it.
 #[derive(Clone, Default)]
@@ -59,18 +57,14 @@ impl SignedRequest<'_> {
 
 /// Reply if the queue does not accept: Slack does not retry commands and interactivity.
 pub(super) const NOT_TAKEN: &str =
-    "Bobbin could not take that just now. Please try again in a minute.";
+    "Bobbin could not accept that just now. Please try again in a minute.";
 
 /// Accepted, with nothing to show: the answer comes later. If the queue refuses it, the person is told.
 pub(super) fn accept(body: Body, note: &'static str) -> Inbound {
     Inbound {
         enqueue: Some(body),
-        answer: HttpAnswer::text(200, ""),
         on_queue_failure: ephemeral(NOT_TAKEN),
-        note,
-        lookup: None,
-        direct: None,
-        entered: None,
+        ..Inbound::only(HttpAnswer::text(200, ""), note)
     }
 }
 
@@ -186,14 +180,10 @@ impl Asked {
 pub(super) fn take(body: Body, note: &'static str) -> Inbound {
     Inbound {
         enqueue: Some(body),
-        answer: HttpAnswer::text(200, ""),
         on_queue_failure: HttpAnswer::text(
             503,
-            "The queue does not accept now; please send it again.",
+            "The queue accepts nothing right now; please send it again.",
         ),
-        note,
-        lookup: None,
-        direct: None,
-        entered: None,
+        ..Inbound::only(HttpAnswer::text(200, ""), note)
     }
 }

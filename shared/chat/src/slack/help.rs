@@ -1,23 +1,25 @@
 //! Slack's help texts. Plain words with backticks: they go through the same rendering as everything else.
 
 use bobbin_core::tenant::commands::{
-    CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as told,
+    CommandRow, Reach, Spoken, TABLE, Takes, Topic, Writing, help as help_of,
 };
 
 /// Help of `/bobbin config`.
-pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. Who may manage this workspace can change them: \
-`/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime native`; with `here` at the end for this channel alone; `none` \
-in place of the value clears it), `/bobbin config allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the \
-opposite. `/bobbin config open owner/name` (or `all`; with `here` for this channel alone) lets tasks work on a private repository, `close` takes \
-that back. `/bobbin config direct one` makes all direct messages of a person one thread with one sandbox, `direct each` gives each its own \
-again. The first channel or user that is allowed closes Bobbin to all others.";
+pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. People who may manage this workspace can change \
+them: `/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime \
+native`; `here` at the end sets it for this channel only; `none` instead of the value clears it), `/bobbin config \
+allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the opposite. `/bobbin \
+config open owner/name` (or `all`; `here` at the end: this channel only) lets tasks work on a private repository; `close` \
+ends that. `/bobbin \
+config direct one` turns all direct messages of a person into one thread with one sandbox; `direct each` gives each \
+message its own thread again. The first allowed channel or user closes Bobbin to all others.";
 
 /// Help of `/bobbin setup`.
-pub const SETUP_HELP: &str = "`/bobbin setup` shows where new sandboxes are made and the keys of this workspace's own. Who may manage the \
-workspace chooses with `/bobbin setup sandboxes vercel` where they are made (with `here` at the end for this channel alone; `none` leaves it to \
-the operator). They can store a key with \
-`/bobbin setup daytona` (or `anthropic`, `openai`, `openrouter`), which gives a link to a page for it, and take it away with \
-`/bobbin setup daytona remove`. Never write a key into a message.";
+pub const SETUP_HELP: &str = "`/bobbin setup` shows where new sandboxes are created and this workspace's own keys. \
+People who may manage the workspace choose the provider with `/bobbin setup sandboxes vercel` (`here` at the end sets \
+it for this channel only; `none` leaves it to the operator). They store a key with `/bobbin setup daytona` (or \
+`anthropic`, `openai`, `openrouter`), which answers with a link to a page for it, and remove the key with `/bobbin \
+setup daytona remove`. Never write a key into a message.";
 
 /// The choices that leading words can make ([`super::words::chosen`]).
 const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: \
@@ -26,10 +28,10 @@ const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, `model
 /// Text of `help`.
 #[must_use]
 pub fn help() -> String {
-    let said = |topics: &[Topic]| told(Writing::Mention, topics);
+    let said = |topics: &[Topic]| help_of(Writing::Mention, topics);
     format!(
-        "{} Alone after the mention: {} {CHOICES} Several threads can share a sandbox: {} \
-`/bobbin status` lists what runs for you in a channel, {}",
+        "{} Alone after the mention: {} {CHOICES} Several threads can share a sandbox: {} `/bobbin status` lists your \
+running tasks in a channel, {}",
         said(&[Topic::Begin, Topic::GoOn]),
         said(&[Topic::Look, Topic::End, Topic::Help]),
         said(&[Topic::Share]),
@@ -49,8 +51,8 @@ pub(super) fn sandbox_help() -> String {
     };
     let in_thread: String = TABLE.iter().filter_map(in_thread).collect();
     format!(
-        "`/bobbin sandbox list` shows the sandboxes that have a name, `/bobbin sandbox destroy NAME` deletes one. In a thread, after \
-the mention: {in_thread}`sandbox destroy`."
+        "`/bobbin sandbox list` lists the named sandboxes, `/bobbin sandbox destroy NAME` deletes one. In a thread, \
+after the mention: {in_thread}`sandbox destroy`."
     )
 }
 

@@ -189,7 +189,7 @@ fn shortcut(interaction: &InteractionPayload, app: &App, now_ms: Ms) -> Inbound 
     let ours =
         direct::is_direct_channel(channel) && direct::may_be_ours(message, &interaction.user.id);
     match (interaction.tenant(), root) {
-        (Some(tenant), Some(root)) if ours => direct::either(tenant, root, of),
+        (Some(tenant), Some(root)) if ours => direct::either(tenant, Some((channel, root)), of),
         _ => of(DirectThreads::EachMessage),
     }
 }

@@ -97,7 +97,7 @@ pub fn manifest(address: &str) -> Result<Value, BadAddress> {
         "_metadata": { "major_version": 2, "minor_version": 1 },
         "display_information": {
             "name": "Bobbin",
-            "description": "A coding agent with a sandbox of its own in every thread",
+            "description": "A coding agent with its own sandbox in every thread",
             "background_color": "#1f2937",
         },
         "features": {
@@ -117,7 +117,7 @@ pub fn manifest(address: &str) -> Result<Value, BadAddress> {
             "slash_commands": [{
                 "command": COMMAND,
                 "url": format!("{base}/slack/commands"),
-                "description": "What runs for you, sandboxes, settings, help",
+                "description": "Your running tasks, sandboxes, settings, help",
                 "usage_hint": "status | sandbox list | config | help",
                 "should_escape": true,
             }],

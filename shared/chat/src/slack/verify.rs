@@ -22,7 +22,7 @@ pub enum Unverified {
 
 /// Whether a request looks signed: a current time and a well-formed signature. Otherwise the secret need not be read.
 #[must_use]
-pub fn looks_signed(signature: &str, timestamp: &str, now_ms: Ms) -> bool {
+pub(super) fn looks_signed(signature: &str, timestamp: &str, now_ms: Ms) -> bool {
     claimed(signature, timestamp, now_ms).is_ok()
 }
 

@@ -117,7 +117,7 @@ pub(super) enum BadChoice {
     #[error(transparent)]
     Beside(#[from] Unusable),
     #[error(
-        "`in:` takes the word shared: the task is done in the common checkout of a shared sandbox then"
+        "`in:` accepts only the word shared, which runs the task in the common checkout of a shared sandbox"
     )]
     In,
 }
@@ -391,7 +391,7 @@ mod tests {
         let refused = read("sandbox:Front_End fix it").expect_err("a bad name");
         assert_eq!(
             refused.to_string(),
-            "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+            "\"Front_End\" cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2"
         );
         assert_eq!(read("in:here fix it"), Err(BadChoice::In));
         assert_eq!(

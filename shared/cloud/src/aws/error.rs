@@ -93,7 +93,7 @@ pub enum CallError {
         why: String,
     },
     /// A part of what was requested did not arrive, despite retries.
-    #[error("{place} answers only a part: it is throttled")]
+    #[error("{place} answered only in part: it is throttled")]
     Partial {
         /// Service and region, or address.
         place: String,
@@ -126,19 +126,19 @@ impl FailureCause {
         match self {
             Self::Passing | Self::Contended => None,
             Self::NotAllowed => Some(
-                "The role may not do that: deploy template.yaml again, which says what each function may.",
+                "The role may not do that: deploy template.yaml again, which sets the permissions of each function.",
             ),
             Self::Expired => Some(
-                "The credentials have ended: a function gets new ones with its next process; where they are a person's, sign in again.",
+                "The credentials have expired: a function gets new ones with its next process; a person has to sign in again.",
             ),
             Self::Unknown => Some(
-                "AWS does not accept the credentials: check that they are of this account, and that the clock of this machine is right (five minutes are too many).",
+                "AWS does not accept the credentials: check that they belong to this account, and that this machine's clock is less than five minutes off.",
             ),
             Self::Missing => Some(
                 "It does not exist: deploy template.yaml, or correct the variable that names it.",
             ),
             Self::Wrong => Some(
-                "AWS does not take such a request: this is a defect of Bobbin; the request id helps to find it.",
+                "AWS does not accept such a request: this is a bug in Bobbin; the request id helps to find it.",
             ),
         }
     }
@@ -276,7 +276,7 @@ fn unread(status: u16, why: &str, request_id: &str) -> String {
 fn unreached(why: &str) -> String {
     if why.contains(BAD_CERTIFICATE) {
         kept(&format!(
-            "{why}; where a proxy looks into TLS, name its certificates with AWS_CA_BUNDLE to the command line, and let functions reach AWS without it"
+            "{why}; if a proxy intercepts TLS, name its certificates with AWS_CA_BUNDLE for the command line, and let functions reach AWS without the proxy"
         ))
     } else {
         kept(why)
@@ -289,7 +289,7 @@ fn credentials_missing(error: &(dyn Error + 'static)) -> Option<String> {
     Some(match found {
         CredentialsError::CredentialsNotLoaded(_) => "no AWS credentials were found".to_owned(),
         CredentialsError::ProviderTimedOut(_) => {
-            "AWS credentials were not given in time".to_owned()
+            "AWS credentials did not arrive in time".to_owned()
         }
         other => format!(
             "AWS credentials are configured but cannot be used ({})",

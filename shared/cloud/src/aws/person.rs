@@ -11,7 +11,7 @@ use super::{Aws, http};
 /// Time to find a person's region; the machine's own metadata is asked last.
 const WAIT: Duration = Duration::from_secs(20);
 /// Advice when there are no credentials.
-pub(crate) const NO_CREDENTIALS: &str = "Set AWS_PROFILE to a profile of yours (aws configure, or aws configure sso and aws sso login), or take those of the AWS command line: eval \"$(aws configure export-credentials --format env)\"";
+pub(crate) const NO_CREDENTIALS: &str = "Set AWS_PROFILE to your profile (aws configure, or aws configure sso and aws sso login), or export the credentials of the AWS command line: eval \"$(aws configure export-credentials --format env)\"";
 
 impl Aws {
     /// Finds the configuration as the AWS command line does: variables, profiles, single sign-on, a credential process,
@@ -26,11 +26,11 @@ impl Aws {
         let found = aws_config::defaults(aws_config::BehaviorVersion::latest())
             .http_client(http::of_person(bundle.transpose()?))
             .load();
-        let found = tokio::time::timeout(WAIT, found).await.map_err(|_| {
-            "AWS's region was not found in time: set AWS_REGION to the one that the stack is in"
-        })?;
+        let found = tokio::time::timeout(WAIT, found).await.map_err(
+            |_| "the AWS region was not found in time: set AWS_REGION to the stack's region",
+        )?;
         if found.region().is_none() {
-            return Err("No AWS region is set. Set AWS_REGION to the one that the stack was deployed in (samconfig.toml names it), or run: aws configure set region REGION".to_owned());
+            return Err("No AWS region is set. Set AWS_REGION to the region in which the stack was deployed (samconfig.toml names it), or run: aws configure set region REGION".to_owned());
         }
         let endpoint = endpoint.or(found.endpoint_url()).map(str::to_owned);
         let endpoint = endpoint.filter(|endpoint| !endpoint.is_empty());

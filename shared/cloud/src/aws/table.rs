@@ -29,12 +29,6 @@ use super::{Aws, Bounded, CallError, FailureCause, Late};
 
 /// Bound of a call to the table, retries included, unless its caller has less time.
 pub(crate) const CALL_MS_MAX: u64 = 10_000;
-/// Largest difference between the clocks of a chat and of the functions.
-const CLOCKS_MS: u64 = 10_000;
-// A switch of the settings is stored before the first message to which it applies is sent.
-const _: () = assert!(
-    CALL_MS_MAX + CLOCKS_MS <= bobbin_core::base::limits::Limits::DEFAULT.tenant.direct_switch_ms
-);
 /// Requests of one batch. What is left out because the answer would exceed 16 MB fits into three; what is left out
 /// because the table is overloaded may need more.
 const ROUNDS_MAX: u32 = 4;
@@ -203,7 +197,7 @@ fn is_contended<T>(written: &Result<T, CallError>) -> bool {
     let is_contended =
         written.as_ref().is_err_and(|error| error.cause() == FailureCause::Contended);
     if is_contended {
-        tracing::info!(event = "table.contended", "a write met another of the same item");
+        tracing::info!(event = "table.contended", "two writes of the same item conflicted");
     }
     is_contended
 }
@@ -448,7 +442,7 @@ impl Table {
             if codes().any(|code| code == CONTENDED_REASON) {
                 return Err(refused(
                     CONTENDED,
-                    "the transaction met another write of the same item",
+                    "the transaction conflicted with another write of the same item",
                 ));
             }
         }

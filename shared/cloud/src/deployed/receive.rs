@@ -95,7 +95,7 @@ impl Deployed {
             tokio::time::sleep(POLL_PAUSE).await;
         }
         Err(format!(
-            "The message did not come out of {queue_url} again: the stack's own worker has taken it. Try again."
+            "The message could not be received from {queue_url}: the stack's own worker was faster. Try again."
         ))
     }
 }

@@ -79,7 +79,7 @@ impl Store {
     ///
     /// # Errors
     /// [`StoreError`].
-    pub async fn want_look(
+    pub async fn want_poll(
         &self,
         thread: &ThreadKey,
         now_ms: Ms,

@@ -85,7 +85,7 @@ impl Store {
         if self.table.write(put).await? {
             Ok(())
         } else {
-            Err(StoreError::Newer("the catalogue has become one of a newer worker's".to_owned()))
+            Err(StoreError::Newer("a newer worker has written the catalogue".to_owned()))
         }
     }
 

@@ -140,7 +140,7 @@ impl Store {
             }
         }
         Err(StoreError::Damaged(format!(
-            "more than {THREAD_PAGES_MAX} MB are stored of {thread}; a part would look like all of it"
+            "{thread} has more than {THREAD_PAGES_MAX} MB of stored data, so it cannot be read whole"
         )))
     }
 }

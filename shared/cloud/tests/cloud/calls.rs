@@ -121,9 +121,9 @@ async fn refusal_names_code_and_remedy() {
         endpoint
     };
     for (code, remedy) in [
-        ("InvalidSignatureException", "the clock of this machine"),
-        ("UnrecognizedClientException", "the clock of this machine"),
-        ("ExpiredTokenException", "The credentials have ended"),
+        ("InvalidSignatureException", "this machine's clock"),
+        ("UnrecognizedClientException", "this machine's clock"),
+        ("ExpiredTokenException", "The credentials have expired"),
     ] {
         let told = told(&refusal(code).await).await;
         let expected = format!(

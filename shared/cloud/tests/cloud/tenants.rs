@@ -1,7 +1,8 @@
 //! The items of tenants in the table: settings under their version, catalogues as they come, each for its own tenant.
 
+use aws_sdk_dynamodb::types::AttributeValue;
 use bobbin_cloud::store::{Store, StoreError};
-use bobbin_core::base::ids::{Tenant, ThreadKey};
+use bobbin_core::base::ids::{Tenant, ThreadKey, TurnId};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::session::Session;
@@ -69,6 +70,64 @@ async fn record_has_its_own_tenants_settings() {
     assert_eq!(loaded.settings, Settings::default());
     assert_eq!(store.settings(&tenant(OTHER)).await.unwrap(), Settings::default());
     assert_eq!(store.catalogue(&tenant(OTHER)).await.unwrap(), Catalogue::default());
+}
+
+#[tokio::test]
+async fn direct_message_is_taken_by_one_thread() {
+    let cloud = Cloud::start().await;
+    let store = store(&cloud);
+    let own = ThreadKey::slack("T1", "D1", "1.1").unwrap();
+    let all = ThreadKey::slack_direct("T1", "U1").unwrap();
+    let (team, message) = (own.tenant(), TurnId::from("slack_T1_D1_1.1"));
+    assert_eq!(store.direct_place(&team, &message).await.unwrap(), None);
+    let (here, there) = tokio::join!(
+        store.take_direct(&own, &message, Some(&message), 9_000),
+        store.take_direct(&all, &message, None, 9_000)
+    );
+    let (here, there) = (here.unwrap(), there.unwrap());
+    assert!(here != there, "{here} {there}");
+    let (first, other) = if here { (own, all) } else { (all, own) };
+    // At each delivery.
+    for _ in 0..2 {
+        assert!(store.take_direct(&first, &message, None, 9_000).await.unwrap());
+        assert!(!store.take_direct(&other, &message, None, 9_000).await.unwrap());
+        assert_eq!(store.direct_place(&team, &message).await.unwrap(), Some(first.clone()));
+    }
+    assert!(store.take_direct(&other, "slack_T1_D1_2.2", None, 9_000).await.unwrap());
+    assert_eq!(store.direct_place(&tenant("slack:T2"), &message).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn direct_thread_is_known_a_ledger_longer_than_its_last_message() {
+    let cloud = Cloud::start().await;
+    let store = store(&cloud);
+    let own = ThreadKey::slack("T1", "D1", "1.1").unwrap();
+    let all = ThreadKey::slack_direct("T1", "U1").unwrap();
+    let first = TurnId::from("slack_T1_D1_1.1");
+    let expiry = async || {
+        let got = sdk_dynamodb(cloud.engine.endpoint())
+            .get_item()
+            .table_name(cloud.resource("Table"))
+            .key("thread", AttributeValue::S("tenant:slack:T1".to_owned()))
+            .key("item", AttributeValue::S(format!("direct#{first}")))
+            .send()
+            .await
+            .unwrap();
+        got.item.map(|item| item["expires_at"].as_n().unwrap().clone())
+    };
+    // Nothing is known of a message that no worker has taken.
+    assert!(store.take_direct(&own, "slack_T1_D1_2.2", Some(&first), 9_000).await.unwrap());
+    assert_eq!(expiry().await, None);
+    assert!(store.take_direct(&own, &first, Some(&first), 9_000).await.unwrap());
+    assert_eq!(expiry().await.as_deref(), Some("9"));
+    assert!(store.take_direct(&own, "slack_T1_D1_3.3", Some(&first), 12_000).await.unwrap());
+    assert_eq!(expiry().await.as_deref(), Some("12"));
+    // A reply that began a thread in an outage does not move the message that it answers.
+    let second = TurnId::from("slack_T1_D1_4.4");
+    let strayed = ThreadKey::slack("T1", "D1", "4.4").unwrap();
+    assert!(store.take_direct(&all, &second, None, 9_000).await.unwrap());
+    assert!(store.take_direct(&strayed, "slack_T1_D1_5.5", Some(&second), 9_000).await.unwrap());
+    assert_eq!(store.direct_place(&own.tenant(), &second).await.unwrap(), Some(all));
 }
 
 #[tokio::test]

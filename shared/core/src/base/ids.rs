@@ -444,7 +444,7 @@ const SANDBOX_NAME_CHARS_MAX: usize = 40;
 /// An invalid sandbox name.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+    "{0:?} cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2"
 )]
 pub struct BadSandboxName(String);
 
@@ -694,7 +694,7 @@ mod tests {
         let refused = "My App".parse::<SandboxName>().expect_err("capitals");
         assert_eq!(
             refused.to_string(),
-            "\"My App\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+            "\"My App\" cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2"
         );
     }
 

@@ -120,7 +120,7 @@ impl Limits {
             ),
             (
                 self.deliveries() < DELIVERIES_MAX as u64,
-                "turn_ms divided by look_ms_max (or hold_ms at its largest), with all else that takes a delivery, must stay below the 1000 deliveries of the queue",
+                "turn_ms divided by look_ms_max (or by the largest hold_ms), plus all other deliveries, must stay below the queue's 1000 deliveries",
             ),
         ])
     }

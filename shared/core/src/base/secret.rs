@@ -10,6 +10,12 @@ use serde::Deserialize;
 pub struct Secret(String);
 
 impl Secret {
+    /// The value of a key that is not there.
+    #[must_use]
+    pub const fn none() -> Self {
+        Self(String::new())
+    }
+
     /// The value itself; never log it.
     #[must_use]
     pub fn expose(&self) -> &str {

@@ -81,7 +81,7 @@ async fn swept<W: World>(world: &W, delivery: &Delivery<'_>) -> Verdict {
     match world.swept(&message.thread, &message.id).await {
         Ok(()) => Verdict::Done,
         Err(failure) => {
-            let why = format!("that it is done could not be written: {failure:?}");
+            let why = format!("the completion could not be written: {failure:?}");
             Verdict::given_back(&failure, why, delivery.receive, &delivery.limits.retry)
         }
     }

@@ -436,7 +436,7 @@ impl Effect {
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Chat(ChatEffect::Tell { .. }) => "tell",
-            Self::Chat(ChatEffect::TellBeside { .. }) => "tell_beside",
+            Self::Chat(ChatEffect::TellBeside { .. }) => "notify_outside",
             Self::FindName { .. } => "find_name",
             Self::EndTools => "end_tools",
             Self::FindAgent { .. } => "find_agent",

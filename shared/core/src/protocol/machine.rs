@@ -293,7 +293,7 @@ impl Machine {
             (Self::Act { known, next }, came) => match (*next, came) {
                 (Next::Do(effect), StepOutcome::Done(performed)) => {
                     let known = known.with(performed.flags);
-                    Self::heard(known, Cause::Done(effect, performed.event), now, delivery)
+                    Self::after_effect(known, Cause::Done(effect, performed.event), now, delivery)
                 }
                 (
                     Next::Together { work, card },
@@ -302,7 +302,7 @@ impl Machine {
                     let known = known.with(of_work.flags);
                     let (of_work, of_card) = (of_work.event, of_card.event);
                     let cause = Cause::Both { work: (work, of_work), card: (card, of_card) };
-                    Self::heard(known, cause, now, delivery)
+                    Self::after_effect(known, cause, now, delivery)
                 }
                 (next, _) => Self::Act { known, next: Box::new(next) },
             },
@@ -311,7 +311,7 @@ impl Machine {
     }
 
     /// One effect has ended, or two have.
-    fn heard(known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
+    fn after_effect(known: Box<Known>, cause: Cause, now: Now, delivery: &Delivery<'_>) -> Self {
         // Decide nothing on what cannot be read.
         if let Some(seen) = too_new(&cause) {
             return newer(delivery, seen, now);

@@ -44,7 +44,7 @@ pub enum SignalKind {
     PromptSent,
     /// The same prompt was sent again.
     PromptResent,
-    /// The agent is done, and the result is about to be told. Duration: since the prompt was sent.
+    /// The agent is done, and the result is about to be posted. Duration: since the prompt was sent.
     RunEnded,
     /// A delivery returned its run to the queue, and another one continues it.
     TurnSliced,
@@ -136,7 +136,7 @@ impl SignalKind {
             Self::TurnCancelled => "turn.cancelled",
             Self::TurnLost => "turn.lost",
             Self::TurnJoined => "turn.joined",
-            Self::TurnUntold => "turn.untold",
+            Self::TurnUntold => "turn.unposted",
         }
     }
 
@@ -156,8 +156,8 @@ impl SignalKind {
 /// written: these are written only when something goes wrong. The log line beside it says which event it was.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Alarm {
-    /// Requested work was given up, or its end could not be told: [`INGRESS_FAILED`], [`CONTROL_DROPPED`], [`BURIED`],
-    /// [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
+    /// Requested work was given up, or its end could not be posted: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
+    /// [`GIVEN_UP`], [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
     WorkDropped,
     /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`],
     /// [`SignalKind::ChatOutageBegan`],
@@ -190,8 +190,8 @@ pub const DIMENSION: &str = "Stack";
 pub const INGRESS_FAILED: &str = "ingress.failed";
 /// Event: a control message (a Stop, a decision, a first prompt, a status request) was given up.
 pub const CONTROL_DROPPED: &str = "control.dropped";
-/// Event: a message became a dead letter, and whoever waits for it is told.
-pub const BURIED: &str = "message.buried";
+/// Event: a message became a dead letter, and its thread or requester is notified.
+pub const GIVEN_UP: &str = "message.given_up";
 /// Event: the table refused to read or write the record of a delivery, or did not answer at all.
 pub const TABLE_FAILED: &str = "table.failed";
 /// Event: the stack's key for a provider, or its settings, belong to another account than the sandboxes on record.
@@ -220,19 +220,19 @@ pub struct Signal {
 /// first record.
 #[must_use]
 pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Signal> {
-    let mut told = Vec::new();
-    sandbox(before, after, now_ms, &mut told);
+    let mut emitted = Vec::new();
+    sandbox(before, after, now_ms, &mut emitted);
     let turn_before = before.and_then(|session| session.turn.as_ref());
     if let Some(turn) = &after.turn {
         let same = turn_before.filter(|before| before.id == turn.id);
-        under_way(same, turn, now_ms, &mut told);
+        under_way(same, turn, now_ms, &mut emitted);
     }
     let known = |ended: &EndedTurn| {
         before.is_some_and(|session| session.ended.iter().any(|one| one.id == ended.id))
     };
     for ended in after.ended.iter().filter(|ended| !known(ended)) {
         let accepted = turn_before.filter(|turn| turn.id == ended.id);
-        told.push(Signal {
+        emitted.push(Signal {
             kind: match ended.outcome {
                 Outcome::Answered => SignalKind::TurnAnswered,
                 Outcome::Failed { .. } => SignalKind::TurnFailed,
@@ -250,15 +250,19 @@ pub fn signals(before: Option<&Session>, after: &Session, now_ms: Ms) -> Vec<Sig
         has_ended || before.is_some_and(is_kept)
     };
     if let Some(turn) = after.observed.chat.untold.as_ref().filter(|id| is_new(id)) {
-        told.push(Signal { kind: SignalKind::TurnUntold, turn: Some(turn.clone()), took_ms: None });
+        emitted.push(Signal {
+            kind: SignalKind::TurnUntold,
+            turn: Some(turn.clone()),
+            took_ms: None,
+        });
     }
-    told
+    emitted
 }
 
-fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec<Signal>) {
+fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, emitted: &mut Vec<Signal>) {
     let turn = after.turn.as_ref().map(|turn| turn.id.clone());
-    let mut tell = |kind, took_ms| {
-        told.push(Signal { kind, turn: turn.clone(), took_ms });
+    let mut emit = |kind, took_ms| {
+        emitted.push(Signal { kind, turn: turn.clone(), took_ms });
     };
     let was = before.map_or(Phase::Destroyed, |session| session.sandbox.phase);
     let since_ms = before.map_or(now_ms, |session| session.sandbox.phase_since_ms);
@@ -266,21 +270,21 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
     let anew = before.is_none_or(|session| session.sandbox.generation != after.sandbox.generation);
     let missed = |session: &Session| session.sandbox.without_secrets;
     if missed(after) > before.map_or(0, missed) {
-        tell(SignalKind::SecretsMissed, took_ms);
+        emit(SignalKind::SecretsMissed, took_ms);
     }
     match (was, after.sandbox.phase) {
         (was, Phase::Creating) if was != Phase::Creating || anew => {
-            tell(SignalKind::CreateBegan, None)
+            emit(SignalKind::CreateBegan, None)
         }
-        (Phase::Creating, Phase::Active) => tell(SignalKind::CreateReady, took_ms),
-        (Phase::Creating, Phase::Error) => tell(SignalKind::CreateFailed, None),
-        (was, Phase::Resuming) if was != Phase::Resuming => tell(SignalKind::ResumeBegan, None),
-        (Phase::Resuming, Phase::Active) => tell(SignalKind::ResumeReady, took_ms),
-        (Phase::Resuming, Phase::Error) => tell(SignalKind::ResumeFailed, None),
-        (was, Phase::Paused) if was != Phase::Paused => tell(SignalKind::PauseDone, None),
-        (Phase::Destroying, Phase::Destroyed) => tell(SignalKind::DestroyDone, None),
+        (Phase::Creating, Phase::Active) => emit(SignalKind::CreateReady, took_ms),
+        (Phase::Creating, Phase::Error) => emit(SignalKind::CreateFailed, None),
+        (was, Phase::Resuming) if was != Phase::Resuming => emit(SignalKind::ResumeBegan, None),
+        (Phase::Resuming, Phase::Active) => emit(SignalKind::ResumeReady, took_ms),
+        (Phase::Resuming, Phase::Error) => emit(SignalKind::ResumeFailed, None),
+        (was, Phase::Paused) if was != Phase::Paused => emit(SignalKind::PauseDone, None),
+        (Phase::Destroying, Phase::Destroyed) => emit(SignalKind::DestroyDone, None),
         (was, Phase::Destroyed) if !matches!(was, Phase::Destroyed | Phase::Error) => {
-            tell(SignalKind::SandboxLost, None);
+            emit(SignalKind::SandboxLost, None);
         }
         _ => {}
     }
@@ -290,28 +294,28 @@ fn sandbox(before: Option<&Session>, after: &Session, now_ms: Ms, told: &mut Vec
             && session.conversation.session != after.conversation.session
     });
     if replaced && after.conversation.session.is_some() {
-        tell(SignalKind::SessionReplaced, None);
+        emit(SignalKind::SessionReplaced, None);
     }
 }
 
-fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Signal>) {
+fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, emitted: &mut Vec<Signal>) {
     let since_ms = Some(now_ms.saturating_sub(after.accepted_at_ms));
-    let mut tell = |kind, took_ms| {
-        told.push(Signal { kind, turn: Some(after.id.clone()), took_ms });
+    let mut emit = |kind, took_ms| {
+        emitted.push(Signal { kind, turn: Some(after.id.clone()), took_ms });
     };
     if before.is_none() {
-        tell(SignalKind::TurnBegan, since_ms);
+        emit(SignalKind::TurnBegan, since_ms);
     }
     let received = before.is_none_or(|turn| turn.stage.is_received());
     if received && after.stage.is_with_agent() {
-        tell(SignalKind::PromptSent, since_ms);
+        emit(SignalKind::PromptSent, since_ms);
     }
     let over = |turn: &Turn| turn.stage.is_ending();
     if let (Some(before), Some(prompted)) = (before, after.stage.prompted())
         && over(after)
         && !over(before)
     {
-        tell(SignalKind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
+        emit(SignalKind::RunEnded, Some(now_ms.saturating_sub(prompted.at_ms)));
     }
     let more = |of: fn(&Turn) -> u32| of(after) > before.map_or(0, of);
     let prompted = |turn: &Turn, of: fn(&Prompted) -> u32| turn.stage.prompted().map_or(0, of);
@@ -335,16 +339,16 @@ fn under_way(before: Option<&Turn>, after: &Turn, now_ms: Ms, told: &mut Vec<Sig
         ),
     ] {
         if happened {
-            tell(kind, None);
+            emit(kind, None);
         }
     }
     for ask in &after.asks {
         let known = before.and_then(|turn| turn.asks.iter().find(|one| one.id == ask.id));
         if known.is_none() {
-            tell(SignalKind::AskOpened, None);
+            emit(SignalKind::AskOpened, None);
         }
         if ask.settled && known.is_none_or(|one| !one.settled) {
-            tell(SignalKind::AskSettled, None);
+            emit(SignalKind::AskSettled, None);
         }
     }
 }
@@ -367,8 +371,8 @@ mod tests {
     }
 
     fn names(before: Option<&Session>, after: &Session) -> Vec<(&'static str, Option<u64>)> {
-        let told = signals(before, after, 5_000);
-        told.iter().map(|one| (one.kind.name(), one.took_ms)).collect()
+        let emitted = signals(before, after, 5_000);
+        emitted.iter().map(|one| (one.kind.name(), one.took_ms)).collect()
     }
 
     #[test]

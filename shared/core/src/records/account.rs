@@ -59,7 +59,7 @@ impl AccountStanding {
 /// The text for waiting work and for the operator.
 #[must_use]
 pub fn of_another_account(provider: &str) -> String {
-    format!("the stack's {provider} key or settings are of another account than its sandboxes")
+    format!("the stack's {provider} key or settings belong to another account than its sandboxes")
 }
 
 #[cfg(test)]

@@ -108,9 +108,9 @@ pub fn chosen(
             let mib = limits.artifact_bytes / (1024 * 1024);
             Some(format!("is larger than {mib} MiB"))
         } else if files.len() >= limits.artifacts {
-            Some(format!("is one more than {} files", limits.artifacts))
+            Some(format!("is over the limit of {} files", limits.artifacts))
         } else if bytes.saturating_add(file.size) > limits.artifacts_bytes {
-            Some("does not fit beside the others".to_owned())
+            Some("does not fit with the others".to_owned())
         } else {
             None
         };
@@ -132,7 +132,7 @@ pub fn chosen(
 
 /// The text about the folder for the agent.
 #[must_use]
-pub fn told_to_agent(limits: &FileLimits) -> String {
+pub fn agent_instructions(limits: &FileLimits) -> String {
     format!(
         "You work for a person in a chat thread. Files that you put into `{FOLDER}/` of the working directory (screenshots, \
 charts, documents) are shown to them in the thread after your turn, each once: at most {} files of {} MiB. Put nothing else there.",
@@ -195,8 +195,8 @@ mod tests {
             [
                 "`empty` is empty",
                 "`big` is larger than 2 MiB",
-                "`b` does not fit beside the others",
-                "`d` is one more than 2 files"
+                "`b` does not fit with the others",
+                "`d` is over the limit of 2 files"
             ]
         );
         let crowd = (0..60).map(|n| file(&format!("f{n}"), 1)).collect();

@@ -89,7 +89,7 @@ impl Changes {
         }
         if left_out > 0 {
             out.push_str(&format!(
-                "(The changes of {left_out} of these files are too long to be kept here.)\n"
+                "(The changes in {left_out} of these files are too long to keep here.)\n"
             ));
         }
         out.push('\n');
@@ -151,7 +151,7 @@ impl ChangedFile {
 pub fn in_short(usage: &Usage) -> Option<String> {
     let files = match (usage.files, usage.files_unknown) {
         (0, false) => return None,
-        (0, true) => return Some("changed files not known".to_owned()),
+        (0, true) => return Some("changed files unknown".to_owned()),
         (1, false) => "1 file".to_owned(),
         (1, true) => "at least 1 file".to_owned(),
         (n, false) => format!("{n} files"),
@@ -221,7 +221,7 @@ mod tests {
         };
         let patch = changes.patch(600).expect("changes");
         assert!(patch.len() <= 600);
-        assert!(patch.contains("(The changes of 1 of these files are too long to be kept here.)"));
+        assert!(patch.contains("(The changes in 1 of these files are too long to keep here.)"));
         assert!(patch.contains("+++ b/short.txt") && !patch.contains("+++ b/long.txt"));
         let (summary, body) = parts(&patch);
         assert!(summary.starts_with("2 files changed, +2 -0\n") && body.starts_with("diff --git"));
@@ -238,7 +238,7 @@ mod tests {
     fn unread_changes_are_reported_unknown() {
         let short = |changes: &Changes| in_short(&changes.counted(Usage::default()));
         assert_eq!(short(&Changes::default()), None);
-        assert_eq!(short(&Changes::unread()).unwrap(), "changed files not known");
+        assert_eq!(short(&Changes::unread()).unwrap(), "changed files unknown");
         let some = Changes { unknown: true, ..three() };
         assert_eq!(short(&some).unwrap(), "at least 3 files changed, +3 -2");
         let patch = some.patch(10_000).unwrap();

@@ -91,8 +91,7 @@ pub fn kept(prompt: &Prompt) -> Option<Prompt> {
 /// The digest of the thread for a new agent session; empty if there is nothing. The newest entries win.
 #[must_use]
 pub fn digest(entries: &[LedgerEntry]) -> String {
-    const HEAD: &str = "The conversation of this thread went on elsewhere before, and files of that sandbox may be gone. What \
-was asked and answered so far, oldest first and shortened:";
+    const HEAD: &str = "This thread's conversation began in another sandbox, and files from there may be gone. Questions and answers so far, oldest first and shortened:";
     let mut newest: Vec<&LedgerEntry> = entries.iter().collect();
     newest.sort_by_key(|entry| std::cmp::Reverse(entry.ended_at_ms));
     let mut room = DIGEST_UNITS_MAX - units(HEAD) - 1;
@@ -115,7 +114,7 @@ was asked and answered so far, oldest first and shortened:";
 
 fn line(entry: &LedgerEntry) -> String {
     let end = match &entry.outcome {
-        Outcome::Answered if entry.answered.is_empty() => "answered without words".to_owned(),
+        Outcome::Answered if entry.answered.is_empty() => "answered without text".to_owned(),
         Outcome::Answered => format!("answered: {}", entry.answered),
         Outcome::Joined { .. } => "answered together with the one before it".to_owned(),
         Outcome::Failed { .. } => "this failed".to_owned(),
@@ -153,9 +152,7 @@ mod tests {
         let lost = LedgerEntry { outcome: Outcome::Lost, ..entry(2, "add\na test", "") };
         assert_eq!(
             digest(&[lost, entry(1, "what is here?", "A parser.")]),
-            "The conversation of this thread went on elsewhere before, and files of that sandbox may be gone. What was asked and answered so far, oldest first and shortened:\n\
-             - Ada asked: what is here? | answered: A parser.\n\
-             - Ada asked: add a test | this was cut off when its sandbox vanished"
+            "This thread's conversation began in another sandbox, and files from there may be gone. Questions and answers so far, oldest first and shortened:\n- Ada asked: what is here? | answered: A parser.\n- Ada asked: add a test | this was cut off when its sandbox vanished"
         );
         assert_eq!(digest(&[]), "");
     }

@@ -10,7 +10,7 @@ use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
 use crate::tenant::selection::Selection;
-use crate::tenant::settings::{Settings, SettingsChange};
+use crate::tenant::settings::SettingsChange;
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -26,8 +26,6 @@ pub enum Body {
     Announce(Announce),
     /// Show a person in a Slack workspace what runs for them.
     Overview(Overview),
-    /// One of two copies of something that a person said in direct messages.
-    Candidate(Candidate),
     /// There are dead letters: tell the people who wait for them.
     DeadLetters(DeadLetters),
 }
@@ -38,27 +36,6 @@ pub enum Body {
 pub struct DeadLetters {
     /// Id of the tick that found them; also the deduplication id.
     pub id: String,
-}
-
-/// One of two copies of something that a person said in direct messages, each in the group of a thread that it may
-/// belong to: ingress could not read the settings that decide it. The worker reads them, handles the copy in the right
-/// thread, and ignores the other. So both groups keep their order, and nothing is forwarded.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Candidate {
-    /// When the thread's first message was sent, by the clock of the chat.
-    pub sent_ms: Ms,
-    /// This copy counts if all direct messages of a person were one thread then; otherwise the other copy counts.
-    pub one_thread: bool,
-    /// What was said, as a body for that thread.
-    pub said: Box<Body>,
-}
-
-impl Candidate {
-    /// What was said, if this copy counts by these settings, which were read after it was sent.
-    #[must_use]
-    pub fn chosen(self, settings: &Settings) -> Option<Body> {
-        (settings.is_one_thread(self.sent_ms) == self.one_thread).then_some(*self.said)
-    }
 }
 
 impl Body {
@@ -85,7 +62,6 @@ impl Body {
                 _ if control.membership.operates => None,
                 _ => Some((&control.thread, &control.by)),
             },
-            Self::Candidate(candidate) => candidate.said.asker(),
             Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
         }
     }
@@ -104,7 +80,6 @@ impl Body {
                 announce.prompt.as_mut().map(|prompt| &mut prompt.membership)
             }
             Self::Control(control) => Some(&mut control.membership),
-            Self::Candidate(candidate) => candidate.said.membership_mut(),
             Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
         }
     }
@@ -631,9 +606,9 @@ impl Want {
             Self::Connect { .. } => Some("Connect"),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,
-            Self::Configure { .. } => Some("The change of the settings"),
-            Self::OwnKey { key: KeyWish::Check { .. } } => Some("The check of the key"),
-            Self::OwnKey { key: KeyWish::Remove { .. } } => Some("The removal of the key"),
+            Self::Configure { .. } => Some("Changing the settings"),
+            Self::OwnKey { key: KeyWish::Check { .. } } => Some("Checking the key"),
+            Self::OwnKey { key: KeyWish::Remove { .. } } => Some("Removing the key"),
             Self::OwnKey { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }
@@ -703,14 +678,22 @@ impl Body {
         within_the_queues_alphabet(text)
     }
 
-    /// The thread that it is about; `None` if it is about no thread, or about one that does not exist yet.
+    /// The thread chosen for something that a person said or pressed; `None` if nobody did, or if that opens a thread.
     #[must_use]
-    pub fn thread(&self) -> Option<&ThreadKey> {
+    pub const fn said_in(&self) -> Option<&ThreadKey> {
         match self {
-            Self::Message(message) => Some(&message.thread),
+            Self::Message(message) => match &message.work {
+                Work::Prompt(_) | Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => {
+                    Some(&message.thread)
+                }
+                Work::Sweep
+                | Work::Reconcile
+                | Work::DeadLetter { .. }
+                | Work::Operate { .. }
+                | Work::Create(_) => None,
+            },
             Self::Control(control) => Some(&control.thread),
             Self::Announce(announce) => Some(&announce.thread),
-            Self::Candidate(candidate) => candidate.said.thread(),
             Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
         }
     }
@@ -721,7 +704,6 @@ impl Body {
         match self {
             Self::Message(_) | Self::Open(_) => false,
             Self::Control(_) | Self::Announce(_) | Self::Overview(_) | Self::DeadLetters(_) => true,
-            Self::Candidate(candidate) => candidate.said.is_control(),
         }
     }
 
@@ -743,7 +725,6 @@ impl Body {
             Self::Control(c) => c.group(),
             Self::Announce(a) => format!("{}{WAITING}", a.thread),
             Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
-            Self::Candidate(candidate) => candidate.said.group(),
             // One of them at a time.
             Self::DeadLetters(_) => "dead-letters".to_owned(),
         }
@@ -758,7 +739,6 @@ impl Body {
             Self::Open(open) => &open.id,
             Self::Announce(announce) => &announce.turn,
             Self::Overview(overview) => &overview.id,
-            Self::Candidate(candidate) => candidate.said.correlation(),
             Self::DeadLetters(found) => &found.id,
             Self::Control(control) => match &control.want {
                 Want::Stop { turn: Some(turn) }
@@ -793,7 +773,6 @@ impl Body {
             Self::Control(c) => &c.id,
             Self::Announce(a) => &a.turn,
             Self::Overview(o) => &o.id,
-            Self::Candidate(candidate) => candidate.said.id(),
             Self::DeadLetters(found) => &found.id,
         }
     }

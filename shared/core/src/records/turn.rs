@@ -102,7 +102,7 @@ pub struct Outages {
 impl Turn {
     /// Whether its run is only polled, because it has gone on for too long to be held, or was let go.
     #[must_use]
-    pub fn is_only_looked_at(&self, limits: &PollLimits, now_ms: Ms) -> bool {
+    pub fn is_only_polled(&self, limits: &PollLimits, now_ms: Ms) -> bool {
         self.stage.is_running() && !self.is_wanted_over() && !self.is_held(limits, now_ms)
     }
 

@@ -52,7 +52,7 @@ fn newer_shape_is_refused_unread() {
     assert_eq!(
         refused.to_string(),
         format!(
-            "the entry is of shape {newer} and this worker reads up to {}: it waits for a newer worker",
+            "the entry has schema {newer}, but this worker reads schemas up to {}: it waits for a newer worker",
             newer - 1
         )
     );

@@ -15,8 +15,8 @@ use crate::text::{one_line, shorten};
 
 /// Most fields filled in for one ask: an option and own words for each question.
 const FIELDS_MAX: usize = 2 * QUESTIONS_MAX;
-/// Characters of one answer as it is told afterwards.
-const TOLD_CHARS_MAX: usize = 200;
+/// Characters of one answer as it is shown afterwards.
+const ANSWER_CHARS_MAX: usize = 200;
 
 /// Why a decision is not accepted, worded for the person who made it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -26,11 +26,11 @@ pub enum Unfit {
     Missing(String),
     /// The answer is not an option, and only options are accepted.
     #[error(
-        "{0} takes only the options that it names, so nothing was sent. Please choose one and send again."
+        "{0} accepts only its own options, so nothing was sent. Please choose one and send again."
     )]
     NotAnOption(String),
     /// More than one option was chosen, but only one can be.
-    #[error("{0} takes one option, so nothing was sent. Please choose one and send again.")]
+    #[error("{0} accepts only one option, so nothing was sent. Please choose one and send again.")]
     TooMany(String),
     /// A line that names no question.
     #[error(
@@ -39,7 +39,7 @@ pub enum Unfit {
     Unnumbered,
     /// The button or form belongs to another ask.
     #[error(
-        "That does not fit what was asked, so nothing was decided. Please use the newest buttons."
+        "That does not match the question, so nothing was decided. Please use the newest buttons."
     )]
     Foreign,
 }
@@ -175,21 +175,21 @@ pub fn settled(ask: &Ask, settlement: &Settlement) -> String {
         (Choice::Reject, About::Question { .. }) => format!("Skipped by {by}."),
         (Choice::Answers(answers), About::Question { questions }) if questions.len() > 1 => {
             let line = |(question, answer): (&Question, &Vec<String>)| {
-                format!("{}: {}", question.name(), told(answer))
+                format!("{}: {}", question.name(), answer_text(answer))
             };
             let lines: Vec<String> = questions.iter().zip(answers).map(line).collect();
             format!("{by} answered:\n{}", lines.join("\n"))
         }
         (Choice::Answers(answers), _) => {
             let given = answers.iter().flatten().cloned().collect::<Vec<_>>();
-            format!("{by} answered: {}", told(&given))
+            format!("{by} answered: {}", answer_text(&given))
         }
         (Choice::Form(_), _) => format!("Decided by {by}."),
     }
 }
 
-fn told(answer: &[String]) -> String {
-    shorten(&one_line(&answer.join(", ")), TOLD_CHARS_MAX)
+fn answer_text(answer: &[String]) -> String {
+    shorten(&one_line(&answer.join(", ")), ANSWER_CHARS_MAX)
 }
 
 fn name(person: &Person) -> &str {
@@ -224,10 +224,10 @@ pub enum Ruling<'a> {
 
 /// Told to a person who decides an ask that is no longer open.
 pub const OVER: &str =
-    "This is no longer open: the run that asked it has gone on or is over, so nothing was changed.";
+    "This is no longer open: the run that asked has moved on or ended, so nothing was changed.";
 /// Told to a person who decides too late.
 pub const EXPIRED: &str =
-    "The time to answer this is over: it counted as no. Ask the agent again if you still want it.";
+    "The time to answer is over, so it counted as no. Ask the agent again if you still want it.";
 
 /// Judges a person's decision on an ask. `receive` counts the deliveries of the control message, from 1.
 #[must_use]
@@ -346,8 +346,8 @@ mod tests {
             all("neither 1 nor 2", "a").map(|a| a[0].clone()),
             Ok(vec!["neither 1 nor 2".to_owned()])
         );
-        assert!(all("1, 2", "a").is_err_and(|why| why.contains("takes one option")));
-        assert!(all("1", "4").is_err_and(|why| why.contains("only the options")));
+        assert!(all("1, 2", "a").is_err_and(|why| why.contains("accepts only one option")));
+        assert!(all("1", "4").is_err_and(|why| why.contains("only its own options")));
         let lines = |text: &str| given(&asked, &[Field::Lines { text: text.to_owned() }]);
         assert_eq!(
             lines("1: 2\n\n3) so\nso\n2: c, a"),
@@ -362,10 +362,11 @@ mod tests {
         let one = [question(&["red"], false, false)];
         assert!(given(&one, &[]).is_err_and(|why| why.contains("no answer yet")));
         assert!(
-            given(&one, &[words(0, "green")]).is_err_and(|why| why.contains("only the options"))
+            given(&one, &[words(0, "green")])
+                .is_err_and(|why| why.contains("only its own options"))
         );
         for odd in [picked(0, &[1]), picked(1, &[0]), words(7, "x")] {
-            assert!(given(&one, &[odd]).is_err_and(|why| why.contains("does not fit")));
+            assert!(given(&one, &[odd]).is_err_and(|why| why.contains("does not match")));
         }
         let two = [question(&["a", "b"], false, false)];
         assert!(given(&two, &[picked(0, &[0, 1])]).is_err());
@@ -456,7 +457,7 @@ mod tests {
         };
         let mut found = asking();
         assert!(ruled(&found, "Ada", 1, 99).starts_with("Mark { generation: 3"));
-        assert!(ruled(&found, "Ada", 1, 100).contains("time to answer this is over"));
+        assert!(ruled(&found, "Ada", 1, 100).contains("time to answer is over"));
         let settlement =
             Settlement { by: person("Ada"), choice: Choice::Answers(vec![vec!["b".to_owned()]]) };
         found.1.settled.insert("que_1".into(), settlement);
@@ -489,7 +490,7 @@ mod tests {
         let open = asking();
         assert_eq!(told(None, "que_1", &press), OVER);
         assert_eq!(told(Some(&open), "que_2", &press), OVER);
-        assert!(told(Some(&open), "que_1", &Choice::Once).contains("does not fit"));
+        assert!(told(Some(&open), "que_1", &Choice::Once).contains("does not match"));
         assert!(told(Some(&open), "que_1", &Choice::Form(vec![])).contains("no answer yet"));
         for change in [
             |turn: &mut crate::records::turn::Turn| turn.asks[0].settled = true,

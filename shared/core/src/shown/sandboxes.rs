@@ -23,7 +23,7 @@ const TROUBLE_UNITS_MAX: usize = 160;
 /// Bytes of a snapshot's name.
 const SNAPSHOT_BYTES_MAX: usize = 200;
 /// How long the result of the last operation is shown, in milliseconds.
-const TOLD_MS: u64 = 60 * 60_000;
+const RESULT_SHOWN_MS: u64 = 60 * 60_000;
 
 /// A sandbox in the list.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -103,14 +103,14 @@ impl Listed {
     pub const fn state(&self) -> &'static str {
         match self.phase {
             _ if self.closing => "being destroyed",
-            Phase::Creating => "being made",
+            Phase::Creating => "being created",
             Phase::Active => "running",
             Phase::Pausing => "being stopped",
             Phase::Paused => "stopped",
             Phase::Resuming => "being started",
             Phase::Destroying => "being destroyed",
             Phase::Destroyed => "not made",
-            Phase::Error => "could not be made",
+            Phase::Error => "could not be created",
         }
     }
 
@@ -142,7 +142,7 @@ impl Listed {
     pub fn facts(&self, now_ms: Ms) -> Vec<String> {
         let mut facts = vec![self.provider(), self.state().to_owned(), self.used(now_ms)];
         facts.push(match self.threads.len() {
-            0 if self.agent.is_some() => "for its agent alone".to_owned(),
+            0 if self.agent.is_some() => "for its agent only".to_owned(),
             0 => "no threads".to_owned(),
             1 => "1 thread".to_owned(),
             n => format!("{n} threads"),
@@ -165,11 +165,11 @@ impl Listed {
 
     /// Result of the last operation, shown for a while after it.
     #[must_use]
-    pub fn told(&self, now_ms: Ms) -> Option<String> {
+    pub fn last_result(&self, now_ms: Ms) -> Option<String> {
         let last = self.operated.as_ref()?;
         let ago_ms = now_ms.saturating_sub(last.at_ms);
         let word = action_of(last.want)?.label();
-        (ago_ms < TOLD_MS).then(|| match &last.trouble {
+        (ago_ms < RESULT_SHOWN_MS).then(|| match &last.trouble {
             None => format!("{word}: done {} ago", span(ago_ms)),
             Some(trouble) => {
                 let trouble = shorten(&one_line(trouble), TROUBLE_UNITS_MAX);
@@ -211,16 +211,16 @@ impl Listed {
             // A sandbox that is only a name releases the name.
             (Operation::Destroy, _) => None,
             (_, Phase::Destroyed | Phase::Error) => {
-                Some("there is none at present; the next message of one of its threads makes one")
+                Some("there is none now; the next message in one of its threads creates one")
             }
             (_, Phase::Destroying) => Some("it is being destroyed"),
-            (_, Phase::Creating) => Some("it is still being made"),
-            (Operation::Pause, Phase::Paused) => Some("it is stopped already"),
-            (Operation::Pause, Phase::Pausing) => Some("it is being stopped already"),
-            (Operation::Resume, Phase::Active) => Some("it runs already"),
-            (Operation::Resume, Phase::Resuming) => Some("it is being started already"),
+            (_, Phase::Creating) => Some("it is still being created"),
+            (Operation::Pause, Phase::Paused) => Some("it is already stopped"),
+            (Operation::Pause, Phase::Pausing) => Some("it is already being stopped"),
+            (Operation::Resume, Phase::Active) => Some("it is already running"),
+            (Operation::Resume, Phase::Resuming) => Some("it is already being started"),
             (Operation::Snapshot, Phase::Pausing | Phase::Resuming) => {
-                Some("it is on its way up or down; try again in a minute")
+                Some("it is starting or stopping; try again in a minute")
             }
             _ => None,
         }
@@ -353,7 +353,7 @@ impl SandboxesPage {
     pub fn heading(&self) -> String {
         match (self.total, self.pages) {
             (0, _) => format!(
-                "There is no sandbox with a name here. `{}` in a thread gives its sandbox one, so that other threads can work in it.",
+                "No sandbox has a name here. `{}` in a thread gives its sandbox one, so that other threads can work in it.",
                 self.thread.command(Command::Name)
             ),
             (1, _) => "One sandbox has a name here.".to_owned(),
@@ -388,21 +388,25 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
     let mut lines = Vec::new();
     match sandbox.in_use.len() {
         0 => {}
-        1 => {
-            lines.push(format!("The task that runs in it is stopped: {}.", listed(&sandbox.in_use)))
-        }
+        1 => lines.push(format!(
+            "The task that runs in it will be stopped: {}.",
+            listed(&sandbox.in_use)
+        )),
         n => lines.push(format!(
-            "The {n} tasks that run in it are stopped: {}.",
+            "The {n} tasks that run in it will be stopped: {}.",
             listed(&sandbox.in_use)
         )),
     }
     match sandbox.threads.len() {
         0 => {}
-        1 => {
-            lines.push(format!("One thread works in it: {}. It is told.", listed(&sandbox.threads)))
-        }
-        n => lines
-            .push(format!("{n} threads work in it: {}. They are told.", listed(&sandbox.threads))),
+        1 => lines.push(format!(
+            "One thread works in it and will be notified: {}.",
+            listed(&sandbox.threads)
+        )),
+        n => lines.push(format!(
+            "{n} threads work in it and will be notified: {}.",
+            listed(&sandbox.threads)
+        )),
     }
     if let Some(agent) = &sandbox.agent {
         let whose = if agent.has_thread() {
@@ -412,12 +416,14 @@ pub fn losses(sandbox: &Listed, now_ms: Ms, named: impl Fn(&ThreadKey) -> String
         };
         lines.push(format!("It holds the code that {whose} works on."));
     }
-    lines.push("What is in it and was not pushed is lost, and its name is free again.".to_owned());
+    lines.push(
+        "Everything in it that was not pushed will be lost, and its name becomes free.".to_owned(),
+    );
     if let Some(newest) = sandbox.snapshots.last() {
         let ago = span(now_ms.saturating_sub(newest.at_ms));
         lines.push(match sandbox.snapshots.len() {
-            1 => format!("Its snapshot of {ago} ago stays."),
-            n => format!("Its {n} snapshots stay; the newest is {ago} old."),
+            1 => format!("Its snapshot from {ago} ago is kept."),
+            n => format!("Its {n} snapshots are kept; the newest is {ago} old."),
         });
     }
     lines
@@ -430,24 +436,24 @@ pub fn asked_for(sandbox: &Listed, want: Operation, thread: &ThreadKey) -> Strin
     let called = sandbox.called();
     let stopped = match sandbox.in_use.len() {
         0 => String::new(),
-        1 => " The task that runs in it was told to end.".to_owned(),
-        n => format!(" The {n} tasks that run in it were told to end."),
+        1 => " The task that runs in it is being stopped.".to_owned(),
+        n => format!(" The {n} tasks that run in it are being stopped."),
     };
     match want {
         Operation::Pause => format!(
-            "Stopping {called} has been asked for.{stopped} Its files are kept, and the next message starts it again. {list} shows what came of it."
+            "Stopping {called} was requested.{stopped} Its files are kept, and the next message starts it again. {list} shows the result."
         ),
         Operation::Resume => {
-            format!("Starting {called} has been asked for. {list} shows when it runs.")
+            format!("Starting {called} was requested. {list} shows when it runs.")
         }
         Operation::Snapshot if sandbox.in_use.is_empty() => format!(
-            "A snapshot of {called} has been asked for. Nothing begins in it meanwhile. {list} shows what came of it."
+            "A snapshot of {called} was requested. No task starts in it meanwhile. {list} shows the result."
         ),
         Operation::Snapshot => format!(
-            "A snapshot of {called} has been asked for. It is made when nobody works in it; if that takes too long, none is made. {list} shows what came of it."
+            "A snapshot of {called} was requested. It is made when nobody works in it; if that takes too long, none is made. {list} shows the result."
         ),
         _ => format!(
-            "Destroying {called} has been asked for.{stopped} Every thread that works in it is told when it is gone."
+            "Destroying {called} was requested.{stopped} Every thread that works in it is notified when it is gone."
         ),
     }
 }
@@ -482,16 +488,16 @@ impl SandboxOption {
         let (usable, what) = match self {
             Self::Provider => (
                 DefaultKind::Provider.usable(typed).ok(),
-                "a provider: take one that stands beside a sandbox in the list of them",
+                "a provider: choose one that the list of sandboxes shows",
             ),
             Self::Runtime => (
                 DefaultKind::Runtime.usable(typed).ok(),
-                "a way to run agents: there are opencode, compat, native and outside",
+                "a runtime: choose opencode, compat, native or outside",
             ),
             Self::Snapshot => (
                 ((1..=SNAPSHOT_BYTES_MAX).contains(&typed.len()) && typed.chars().all(of_name))
                     .then(|| typed.to_owned()),
-                "a snapshot: take a name as the provider shows it",
+                "a snapshot: use its name at the provider",
             ),
         };
         usable.ok_or_else(|| Unusable { shown: shorten(&redact(&one_line(typed)), 60), what })
@@ -586,7 +592,7 @@ mod tests {
             threads: BTreeSet::new(),
             ..record("tools-1", Phase::Active, 1)
         });
-        assert_eq!(one.facts(1).last().map(String::as_str), Some("for its agent alone"));
+        assert_eq!(one.facts(1).last().map(String::as_str), Some("for its agent only"));
         assert!(!one.actions(true).contains(&SandboxAction::Connect));
         let lost = losses(&one, 1, ToString::to_string);
         assert_eq!(lost[0], "It holds the code that the agent of discord:1:7 works on.");
@@ -616,10 +622,10 @@ mod tests {
         assert_eq!(
             losses(&one, 61_000, ToString::to_string),
             [
-                "The task that runs in it is stopped: discord:1:2.",
-                "2 threads work in it: discord:1:2, discord:1:3. They are told.",
-                "What is in it and was not pushed is lost, and its name is free again.",
-                "Its snapshot of 1 min 0 s ago stays.",
+                "The task that runs in it will be stopped: discord:1:2.",
+                "2 threads work in it and will be notified: discord:1:2, discord:1:3.",
+                "Everything in it that was not pushed will be lost, and its name becomes free.",
+                "Its snapshot from 1 min 0 s ago is kept.",
             ]
         );
     }
@@ -627,16 +633,16 @@ mod tests {
     #[test]
     fn list_briefly_shows_last_operation() {
         let mut one = listed(&record("a", Phase::Active, 1));
-        assert_eq!(one.told(1), None);
+        assert_eq!(one.last_result(1), None);
         one.operated = Some(Operated {
             id: "m".into(),
             want: Operation::Snapshot,
             at_ms: 1_000,
             trouble: Some("it was not\nmade".to_owned()),
         });
-        let told = one.told(31_000);
+        let told = one.last_result(31_000);
         assert_eq!(told.as_deref(), Some("Snapshot: not done, 30 s ago: it was not made"));
-        assert_eq!(one.told(1_000 + TOLD_MS), None);
+        assert_eq!(one.last_result(1_000 + RESULT_SHOWN_MS), None);
     }
 
     #[test]
@@ -646,7 +652,7 @@ mod tests {
         let refused = SandboxOption::Provider.usable("a b").expect_err("a space");
         assert_eq!(
             refused.to_string(),
-            "\"a b\" cannot be a provider: take one that stands beside a sandbox in the list of them"
+            "\"a b\" cannot be a provider: choose one that the list of sandboxes shows"
         );
         assert!(SandboxOption::Snapshot.usable("").is_err());
     }

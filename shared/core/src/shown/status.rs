@@ -90,11 +90,8 @@ pub fn words(
 pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -> Option<String> {
     let sandbox = &session.sandbox;
     let name = sandbox.name.as_ref()?;
-    let place = if session.works_in_common() {
-        "in its common checkout"
-    } else {
-        "in a worktree of its own"
-    };
+    let place =
+        if session.works_in_common() { "in its common checkout" } else { "in its own worktree" };
     let mut words = format!("The sandbox is called {name}; this thread works {place}.");
     let others = |threads: &mut dyn Iterator<Item = &ThreadKey>| {
         let others: BTreeSet<ThreadKey> =
@@ -115,7 +112,7 @@ pub fn shared(session: &Session, named: impl Fn(&ThreadKey) -> Option<String>) -
     }
     let at_work = others(&mut sandbox.in_use.iter().map(|one| &one.thread));
     if at_work.0 > 0 {
-        words = format!("{words} At work in it now: {}.", said(at_work));
+        words = format!("{words} Working in it now: {}.", said(at_work));
     }
     let ahead = others(&mut sandbox.waiting.iter().map(|one| &one.thread));
     if ahead.0 > 0 {
@@ -138,11 +135,11 @@ fn behind(flags: &ControlFlags) -> Option<String> {
         waiting.iter().map(|(_, one)| one.by.name.as_str()).take(NAMES_SHOWN).collect();
     match waiting.len() {
         0 => None,
-        1 => Some(format!("One task waits behind it, of {}.", names[0])),
+        1 => Some(format!("One task waits behind it, from {}.", names[0])),
         n if n > NAMES_SHOWN => {
-            Some(format!("{n} tasks wait behind it: of {} and others.", names.join(", ")))
+            Some(format!("{n} tasks wait behind it: from {} and others.", names.join(", ")))
         }
-        n => Some(format!("{n} tasks wait behind it: of {}.", names.join(", "))),
+        n => Some(format!("{n} tasks wait behind it: from {}.", names.join(", "))),
     }
 }
 
@@ -165,23 +162,23 @@ fn sandbox(session: &Session, now_ms: Ms) -> String {
     let since = span(now_ms.saturating_sub(session.sandbox.phase_since_ms));
     match session.sandbox.phase {
         Phase::Creating => {
-            format!("Sandbox {} is being made, for {since}.", session.sandbox.generation)
+            format!("Sandbox {} is being created, for {since} so far.", session.sandbox.generation)
         }
-        Phase::Active => format!("Sandbox {} is running, for {since}.", session.sandbox.generation),
+        Phase::Active => {
+            format!("Sandbox {} has been running for {since}.", session.sandbox.generation)
+        }
         Phase::Pausing => "The sandbox is being paused.".to_owned(),
         Phase::Paused => format!(
-            "Sandbox {} is paused, for {since}. A message wakes it; its files are kept.",
+            "Sandbox {} has been paused for {since}. A message wakes it; its files are kept.",
             session.sandbox.generation
         ),
         Phase::Resuming => {
-            format!("Sandbox {} is being woken, for {since}.", session.sandbox.generation)
+            format!("Sandbox {} is waking, for {since} so far.", session.sandbox.generation)
         }
         Phase::Destroying => "The sandbox is being deleted.".to_owned(),
-        Phase::Destroyed => {
-            "No sandbox at present. The next message starts a fresh one.".to_owned()
-        }
+        Phase::Destroyed => "No sandbox now. The next message starts a fresh one.".to_owned(),
         Phase::Error => {
-            "The last sandbox could not be made. The next message tries again.".to_owned()
+            "The last sandbox could not be created. The next message tries again.".to_owned()
         }
     }
 }
@@ -244,8 +241,7 @@ mod tests {
         };
         assert_eq!(
             words(Some(&session), &flags, &[entry], 91_000),
-            "Sandbox 1 is running, for 1 min 31 s.\nNothing is running.\n2 tasks wait behind it: of Al, Bo.\n\
-             - 1 min 0 s ago, Cy: answered (30 s, 12 tokens, $0.0015): fix the build"
+            "Sandbox 1 has been running for 1 min 31 s.\nNothing is running.\n2 tasks wait behind it: from Al, Bo.\n- 1 min 0 s ago, Cy: answered (30 s, 12 tokens, $0.0015): fix the build"
         );
     }
 
@@ -266,8 +262,7 @@ mod tests {
         };
         assert_eq!(
             words(Some(&session), &ControlFlags::default(), &[], 5_000),
-            "Sandbox 1 is running, for 5 s.\nIt works on acme/api.\n\
-             The task of Cy is working, for 5 s so far, with anthropic/a as plan."
+            "Sandbox 1 has been running for 5 s.\nIt works on acme/api.\nThe task of Cy is working, for 5 s so far, with anthropic/a as plan."
         );
     }
 
@@ -296,8 +291,7 @@ mod tests {
         assert_eq!(
             shared(&session, named).as_deref(),
             Some(
-                "The sandbox is called frontend; this thread works in its common checkout. \
-                 Shared with one other thread (<#3>). At work in it now: one other thread (<#3>)."
+                "The sandbox is called frontend; this thread works in its common checkout. Shared with one other thread (<#3>). Working in it now: one other thread (<#3>)."
             )
         );
         session.sandbox.in_use.clear();
@@ -326,7 +320,7 @@ mod tests {
         };
         assert_eq!(
             words(Some(&session), &ControlFlags::default(), &[], 62_000),
-            "Sandbox 2 is paused, for 1 min 1 s. A message wakes it; its files are kept.\nNothing is running."
+            "Sandbox 2 has been paused for 1 min 1 s. A message wakes it; its files are kept.\nNothing is running."
         );
     }
 }

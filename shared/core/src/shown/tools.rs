@@ -46,7 +46,7 @@ impl Site<'_> {
     #[must_use]
     pub const fn standing(&self) -> SandboxStanding {
         if self.record.closing.is_some() {
-            return SandboxStanding::Gone("is being deleted, as somebody wants");
+            return SandboxStanding::Gone("is being deleted on request");
         }
         match self.record.phase {
             Phase::Active => SandboxStanding::Up,

@@ -36,7 +36,7 @@ pub enum Refusal {
     Outsider,
     /// It could not be found out whether the person is a full member.
     #[error(
-        "Bobbin may not ask Slack whether you are a full member of this workspace. Its operator finds in the log what is missing."
+        "Bobbin is not allowed to ask Slack whether you are a full member of this workspace. Its operator finds the missing permission in the log."
     )]
     Unread,
 }

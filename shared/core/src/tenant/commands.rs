@@ -87,6 +87,17 @@ const AGENT: Argument = optional(
 );
 const ATTACHED: Argument = optional(FILE, "A file that the agent can read", Takes::File);
 
+/// What a default can be of.
+const DEFAULTS: [(&str, &str); DefaultKind::ALL.len()] = {
+    let mut all = [("", ""); DefaultKind::ALL.len()];
+    let mut nth = 0;
+    while nth < all.len() {
+        all[nth] = (DefaultKind::ALL[nth].label(), DefaultKind::ALL[nth].word());
+        nth += 1;
+    }
+    all
+};
+
 /// Every command, in the order of registration.
 pub const TABLE: &[CommandRow] = &[
     CommandRow {
@@ -97,7 +108,7 @@ pub const TABLE: &[CommandRow] = &[
         who: WhoMay::Everyone,
         about: "Give a task to a coding agent in its own sandbox",
         arguments: &[
-            required(PROMPT, "What shall be done", Takes::Task),
+            required(PROMPT, "What to do", Takes::Task),
             ATTACHED,
             optional(
                 DefaultKind::Repo.word(),
@@ -106,33 +117,29 @@ pub const TABLE: &[CommandRow] = &[
             ),
             MODEL,
             AGENT,
-            optional(
-                SANDBOX,
-                "A sandbox that has a name; leave it out for one of the thread's own",
-                Takes::Sandbox,
-            ),
+            optional(SANDBOX, "A named sandbox; leave it out for the thread's own", Takes::Sandbox),
             optional(
                 PROVIDER,
-                "Provider of a new sandbox; with a new name beside it one of that name is made",
+                "Provider of a new sandbox; with a new sandbox name, one of that name is created",
                 Takes::Kind(DefaultKind::Provider),
             ),
             optional(
                 RUNTIME,
-                "How agents are run in a new sandbox: opencode, compat, native or outside",
+                "How agents run in a new sandbox: opencode, compat, native or outside",
                 Takes::Kind(DefaultKind::Runtime),
             ),
-            optional(SNAPSHOT, "Snapshot that a new sandbox begins with", Takes::Text),
+            optional(SNAPSHOT, "Snapshot to start a new sandbox from", Takes::Text),
             optional(
                 IN,
-                "Where in a shared sandbox the work is done",
+                "Where to work in a shared sandbox",
                 Takes::OneOf(&[("shared: in the common checkout, not in a worktree", IN_SHARED)]),
             ),
         ],
         topic: Topic::Begin,
         help: HelpText {
-            slash: "`{sandbox}` in a channel starts a thread for a task; in a thread it goes on there. Choose a repository, model or \
-agent with its options.",
-            mention: "Mention me with a task and I work on it in a sandbox of this thread's own;",
+            slash: "`{sandbox}` in a channel starts a thread for a task; in a thread it continues there. Choose a \
+repository, model or agent with its options.",
+            mention: "Mention me with a task and I work on it in this thread's own sandbox;",
         },
     },
     CommandRow {
@@ -141,19 +148,19 @@ agent with its options.",
         spoken: Spoken::Task,
         reach: Reach::Thread,
         who: WhoMay::Everyone,
-        about: "Go on in this thread's sandbox",
+        about: "Continue in this thread's sandbox",
         arguments: &[
-            required(PROMPT, "What shall happen next", Takes::Task),
+            required(PROMPT, "What to do next", Takes::Task),
             ATTACHED,
             MODEL,
             AGENT,
-            flag(NOW, "Send it into what is running, instead of after it"),
+            flag(NOW, "Send it into the running task instead of queueing it"),
         ],
         topic: Topic::GoOn,
         help: HelpText {
-            slash: "`{say}`, the Reply button, or **Apps > Send to sandbox** on a message go on in the thread's sandbox. Its option \
-`now` sends it into what is running.",
-            mention: "reply in the thread with another mention to go on (in a direct message no mention is needed).",
+            slash: "`{say}`, the Reply button, or **Apps > Send to sandbox** on a message continue in the thread's \
+sandbox. The option `now` sends it into the running task.",
+            mention: "reply in the thread with another mention to continue (in a direct message no mention is needed).",
         },
     },
     CommandRow {
@@ -166,8 +173,8 @@ agent with its options.",
         arguments: &[],
         topic: Topic::Look,
         help: HelpText {
-            slash: "`{status}` says what the thread's sandbox is doing",
-            mention: "`{status}` says what I am doing",
+            slash: "`{status}` shows what the thread's sandbox is doing",
+            mention: "`{status}` shows what I am doing",
         },
     },
     CommandRow {
@@ -179,7 +186,10 @@ agent with its options.",
         about: "What the last task in this thread changed in the files",
         arguments: &[],
         topic: Topic::Look,
-        help: HelpText { slash: "`{diff}` what its last task changed in the files", mention: "" },
+        help: HelpText {
+            slash: "`{diff}` shows what the last task changed in the files",
+            mention: "",
+        },
     },
     CommandRow {
         command: Command::Stop,
@@ -187,13 +197,12 @@ agent with its options.",
         spoken: Spoken::Words("stop"),
         reach: Reach::Thread,
         who: WhoMay::Everyone,
-        about: "End what is running in this thread",
-        arguments: &[flag(ALL, "Also drop everything that waits behind it")],
+        about: "Stop the running task in this thread",
+        arguments: &[flag(ALL, "Also drop the tasks that wait behind it")],
         topic: Topic::End,
-        help: HelpText {
-            slash: "`{stop}` ends what is running, `{stop} all` also drops what waits",
-            mention: "`{stop}` ends the present run, `{stop} all` empties the queue as well",
-        },
+        help: HelpText::of_both(
+            "`{stop}` stops the running task, `{stop} all` also drops the waiting ones",
+        ),
     },
     CommandRow {
         command: Command::Reset,
@@ -204,7 +213,7 @@ agent with its options.",
         about: "Give this thread a fresh sandbox",
         arguments: &[flag(
             KEEP_FILES,
-            "Keep the sandbox with its files: only the conversation begins anew",
+            "Keep the sandbox and its files; only start a new conversation",
         )],
         topic: Topic::End,
         help: HelpText {
@@ -221,15 +230,15 @@ agent with its options.",
         about: "Give this thread's sandbox a name, so that other threads can share it",
         arguments: &[required(
             NAME,
-            "1 to 40 of a-z, 0-9 and -, for example frontend-2",
+            "1 to 40 characters of a-z, 0-9 and -, for example frontend-2",
             Takes::NewName,
         )],
         topic: Topic::Share,
         help: HelpText {
             slash: "`{sandbox-name}` names the thread's sandbox, so that other threads can work in it too: with the option `sandbox` \
 of `{sandbox}`, or with `{sandbox-connect}`.",
-            mention: "`{sandbox-name} NAME` names this thread's, `{sandbox-connect} NAME` takes the thread there (without a name: \
-back to one of its own)",
+            mention: "`{sandbox-name} NAME` names this thread's, `{sandbox-connect} NAME` moves the thread there \
+(without a name: back to its own)",
         },
     },
     CommandRow {
@@ -238,10 +247,10 @@ back to one of its own)",
         spoken: Spoken::Words("sandbox list"),
         reach: Reach::Anywhere,
         who: WhoMay::Everyone,
-        about: "The sandboxes of this server that have a name",
+        about: "List the named sandboxes of this server",
         arguments: &[],
         topic: Topic::Share,
-        help: HelpText::of_both("`{sandbox-list}` shows those there are"),
+        help: HelpText::of_both("`{sandbox-list}` lists the named ones"),
     },
     CommandRow {
         command: Command::Connect,
@@ -252,7 +261,7 @@ back to one of its own)",
         about: "Let this thread work in another sandbox",
         arguments: &[optional(
             NAME,
-            "Which one; leave it out for one of the thread's own",
+            "Which sandbox; leave it out for the thread's own",
             Takes::Sandbox,
         )],
         topic: Topic::Share,
@@ -266,7 +275,11 @@ back to one of its own)",
         reach: Reach::Anywhere,
         who: WhoMay::Everyone,
         about: "Delete a sandbox for everybody who works in it; asks first",
-        arguments: &[optional(NAME, "Which one; leave it out for this thread's", Takes::Sandbox)],
+        arguments: &[optional(
+            NAME,
+            "Which sandbox; leave it out for this thread's",
+            Takes::Sandbox,
+        )],
         topic: Topic::Share,
         help: HelpText::of_both("`{sandbox-destroy}` deletes one for everybody"),
     },
@@ -278,25 +291,15 @@ back to one of its own)",
         who: WhoMay::Managers,
         about: "See and change who may use Bobbin in this server, and its defaults",
         arguments: &[
-            subcommand(SHOW, "Who may use it where, the defaults, and the last changes", &[]),
+            subcommand(SHOW, "Show who may use it where, the defaults, and the last changes", &[]),
             subcommand(
                 DEFAULT,
                 "Set or clear the default repository, model, agent, sandbox provider or runtime",
                 &[
-                    required(
-                        WHAT,
-                        "What the default is of",
-                        Takes::OneOf(&[
-                            ("Repository", DefaultKind::Repo.word()),
-                            ("Model", DefaultKind::Model.word()),
-                            ("Agent", DefaultKind::Agent.word()),
-                            ("Sandbox provider", DefaultKind::Provider.word()),
-                            ("Runtime", DefaultKind::Runtime.word()),
-                        ]),
-                    ),
+                    required(WHAT, "Which default", Takes::OneOf(&DEFAULTS)),
                     optional(
                         VALUE,
-                        "The new default; leave it out to clear the present one",
+                        "The new default; leave it out to clear the current one",
                         Takes::Default,
                     ),
                     optional(
@@ -310,18 +313,18 @@ back to one of its own)",
                 ALLOW,
                 "Let a channel, role or person use it; the first one closes it to all others",
                 &[
-                    optional(CHANNEL, "The channel to let in", Takes::Channel),
-                    optional(ROLE, "The role to let in", Takes::Role),
-                    optional(PERSON, "The person to let in", Takes::Person),
+                    optional(CHANNEL, "The channel to allow", Takes::Channel),
+                    optional(ROLE, "The role to allow", Takes::Role),
+                    optional(PERSON, "The person to allow", Takes::Person),
                 ],
             ),
             subcommand(
                 DISALLOW,
-                "Take that back; the last one taken back opens it again",
+                "Remove a channel, role or person from the list; removing the last one opens it again",
                 &[
-                    optional(CHANNEL, "The channel to take off the list", Takes::Channel),
-                    optional(ROLE, "The role to take off the list", Takes::Role),
-                    optional(PERSON, "The person to take off the list", Takes::Person),
+                    optional(CHANNEL, "The channel to remove", Takes::Channel),
+                    optional(ROLE, "The role to remove", Takes::Role),
+                    optional(PERSON, "The person to remove", Takes::Person),
                 ],
             ),
             subcommand(
@@ -343,7 +346,7 @@ back to one of its own)",
         ],
         topic: Topic::Manage,
         help: HelpText {
-            slash: "`{sandbox-config}` is for people who manage the server: who may use it where, and defaults.",
+            slash: "People who manage the server choose with `{sandbox-config}` who may use it where, and the defaults.",
             mention: "`{sandbox-config}` shows the defaults",
         },
     },
@@ -353,21 +356,21 @@ back to one of its own)",
         spoken: Spoken::Words("setup"),
         reach: Reach::Tenant,
         who: WhoMay::Managers,
-        about: "See and change where new sandboxes are made, and keys of this server's own",
+        about: "See and change where new sandboxes are created, and this server's own keys",
         arguments: &[
-            optional(PROVIDER, "Whose key; leave it out to see which there are", Takes::KeyOwner),
-            flag(REMOVE, "Take the key away instead of storing one"),
+            optional(PROVIDER, "Whose key; leave it out to see the stored keys", Takes::KeyOwner),
+            flag(REMOVE, "Remove the key instead of storing one"),
             optional(
                 SANDBOXES,
-                "Provider at which new sandboxes are made; none leaves it to the operator",
+                "Provider for new sandboxes; none leaves the choice to the operator",
                 Takes::Kind(DefaultKind::Provider),
             ),
             optional(CHANNEL, "With sandboxes: for this channel only", Takes::Channel),
         ],
         topic: Topic::Manage,
         help: HelpText {
-            slash: "With `{sandbox-setup}` they say where new sandboxes are made, and store keys of the server's own",
-            mention: "`{sandbox-setup}` where new sandboxes are made and the keys of this workspace's own",
+            slash: "With `{sandbox-setup}` they choose where new sandboxes are created, and store the server's own keys",
+            mention: "`{sandbox-setup}` shows where new sandboxes are created and this workspace's own keys",
         },
     },
     CommandRow {
@@ -379,7 +382,7 @@ back to one of its own)",
         about: "How to use it",
         arguments: &[],
         topic: Topic::Help,
-        help: HelpText { slash: "", mention: "`{help}` says this" },
+        help: HelpText { slash: "", mention: "`{help}` shows this text" },
     },
 ];
 

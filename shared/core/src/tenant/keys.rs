@@ -80,9 +80,12 @@ impl Key {
         }
     }
 
-    /// The keys that a tenant can have of its own, in display order.
+    /// The key for an account of a tenant's own, in which its sandboxes are made.
+    pub const OF_ACCOUNT: Self = Self::DaytonaApiKey;
+
+    /// The keys that a tenant can have of its own, in display order: for its account, and for models.
     pub const OF_TENANTS: [Self; 4] =
-        [Self::DaytonaApiKey, Self::AnthropicApiKey, Self::OpenAiApiKey, Self::OpenRouterApiKey];
+        [Self::OF_ACCOUNT, Self::AnthropicApiKey, Self::OpenAiApiKey, Self::OpenRouterApiKey];
 
     /// The provider, as the word that people type and that is stored; `None` for a key that no tenant can have.
     #[must_use]

@@ -176,19 +176,31 @@ impl Overrides {
                 TOOLS.join(", ")
             )));
         }
-        for (name, address) in [
-            ("discord_api", &read.chats.discord_api),
-            ("slack_api", &read.chats.slack_api),
-            ("daytona_api", &read.providers.daytona_api),
-            ("vercel_api", &read.providers.vercel_api),
-        ] {
-            if address.is_empty() {
+        let default = Self::default();
+        for ((name, address), (_, own)) in read.addresses().into_iter().zip(default.addresses()) {
+            if address.is_empty() && !own.is_empty() {
                 return Err(wrong(format!(
-                    "{name} is empty; leave it away for the service's own address"
+                    "{name} is empty; leave it out for the service's own address"
                 )));
             }
         }
         Ok(read)
+    }
+
+    /// The addresses among them, by name.
+    #[must_use]
+    pub fn addresses(&self) -> [(&'static str, &str); 9] {
+        [
+            ("discord_api", &self.chats.discord_api),
+            ("slack_api", &self.chats.slack_api),
+            ("daytona_api", &self.providers.daytona_api),
+            ("vercel_api", &self.providers.vercel_api),
+            ("model_base_url", &self.agents.model_base_url),
+            ("page_url", &self.chats.page_url),
+            ("nudge_url", &self.providers.nudge_url),
+            ("github_api", &self.forge.github_api),
+            ("github_git", &self.forge.github_git),
+        ]
     }
 }
 

@@ -184,7 +184,7 @@ pub fn usable(typed: &str) -> Option<&str> {
 pub fn line(key: Key, own: &OwnKey, now_ms: Ms) -> String {
     let ago = |at_ms: Ms| span(now_ms.saturating_sub(at_ms));
     format!(
-        "{}: `{}` {} (stored {} ago by {}, asked about {} ago)",
+        "{}: `{}` {} (stored {} ago by {}, checked {} ago)",
         key.brand(),
         own.fingerprint,
         own.state.words(),
@@ -261,7 +261,7 @@ mod tests {
         };
         assert_eq!(
             line(Key::DaytonaApiKey, &own, 121_000),
-            "Daytona: `0123456789ab` counts (stored 2 min 0 s ago by Ada, asked about 1 min 0 s ago)"
+            "Daytona: `0123456789ab` counts (stored 2 min 0 s ago by Ada, checked 1 min 0 s ago)"
         );
     }
 }

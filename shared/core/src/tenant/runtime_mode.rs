@@ -40,12 +40,16 @@ pub enum RuntimeMode {
 
 /// A name that is not a mode's.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0:?} is no way to run agents; there are opencode, compat, native and outside")]
+#[error("{0:?} is not a runtime; the runtimes are opencode, compat, native and outside")]
 pub struct UnknownMode(String);
 
 impl RuntimeMode {
     /// All modes that can be chosen, the first one first.
     pub const ALL: [Self; 4] = [Self::OpenCode, Self::Compat, Self::Native, Self::Outside];
+
+    /// Their names.
+    pub const NAMES: [&'static str; 4] =
+        [Self::OpenCode.name(), Self::Compat.name(), Self::Native.name(), Self::Outside.name()];
 
     /// The name in settings and records.
     #[must_use]
@@ -134,7 +138,7 @@ mod tests {
         assert_eq!(
             told,
             Err(
-                "\"Compat\" is no way to run agents; there are opencode, compat, native and outside"
+                "\"Compat\" is not a runtime; the runtimes are opencode, compat, native and outside"
                     .to_owned()
             )
         );

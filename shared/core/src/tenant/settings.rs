@@ -4,10 +4,8 @@
 //! ([`crate::tenant::access`]), so that nobody in a chat can open what the operator has closed. Beside it is the
 //! catalogue: what the agents of the tenant's sandboxes offer and what was used recently, for suggestions only.
 
-mod direct;
 mod listing;
 
-pub use direct::{DirectSwitch, SWITCHES_MAX};
 pub use listing::{change as change_words, listing, places};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -55,10 +53,9 @@ pub struct Settings {
     pub channels: BTreeMap<String, Selection>,
     /// The last changes, newest last.
     pub audit: Vec<Changed>,
-    /// When all direct messages of a person became one thread, or ceased to be one: oldest first, each the opposite of
-    /// the one before. Kept apart from the other changes, because an older worker has to know every one of those.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub direct: Vec<DirectSwitch>,
+    /// All direct messages of a person are one thread; otherwise each one begins a thread. Only Slack has such
+    /// messages.
+    pub direct_in_one_thread: bool,
     /// The tenant's own keys, by their providers' words ([`crate::tenant::keys::Key::provider`]).
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub own_keys: BTreeMap<String, OwnKey>,
@@ -167,11 +164,11 @@ pub enum NotChanged {
     #[error("Only people who may manage this server or workspace can change Bobbin's settings.")]
     NotAllowed,
     /// A bound is reached.
-    #[error("No more than {0} can be listed. Take one back first.")]
+    #[error("At most {0} can be listed. Remove one first.")]
     Full(usize),
     /// Two defaults conflict.
     #[error(
-        "The agent {agent} runs in the way {needed}, and the default way to run agents here would be {there}. Clear one of them first, or make them fit."
+        "The agent {agent} needs the runtime {needed}, and the default runtime here would be {there}. Clear one of them first, or choose two that match."
     )]
     Apart {
         /// The default agent.
@@ -186,11 +183,11 @@ pub enum NotChanged {
     Unusable(String, &'static str),
     /// The value is an address that contains a secret: it is not repeated.
     #[error(
-        "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: it stands in this chat now."
+        "An address with a name or a token in it cannot be used as {0}. If it was a token, revoke it: people can read it in this chat now."
     )]
     Secret(&'static str),
     /// The value is the address of a page inside a repository.
-    #[error("That is a page of {0}: name {0}.")]
+    #[error("That is a page inside a repository. Use {0} instead.")]
     Page(String),
 }
 
@@ -213,7 +210,7 @@ impl Settings {
     /// credentials.
     #[must_use]
     pub fn sandbox_credentials(&self) -> Option<String> {
-        let own = self.own_key(Key::DaytonaApiKey)?;
+        let own = self.own_key(Key::OF_ACCOUNT)?;
         Some(own.fingerprint.clone())
     }
 
@@ -268,8 +265,7 @@ impl Settings {
     }
 
     /// The settings after a change; `membership` says whether the person may make it. A change whose `id` was already
-    /// made is not made again. `now_ms` is taken right before the settings are written; a switch of which thread direct
-    /// messages are in applies to messages sent `switch_ms` later ([`Settings::is_one_thread`]).
+    /// made is not made again.
     ///
     /// # Errors
     /// [`NotChanged`], to tell the person.
@@ -280,7 +276,6 @@ impl Settings {
         by: &Person,
         membership: &Membership,
         now_ms: Ms,
-        switch_ms: u64,
     ) -> Result<Self, NotChanged> {
         if *change == SettingsChange::Show {
             return Ok(self.clone());
@@ -291,12 +286,10 @@ impl Settings {
         if self.audit.iter().any(|made| made.id == id) {
             return Ok(self.clone());
         }
-        if let SettingsChange::Direct { one_thread } = *change {
-            return Ok(self.switched(id, one_thread, by, now_ms, switch_ms));
-        }
         let mut next = self.clone();
         match change {
-            SettingsChange::Show | SettingsChange::Direct { .. } => {}
+            SettingsChange::Show => {}
+            SettingsChange::Direct { one_thread } => next.direct_in_one_thread = *one_thread,
             SettingsChange::Default { channel, of, value } => {
                 let value = value.as_deref().map(|value| of.usable(value)).transpose()?;
                 next.set_default(channel.as_deref(), *of, value)?;
@@ -371,21 +364,80 @@ impl Settings {
     }
 }
 
+/// All about one kind of default: a new kind is a variant, its row, and its field of [`Selection`].
+struct KindRow {
+    /// The word that people type.
+    word: &'static str,
+    /// The heading above its value.
+    label: &'static str,
+    /// What a value is, for the person who typed an unusable one.
+    expected: &'static str,
+    /// The only possible values; empty if there are others.
+    choices: &'static [&'static str],
+    of: fn(&Selection) -> &Option<String>,
+    of_mut: fn(&mut Selection) -> &mut Option<String>,
+}
+
 impl DefaultKind {
     /// All kinds, in display order.
     pub const ALL: [Self; 5] =
         [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
 
+    const fn row(self) -> KindRow {
+        match self {
+            Self::Repo => KindRow {
+                word: "repo",
+                label: "Repository",
+                expected: "a repository: write it as owner/name or as an https address",
+                choices: &[],
+                of: |selection| &selection.repo,
+                of_mut: |selection| &mut selection.repo,
+            },
+            Self::Model => KindRow {
+                word: "model",
+                label: "Model",
+                expected: "a model: write it as provider/model",
+                choices: &[],
+                of: |selection| &selection.model,
+                of_mut: |selection| &mut selection.model,
+            },
+            Self::Agent => KindRow {
+                word: "agent",
+                label: "Agent",
+                expected: "an agent: name one, for example plan, claude or codex",
+                choices: &[],
+                of: |selection| &selection.agent,
+                of_mut: |selection| &mut selection.agent,
+            },
+            Self::Provider => KindRow {
+                word: "provider",
+                label: "Sandbox provider",
+                expected: "a provider: name one that is set up here, for example daytona",
+                choices: &[],
+                of: |selection| &selection.provider,
+                of_mut: |selection| &mut selection.provider,
+            },
+            Self::Runtime => KindRow {
+                word: "runtime",
+                label: "Runtime",
+                expected: "a runtime: choose opencode, compat, native or outside",
+                choices: &RuntimeMode::NAMES,
+                of: |selection| &selection.runtime,
+                of_mut: |selection| &mut selection.runtime,
+            },
+        }
+    }
+
     /// The word that people type.
     #[must_use]
     pub const fn word(self) -> &'static str {
-        match self {
-            Self::Repo => "repo",
-            Self::Model => "model",
-            Self::Agent => "agent",
-            Self::Provider => "provider",
-            Self::Runtime => "runtime",
-        }
+        self.row().word
+    }
+
+    /// The heading above its value.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        self.row().label
     }
 
     /// The kind with this word.
@@ -400,17 +452,16 @@ impl DefaultKind {
     /// [`NotChanged::Unusable`].
     pub fn usable(self, value: &str) -> Result<String, NotChanged> {
         let value = value.trim();
-        let unusable = || unusable(value, self.words());
-        if self == Self::Runtime {
-            let name = value.to_ascii_lowercase();
-            let mode = RuntimeMode::named(&name);
-            return mode.map(|_| name).map_err(|_| unusable());
+        let KindRow { expected, choices, .. } = self.row();
+        let unusable = || unusable(value, expected);
+        let name = value.to_ascii_lowercase();
+        if !choices.is_empty() {
+            return if choices.contains(&&*name) { Ok(name) } else { Err(unusable()) };
         }
         if self == Self::Provider {
             let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
             let fits = (1..=PROVIDER_BYTES_MAX).contains(&value.len()) && value.chars().all(plain);
-            let name = || value.to_ascii_lowercase();
-            return fits.then(name).ok_or_else(unusable);
+            return if fits { Ok(name) } else { Err(unusable()) };
         }
         // In the form in which people copy it.
         let value = match self {
@@ -432,42 +483,20 @@ impl DefaultKind {
             Self::Model => value
                 .split_once('/')
                 .is_some_and(|(provider, model)| !provider.is_empty() && !model.is_empty()),
-            Self::Agent | Self::Provider | Self::Runtime => !value.contains('/'),
+            _ => !value.contains('/'),
         };
         if fits && shaped { Ok(value.to_owned()) } else { Err(unusable()) }
     }
 
-    const fn words(self) -> &'static str {
-        match self {
-            Self::Repo => "a repository: name it as owner/name, or as an https address",
-            Self::Model => "a model: name it as provider/model",
-            Self::Agent => "an agent: name one, for example plan, claude or codex",
-            Self::Provider => "a provider: name one that is set up here, for example daytona",
-            Self::Runtime => "a way to run agents: there are opencode, compat, native and outside",
-        }
-    }
-
     /// The selection's value of this kind.
     #[must_use]
-    pub const fn of(self, selection: &Selection) -> &Option<String> {
-        match self {
-            Self::Repo => &selection.repo,
-            Self::Model => &selection.model,
-            Self::Agent => &selection.agent,
-            Self::Provider => &selection.provider,
-            Self::Runtime => &selection.runtime,
-        }
+    pub fn of(self, selection: &Selection) -> &Option<String> {
+        (self.row().of)(selection)
     }
 
     /// Sets the selection's value of this kind.
     pub fn set(self, selection: &mut Selection, value: Option<String>) {
-        match self {
-            Self::Repo => selection.repo = value,
-            Self::Model => selection.model = value,
-            Self::Agent => selection.agent = value,
-            Self::Provider => selection.provider = value,
-            Self::Runtime => selection.runtime = value,
-        }
+        *(self.row().of_mut)(selection) = value;
     }
 }
 
@@ -679,16 +708,15 @@ impl Catalogue {
             DefaultKind::Model => (&self.recent.models, &self.models),
             DefaultKind::Agent => (&self.recent.agents, &self.agents),
             DefaultKind::Provider => (&[], &self.providers),
-            DefaultKind::Runtime => (&[], &[]),
+            _ => (&[], &[]),
         };
-        let modes = RuntimeMode::ALL.map(RuntimeMode::name).into_iter();
         let typed = typed.trim().to_lowercase();
         let mut seen = BTreeSet::new();
         recent
             .iter()
             .chain(offered)
             .map(String::as_str)
-            .chain(modes.filter(|_| kind == DefaultKind::Runtime))
+            .chain(kind.row().choices.iter().copied())
             .filter(|one| one.to_lowercase().contains(&typed) && seen.insert(*one))
             .take(most)
             .collect()
@@ -749,15 +777,14 @@ mod tests {
 
     fn set(settings: &Settings, change: SettingsChange) -> Settings {
         let id = format!("{change:?}");
-        settings.changed(&id, &change, &Person::default(), &manager(), 7, 20).expect("may")
+        settings.changed(&id, &change, &Person::default(), &manager(), 7).expect("may")
     }
 
     #[test]
     fn only_managers_change_settings() {
         let change = SettingsChange::Allow { list: SettingsList::Channels, id: "10".to_owned() };
         let visitor = Membership::default();
-        let refused =
-            Settings::default().changed("c", &change, &Person::default(), &visitor, 7, 20);
+        let refused = Settings::default().changed("c", &change, &Person::default(), &visitor, 7);
         assert_eq!(refused, Err(NotChanged::NotAllowed));
         let shown = Settings::default().changed(
             "c",
@@ -765,9 +792,24 @@ mod tests {
             &Person::default(),
             &visitor,
             7,
-            20,
         );
         assert_eq!(shown, Ok(Settings::default()));
+    }
+
+    #[test]
+    fn only_managers_make_direct_messages_one_thread() {
+        let fresh = Settings::default();
+        assert!(!fresh.direct_in_one_thread);
+        let change = SettingsChange::Direct { one_thread: true };
+        let visitor = Membership::default();
+        let refused = fresh.changed("a", &change, &Person::default(), &visitor, 1);
+        assert_eq!(refused, Err(NotChanged::NotAllowed));
+        let one = set(&fresh, change.clone());
+        assert!(one.direct_in_one_thread);
+        let each = set(&one, SettingsChange::Direct { one_thread: false });
+        assert!(!each.direct_in_one_thread);
+        // The first change again, delivered late.
+        assert_eq!(set(&each, change), each);
     }
 
     #[test]
@@ -844,7 +886,7 @@ mod tests {
         let refused = DefaultKind::Repo.usable(&typed[0]).expect_err("refused");
         assert_eq!(
             refused.to_string(),
-            "An address with a name or a token in it cannot be used as a repository: name it as owner/name, or as an https address. If it was a token, revoke it: it stands in this chat now."
+            "An address with a name or a token in it cannot be used as a repository: write it as owner/name or as an https address. If it was a token, revoke it: people can read it in this chat now."
         );
     }
 
@@ -868,7 +910,7 @@ mod tests {
             ("https://bitbucket.org/a/b/src/main/", "https://bitbucket.org/a/b"),
         ] {
             let refused = DefaultKind::Repo.usable(page).expect_err(page).to_string();
-            assert_eq!(refused, format!("That is a page of {of}: name {of}."));
+            assert_eq!(refused, format!("That is a page inside a repository. Use {of} instead."));
         }
     }
 
@@ -894,7 +936,7 @@ mod tests {
             "a/$(x)",
         ] {
             let refused = DefaultKind::Repo.usable(bad).expect_err(bad).to_string();
-            assert!(refused.contains("name it as owner/name"), "{refused}");
+            assert!(refused.contains("write it as owner/name"), "{refused}");
         }
         assert!(DefaultKind::Model.usable("gpt").is_err());
         assert!(DefaultKind::Agent.usable("build").is_ok());
@@ -913,9 +955,9 @@ mod tests {
             value: Some("plan".to_owned()),
         };
         let once = Settings::default()
-            .changed("c1", &change, &Person::default(), &manager(), 7, 20)
+            .changed("c1", &change, &Person::default(), &manager(), 7)
             .expect("may");
-        let twice = once.changed("c1", &change, &Person::default(), &manager(), 9, 20);
+        let twice = once.changed("c1", &change, &Person::default(), &manager(), 9);
         assert_eq!(twice, Ok(once));
     }
 
@@ -957,7 +999,7 @@ mod tests {
             settings.open_channels.insert(format!("c{n}"));
         }
         let more = SettingsChange::Allow { list: SettingsList::Channels, id: "more".to_owned() };
-        let refused = settings.changed("c", &more, &Person::default(), &manager(), 7, 20);
+        let refused = settings.changed("c", &more, &Person::default(), &manager(), 7);
         assert_eq!(refused, Err(NotChanged::Full(IDS_MAX)));
         for n in 0..2 * AUDIT_MAX {
             settings = set(

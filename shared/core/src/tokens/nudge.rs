@@ -40,7 +40,7 @@ impl NudgeToken {
     /// Reads the claims without verifying them; `None` if malformed. Only [`mark_of`] tells whether the token is
     /// genuine.
     #[must_use]
-    pub fn said(text: &str) -> Option<Self> {
+    pub fn read(text: &str) -> Option<Self> {
         let (thread, turn) = SIGNING.parts(text)?;
         Some(Self { thread: text_of(thread)?.parse().ok()?, turn: text_of(turn)?.into() })
     }
@@ -86,7 +86,7 @@ mod tests {
     fn nudge_mark_cannot_be_forged() {
         let signed = token("slack-Ev.1").signed("stack-key");
         let text = signed.expose();
-        assert_eq!(NudgeToken::said(text), Some(token("slack-Ev.1")));
+        assert_eq!(NudgeToken::read(text), Some(token("slack-Ev.1")));
         assert_eq!(mark_of(text), token("slack-Ev.1").mark("stack-key"));
         // The characters that the header allows in a bearer token (RFC 6750, section 2.1).
         let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~+/".contains(&b);
@@ -95,12 +95,12 @@ mod tests {
         let other = token("slack-Ev2").signed("stack-key");
         let named = other.expose().rsplit_once('.').expect("a tag").0;
         let forged = format!("{named}.{tag}");
-        assert_eq!(NudgeToken::said(&forged), Some(token("slack-Ev2")));
+        assert_eq!(NudgeToken::read(&forged), Some(token("slack-Ev2")));
         for mark in [mark_of(&forged), token("slack-Ev2").mark("another"), mark_of(text)] {
             assert_ne!(mark, token("slack-Ev2").mark("stack-key"));
         }
         for wrong in ["", ".", "bobbin-nudge.x.1.", &"a".repeat(100_000)] {
-            assert_eq!(NudgeToken::said(wrong), None);
+            assert_eq!(NudgeToken::read(wrong), None);
         }
     }
 
@@ -108,7 +108,7 @@ mod tests {
     fn nudge_and_bearer_are_not_interchangeable() {
         let bearer = Bearer { sandbox: token("1").thread.sandbox(), generation: 1 };
         let bearer = bearer.signed("stack-key");
-        assert_eq!(NudgeToken::said(&bearer), None);
+        assert_eq!(NudgeToken::read(&bearer), None);
         let given = Nudge::of("https://x/nudge", "stack-key", &token("1").thread, &"1".into());
         let given = given.expect("an address");
         assert_eq!(Bearer::read("stack-key", given.token.expose()), None);

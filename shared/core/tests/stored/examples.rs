@@ -11,8 +11,8 @@ use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settle
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
-    Announce, Attachment, Body, Candidate, Control, DeadLetters, DeadPrompt, Message, NewSandbox,
-    Open, Operation, Overview, Prompt, Quote, Reply, Surface, Want, WhichSandbox, Work,
+    Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
+    Operation, Overview, Prompt, Quote, Reply, Surface, Want, WhichSandbox, Work,
 };
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
@@ -32,8 +32,7 @@ use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{
-    Catalogue, Changed, DefaultKind, DirectSwitch, RecentChoices, Settings, SettingsChange,
-    SettingsList,
+    Catalogue, Changed, DefaultKind, RecentChoices, Settings, SettingsChange, SettingsList,
 };
 use serde::Serialize;
 
@@ -494,7 +493,7 @@ fn entry(outcome: Outcome) -> LedgerEntry {
     }
 }
 
-fn changes() -> [(&'static str, SettingsChange); 4] {
+fn changes() -> [(&'static str, SettingsChange); 5] {
     [
         ("show", SettingsChange::Show),
         (
@@ -513,6 +512,7 @@ fn changes() -> [(&'static str, SettingsChange); 4] {
             "disallow",
             SettingsChange::Disallow { list: SettingsList::People, id: "U0ANNA00001".to_owned() },
         ),
+        ("direct", SettingsChange::Direct { one_thread: true }),
     ]
 }
 
@@ -527,13 +527,7 @@ fn settings() -> Settings {
             .into_iter()
             .map(|(id, change)| Changed { id: id.to_owned(), at_ms: T, by: anna(), change })
             .collect(),
-        direct: vec![DirectSwitch {
-            id: "c-1".to_owned(),
-            at_ms: T,
-            since_ms: T + 20_000,
-            by: anna(),
-            one_thread: true,
-        }],
+        direct_in_one_thread: true,
         own_keys: BTreeMap::from([("daytona".to_owned(), own_key())]),
         unknown: UnknownFields::default(),
     }
@@ -827,22 +821,18 @@ fn bodies() -> Vec<(&'static str, String)> {
         "control-configure-default",
         "control-configure-allow",
         "control-configure-disallow",
+        "control-configure-direct",
     ];
     for (name, (_, change)) in configure.into_iter().zip(changes()) {
         bodies.push(control(name, Want::Configure { change }));
     }
-    let change = SettingsChange::Direct { one_thread: true };
-    bodies.push(control("control-configure-direct", Want::Configure { change }));
-    let said = Body::Message(Message {
+    let direct = Body::Message(Message {
         id: "m-1".into(),
         thread: ThreadKey::slack_direct("T0BOBBIN01", "U0ANNA00001").unwrap(),
         accepted_at_ms: T,
         work: Work::Prompt(prompt()),
     });
-    bodies.push(("message-direct", said.encode()));
-    let candidate =
-        Body::Candidate(Candidate { sent_ms: T, one_thread: true, said: Box::new(said) });
-    bodies.push(("candidate", candidate.encode()));
+    bodies.push(("message-direct", direct.encode()));
     let dead = Body::DeadLetters(DeadLetters { id: "dead-letters-1".to_owned() });
     bodies.push(("dead-letters", dead.encode()));
     bodies

@@ -11,5 +11,5 @@ mod snapshots;
 mod types;
 
 pub use client::{Daytona, DaytonaError, LISTED_MAX, execute_body};
-pub use sandboxes::{DaytonaSandboxes, DaytonaSettings};
+pub use sandboxes::{DaytonaSandboxes, DaytonaSettings, configured};
 pub use types::{DaytonaSandbox, ErrorBody, Executed, Page, PreviewLink, SourceImage};

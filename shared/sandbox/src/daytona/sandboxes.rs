@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -23,6 +24,7 @@ use crate::provider::{
     Deletion, ErrorKind, Facts, Provider, ProviderResult, Sandbox, SandboxSpec, ScriptOutput,
     too_late,
 };
+use crate::settings::{ProviderSettings, unusable};
 
 const MINUTE_MS: u64 = 60_000;
 /// States that are neither in transition nor broken.
@@ -47,6 +49,27 @@ impl DaytonaSettings {
     pub(super) fn stack(&self) -> StackIdentity<'_> {
         StackIdentity { name: &self.stack, id: &self.stack_id }
     }
+}
+
+/// The provider of a stack with this key, from a prepared snapshot if the stack names one.
+///
+/// # Errors
+/// A sentence that names the unusable setting.
+pub fn configured(settings: &ProviderSettings<'_>, key: &str) -> Result<Arc<dyn Provider>, String> {
+    let snapshot = (settings.variable)("DAYTONA_SNAPSHOT");
+    let made = DaytonaSettings {
+        api: settings.overrides.daytona_api.clone(),
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        image: if snapshot.is_empty() {
+            SourceImage::Dockerfile(settings.dockerfile.to_owned())
+        } else {
+            SourceImage::Snapshot(snapshot)
+        },
+        limits: settings.limits.clone(),
+    };
+    let made = DaytonaSandboxes::new(made, key).map_err(unusable("daytona_api"))?;
+    Ok(Arc::new(made))
 }
 
 /// The sandboxes of a stack at Daytona.

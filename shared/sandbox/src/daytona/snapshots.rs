@@ -53,7 +53,7 @@ impl DaytonaSandboxes {
             {
                 let said = sandbox.state.unwrap_or_default();
                 let reason =
-                    format!("the sandbox is {said}: start it, then make the snapshot ({error})");
+                    format!("the sandbox is {said}: start it, then take the snapshot ({error})");
                 Err(ProviderError {
                     kind: ErrorKind::WrongState,
                     seen: reason.clone(),
@@ -82,7 +82,7 @@ impl DaytonaSandboxes {
         };
         let lost = |what: &str| -> ProviderError {
             let reason = format!(
-                "The snapshot that the sandbox was to begin with {what}. Choose another snapshot, or make the sandbox without one."
+                "The snapshot for the new sandbox {what}. Choose another snapshot, or create the sandbox without one."
             );
             Failure::TurnFailed { reason }.into()
         };
@@ -94,13 +94,13 @@ impl DaytonaSandboxes {
                 match self.client.activate_snapshot(&id).await {
                     // Somebody else has activated it.
                     Ok(()) | Err(DaytonaError::Refused { status: 400, .. }) => {
-                        wait("the snapshot was asleep")
+                        wait("the snapshot was inactive")
                     }
                     Err(error) => error.into(),
                 }
             }
             Some(Readiness::Failed(reason)) => lost(&format!("cannot be used ({reason})")),
-            Some(Readiness::Going) | None => lost("is not there any more"),
+            Some(Readiness::Going) | None => lost("no longer exists"),
         }
     }
 }

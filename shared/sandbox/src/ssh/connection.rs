@@ -106,7 +106,7 @@ impl Connection {
         let mut handle = connected.map_err(|error| match (&error, shown.get()) {
             (_, Some(shown)) => changed(shown),
             (russh::Error::NoCommonAlgo { kind: russh::AlgorithmKind::Key, .. }, None) => {
-                changed("none of the pinned one's kind")
+                changed("no key of the pinned kind")
             }
             _ => unreachable(&host.name, &error.to_string(), true),
         })?;
@@ -148,12 +148,12 @@ impl Connection {
         let channel = match timeout(Duration::from_millis(CHANNEL_MS_MAX), opening).await {
             Ok(Ok(channel)) => channel,
             Ok(Err(error)) => return Err(self.broken(&error.to_string(), true)),
-            Err(_) => return Err(self.broken("no channel in time", true)),
+            Err(_) => return Err(self.broken("the channel did not open in time", true)),
         };
         let running = self.ran(channel, command, input, bytes_max);
         match tokio::time::timeout_at(until, running).await {
             Ok(ran) => ran,
-            Err(_) => Err(self.broken("no end in time", false)),
+            Err(_) => Err(self.broken("the command did not end in time", false)),
         }
     }
 
@@ -182,7 +182,7 @@ impl Connection {
                 fed = &mut feed, if !is_fed => {
                     is_fed = true;
                     if let Err(error) = fed {
-                        tracing::debug!(event = "ssh.input", error = %error, "a command did not take its input");
+                        tracing::debug!(event = "ssh.input", error = %error, "a command did not read its input");
                     }
                     continue;
                 }
@@ -228,7 +228,7 @@ impl Connection {
                 Err(self.broken(&error.to_string(), false))
             }
             Ok(Err(error)) => Err(self.broken(&error.to_string(), true)),
-            Err(_) => Err(self.broken("no stream in time", true)),
+            Err(_) => Err(self.broken("the stream did not open in time", true)),
         }
     }
 

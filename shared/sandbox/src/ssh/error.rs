@@ -66,7 +66,7 @@ pub enum SshError {
     },
     /// A slot that is free in the registry holds files that are not ours: it is left alone.
     #[error(
-        "the directory of the user {user} on the SSH host {host} holds what no sandbox of Bobbin's has left"
+        "the directory of the user {user} on the SSH host {host} has files that do not come from a Bobbin sandbox"
     )]
     Unclean {
         /// The host's name.
@@ -75,7 +75,7 @@ pub enum SshError {
         user: String,
     },
     /// Another stack created it.
-    #[error("the sandbox {name} on the SSH host {host} was made by another stack")]
+    #[error("another stack created the sandbox {name} on the SSH host {host}")]
     Foreign {
         /// The host's name.
         host: String,
@@ -83,7 +83,7 @@ pub enum SshError {
         name: String,
     },
     /// No host has a sandbox of this name, or the sandbox does not have the file.
-    #[error("no SSH host knows it")]
+    #[error("no SSH host knows this sandbox")]
     NotFound,
     /// It is stopped.
     #[error("the sandbox is not running")]
@@ -102,7 +102,7 @@ pub enum SshError {
         what: String,
     },
     /// The script exceeded its time and was killed.
-    #[error("the command ran over its time")]
+    #[error("the command timed out")]
     CommandTimeout,
     /// Larger than allowed.
     #[error("the SSH host {host} sent more than {bytes_max} bytes")]
@@ -138,13 +138,13 @@ impl SshError {
         match self {
             Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey { .. } => advice(
-                "The operator stores a private key without a passphrase (`ssh-keygen -t ed25519 -N ''`) as ssh_key with `bobbin secrets`, whose public half the hosts were set up with.",
+                "The operator has to store a private key without a passphrase (`ssh-keygen -t ed25519 -N ''`) as ssh_key with `bobbin secrets`. It must be the private half of the key with which the hosts were set up.",
             ),
             Self::Settings { .. } => {
                 advice("The operator has to check ssh_hosts of the parameter Overrides.")
             }
             Self::HostKeyChanged { .. } => advice(
-                "Nothing was sent to it. If the host was installed anew, the operator puts its new key into ssh_hosts; if not, somebody may be in between.",
+                "Nothing was sent to it. If the host was reinstalled, the operator has to put its new key into ssh_hosts; if not, somebody may be intercepting the connection.",
             ),
             Self::KeyRefused { .. } => advice(
                 "The operator runs the script of `bobbin sandbox host ssh` on that host again, with the public half of the stored key and at least as many sandboxes as ssh_hosts says.",
@@ -153,16 +153,16 @@ impl SshError {
                 advice("The operator runs the script of `bobbin sandbox host ssh` on that host.")
             }
             Self::Full { .. } => {
-                advice("End a sandbox that nobody needs, or ask the operator for a further host.")
+                advice("End a sandbox that nobody needs, or ask the operator for another host.")
             }
             Self::Unclean { .. } => {
-                advice("It was left alone. The operator has to look at it and remove it.")
+                advice("It was left alone. The operator has to check it and remove it.")
             }
             Self::Foreign { .. } => advice(
                 "It was left alone. The operator has to give one of the stacks another name.",
             ),
             Self::DirectoryGone { .. } => advice(
-                "Somebody has removed it on the host. End this sandbox; the next prompt makes a new one.",
+                "Somebody removed it on the host. End this sandbox; the next prompt starts a new one.",
             ),
             Self::Invalid { .. } => {
                 Failure::NonRecoverable { advice: format!("{}.", capital(&seen)) }

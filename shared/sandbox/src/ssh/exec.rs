@@ -124,7 +124,7 @@ impl Inside<'_> {
         let given = env.iter().map(|(name, value)| (name.as_str(), value.clone()));
         for (name, value) in own.into_iter().chain(given) {
             if !is_variable(name) {
-                let what = format!("{name:?} is no name of a variable");
+                let what = format!("{name:?} is not the name of a variable");
                 return Err(SshError::Invalid { what }.into());
             }
             let _ = writeln!(input, "export {name}={}", quoted(&value));
@@ -155,7 +155,7 @@ impl Inside<'_> {
         let slot = &self.slot;
         let bytes: usize = files.iter().map(|(_, bytes)| bytes.len()).sum();
         if bytes > BYTES_MAX {
-            let what = format!("these files have more than {BYTES_MAX} bytes together");
+            let what = format!("together these files have more than {BYTES_MAX} bytes");
             return Err(SshError::Invalid { what }.into());
         }
         for (path, _) in &files {
@@ -239,7 +239,7 @@ fn inside(path: &str) -> Result<(), SshError> {
         || path.split('/').any(|part| part == "..");
     if leaves {
         return Err(SshError::Invalid {
-            what: "a path has to lie below the sandbox's directory".to_owned(),
+            what: "a path must be below the sandbox's directory".to_owned(),
         });
     }
     Ok(())

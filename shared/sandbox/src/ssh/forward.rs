@@ -59,7 +59,7 @@ impl Forwards {
             return Ok(known);
         }
         let no_port = |error: std::io::Error| SshError::Busy {
-            what: format!("this machine gives no port for a sandbox: {error}"),
+            what: format!("this machine has no free port for a sandbox: {error}"),
         };
         let listener = TcpListener::bind("127.0.0.1:0").await.map_err(no_port)?;
         let port = listener.local_addr().map_err(no_port)?.port();
@@ -122,7 +122,7 @@ async fn serve(listener: TcpListener, far: Arc<Far>) {
                 Ok(Ok(())) | Err(_) => {}
                 // The client sees its connection close.
                 Ok(Err(error)) => {
-                    tracing::info!(event = "ssh.stream", error = %error, "a connection to an agent on an SSH host came to nothing");
+                    tracing::info!(event = "ssh.stream", error = %error, "a connection to an agent on an SSH host failed");
                 }
             }
             drop(permit);

@@ -113,7 +113,7 @@ impl SshSandboxes {
         Err(match unclean.pop() {
             Some((_, error)) => error,
             None => SshError::Busy {
-                what: "the SSH hosts change faster than they can be looked at".to_owned(),
+                what: "the SSH hosts change faster than they can be read".to_owned(),
             },
         })
     }
@@ -245,7 +245,7 @@ impl SshSandboxes {
         }
         Err(SshError::Busy {
             what: format!(
-                "processes of the user {} on the SSH host {} do not end",
+                "processes of the user {} on the SSH host {} cannot be ended",
                 self.user(slot),
                 self.host_name(slot.host)
             ),
@@ -282,7 +282,7 @@ impl SshSandboxes {
         match inventory.entry(&slot.name).map(|entry| entry.stage) {
             Some(stage) if stage == to => Ok(()),
             _ => Err(SshError::Busy {
-                what: format!("somebody else changes the sandbox {}", slot.name),
+                what: format!("another worker is changing the sandbox {}", slot.name),
             }),
         }
     }
@@ -380,6 +380,6 @@ pub(super) async fn bounded<T>(
 ) -> Result<T, SshError> {
     match timeout(Duration::from_millis(LIFECYCLE_MS_MAX), call).await {
         Ok(done) => done,
-        Err(_) => Err(SshError::Busy { what: "an SSH host takes longer than it may".to_owned() }),
+        Err(_) => Err(SshError::Busy { what: "an SSH host takes too long".to_owned() }),
     }
 }

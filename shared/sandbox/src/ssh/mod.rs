@@ -30,6 +30,6 @@ mod slot;
 
 pub use bounds::SANDBOXES_MAX;
 pub use error::SshError;
-pub use sandboxes::SshSandboxes;
+pub use sandboxes::{SshSandboxes, configured};
 pub use settings::{AgentPort, SshHost, SshSettings, hosts_of};
 pub use setup::{HostSetup, setup_script};

@@ -240,7 +240,7 @@ impl Hosts {
             Some(0) => {}
             Some(FULL) => {
                 return Err(SshError::Full {
-                    hosts: format!("{name} has {} at the most", settings.sandboxes),
+                    hosts: format!("{name} has at most {}", settings.sandboxes),
                 });
             }
             _ => return Err(failed(name, &ran)),

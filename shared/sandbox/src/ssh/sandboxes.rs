@@ -20,15 +20,38 @@ use super::forward::Forwards;
 use super::hosts::Hosts;
 use super::lifecycle::{bounded, carries};
 use super::registry::SlotStage;
-use super::settings::{SshHost, SshSettings};
+use super::settings::{AgentPort, SshHost, SshSettings, hosts_of};
 use super::slot::Slot;
 use crate::labels::{stack_label, tenant_labels};
 use crate::provider::{
     Deletion, Facts, Provider, ProviderResult, Sandbox, SandboxSpec, ScriptOutput,
 };
+use crate::settings::ProviderSettings;
 
 /// Base address of agents: this program's own loopback, by its listeners.
 const BASE: &str = "http://127.0.0.1";
+
+/// The provider of a stack with this private key.
+///
+/// # Errors
+/// A sentence that names the unusable setting.
+pub fn configured(
+    settings: &ProviderSettings<'_>,
+    private_key: &str,
+) -> Result<Arc<dyn Provider>, String> {
+    let hosts = serde_json::to_string(&settings.overrides.ssh_hosts).map_err(|e| e.to_string())?;
+    let made = SshSettings {
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        hosts: hosts_of(&hosts).map_err(|e| format!("{e} (of the parameter Overrides)"))?,
+        agent: AgentPort {
+            port: settings.agent_port,
+            variable: settings.agent_port_variable.to_owned(),
+        },
+    };
+    let made = SshSandboxes::new(made, private_key).map_err(|e| e.to_string())?;
+    Ok(Arc::new(made))
+}
 
 /// The sandboxes of a stack on SSH hosts.
 #[derive(Debug)]
@@ -77,7 +100,7 @@ impl Provider for SshSandboxes {
         Facts {
             base: BASE,
             listed_max: LISTED_MAX,
-            snapshots: Err("an SSH host has a sandbox's files in one place alone"),
+            snapshots: Err("an SSH host keeps a sandbox's files in one place only"),
             snapshot_ends_run: false,
             life_ms_max: None,
             secrets: Err("an SSH host keeps no secrets outside of its sandboxes"),
@@ -98,7 +121,7 @@ impl Provider for SshSandboxes {
         spec: SandboxSpec<'_>,
     ) -> ProviderResult<SandboxState> {
         if spec.snapshot.is_some() {
-            let reason = "SSH hosts make no snapshots, so no sandbox begins with one there.";
+            let reason = "SSH hosts have no snapshots, so no sandbox can start from one there.";
             return Err(Failure::TurnFailed { reason: reason.to_owned() }.into());
         }
         Ok(bounded(self.made(key, generation)).await?.state())
@@ -225,7 +248,7 @@ impl Provider for SshSandboxes {
         let agent = &self.settings.agent;
         if port != agent.port {
             let what =
-                format!("of a sandbox on an SSH host only port {} can be reached", agent.port);
+                format!("only port {} of a sandbox on an SSH host can be reached", agent.port);
             return Err(SshError::Invalid { what }.into());
         }
         let (slot, entry) = self.locate(name).await?;

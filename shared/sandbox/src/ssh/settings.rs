@@ -76,7 +76,7 @@ impl SshHost {
         };
         read.filter(is_spoken).ok_or_else(|| {
             format!(
-                "ssh_hosts: host_key of {} is no public key of Ed25519 or ECDSA; take the line of /etc/ssh/ssh_host_ed25519_key.pub on that host",
+                "ssh_hosts: host_key of {} is not an Ed25519 or ECDSA public key; copy the line in /etc/ssh/ssh_host_ed25519_key.pub on that host",
                 self.name
             )
         })
@@ -94,19 +94,19 @@ impl SshHost {
         let name = &self.name;
         if !is_word(name) {
             return Some(format!(
-                "ssh_hosts: the name {name:?} has to be small letters, digits and dashes"
+                "ssh_hosts: the name {name:?} must be lower-case letters, digits and dashes"
             ));
         }
         if !is_word(&self.user) {
             return Some(format!(
-                "ssh_hosts: user of {name} has to be small letters, digits and dashes"
+                "ssh_hosts: user of {name} must be lower-case letters, digits and dashes"
             ));
         }
         if self.address.trim().is_empty() || self.port == 0 {
             return Some(format!("ssh_hosts: {name} needs an address and a port"));
         }
         if !(1..=SANDBOXES_MAX).contains(&self.sandboxes) {
-            return Some(format!("ssh_hosts: sandboxes of {name} has to be 1 to {SANDBOXES_MAX}"));
+            return Some(format!("ssh_hosts: sandboxes of {name} must be 1 to {SANDBOXES_MAX}"));
         }
         self.pinned().err()
     }
@@ -129,7 +129,7 @@ pub fn hosts_of(json: &str) -> Result<Vec<SshHost>, String> {
 /// Says what is wrong.
 pub(super) fn checked(hosts: &[SshHost]) -> Result<(), String> {
     if hosts.is_empty() || hosts.len() > HOSTS_MAX {
-        return Err(format!("ssh_hosts has to name 1 to {HOSTS_MAX} hosts"));
+        return Err(format!("ssh_hosts must name 1 to {HOSTS_MAX} hosts"));
     }
     if let Some(wrong) = hosts.iter().find_map(SshHost::wrong) {
         return Err(wrong);
@@ -182,8 +182,8 @@ mod tests {
             (format!("[{good},{good}]"), "names a host twice"),
             (format!("[{}]", host("one", r#","sandboxes":0"#)), "1 to 250"),
             (format!("[{}]", host("one", "")), "missing field `sandboxes`"),
-            (format!("[{}]", host("a b", r#","sandboxes":1"#)), "small letters"),
-            (format!("[{}]", host("a", r#","sandboxes":1,"user":"$(x)""#)), "small letters"),
+            (format!("[{}]", host("a b", r#","sandboxes":1"#)), "lower-case letters"),
+            (format!("[{}]", host("a", r#","sandboxes":1,"user":"$(x)""#)), "lower-case letters"),
             (
                 format!("[{}]", good.replace("ssh-ed25519 AAAA", "ssh-ed25519 BBBB")),
                 "ssh_host_ed25519_key.pub",

@@ -32,19 +32,19 @@ pub struct HostSetup {
 pub fn setup_script(setup: &HostSetup) -> Result<String, String> {
     let key = setup.public_key.trim();
     if russh::keys::PublicKey::from_openssh(key).is_err() || key.contains('\n') {
-        return Err("the public key has to be one line, as in a file that ends in .pub".to_owned());
+        return Err("the public key must be one line, as in a file that ends in .pub".to_owned());
     }
     // A user name has at most 32 characters (useradd(8)), and a slot's has four more.
     if !is_word(&setup.user) || setup.user.len() > 28 {
-        return Err("the user has to be small letters, digits and dashes, at most 28".to_owned());
+        return Err("the user must be lower-case letters, digits and dashes, at most 28".to_owned());
     }
     if !(1..=SANDBOXES_MAX).contains(&setup.sandboxes) {
-        return Err(format!("sandboxes have to be 1 to {SANDBOXES_MAX}"));
+        return Err(format!("sandboxes must be 1 to {SANDBOXES_MAX}"));
     }
     let last = setup.first_port.saturating_add(setup.sandboxes);
     if !PORTS.contains(&setup.first_port) || !PORTS.contains(&last) {
         return Err(format!(
-            "the ports {} to {last} have to lie between {} and {}",
+            "the ports {} to {last} must be between {} and {}",
             setup.first_port,
             PORTS.start,
             PORTS.end - 1
@@ -58,7 +58,7 @@ pub fn setup_script(setup: &HostSetup) -> Result<String, String> {
             && digits.bytes().all(|c| c.is_ascii_digit())
     };
     if !memory.is_empty() && !is_size(memory) {
-        return Err(format!("the memory {memory:?} has to be a number with K, M, G or T"));
+        return Err(format!("the memory {memory:?} must be a number with K, M, G or T"));
     }
     let cpu = setup.cpu_percent.map(|percent| format!("{percent}%"));
     let head = format!(
@@ -109,7 +109,7 @@ mod tests {
         let change: [(Change, &str); 7] = [
             (|s| s.public_key = "hello".to_owned(), "one line"),
             (|s| s.public_key.push_str("\nreboot"), "one line"),
-            (|s| s.user = "a b".to_owned(), "small letters"),
+            (|s| s.user = "a b".to_owned(), "lower-case letters"),
             (|s| s.sandboxes = 0, "1 to 250"),
             (|s| s.first_port = 80, "between 1024 and 32767"),
             (|s| s.first_port = 32760, "between 1024 and 32767"),

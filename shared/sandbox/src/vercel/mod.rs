@@ -17,4 +17,4 @@ mod snapshots;
 mod types;
 
 pub use client::{LISTED_MAX, Vercel, VercelAccount, VercelError};
-pub use sandboxes::{VercelSandboxes, VercelSettings};
+pub use sandboxes::{VercelSandboxes, VercelSettings, configured};

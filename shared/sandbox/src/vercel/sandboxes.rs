@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::net::Ipv4Addr;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use async_trait::async_trait;
@@ -27,6 +27,7 @@ use crate::provider::{
     Deletion, Facts, InSandbox, Provider, ProviderError, ProviderResult, Sandbox, SandboxSpec,
     ScriptOutput, too_late,
 };
+use crate::settings::{ProviderSettings, unusable};
 use crate::snapshot::stack_prefix;
 
 /// Settings for sandboxes at Vercel.
@@ -50,6 +51,32 @@ impl VercelSettings {
     pub(super) fn stack(&self) -> StackIdentity<'_> {
         StackIdentity { name: &self.stack, id: &self.stack_id }
     }
+}
+
+/// The provider of a stack with this token.
+///
+/// # Errors
+/// A sentence that names the unusable setting.
+pub fn configured(
+    settings: &ProviderSettings<'_>,
+    token: &str,
+) -> Result<Arc<dyn Provider>, String> {
+    let said = settings.overrides;
+    let made = VercelSettings {
+        account: VercelAccount {
+            api: said.vercel_api.clone(),
+            token: token.to_owned(),
+            team: said.vercel_team_id.clone(),
+            project: said.vercel_project_id.clone(),
+        },
+        stack: settings.stack.to_owned(),
+        stack_id: settings.stack_id.to_owned(),
+        image: said.vercel_image.clone(),
+        ports: vec![settings.agent_port],
+        limits: settings.limits.clone(),
+    };
+    let made = VercelSandboxes::new(made).map_err(unusable("vercel_api"))?;
+    Ok(Arc::new(made))
 }
 
 /// The sandboxes of a stack at Vercel.
@@ -370,7 +397,7 @@ fn now_ms() -> Ms {
 }
 
 fn lost() -> ProviderError {
-    let reason = "The snapshot that the sandbox was to begin with is not there any more. Choose another snapshot, or make the sandbox without one."
+    let reason = "The snapshot for the new sandbox no longer exists. Choose another snapshot, or create the sandbox without one."
         .to_owned();
     Failure::TurnFailed { reason }.into()
 }

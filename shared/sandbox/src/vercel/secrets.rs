@@ -27,7 +27,7 @@ impl VercelSandboxes {
         let found = names.values().map(|name| held.get(name).cloned());
         let found: Option<Vec<HeldSecret>> = found.collect();
         found.ok_or_else(|| {
-            let seen = "a key of the sandbox is not at hand".to_owned();
+            let seen = "a key of the sandbox is missing".to_owned();
             Failure::Wait { after_ms: 0, seen }.into()
         })
     }

@@ -129,7 +129,7 @@ fn kept_as(keeper: &VercelSandbox, state: &SandboxState) -> SnapshotState {
     match state {
         SandboxState::Stopped if keeper.current_snapshot_id.is_some() => SnapshotState::Ready,
         SandboxState::Stopped => {
-            SnapshotState::Failed { reason: "the provider kept no disk of it".to_owned() }
+            SnapshotState::Failed { reason: "the provider kept no disk".to_owned() }
         }
         SandboxState::Broken { reason, .. } => SnapshotState::Failed { reason: reason.clone() },
         SandboxState::Gone => SnapshotState::Absent,
@@ -140,7 +140,7 @@ fn kept_as(keeper: &VercelSandbox, state: &SandboxState) -> SnapshotState {
 }
 
 fn wrong_state(said: &str) -> ProviderError {
-    let reason = format!("the sandbox is {said}: start it, then make the snapshot");
+    let reason = format!("the sandbox is {said}: start it, then take the snapshot");
     ProviderError {
         kind: ErrorKind::WrongState,
         seen: reason.clone(),

@@ -472,7 +472,7 @@ impl Services for Here<'_> {
         self.inner.met.insert("told");
     }
 
-    fn tell_beside(&mut self, _: &[String], _: &str) -> Result<ThreadKey, Failure> {
+    fn notify_outside(&mut self, _: &[String], _: &str) -> Result<ThreadKey, Failure> {
         self.inner.met.insert("told beside");
         Ok(self.inner.places[self.worker.place].thread.clone())
     }

@@ -29,7 +29,7 @@ pub(super) struct State {
     /// What threads were told past their own group.
     pub(super) told_threads: Vec<(ThreadKey, String)>,
     /// Who was told what beside the thread.
-    pub(super) told_beside: Vec<(Vec<String>, String)>,
+    pub(super) notified_outside: Vec<(Vec<String>, String)>,
     /// Workspaces that were made, by thread.
     pub(super) workspaces: Vec<ThreadKey>,
     /// What happens to a snapshot that is looked at.
@@ -654,8 +654,8 @@ impl Services for Here<'_> {
         self.s.told_threads.push((thread.clone(), word.to_owned()));
     }
 
-    fn tell_beside(&mut self, people: &[String], word: &str) -> Result<ThreadKey, Failure> {
-        self.s.told_beside.push((people.to_vec(), word.to_owned()));
+    fn notify_outside(&mut self, people: &[String], word: &str) -> Result<ThreadKey, Failure> {
+        self.s.notified_outside.push((people.to_vec(), word.to_owned()));
         Ok(self.thread.clone())
     }
 

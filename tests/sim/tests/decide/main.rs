@@ -612,7 +612,7 @@ fn tenant_sandbox_limit_is_enforced() {
     let [Outcome::Failed { reason }] = &outcomes(&world)[..] else {
         panic!("{:?}", outcomes(&world));
     };
-    assert!(reason.starts_with("No more than 100 sandboxes are allowed here"), "{reason}");
+    assert!(reason.starts_with("At most 100 sandboxes are allowed here"), "{reason}");
     world.with(|s| assert!(s.sandboxes.is_empty()));
     world.with(|s| s.tenant_sandboxes -= 1);
     deliver_until_done(&world, &prompt("m2"), 1);
@@ -628,7 +628,7 @@ fn racing_threads_respect_sandbox_limit() {
     });
     deliver_until_done(&world, &prompt("m1"), 1);
     assert!(
-        matches!(&outcomes(&world)[..], [Outcome::Failed { reason }] if reason.starts_with("No more than 100"))
+        matches!(&outcomes(&world)[..], [Outcome::Failed { reason }] if reason.starts_with("At most 100"))
     );
     world.with(|s| assert!(s.sandboxes.is_empty() && s.prompted.is_empty()));
     world.with(|s| s.older_sandboxes -= 1);
@@ -850,7 +850,7 @@ fn unpostable_files_are_named() {
         assert_eq!(
             words,
             [
-                "These files of the agent are not shown here; they are in its sandbox:\n- `a.png` could not be posted"
+                "These files from the agent are not shown here; they are in its sandbox:\n- `a.png` could not be posted"
             ]
         );
     }

@@ -54,8 +54,8 @@ fn destroy_keeps_the_threads_history() {
     assert_eq!(told(&world, bobbin_core::protocol::decide::words::DESTROYED), 1);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert_eq!(record(&world).sandbox.generation, 2);
-    let digests =
-        world.with(|s| s.told.iter().filter(|text| text.contains("went on elsewhere")).count());
+    let digests = world
+        .with(|s| s.told.iter().filter(|text| text.contains("began in another sandbox")).count());
     assert_eq!(digests, 1);
 }
 
@@ -98,7 +98,7 @@ fn outlook_names_busy_and_pointless_operations() {
     use bobbin_core::protocol::decide::operate::{Outlook, outlook};
     let session = record(&paused());
     assert_eq!(outlook(&session, Operation::Resume), Outlook::Open);
-    assert_eq!(outlook(&session, Operation::Pause), Outlook::Pointless("it is paused already"));
+    assert_eq!(outlook(&session, Operation::Pause), Outlook::Pointless("it is already paused"));
     let running = Session {
         turn: serde_json::from_value(serde_json::json!({
             "id": "m2", "by": person("ann"), "accepted_at_ms": 1, "stage": {"stage": "running", "ids": {"message": "msg_1", "part": "prt_1"}, "generation": 1, "at_ms": 1},
@@ -126,10 +126,7 @@ fn resume_does_not_recreate_vanished_sandboxes() {
     world.with(|s| s.sandboxes.clear());
     deliver_until_done(&world, &operation("o2", Operation::Resume), 1);
     assert_eq!(record(&world).sandbox.phase, Phase::Destroyed);
-    assert_eq!(
-        came_of(&world)[1],
-        (Operation::Resume, Some("it does not exist any more".to_owned()))
-    );
+    assert_eq!(came_of(&world)[1], (Operation::Resume, Some("it no longer exists".to_owned())));
 }
 
 #[test]

@@ -69,7 +69,7 @@ fn endless_chat_outage_fails_turn() {
     out(&world, Out::Chat, u64::MAX / 2);
     deliver_until_done(&world, &prompt("m2"), 1);
     assert!(matches!(&outcomes(&world)[1], Outcome::Failed { .. }));
-    assert!(world.with(|s| s.signalled.contains(&"turn.untold")));
+    assert!(world.with(|s| s.signalled.contains(&"turn.unposted")));
 }
 
 #[test]

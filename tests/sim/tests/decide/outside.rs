@@ -170,10 +170,7 @@ fn late_create_makes_no_tool_sandbox() {
     deliver_until_done(&world, &wish, 1);
     let second = second(&world).unwrap();
     assert_eq!((second.phase, second.generation), (Phase::Destroyed, 0));
-    assert_eq!(
-        second.operated[0].trouble.as_deref(),
-        Some("the sandbox of its agent is not there any more")
-    );
+    assert_eq!(second.operated[0].trouble.as_deref(), Some("its agent's sandbox no longer exists"));
     // The next agent's is made.
     deliver_until_done(&world, &prompt_in("m2", "outside"), 1);
     later(&world, 60_000);

@@ -285,7 +285,7 @@ fn endless_turn_does_not_block_destroy() {
     let operated = record(&world).sandbox.operated.pop().unwrap();
     assert_eq!(
         operated.trouble.as_deref(),
-        Some("a turn is still under way in it: stop that first")
+        Some("a turn is still running in it: stop the turn first")
     );
 }
 

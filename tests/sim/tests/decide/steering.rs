@@ -323,7 +323,7 @@ fn final_card_is_retried_until_accepted() {
 #[test]
 fn undelivered_end_is_signalled_once() {
     let untold = |world: &Fake| {
-        let is_untold = |name: &&&str| **name == "turn.untold";
+        let is_untold = |name: &&&str| **name == "turn.unposted";
         world.with(|s| s.signalled.iter().filter(is_untold).count())
     };
     let most = usize::try_from(Limits::DEFAULT.retry.refusals).unwrap();

@@ -47,7 +47,7 @@ fn briefly_closed_thread_loses_no_answer() {
         assert_eq!(ends(&world).len(), 2, "{times}");
         assert!(record(&world).untold.is_empty(), "{times}");
         world.with(|s| {
-            assert!(s.told_beside.is_empty(), "{times}");
+            assert!(s.notified_outside.is_empty(), "{times}");
             assert!(s.now_ms - began_ms < 60_000, "the thread waits for it");
         });
     }
@@ -59,8 +59,8 @@ fn reopened_thread_gets_kept_answer() {
     assert_eq!(outcomes(&world), [Outcome::Answered, Outcome::Answered]);
     assert_eq!(chunks(&world).len(), 1);
     world.with(|s| {
-        let [(people, word)] = s.told_beside.as_slice() else {
-            panic!("{:?}", s.told_beside);
+        let [(people, word)] = s.notified_outside.as_slice() else {
+            panic!("{:?}", s.notified_outside);
         };
         assert_eq!(people, &["ann"]);
         assert!(word.contains("the thread is locked"), "{word}");
@@ -113,7 +113,7 @@ fn crashes_double_no_kept_answer() {
 #[test]
 fn kept_answers_are_bounded() {
     let given_up = |world: &Fake| {
-        let is_untold = |name: &&&str| **name == "turn.untold";
+        let is_untold = |name: &&&str| **name == "turn.unposted";
         world.with(|s| s.signalled.iter().filter(is_untold).count())
     };
     let world = active();

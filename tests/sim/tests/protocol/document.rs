@@ -19,6 +19,9 @@ const HEAD: &str = "| from | message | event | to |";
 const SEEDS_MAX: u64 = 2_000;
 const SEEDS_AT_ONCE: usize = 100;
 
+/// Runs, and says what was seen.
+type Proof = fn() -> Result<BTreeSet<Transition>, String>;
+
 /// A change of phase, in the document's words.
 type Line = [String; 4];
 
@@ -72,8 +75,7 @@ fn the_table_is_what_happens() -> Result<(), Failed> {
     // Rare changes need many histories: as many as it takes, within a bound.
     let histories = (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE);
     let histories = histories.map(|seeds| chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64));
-    let quick: [fn() -> Result<BTreeSet<Transition>, String>; 2] =
-        [crash::singly, chaos::run_shared];
+    let quick: [Proof; 2] = [crash::singly, chaos::run_shared];
     let quick = quick.into_iter().map(|run| run());
     let mut more = quick.chain(few).chain(histories);
     while !documented.is_subset(&seen) {

@@ -21,13 +21,13 @@ fn main() -> ExitCode {
         // The longest first, so that nothing is waited for at the end.
         broken::trials(),
         model::trials(),
+        // Long too, and it repeats only what none of those before it has seen.
+        document::trials(),
         chaos::trials(),
         crash::trials(),
         crowd::trials(),
         outages::trials(),
         quota::trials(),
-        // It repeats only what none of the proofs before it has seen.
-        document::trials(),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
     eprint!("\nthe longest tests:\n{}", durations::longest());

@@ -44,12 +44,12 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
     let wanted = to.clone().unwrap_or_else(|| thread.sandbox());
     if session.sandbox_key() == wanted {
         return Err(CommandError::not_found(format!(
-            "Nothing was done: {thread} works there already."
+            "Nothing was done: {thread} already works there."
         )));
     }
     if session.turn.is_some() || !flags.waiting().is_empty() {
         tell!(
-            "A turn is under way in the thread, or waits there: it goes to the other sandbox behind that."
+            "A turn is running or waiting in the thread: the thread moves to the other sandbox after it."
         );
     }
     let accepted_at_ms = now_ms();
@@ -67,7 +67,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
     let sent = stack.queues()?.send(&Body::Message(message)).await;
     sent.map_err(|e| {
         format!(
-            "{e}. Whether it was asked for is not known; where the thread works is told by: bobbin {} thread show {thread}",
+            "{e}. It is unknown whether this was requested; see where the thread works with: bobbin {} thread show {thread}",
             stack.said
         )
     })?;
@@ -84,7 +84,7 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
     let name = session.sandbox.name.as_ref().map(ToString::to_string);
     let place = match &name {
         Some(name) => name.clone(),
-        None => "a sandbox of its own".to_owned(),
+        None => "its own sandbox".to_owned(),
     };
     let (result, words, status) = match (is_over, is_there) {
         (true, true) => {
@@ -92,13 +92,13 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
         }
         (true, false) => (
             "failed",
-            format!("It could not be done: {thread} works in {place}. The thread is told why."),
+            format!("It failed: {thread} works in {place}. The thread shows why."),
             ExitStatus::Failed,
         ),
         (false, _) => (
             "waiting",
             format!(
-                "It is asked for, and not done yet. Look again with: bobbin {} thread show {thread}",
+                "It was requested, but is not done yet. Check again with: bobbin {} thread show {thread}",
                 stack.said
             ),
             ExitStatus::Failed,

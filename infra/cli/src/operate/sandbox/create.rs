@@ -47,7 +47,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
     let taken = stack.store.name(&tenant, &new.name).await;
     if let Some(key) = taken.map_err(|e| unread(&e))? {
         return Err(format!(
-            "There is a sandbox named {} in {tenant} already ({key}). Nothing was made: take another name, or give a task in that one: bobbin {} send --channel ID --prompt … --sandbox {}",
+            "There is already a sandbox named {} in {tenant} ({key}). Nothing was created: choose another name, or send a task to that sandbox: bobbin {} send --channel ID --prompt … --sandbox {}",
             new.name, stack.said, new.name
         )
         .into());
@@ -68,7 +68,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
     let sent = stack.queues()?.send(&Body::Message(message)).await;
     sent.map_err(|e| {
         format!(
-            "{e}. Whether it was asked for is not known; if it was, it is listed soon: bobbin {} sandbox list",
+            "{e}. It is unknown whether this was requested; if so, it is listed soon: bobbin {} sandbox list",
             stack.said
         )
     })?;
@@ -79,7 +79,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
             "waiting",
             None,
             format!(
-                "{} is asked for, and not ready yet: it is {phase}. Look again with: bobbin {} sandbox list",
+                "{} was requested, but is not ready yet: it is {phase}. Check again with: bobbin {} sandbox list",
                 new.name, stack.said
             ),
             ExitStatus::Failed,
@@ -89,7 +89,7 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
                 "done",
                 None,
                 format!(
-                    "{} runs, and its server is healthy ({key}).\nGive a task in it with: bobbin {} send --channel ID --prompt … --sandbox {}",
+                    "{} is running, and its server is healthy ({key}).\nSend a task to it with: bobbin {} send --channel ID --prompt … --sandbox {}",
                     new.name, stack.said, new.name
                 ),
                 ExitStatus::Done,
@@ -98,12 +98,12 @@ pub async fn run(stack: &Stack, what: &Create, json: bool) -> Result<Output, Com
                 let has_name = record.name.as_ref() == Some(&new.name);
                 let more = has_name.then(|| {
                     format!(
-                        " It has its name, and the next task in it tries again; give it up with: bobbin {} sandbox destroy {} --tenant {tenant}",
+                        " It keeps its name, and the next task in it tries again; give it up with: bobbin {} sandbox destroy {} --tenant {tenant}",
                         stack.said, new.name
                     )
                 });
                 let words = format!(
-                    "{} could not be made: {}.{}",
+                    "{} could not be created: {}.{}",
                     new.name,
                     why.trim_end_matches('.'),
                     more.unwrap_or_default()
@@ -136,13 +136,13 @@ async fn wanted(
     let name = match &what.name {
         Some(name) => name.clone(),
         None if asks => {
-            let name = asked("Name (1 to 40 of a-z, 0-9 and -)", |word| {
+            let name = asked("Name (1 to 40 characters of a-z, 0-9 and -)", |word| {
                 word.parse::<SandboxName>().map_err(|bad| bad.to_string())
             })?;
-            name.ok_or("Nothing was made: a sandbox that is made from here needs a name.")?
+            name.ok_or("Nothing was created: a sandbox created from here needs a name.")?
         }
         None => {
-            return Err("What is it to be called? Say bobbin sandbox create NAME, with 1 to 40 of a-z, 0-9 and -.".into());
+            return Err("The sandbox needs a name: bobbin sandbox create NAME, with 1 to 40 characters of a-z, 0-9 and -.".into());
         }
     };
     let tenant = tenant(stack, what, asks).await?;
@@ -166,7 +166,7 @@ async fn wanted(
             })?;
         }
         if new.snapshot.is_none() {
-            new.snapshot = asked("Snapshot to begin with (Enter: none)", |word| {
+            new.snapshot = asked("Snapshot to start from (Enter: none)", |word| {
                 SandboxOption::Snapshot.usable(word).map_err(|bad| bad.to_string())
             })?;
         }
@@ -192,11 +192,11 @@ async fn tenant(stack: &Stack, what: &Create, asks: bool) -> Result<Tenant, Comm
         let said = asked(&format!("Server or workspace ({known})"), |word| {
             word.parse::<Tenant>().map_err(|bad| bad.to_string())
         })?;
-        return said.ok_or_else(|| "Nothing was made: it is not said whose it is.".into());
+        return said.ok_or_else(|| "Nothing was created: the sandbox needs a tenant.".into());
     }
     Err(format!(
-        "Whose is it to be? Say --tenant (discord:GUILD or slack:TEAM{}), or --channel with the id of a channel.",
-        if known.is_empty() { String::new() } else { format!("; there are {known}") }
+        "The sandbox needs a tenant: add --tenant (discord:GUILD or slack:TEAM{}), or --channel with the id of a channel.",
+        if known.is_empty() { String::new() } else { format!("; known: {known}") }
     )
     .into())
 }
@@ -215,5 +215,5 @@ fn asked<T>(
             Err(why) => tell!("{why}"),
         }
     }
-    Err("Nothing was made: none of these can be used.".into())
+    Err("Nothing was created: none of these can be used.".into())
 }

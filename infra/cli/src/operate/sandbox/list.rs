@@ -39,7 +39,7 @@ pub async fn run(stack: &Stack, what: &ListSandboxes) -> Result<Output, CommandE
     let now_ms = now_ms();
     let cells: Vec<[String; 8]> = rows.iter().map(|row| cells(row, now_ms)).collect();
     let mut text = if cells.is_empty() {
-        "There is no sandbox: the provider lists none of this stack, and none has a name."
+        "There are no sandboxes: the provider lists none of this stack, and none has a name."
             .to_owned()
     } else {
         let heads = ["NAME", "OF", "PROVIDER", "STATE", "USED", "THREADS", "IN USE", "IS"];
@@ -51,7 +51,7 @@ pub async fn run(stack: &Stack, what: &ListSandboxes) -> Result<Output, CommandE
     let unreadable: Vec<String> = unreadable.iter().map(ToString::to_string).collect();
     if !unreadable.is_empty() {
         text.push_str(&format!(
-            "\nNot readable by this version (use the bobbin of the commit that is deployed): {}",
+            "\nThis version cannot read (use the bobbin of the deployed commit): {}",
             unreadable.join(", ")
         ));
     }

@@ -24,7 +24,7 @@ use crate::time::{pause, span, when};
 const LOOK_MS: u64 = 1_000;
 /// How long a new key may take to count, if its provider accepts it.
 const TRIED_MS: u64 = 30_000;
-const NOT_ON: &str = "Tenants have no keys of their own in this stack. To switch that on: sam deploy --parameter-overrides TenantCredentials=yes";
+const NOT_ON: &str = "Tenants cannot store their own keys in this stack. To switch that on: sam deploy --parameter-overrides TenantCredentials=yes";
 
 #[derive(Serialize)]
 struct KeysAnswer {
@@ -56,7 +56,7 @@ pub async fn run(stack: &Stack, what: &SetupKey) -> Result<Output, CommandError>
     let Some(provider) = &what.provider else {
         let (text, status) = if settings.own_keys.is_empty() {
             let text = format!(
-                "{tenant} has no key of its own: its sandboxes and models are the operator's."
+                "{tenant} has no keys of its own: its sandboxes and models use the operator's."
             );
             (text, ExitStatus::Notice)
         } else {
@@ -111,7 +111,7 @@ async fn enter(
     stored.map_err(|e| unread(&e))?;
     let address = format!("{page}{token}");
     tell!(
-        "Enter the {} key on this page, within {}. The link works once, and for whoever has it: pass it on to nobody.\n{address}",
+        "Enter the {} key on this page within {}. The link works once, for anybody who has it, so do not pass it on.\n{address}",
         key.brand(),
         span(stack.limits.tenant.setup_link_ms)
     );
@@ -125,20 +125,20 @@ async fn enter(
             entered.as_ref().and_then(|link| link.sealed.as_ref()) == Some(&own.sealed)
         };
         if let Some(own) = own.filter(is_ours) {
-            let text = format!("The {} key counts from now on: {}", key.brand(), own.fingerprint);
+            let text = format!("The {} key is used from now on: {}", key.brand(), own.fingerprint);
             return output(text, tenant, &settings, Some(address), "done", ExitStatus::Done);
         }
         let now_ms = now_ms();
         if entered_at_ms.is_some_and(|at_ms| now_ms >= at_ms + TRIED_MS) {
             let text = format!(
-                "A {} key was entered, and does not count: its provider does not take it, cannot be asked, or it is of another account than sandboxes that live. What counted before goes on; the worker's log says which it is.",
+                "A {} key was entered but is not used: its provider does not accept it or does not answer, or it belongs to another account than existing sandboxes. The key used until now stays in use; the worker's log says why.",
                 key.brand()
             );
             return output(text, tenant, &settings, Some(address), "failed", ExitStatus::Failed);
         }
         if entered_at_ms.is_none() && (Instant::now() >= until || now_ms >= link.until_ms) {
             let text = format!(
-                "No key was entered yet. How it stands is told by: bobbin {} sandbox setup --tenant {tenant}",
+                "No key was entered yet. Check again with: bobbin {} sandbox setup --tenant {tenant}",
                 stack.said
             );
             return output(text, tenant, &settings, Some(address), "waiting", ExitStatus::Notice);
@@ -156,7 +156,7 @@ async fn remove(
     let tenant = &what.tenant;
     if !settings_before.own_keys.contains_key(provider) {
         return Err(CommandError::not_found(format!(
-            "{tenant} has no key of {provider}'s, so nothing was done."
+            "{tenant} has no key for {provider}, so nothing was done."
         )));
     }
     let id = format!("setup-{provider}-{}", now_ms());
@@ -170,12 +170,12 @@ async fn remove(
         want: Want::OwnKey { key: KeyWish::Remove { provider: provider.to_owned() } },
     };
     let sent = stack.queues()?.send(&Body::Control(control)).await;
-    sent.map_err(|e| format!("{e}. Whether it was asked for is not known: look again."))?;
+    sent.map_err(|e| format!("{e}. It is unknown whether this was requested: check again."))?;
     let until = Instant::now() + Duration::from_millis(what.wait_ms.min(TRIED_MS));
     loop {
         let settings = settings(stack, tenant).await?;
         if !settings.own_keys.contains_key(provider) {
-            let text = "It is taken away, and the operator's key is used from now on. Revoke it at its provider too, if nothing else uses it.";
+            let text = "It is removed, and the operator's key is used from now on. Revoke it at its provider too, if nothing else uses it.";
             return output(text.to_owned(), tenant, &settings, None, "done", ExitStatus::Done);
         }
         if Instant::now() >= until {

@@ -150,7 +150,7 @@ async fn known(
 
 fn words(stack: &Stack, lines: &[SnapshotLine], more: bool) -> String {
     if lines.is_empty() {
-        return "There is no snapshot.".to_owned();
+        return "There are no snapshots.".to_owned();
     }
     let now_ms = now_ms();
     let row = |line: &SnapshotLine| {
@@ -172,7 +172,7 @@ fn words(stack: &Stack, lines: &[SnapshotLine], more: bool) -> String {
     let mut text = table(heads, &rows, Style::of_output());
     if more {
         text.push_str(&format!(
-            "\nThere are more: those of one sandbox are listed by: bobbin {} sandbox snapshot NAME --list",
+            "\nThere are more. List those of one sandbox with: bobbin {} sandbox snapshot NAME --list",
             stack.said
         ));
     }
@@ -190,10 +190,10 @@ const fn word(state: &SnapshotState) -> &'static str {
 }
 
 async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
-    let listed = format!("Those that there are: bobbin {} sandbox snapshot --list", stack.said);
+    let listed = format!("List the snapshots with: bobbin {} sandbox snapshot --list", stack.said);
     let Some(name) = SnapshotName::parse(stack.labels(), id) else {
         return Err(CommandError::not_found(format!(
-            "{id} is no snapshot of a sandbox of this stack, so nothing was deleted. {listed}"
+            "{id} is not a snapshot of a sandbox of this stack, so nothing was deleted. {listed}"
         )));
     };
     let provider = stack.provider().await?;
@@ -201,12 +201,12 @@ async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
     let state = snapshots.observe(&name).await;
     if state.map_err(|e| trouble(&e))? == SnapshotState::Absent {
         return Err(CommandError::not_found(format!(
-            "There is no snapshot {id} any more. {listed}"
+            "The snapshot {id} no longer exists. {listed}"
         )));
     }
     let deleted = snapshots.delete(&name).await;
     deleted.map_err(|e| trouble(&e))?;
-    let words = format!("{id} is deleted. Sandboxes that began with it stay as they are.");
+    let words = format!("{id} is deleted. Sandboxes that started from it are unchanged.");
     let deleted = id.to_owned();
     Output::new(words, &Deleted { deleted }, ExitStatus::Done)
 }
@@ -214,14 +214,12 @@ async fn delete(stack: &Stack, id: &str) -> Result<Output, CommandError> {
 /// The provider's snapshot store, if it has one.
 fn able(provider: &dyn Provider) -> Result<&dyn SnapshotStore, CommandError> {
     let snapshots = provider.facts().snapshots();
-    snapshots.map_err(|why| format!("The provider of this stack makes none: {why}.").into())
+    snapshots.map_err(|why| format!("The provider of this stack has no snapshots: {why}.").into())
 }
 
 fn trouble(error: &bobbin_sandbox::ProviderError) -> CommandError {
-    format!(
-        "The provider did not do it: {error}. Try again in a minute; its status page says more."
-    )
-    .into()
+    format!("The provider failed: {error}. Try again in a minute; its status page says more.")
+        .into()
 }
 
 /// Refuses a snapshot that is gone or unusable.
@@ -231,16 +229,16 @@ pub async fn look_at(
     snapshot: &str,
     provider: Option<&str>,
 ) -> Result<(), CommandError> {
-    let listed = format!("Those that there are: bobbin {} sandbox snapshot --list", stack.said);
+    let listed = format!("List the snapshots with: bobbin {} sandbox snapshot --list", stack.said);
     let Some(name) = SnapshotName::parse(stack.labels(), snapshot) else {
         return Err(CommandError::not_found(format!(
-            "{snapshot} is no snapshot of a sandbox of this stack, so nothing was done. {listed}"
+            "{snapshot} is not a snapshot of a sandbox of this stack, so nothing was done. {listed}"
         )));
     };
     // A snapshot holds a sandbox's data: the tenant must match.
     if !name.is_of_tenant(tenant) {
         return Err(format!(
-            "The snapshot {snapshot} is of another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"
+            "The snapshot {snapshot} belongs to another server or workspace than {tenant}, so nothing was done. {listed} --tenant {tenant}"
         )
         .into());
     }
@@ -250,18 +248,15 @@ pub async fn look_at(
         Err(_) => Ok(SnapshotState::Absent),
     };
     let state = state.map_err(|e| {
-        format!(
-            "The snapshot could not be looked at, so nothing was done: {e}. Try again in a minute."
-        )
+        format!("The snapshot could not be read, so nothing was done: {e}. Try again in a minute.")
     })?;
     match state {
         SnapshotState::Ready | SnapshotState::Asleep => Ok(()),
         SnapshotState::Underway => {
-            Err("The snapshot is still being made, so nothing was done: try again in a minute."
-                .into())
+            Err("The snapshot is not ready yet, so nothing was done: try again in a minute.".into())
         }
         SnapshotState::Absent => Err(CommandError::not_found(format!(
-            "There is no snapshot {snapshot} any more: it has expired, or was deleted. Nothing was done. {listed}"
+            "The snapshot {snapshot} no longer exists: it has expired or was deleted. Nothing was done. {listed}"
         ))),
         SnapshotState::Failed { reason } => Err(format!(
             "The snapshot {snapshot} cannot be used: {reason}. Nothing was done. {listed}"

@@ -1,7 +1,8 @@
 //! `sandbox tools`: what an agent elsewhere needs to work in a sandbox: the address of the tools, a bearer for the
 //! present generation, and an `OpenCode` configuration with these tools and none of its own.
 
-use bobbin_agent::opencode::{ToolServer, tools_config};
+use bobbin_agent::ToolServer;
+use bobbin_agent::opencode::tools_config;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::tokens::bearer::Bearer;
 use serde::Serialize;
@@ -12,7 +13,7 @@ use super::super::stack::Stack;
 use super::chosen;
 use crate::output::{CommandError, ExitStatus, Output};
 
-const NOT_ON: &str = "The tools are not served in this stack. To switch that on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
+const NOT_ON: &str = "The tools are off in this stack. To switch them on: sam deploy --parameter-overrides ServeTools=yes (it takes effect with a Concurrency of 200 or more).";
 
 /// The JSON answer.
 #[derive(Serialize)]
@@ -33,7 +34,7 @@ pub async fn run(stack: &Stack, what: &OpenTools) -> Result<Output, CommandError
     let record = &chosen.record;
     if !record.is_alive() {
         return Err(CommandError::not_found(format!(
-            "{} has no sandbox now ({}), so there is nothing to work in.",
+            "{} has no sandbox now ({}), so there is none to work in.",
             chosen.said,
             record.phase.word()
         )));
@@ -46,7 +47,7 @@ pub async fn run(stack: &Stack, what: &OpenTools) -> Result<Output, CommandError
     opencode["$schema"] = "https://opencode.ai/config.json".into();
     let url = tools.url;
     let text = format!(
-        "The tools of {} are at {url}, with this bearer:\n{bearer}\nIt lets whoever has it do anything in this sandbox, until it is made anew (this is generation {}). In OpenCode, as opencode.json:\n{opencode:#}",
+        "The tools of {} are at {url}, with this bearer:\n{bearer}\nAnybody who has it can do anything in this sandbox, until the sandbox is created again (this is generation {}). For OpenCode, as opencode.json:\n{opencode:#}",
         chosen.said, record.generation
     );
     let answer = ToolsAnswer {

@@ -30,13 +30,13 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
         Err(DaytonaError::BadKey) => {
             return report.wrong(
                 &format!("Daytona: the API key of {source} is refused"),
-                "Make a new one at https://app.daytona.io/dashboard/keys; keys can expire.",
+                "Create a new one at https://app.daytona.io/dashboard/keys; keys can expire.",
             );
         }
         Err(error) => {
             return report.wrong(
                 &format!("Daytona: the API key could not be tried: {error}"),
-                "Try again; check --daytona-api where you set it.",
+                "Try again; check --daytona-api if you set it.",
             );
         }
     }
@@ -47,24 +47,24 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
 fn permissions(report: &mut Report, key: &ApiKey, source: &str) {
     let until = match key.expires_at.as_deref() {
         Some(at) => format!("until {at}"),
-        None => "without an end".to_owned(),
+        None => "forever".to_owned(),
     };
     if !key.may_keep_secrets() {
         report.note(&format!(
-            "Daytona: the API key of {source} lacks {SECRETS_PERMISSION}, so the model keys stand in the sandboxes' environment, where the agent can read them; make a key with it at https://app.daytona.io/dashboard/keys"
+            "Daytona: the API key of {source} lacks {SECRETS_PERMISSION}, so the model keys are in the sandboxes' environment, where the agent can read them; create a key with this permission at https://app.daytona.io/dashboard/keys"
         ));
     }
     let missing = key.missing();
     if missing.is_empty() {
         return report.right(&format!(
-            "Daytona: the API key of {source} is \"{}\", valid {until}, and may do what is needed",
+            "Daytona: the API key of {source} is \"{}\", valid {until}, and has the needed permissions",
             key.name
         ));
     }
     let lacks: Vec<String> = missing.iter().map(|(name, why)| format!("{name} ({why})")).collect();
     report.wrong(
         &format!("Daytona: the API key of {source} is \"{}\", valid {until}, and lacks {}", key.name, lacks.join(", ")),
-        "Make one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.",
+        "Create one with these permissions at https://app.daytona.io/dashboard/keys; a key's permissions cannot be changed.",
     );
 }
 
@@ -73,13 +73,13 @@ async fn organization(report: &mut Report, daytona: &Daytona) {
     let organizations = match daytona.organizations().await {
         Ok(organizations) => organizations,
         Err(error) => {
-            return report.note(&format!("Daytona: the organisation is not told: {error}"));
+            return report.note(&format!("Daytona: the organisation is unknown: {error}"));
         }
     };
     // A key belongs to one organisation, but its owner may be in several, and Daytona does not say which.
     let [organization] = organizations.as_slice() else {
         return report.note(&format!(
-            "Daytona: the key's owner is in {} organisations; the dashboard shows the quota of the key's own",
+            "Daytona: the key's owner is in {} organisations; the dashboard shows the quota of the key's organisation",
             organizations.len()
         ));
     };
@@ -98,7 +98,7 @@ async fn organization(report: &mut Report, daytona: &Daytona) {
             }
         }
         Err(error) => report
-            .note(&format!("Daytona: the organisation is {name}; its quota is not told: {error}")),
+            .note(&format!("Daytona: the organisation is {name}; its quota is unknown: {error}")),
     }
 }
 
@@ -106,10 +106,10 @@ fn quota(report: &mut Report, name: &str, region: &RegionUsage) {
     let place = format!("Daytona: in the organisation {name}, region {},", region.region_id);
     match region.room() {
         (0, scarce) => report.wrong(
-            &format!("{place} no further sandbox fits: {scarce} is used up"),
+            &format!("{place} there is no room for another sandbox: {scarce} is used up"),
             "Delete or archive sandboxes, or raise the limits: https://app.daytona.io/dashboard/limits.",
         ),
-        (room, scarce) => report.right(&format!("{place} {room} more sandboxes fit; {scarce} ends first")),
+        (room, scarce) => report.right(&format!("{place} there is room for {room} more sandboxes; {scarce} runs out first")),
     }
 }
 
@@ -118,7 +118,7 @@ async fn snapshot(target: &StackTarget, report: &mut Report, daytona: &Daytona) 
     let ours = snapshot_name(DOCKERFILE);
     let Some(named) = target.parameter("DaytonaSnapshot") else {
         if target.stack().await.is_ok() {
-            report.note(&format!("Daytona: the stack names no snapshot, so the first sandbox of a day is built, which takes minutes; bobbin snapshot builds {ours}"));
+            report.note(&format!("Daytona: the stack names no snapshot, so the first sandbox of each day takes minutes to build; bobbin snapshot builds {ours}"));
         }
         return;
     };
@@ -128,18 +128,19 @@ async fn snapshot(target: &StackTarget, report: &mut Report, daytona: &Daytona) 
             if named != ours
                 && named.starts_with(bobbin_sandbox::daytona::prepared::SNAPSHOT_PREFIX)
             {
-                report.note(&format!("Daytona: it is of another version of infra/sandbox, or was built with --daemon; bobbin snapshot builds {ours} without"));
+                report.note(&format!("Daytona: it belongs to another version of infra/sandbox, or was built with --daemon; bobbin snapshot builds {ours} without it"));
             }
         }
         Ok(Some(found)) => report.wrong(
             &format!("Daytona: the stack's snapshot {named} is {}", found.state),
-            "bobbin snapshot builds or wakes it.",
+            "bobbin snapshot builds or activates it.",
         ),
         Ok(None) => report.wrong(
-            &format!("Daytona: there is no snapshot {named}, which the stack names"),
-            "bobbin snapshot builds one and says what to deploy.",
+            &format!("Daytona: the stack names the snapshot {named}, which does not exist"),
+            "bobbin snapshot builds one and shows what to deploy.",
         ),
-        Err(error) => report
-            .wrong(&format!("Daytona: the snapshot {named} could not be looked at: {error}"), ""),
+        Err(error) => {
+            report.wrong(&format!("Daytona: the snapshot {named} could not be read: {error}"), "")
+        }
     }
 }

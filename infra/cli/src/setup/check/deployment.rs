@@ -32,14 +32,14 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
             AccountLimit::Scarce(words) => report.note(&words),
             AccountLimit::Missing(words, advice) => report.wrong(&words, &advice),
         },
-        Err(why) => report.note(&format!("Lambda: what the account gives is not known. {why}")),
+        Err(why) => report.note(&format!("Lambda: the account's limit is unknown. {why}")),
     }
 }
 
 /// Reports a table without deletion protection.
 fn unprotected(parameter: Option<&str>) -> Option<&'static str> {
     (parameter == Some("no")).then_some(
-        "Stack: its table can be deleted by mistake; the deployment stands, so protect it: sam deploy --parameter-overrides ProtectTable=yes",
+        "Stack: its table can be deleted by mistake; now that it is deployed, protect it: sam deploy --parameter-overrides ProtectTable=yes",
     )
 }
 
@@ -71,7 +71,7 @@ pub fn room(share: u64, limit: u64, region: &str) -> AccountLimit {
         };
         return AccountLimit::Missing(
             format!(
-                "Lambda: the stack counts on {share} concurrent executions, and this account has {limit} in {region}"
+                "Lambda: the stack expects {share} concurrent executions, and this account has {limit} in {region}"
             ),
             format!(
                 "{lower} the account's limit, which costs nothing: {}",
@@ -81,14 +81,14 @@ pub fn room(share: u64, limit: u64, region: &str) -> AccountLimit {
     }
     if limit < RESERVED_FROM {
         return AccountLimit::Scarce(format!(
-            "Lambda: this account has {limit} concurrent executions in {region}, too few to reserve any, so a flood at the URL can hold workers up\nRaise the limit, which costs nothing: {}\nthen: {}",
+            "Lambda: this account has {limit} concurrent executions in {region}, too few to reserve any, so a flood at the URL can block workers\nRaise the limit, which costs nothing: {}\nthen: {}",
             raise(USUAL),
             deploy(USUAL)
         ));
     }
     match fitting {
         Some(fitting) if share < RESERVED_FROM => AccountLimit::Scarce(format!(
-            "Lambda: this account has {limit} concurrent executions in {region}, and the stack takes {share} and reserves none\nGive it more: {}",
+            "Lambda: this account has {limit} concurrent executions in {region}, and the stack uses {share} and reserves none\nGive it more: {}",
             deploy(fitting)
         )),
         _ => AccountLimit::Enough(format!(
@@ -106,7 +106,7 @@ mod tests {
         assert_eq!(
             room(1000, 10, "eu-central-1"),
             AccountLimit::Missing(
-                "Lambda: the stack counts on 1000 concurrent executions, and this account has 10 in eu-central-1".to_owned(),
+                "Lambda: the stack expects 1000 concurrent executions, and this account has 10 in eu-central-1".to_owned(),
                 "Lower it: sam deploy --parameter-overrides Concurrency=10\nor raise the account's limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1".to_owned(),
             )
         );
@@ -126,7 +126,7 @@ mod tests {
         };
         assert_eq!(
             words,
-            "Lambda: this account has 10 concurrent executions in eu-central-1, too few to reserve any, so a flood at the URL can hold workers up
+            "Lambda: this account has 10 concurrent executions in eu-central-1, too few to reserve any, so a flood at the URL can block workers
 Raise the limit, which costs nothing: aws service-quotas request-service-quota-increase --service-code lambda --quota-code L-B99A9384 --desired-value 1000 --region eu-central-1
 then: sam deploy --parameter-overrides Concurrency=1000"
         );

@@ -17,14 +17,14 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
         Err(DiscordError::Revoked) => {
             report.wrong(
                 &format!("Discord: the bot token of {source} is refused"),
-                "Tokens are shown once and end when they are reset: in the developer portal, open the application, then Bot, then Reset Token.",
+                "Tokens are shown once and become invalid when they are reset: in the developer portal, open the application, then Bot, then Reset Token.",
             );
             return;
         }
         Err(error) => {
             report.wrong(
                 &format!("Discord: the bot token could not be tried: {error}"),
-                "Try again; check --discord-api where you set it.",
+                "Try again; check --discord-api if you set it.",
             );
             return;
         }
@@ -44,7 +44,7 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
         )),
     }
     report.note(&format!(
-        "Discord: whoever manages a server adds the application with this link; it asks for no privileged intent:\n{}",
+        "Discord: people who manage a server add the application with this link; it asks for no privileged intent:\n{}",
         invitation(&app.id)
     ));
 }
@@ -64,7 +64,7 @@ fn agrees(target: &StackTarget, report: &mut Report, app: &Application) {
         report.right("Discord: the stack has that application's id and public key");
     } else {
         report.wrong(
-            "Discord: the stack has another application's id or public key, or none; it would refuse what Discord sends",
+            "Discord: the stack has another application's id or public key, or none; it would refuse Discord's requests",
             &format!("sam deploy --parameter-overrides {}", differs.join(" ")),
         );
     }

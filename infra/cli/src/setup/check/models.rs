@@ -1,6 +1,6 @@
 //! The models: whether each key is valid, and whether the stack's model has one.
 
-use bobbin_app::model_keys::{KeyState, ModelProvider, look, offered};
+use bobbin_app::model_keys::{KeyState, ModelProvider, check_key, offered};
 
 use crate::setup::report::Report;
 use crate::target::StackTarget;
@@ -39,19 +39,19 @@ async fn one(target: &StackTarget, report: &mut Report, provider: ModelProvider)
         return false;
     };
     let source = found.source;
-    match look(provider, &target.model_api(provider), &found.value).await {
+    match check_key(provider, &target.model_api(provider), &found.value).await {
         KeyState::Valid(more) if more.is_empty() => {
-            report.right(&format!("{provider}: the key of {source} counts"));
+            report.right(&format!("{provider}: the key of {source} is valid"));
         }
         KeyState::Valid(more) => {
-            report.right(&format!("{provider}: the key of {source} counts, {more}"));
+            report.right(&format!("{provider}: the key of {source} is valid, {more}"));
         }
         KeyState::Restricted => report.note(&format!(
-            "{provider}: the key of {source} counts, but may not be asked about; whether it may use the model shows at the first task"
+            "{provider}: the key of {source} is valid, but not allowed to describe itself; the first task shows whether it may use the model"
         )),
         KeyState::Refused => report.wrong(
             &format!("{provider}: the key of {source} is refused"),
-            &format!("Make a new one: {}.", crate::keys::named(&name).map_or("", |key| key.found)),
+            &format!("Create a new one: {}.", crate::keys::named(&name).map_or("", |key| key.found)),
         ),
         KeyState::Unclear(why) => report.wrong(
             &format!("{provider}: the key of {source} could not be tried: {why}"),
@@ -74,7 +74,7 @@ async fn endpoint(target: &StackTarget, report: &mut Report, model: &str, base: 
             &format!("It offers {}.", models.join(", ")),
         ),
         Err(why) => report.note(&format!(
-            "Models: the stack's endpoint could not be asked from here ({why}); the sandboxes have to reach it, this machine does not"
+            "Models: the stack's endpoint could not be asked from here ({why}); the sandboxes must reach it, this machine need not"
         )),
     }
 }

@@ -27,7 +27,7 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
     if plain.len() != SIGNING_SECRET_DIGITS || !plain.bytes().all(|byte| byte.is_ascii_hexdigit()) {
         report.wrong(
             &format!("Slack: what {} holds is not a signing secret: one has {SIGNING_SECRET_DIGITS} hex digits", secret.source),
-            "Take the Signing Secret of Basic Information, App Credentials; not the client secret, not the verification token.",
+            "Use the Signing Secret from Basic Information, App Credentials, not the client secret or the verification token.",
         );
     }
     let installed = match target.slack(&token.value) {
@@ -41,11 +41,11 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
         Ok(installed) => installed_app(target, report, &installed, token.source).await,
         Err(SlackError::Token { error }) => report.wrong(
             &format!("Slack: the bot token of {} is refused ({error})", token.source),
-            "Take the Bot User OAuth Token (xoxb-) of OAuth & Permissions; installing the app again makes a new one.",
+            "Use the Bot User OAuth Token (xoxb-) from OAuth & Permissions; installing the app again creates a new one.",
         ),
         Err(error) => report.wrong(
             &format!("Slack: the bot token could not be tried: {error}"),
-            "Try again; check --slack-api where you set it.",
+            "Try again; check --slack-api if you set it.",
         ),
     }
 }
@@ -60,7 +60,7 @@ async fn installed_app(
     if app.identity.bot.is_empty() {
         report.wrong(
             &format!("Slack: the token of {source} is a person's, not a bot's"),
-            "Take the Bot User OAuth Token (xoxb-) of OAuth & Permissions.",
+            "Use the Bot User OAuth Token (xoxb-) from OAuth & Permissions.",
         );
         return;
     }
@@ -87,7 +87,7 @@ fn told_scopes(report: &mut Report, has: Option<&[String]>) {
     let missing: Vec<&str> = needed.difference(&has).copied().collect();
     let more: Vec<&str> = has.difference(&needed).copied().collect();
     if missing.is_empty() {
-        report.right(&format!("Slack: it has the {} scopes that are needed", needed.len()));
+        report.right(&format!("Slack: it has the {} needed scopes", needed.len()));
     } else {
         report.wrong(
             &format!("Slack: it lacks {}", missing.join(", ")),
@@ -95,6 +95,6 @@ fn told_scopes(report: &mut Report, has: Option<&[String]>) {
         );
     }
     if !more.is_empty() {
-        report.note(&format!("Slack: it has more than is needed: {}", more.join(", ")));
+        report.note(&format!("Slack: it has more scopes than needed: {}", more.join(", ")));
     }
 }

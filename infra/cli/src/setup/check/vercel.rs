@@ -41,7 +41,7 @@ pub async fn check(target: &StackTarget, report: &mut Report) {
     };
     match vercel.list(PREFIX).await {
         Ok(listed) => report.right(&format!(
-            "Vercel: the token of {source} opens the project {project}; {} sandboxes of Bobbin's are in it",
+            "Vercel: the token of {source} opens the project {project}; it has {} Bobbin sandboxes",
             listed.len()
         )),
         Err(error) => refused(report, source, &error),
@@ -52,11 +52,11 @@ fn refused(report: &mut Report, source: &str, error: &VercelError) {
     match error {
         VercelError::BadKey => report.wrong(
             &format!("Vercel: the token of {source} is refused"),
-            "Make a new one at https://vercel.com/account/settings/tokens; tokens can expire.",
+            "Create a new one at https://vercel.com/account/settings/tokens; tokens can expire.",
         ),
         VercelError::NoProject { setting } => report.wrong(
             &format!("Vercel: {setting} is not set, so there can be no sandbox"),
-            "Name it in the parameter Overrides: the team's id is in its settings, the project's in the project's.",
+            "Set it in the parameter Overrides: the team's id is in the team's settings, the project's id in the project's settings.",
         ),
         VercelError::Forbidden { .. } | VercelError::NotFound => report.wrong(
             &format!("Vercel: the token of {source} does not open this team and project: {error}"),
@@ -64,7 +64,7 @@ fn refused(report: &mut Report, source: &str, error: &VercelError) {
         ),
         other => report.wrong(
             &format!("Vercel: the token could not be tried: {other}"),
-            "Try again; check vercel_api of the parameter Overrides where you set it.",
+            "Try again; check vercel_api of the parameter Overrides if you set it.",
         ),
     }
 }

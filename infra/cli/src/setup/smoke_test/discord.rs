@@ -52,7 +52,7 @@ pub async fn run(
     let followed = follow(stack, report, &turn, options.wait).await?;
     if followed == Followed::Answered {
         let bobbin_core::base::ids::ThreadKey::Discord { thread: id, .. } = &thread else {
-            return Err("Discord made no thread of its own.".to_owned());
+            return Err("Discord did not create a thread.".to_owned());
         };
         let words = discord.words_of_channel(id).await;
         let words = words.map_err(|error| told(&error, None, &app.id))?;
@@ -79,7 +79,7 @@ async fn channel_of(
     };
     if !lists(target.parameter("AllowedGuilds"), &guild) {
         report.wrong(
-            &format!("AllowedGuilds does not list {guild}, the server of that channel: the test works, people would be refused"),
+            &format!("AllowedGuilds does not list {guild}, the server of that channel: the test works, but people would be refused"),
             &format!("sam deploy --parameter-overrides AllowedGuilds={guild}"),
         );
     }

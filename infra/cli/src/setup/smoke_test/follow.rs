@@ -51,19 +51,19 @@ pub enum Followed {
 /// Progress in words, and the outcome once there is one.
 fn far(session: Option<&Session>) -> (&'static str, Option<&Outcome>) {
     let Some(session) = session else {
-        return ("waits for a worker", None);
+        return ("is waiting for a worker", None);
     };
     let Some(turn) = &session.turn else {
         let ended = session.ended.last().map(|ended| &ended.outcome);
         return ("has ended", ended);
     };
     let words = match (&turn.stage, session.sandbox.phase) {
-        (Stage::Ending { .. }, _) => "is told in the thread",
-        (Stage::Running(_), _) => "is worked on by the agent",
-        (Stage::Prompting(_), _) => "is given to the agent",
+        (Stage::Ending { .. }, _) => "is being posted in the thread",
+        (Stage::Running(_), _) => "is running",
+        (Stage::Prompting(_), _) => "is being sent to the agent",
         (Stage::Received { .. }, Phase::Active) => "has its sandbox, and a healthy server in it",
-        (Stage::Received { .. }, Phase::Error) => "has no sandbox: making one has failed",
-        (Stage::Received { .. }, _) => "gets its sandbox",
+        (Stage::Received { .. }, Phase::Error) => "has no sandbox: creating one failed",
+        (Stage::Received { .. }, _) => "is getting its sandbox",
     };
     (words, None)
 }
@@ -97,7 +97,7 @@ pub async fn follow(
         }
         if session.is_none() && !hinted && began.elapsed() > Duration::from_millis(TAKEN_MS) {
             hinted = true;
-            report.note("No worker has taken the task yet: look at the worker's log group in CloudWatch, and at docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
+            report.note("No worker has taken the task yet: check the worker's log group in CloudWatch, and docs/RUNBOOK.md, WorkerErrors and OldestMessage.");
         }
         if let Some(outcome) = end {
             return Ok(told(report, outcome, seconds));
@@ -105,8 +105,8 @@ pub async fn follow(
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
     }
     report.wrong(
-        &format!("After {minutes} minutes the task {words}, and no further"),
-        "The worker's log group in CloudWatch says what it waits for. The task is stopped now.",
+        &format!("After {minutes} minutes the task still {words}"),
+        "The worker's log group in CloudWatch says what it is waiting for. The task is now stopped.",
     );
     stop(stack, turn).await?;
     Ok(Followed::Otherwise)
@@ -115,11 +115,11 @@ pub async fn follow(
 fn told(report: &mut Report, outcome: &Outcome, seconds: f64) -> Followed {
     match outcome {
         Outcome::Answered | Outcome::Joined { .. } => {
-            report.right(&format!("The turn is answered after {seconds:.0} s"));
+            report.right(&format!("The turn was answered after {seconds:.0} s"));
             return Followed::Answered;
         }
         Outcome::Failed { reason } => report.wrong(
-            &format!("The turn has failed: {reason}"),
+            &format!("The turn failed: {reason}"),
             "bobbin check tries the keys; the worker's log group in CloudWatch has the details.",
         ),
         Outcome::Cancelled { by } => report.wrong(&format!("The turn was stopped by {by}"), ""),
@@ -143,7 +143,7 @@ pub async fn tidy(
     options: &TestOptions,
 ) -> Result<(), String> {
     if options.keep {
-        report.note("The sandbox is left as it is; it pauses and ends by itself.");
+        report.note("The sandbox is kept; it pauses and ends automatically.");
         return Ok(());
     }
     let before = record(stack, &turn.thread).await?;
@@ -168,13 +168,13 @@ pub async fn tidy(
                 && session.sandbox.generation >= generation
         });
         if gone && gone_at_provider(target, stack, &turn.thread, generation).await {
-            report.right("The test's sandbox is taken down; its thread stays as the proof");
+            report.right("The test's sandbox is deleted; its thread stays as proof");
             return Ok(());
         }
         tokio::time::sleep(Duration::from_millis(POLL_MS)).await;
     }
     Err(format!(
-        "The test's sandbox {} is not gone after {} s. It ends by itself after some hours; to see to it now, say reset in the thread, or delete it at https://app.daytona.io/dashboard/sandboxes.",
+        "The test's sandbox {} is not gone after {} s. It ends automatically after some hours; to end it now, say reset in the thread, or delete it at https://app.daytona.io/dashboard/sandboxes.",
         sandbox_name(stack.name(), &turn.thread.sandbox(), generation),
         TIDY_MS_MAX / 1_000
     ))
@@ -235,11 +235,11 @@ async fn record(stack: &Deployed, thread: &ThreadKey) -> Result<Option<Session>,
 /// Reports whether the answer is in the thread.
 pub fn tell_answer(report: &mut Report, task: &TestTask, is_there: bool) {
     if is_there {
-        report.right(&format!("The answer stands in the thread: {}", task.word));
+        report.right(&format!("The answer is in the thread: {}", task.word));
     } else {
         report.wrong(
-            &format!("The turn has ended, but its thread does not hold {}", task.word),
-            "Read the thread: the model may have answered in its own words; another model can be set with sam deploy --parameter-overrides Model=provider/model",
+            &format!("The turn has ended, but its thread does not contain {}", task.word),
+            "Read the thread: the model may have answered in its own words; set another model with sam deploy --parameter-overrides Model=provider/model",
         );
     }
 }
@@ -251,7 +251,7 @@ mod tests {
     #[test]
     fn follow_ends_at_recorded_outcome() {
         let thread = ThreadKey::discord("1", "2").expect("valid");
-        assert_eq!(far(None), ("waits for a worker", None));
+        assert_eq!(far(None), ("is waiting for a worker", None));
         let mut session = Session::new(thread, 1);
         assert_eq!(far(Some(&session)), ("has ended", None));
         session.ended.push(bobbin_core::records::turn::EndedTurn {

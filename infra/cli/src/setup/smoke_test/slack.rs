@@ -27,7 +27,7 @@ pub async fn run(
     let app = slack.installed().await.map_err(told)?.identity;
     if !lists(target.parameter("AllowedTeams"), &app.team) {
         return Err(format!(
-            "AllowedTeams does not list {}, the workspace of that token, so the ingress would let nothing in: sam deploy --parameter-overrides AllowedTeams={}",
+            "AllowedTeams does not list {}, the workspace of that token, so the ingress would refuse everything: sam deploy --parameter-overrides AllowedTeams={}",
             app.team, app.team
         ));
     }
@@ -36,7 +36,7 @@ pub async fn run(
     let root = slack
         .say(
             channel,
-            &format!("A test of the installation, asked for by bobbin in the name of {user}."),
+            &format!("A test of the installation, requested by bobbin in the name of {user}."),
         )
         .await
         .map_err(told)?;
@@ -88,17 +88,17 @@ async fn mention(
     let ingress = target.stack().await?.output("IngressAddress")?;
     match deliver(ingress, secret.expose(), &event, now_ms()).await {
         Ok(200) => {
-            report.right("The ingress takes the mention, signed as Slack signs it");
+            report.right("The ingress accepts the mention, signed as Slack signs it");
             Ok(())
         }
         Ok(401) => {
-            Err("The ingress refuses the signature: the stack holds another signing secret than the one here. Store this one: bobbin secrets.".to_owned())
+            Err("The ingress refuses the signature: the stack has another signing secret than this machine. Store this one: bobbin secrets.".to_owned())
         }
         Ok(status) => {
             Err(format!(
                 "The ingress answers {status} to the mention: its log group in CloudWatch says why."
             ))
         }
-        Err(why) => Err(format!("The ingress does not answer to the mention: {why}")),
+        Err(why) => Err(format!("The ingress does not answer the mention: {why}")),
     }
 }

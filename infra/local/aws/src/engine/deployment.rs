@@ -57,7 +57,7 @@ pub(super) fn put_secrets(
     for (logical_id, value) in values {
         let secret = format!("secret {logical_id}");
         let Some(id) = plan.references.get(logical_id) else {
-            return Err(EngineError::resource(secret, &"the template has none"));
+            return Err(EngineError::resource(secret, &"the template does not declare it"));
         };
         secrets.put(id, value).map_err(|error| EngineError::resource(secret, &error))?;
     }
@@ -90,13 +90,13 @@ fn launch(
         reason,
     };
     let source = settings.functions.get(&function.logical_id).ok_or_else(|| {
-        refuse("the template has it, the settings name no executable for it".to_owned())
+        refuse("the template declares it, but the settings name no executable for it".to_owned())
     })?;
     let folder = state_dir.join("functions").join(&function.logical_id);
     let executable = folder.join("bootstrap");
     install_executable(source, &folder, &executable).map_err(|error| {
         let source = source.display();
-        refuse(format!("{source} could not be made ready ({error}); build it first"))
+        refuse(format!("{source} could not be prepared ({error}); build it first"))
     })?;
     let mut environment = function.environment.clone();
     environment.extend(settings.extra_environment.clone());

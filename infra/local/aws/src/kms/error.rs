@@ -12,7 +12,7 @@ pub(super) enum KmsError {
     IncorrectKey,
     #[error("{0}")]
     Validation(String),
-    #[error("{0} is not a call that this engine has.")]
+    #[error("This engine does not implement {0}.")]
     UnknownOperation(String),
     #[error("The request could not be read.")]
     Serialization,

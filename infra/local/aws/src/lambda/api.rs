@@ -34,7 +34,7 @@ impl Functions {
             return refusal(
                 StatusCode::NOT_FOUND,
                 "UnknownOperationException",
-                json!({ "Message": format!("{method} {path} is not a call that this engine has.") }),
+                json!({ "Message": format!("This engine does not implement {method} {path}.") }),
             );
         };
         let Some(function) = self.by_name(&name) else {
@@ -76,7 +76,7 @@ fn payload(kind: &str, body: Bytes) -> Result<Bytes, Box<Response>> {
                 StatusCode::BAD_REQUEST,
                 "InvalidParameterValueException",
                 format!(
-                    "{other} is not an invocation type of this engine; Event and RequestResponse are."
+                    "This engine does not implement the invocation type {other}, only Event and RequestResponse."
                 ),
             );
         }

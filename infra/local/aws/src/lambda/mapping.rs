@@ -97,7 +97,7 @@ fn settle(
             function.log_platform(
                 None,
                 None,
-                &format!("{count} message(s) of {} come back: {reason}", mapping.queue),
+                &format!("{count} message(s) of {} are retried: {reason}", mapping.queue),
             );
             (batch.iter().collect(), Vec::new())
         }

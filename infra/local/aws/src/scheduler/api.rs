@@ -58,7 +58,7 @@ impl Scheduler {
             ("GET", ["schedule-groups", name]) => self.get_group(name),
             ("DELETE", ["schedule-groups", name]) => return self.delete_group(name),
             _ => Err(ScheduleError::UnknownOperation(format!(
-                "{method} {path} is not a call that this engine has."
+                "This engine does not implement {method} {path}."
             ))),
         };
         reply.map(Some)

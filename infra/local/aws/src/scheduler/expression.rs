@@ -29,7 +29,7 @@ impl Expression {
                 .map(Self::At)
                 .map_err(|_| refuse()),
             "rate" => rate(inner).ok_or_else(refuse),
-            "cron" => Err(format!("This engine has at(...) and rate(...), not {text}.")),
+            "cron" => Err(format!("This engine implements at(...) and rate(...), not {text}.")),
             _ => Err(refuse()),
         }
     }

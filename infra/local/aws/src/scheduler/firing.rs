@@ -155,7 +155,7 @@ impl Scheduler {
                 );
                 Ok(())
             }
-            None => Err("the target is not one that this engine has".to_owned()),
+            None => Err("this engine does not implement the target".to_owned()),
         }
     }
 
@@ -202,7 +202,7 @@ impl Scheduler {
             ..MessageEntry::default()
         };
         if let Err(error) = self.sqs.send(queue, entry) {
-            tracing::warn!(schedule = firing.schedule_arn, %error, "a firing was given up and its dead-letter queue did not take it");
+            tracing::warn!(schedule = firing.schedule_arn, %error, "a firing was given up and its dead-letter queue did not accept it");
         }
     }
 }

@@ -15,7 +15,7 @@ pub(crate) enum SecretError {
         "You can't use ClientRequestToken {0} because that value is already in use for a version of this secret."
     )]
     TokenUsed(String),
-    #[error("{0} is not a call that this engine has.")]
+    #[error("This engine does not implement {0}.")]
     UnknownOperation(String),
     #[error("The request could not be read: {0}.")]
     Serialization(serde_json::Error),

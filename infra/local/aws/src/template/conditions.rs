@@ -42,6 +42,6 @@ fn holds(condition: &Value, scope: &TemplateScope) -> Result<bool, String> {
             _ => Err("Fn::Not needs one condition".to_owned()),
         },
         ("Fn::Or", _) => Ok(each()?.into_iter().any(|one| one)),
-        (other, _) => Err(format!("this engine does not have {other} in a condition")),
+        (other, _) => Err(format!("this engine does not implement {other} in a condition")),
     }
 }

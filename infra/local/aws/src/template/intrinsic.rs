@@ -112,7 +112,7 @@ impl TemplateScope {
                 }
                 _ => Err("Fn::FindInMap needs a mapping and two keys".to_owned()),
             },
-            _ => Err(format!("this engine does not have {name}, or not in this form")),
+            _ => Err(format!("this engine does not implement {name}, or not in this form")),
         }
     }
 
@@ -160,7 +160,7 @@ impl TemplateScope {
 
     fn attribute(&self, path: &str) -> Result<String, String> {
         let found = self.attributes.get(path).cloned();
-        found.ok_or_else(|| format!("{path} is not an attribute that this engine knows"))
+        found.ok_or_else(|| format!("this engine does not know the attribute {path}"))
     }
 }
 

@@ -47,7 +47,7 @@ const WITHOUT_EFFECT: [(&str, &str, &str); 11] = [
     ("AWS::KMS::Key", "EnableKeyRotation", "the material is not rotated"),
     ("AWS::KMS::Key", "PendingWindowInDays", "no key is deleted here"),
     ("AWS::Serverless::Function", "Role", "roles are not enforced, every call is allowed"),
-    ("AWS::Serverless::Function", "MemorySize", "told to the function, not enforced"),
+    ("AWS::Serverless::Function", "MemorySize", "passed to the function, not enforced"),
     ("AWS::Serverless::Function", "LoggingConfig", "lines go to the engine's own output"),
     ("AWS::Serverless::Function", "EventInvokeConfig", "no invocation is repeated"),
 ];

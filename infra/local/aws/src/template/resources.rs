@@ -134,7 +134,7 @@ fn function(
     let runtime = properties.text("Runtime").unwrap_or_default();
     if !runtime.starts_with("provided.") {
         return Err(format!(
-            "Runtime {runtime} cannot be run here, only executables of the runtimes provided.*"
+            "Runtime {runtime} cannot run here; only executables for the runtimes provided.* can"
         ));
     }
     // The executable comes from the settings, built for this machine.

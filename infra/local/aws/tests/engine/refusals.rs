@@ -17,12 +17,12 @@ async fn unsupported_template_parts_name_their_place() {
         (
             "!Sub \"${Greeting}-${AWS::Region}\"",
             "!Join [\"-\", [!Ref Greeting, !Ref AWS::Region]]",
-            "output Joined in the template: this engine does not have Fn::Join, or not in this form",
+            "output Joined in the template: this engine does not implement Fn::Join, or not in this form",
         ),
         (
             "!Or [!Equals [!Ref Most, 1], !Equals [!Ref Most, 2]]",
             "!And [!Equals [!Ref Most, 1], !Equals [!Ref Greeting, hello]]",
-            "condition AtMostTwo in the template: this engine does not have Fn::And in a condition",
+            "condition AtMostTwo in the template: this engine does not implement Fn::And in a condition",
         ),
         (
             "!FindInMap [Sizes, !Ref Days, word]",
@@ -65,7 +65,7 @@ async fn refused_start_says_what_to_fix() {
     let missing = refusal(|settings| {
         settings.functions.remove("Worker");
     });
-    assert!(missing.await.starts_with("function Worker: the template has it"));
+    assert!(missing.await.starts_with("function Worker: the template declares it"));
     let unbuilt = refusal(|settings| {
         settings.functions.insert("Worker".to_owned(), "/nowhere/worker".into());
     });
@@ -92,7 +92,7 @@ async fn refused_start_says_what_to_fix() {
     let unknown = refusal(|settings| settings.secrets = map(&[("Secret", "{}")]));
     assert_eq!(
         unknown.await,
-        "secret Secret of the template could not be set up: the template has none"
+        "secret Secret of the template could not be set up: the template does not declare it"
     );
     let folder = Folder::new();
     let mut quoted = settings(&folder, SMALL, &SMALLS);

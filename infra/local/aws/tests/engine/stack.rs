@@ -107,7 +107,7 @@ async fn project_template_works_with_known_gaps() {
     let unhonoured = stack.engine.unhonoured();
     for expected in [
         "AWS::Serverless::Function Role (Ingress, Sweeper, Worker): roles are not enforced, every call is allowed",
-        "AWS::Serverless::Function MemorySize (Ingress, Sweeper, Worker): told to the function, not enforced",
+        "AWS::Serverless::Function MemorySize (Ingress, Sweeper, Worker): passed to the function, not enforced",
         "AWS::Serverless::Function EventInvokeConfig (Sweeper): no invocation is repeated",
         "AWS::DynamoDB::Table SSESpecification (Table): the file is not encrypted",
         "AWS::IAM::Role (IngressRole, SchedulerRole, SweeperRole, WorkerRole): roles are not enforced, every call is allowed",

@@ -110,7 +110,7 @@ fn check_selection(select: &Value, values: &[Value]) -> Result<(), ActionError> 
     let least = select["min_values"].as_u64().unwrap_or(1);
     let most = select["max_values"].as_u64().unwrap_or(1);
     match values.iter().find(|value| !known(value)) {
-        Some(stranger) => refused(format!("the select offers no {stranger}")),
+        Some(stranger) => refused(format!("the select does not offer {stranger}")),
         None if !(least..=most).contains(&(values.len() as u64)) => {
             refused(format!("the select takes {least} to {most} values"))
         }

@@ -50,7 +50,7 @@ pub fn command(context: &ActionContext<'_>, kind: u64) -> Result<Value, ActionEr
                 .find(|one| one.str("name") == word && one.int("type") <= 2)
                 .cloned()
             else {
-                return refused(format!("{word:?} is no subcommand"));
+                return refused(format!("{word:?} is not a subcommand"));
             };
             names.push((next["name"].clone(), next["type"].clone()));
             level = next;
@@ -162,7 +162,7 @@ pub fn visible_message(context: &ActionContext<'_>) -> Result<Value, ActionError
         stored_message::find(context.store, context.channel_id, context.act.str("message_id"))?;
     match kept.filter(|kept| !kept.has("to") || kept.str("to") == context.user_id) {
         Some(kept) => Ok(kept["message"].clone()),
-        None => refused("this person sees no such message here (message_id)"),
+        None => refused("this person cannot see such a message here (message_id)"),
     }
 }
 

@@ -55,7 +55,7 @@ fn show_failure(
     tracing::warn!(
         interaction.id = record.str("id"),
         reason,
-        "an interaction got no answer that Discord would take"
+        "an interaction got no answer that Discord would accept"
     );
     if record.int("type") != 4 {
         let text = if record.int("type") == 3 {

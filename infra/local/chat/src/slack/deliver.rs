@@ -120,7 +120,7 @@ pub async fn retry(hub: &Arc<Hub>, act: &Value) -> ActionResult {
     let found =
         lock(&hub.events).iter().find(|(id, _)| id == wanted).map(|(_, envelope)| envelope.clone());
     let Some(envelope) = found else {
-        return refused("no such event was delivered lately (event_id)");
+        return refused("no such event was delivered recently (event_id)");
     };
     let reason = act.str_or("reason", "http_timeout");
     let number = usize::try_from(act.int("num").max(1)).unwrap_or(1);

@@ -23,7 +23,7 @@ async fn read(sandbox: &ToolboxSandbox, path: String) -> Result<Vec<u8>, ApiErro
     let value = sandbox.call(Op::Read { path }).await?;
     let data: Base64Bytes =
         serde_json::from_value(value["data"].clone()).map_err(ApiError::internal)?;
-    data.bytes().ok_or_else(|| ApiError::internal("a file did not come through"))
+    data.bytes().ok_or_else(|| ApiError::internal("a file could not be received"))
 }
 
 async fn write(sandbox: &ToolboxSandbox, path: String, bytes: &[u8]) -> Result<Value, ApiError> {

@@ -198,7 +198,7 @@ except urllib.error.HTTPError as error: print(error.code, error.read().decode())
     let (told, at_hosts) = ask("http://models.example/v1", "").await;
     assert_eq!(
         (told.as_str(), at_hosts.len()),
-        ("403 Keys are sent to this host, so it is spoken to by https alone.", 0)
+        ("403 Keys are sent to this host, so only https is allowed.", 0)
     );
     // Another host gets what stands for it, and a request cannot be led to one by a name inside.
     assert_eq!(

@@ -180,7 +180,7 @@ async fn snapshot_refusal_says_what_is_needed() {
     let refused = snapshots(&client).create(&name).await.expect_err("it is archived");
     assert_eq!(refused.kind, ErrorKind::WrongState);
     assert!(
-        refused.seen.starts_with("the sandbox is archived: start it, then make the snapshot"),
+        refused.seen.starts_with("the sandbox is archived: start it, then take the snapshot"),
         "{refused}"
     );
 
@@ -203,7 +203,7 @@ async fn snapshot_refusal_says_what_is_needed() {
     assert_eq!(
         gone,
         Failure::TurnFailed {
-            reason: "The snapshot that the sandbox was to begin with is not there any more. Choose another snapshot, or make the sandbox without one.".to_owned()
+            reason: "The snapshot for the new sandbox no longer exists. Choose another snapshot, or create the sandbox without one.".to_owned()
         }
     );
     let full = json!({ "fault": "answer", "operation": "snapshot", "status": 429 });

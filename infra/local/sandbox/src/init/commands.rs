@@ -125,7 +125,7 @@ impl Commands {
     pub(super) async fn signal(&self, id: &str, signal: i32) -> Result<Value, InitRefusal> {
         let command = self.find(id)?;
         let signal = Signal::from_named_raw(signal)
-            .ok_or_else(|| InitRefusal::bad_request(format_args!("{signal} is no signal")))?;
+            .ok_or_else(|| InitRefusal::bad_request(format_args!("{signal} is not a signal")))?;
         if command.printed.borrow().exit.is_none() {
             signal_group(command.pid, signal);
         }

@@ -107,7 +107,7 @@ pub(super) async fn read(
     let data: Base64Bytes =
         serde_json::from_value(read["data"].clone()).map_err(ApiError::internal)?;
     let bytes = data.bytes();
-    let bytes = bytes.ok_or_else(|| ApiError::internal("a file did not come through"))?;
+    let bytes = bytes.ok_or_else(|| ApiError::internal("a file could not be received"))?;
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn snapshot(
     let inner = engine.lock();
     let entry = inner.entry(&name)?;
     let made = inner.snapshots.values().find(|one| one.source_session == id);
-    let made = made.ok_or_else(|| ApiError::internal("the snapshot could not be made"))?;
+    let made = made.ok_or_else(|| ApiError::internal("the snapshot could not be created"))?;
     json_answer(json!({ "snapshot": made.view(), "session": view(&engine, entry, &id) }))
 }
 
@@ -93,7 +93,7 @@ pub(super) async fn extend(
         let session = entry.record.session_mut().ok_or_else(ApiError::stopped)?;
         let longer = session.timeout_ms.saturating_add(duration);
         if longer > SESSION_MS_MAX {
-            return Err(ApiError::bad("A session lives 24 hours at the most"));
+            return Err(ApiError::bad("A session lives at most 24 hours"));
         }
         session.timeout_ms = longer;
         session.updated_at = now;

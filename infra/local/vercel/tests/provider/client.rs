@@ -169,7 +169,7 @@ async fn foreign_stack_sandboxes_are_left_alone() {
     let taken = begin(&theirs, 1, None).await.unwrap_err();
     let advice = format!("{taken:?}");
     assert!(
-        advice.contains("was not made by this stack"),
+        advice.contains("this stack did not create it"),
         "a namesake's sandbox is not adopted: {advice}"
     );
     begin(&theirs, 2, None).await.unwrap();
@@ -367,7 +367,7 @@ async fn snapshot_lives_under_its_own_name() {
     assert_eq!(
         gone,
         Failure::TurnFailed {
-            reason: "The snapshot that the sandbox was to begin with is not there any more. Choose another snapshot, or make the sandbox without one.".to_owned()
+            reason: "The snapshot for the new sandbox no longer exists. Choose another snapshot, or create the sandbox without one.".to_owned()
         }
     );
     world.end().await;
@@ -459,10 +459,7 @@ async fn foreign_page_is_no_agent() {
         (error.to_string(), error.failure())
     };
     for (status, words) in [
-        (
-            200,
-            "the server does not answer: text/html with status 200 where OpenCode's JSON was due",
-        ),
+        (200, "the server does not answer: text/html with status 200 instead of OpenCode's JSON"),
         (404, "the server does not answer: status 404"),
         (302, "the preview refuses its token"),
     ] {

@@ -30,11 +30,11 @@ pub(super) struct Package {
 pub(crate) enum InstallError {
     #[error("{0}")]
     Unsupported(MissingAgent),
-    #[error("no package of {id} is pinned for this system; install it yourself on PATH or in {}", .folder.join("bin").display())]
+    #[error("no package for {id} is pinned for this system; install it yourself on PATH or in {}", .folder.join("bin").display())]
     NotPinned { id: String, folder: PathBuf },
     #[error("{step} failed: {said}")]
     Step { step: String, said: String },
-    #[error("{package} is not what is pinned: its hash is {found}; it was not installed")]
+    #[error("{package} is not the pinned package: its hash is {found}; it was not installed")]
     Integrity { package: String, found: String },
 }
 

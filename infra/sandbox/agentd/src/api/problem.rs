@@ -44,7 +44,7 @@ impl Problem {
     }
 
     pub(crate) fn session_exists(id: &str) -> Self {
-        let detail = format!("there is a session {id} already; use it, or choose another id");
+        let detail = format!("the session {id} already exists; use it, or choose another id");
         Self::new(409, "session_already_exists", "Session already exists", detail)
     }
 
@@ -99,7 +99,9 @@ impl From<SessionError> for Problem {
         match error {
             SessionError::Full => Self::full(),
             SessionError::Broken(why) => Self::broken(&why),
-            SessionError::Gone => Self::broken("the daemon ends; try again when it is back"),
+            SessionError::Gone => {
+                Self::broken("the daemon is shutting down; try again when it is back")
+            }
             SessionError::Refused(refused) => refused.into(),
         }
     }
@@ -112,18 +114,18 @@ impl From<RequestRefusal> for Problem {
                 Self::conflict("the session was terminated; create one with another id")
             }
             RequestRefusal::OtherPrompt => Self::conflict(
-                "this turn's id was used for another message; a repeat sends the same one, a new message takes a new id",
+                "this turn's id was used for another message; repeat the same message, or use a new id for a new message",
             ),
-            RequestRefusal::QueueFull => Self::conflict("too many turns wait; try again when some have ended"),
+            RequestRefusal::QueueFull => Self::conflict("too many turns are waiting; try again when some have ended"),
             RequestRefusal::SessionFull => {
                 Self::conflict("the session has had its last turn; create one with another id")
             }
             RequestRefusal::UnknownTurn => Self::not_found("the session has not seen this turn".to_owned()),
             RequestRefusal::AskGone => Self::not_found(
-                "no such ask is open: it was answered, or its turn has ended".to_owned(),
+                "this ask is not open: it was answered, or its turn has ended".to_owned(),
             ),
             RequestRefusal::WrongAnswer => Self::not_found(
-                "the ask with this id is of the other kind: permissions and questions have paths of their own".to_owned(),
+                "the ask with this id is of the other kind: permissions and questions have separate paths".to_owned(),
             ),
         }
     }

@@ -59,7 +59,7 @@ pub(super) async fn create(
         Err(NotCreated::Exists) => return Err(Problem::session_exists(&id)),
         Err(NotCreated::TooMany) => {
             return Err(Problem::invalid(format!(
-                "there are {SESSIONS_MAX} sessions already, which is as many as a daemon keeps"
+                "there are already {SESSIONS_MAX} sessions, the most that a daemon keeps"
             )));
         }
         Err(NotCreated::Session(error)) => return Err(error.into()),
@@ -124,7 +124,7 @@ async fn read(api: &DaemonApi, body: CreateSessionBody) -> Result<SessionParamet
         Some("bypass") => PermissionMode::Bypass,
         Some(other) => {
             return Err(Problem::mode(format!(
-                "{} has no permission mode {other}; there are default, bypass and, but for amp, plan",
+                "{} has no permission mode {other}; the modes are default, bypass and, except for amp, plan",
                 agent.id
             )));
         }
@@ -162,7 +162,7 @@ fn directory(asked: Option<&str>) -> Result<String, Problem> {
     match path.to_str() {
         Some(text) if path.is_absolute() && path.is_dir() => Ok(text.to_owned()),
         _ => Err(Problem::invalid(format!(
-            "{} is no absolute path of a directory in this sandbox; make it first",
+            "{} is not the absolute path of a directory in this sandbox; create it first",
             path.display()
         ))),
     }

@@ -21,11 +21,11 @@ use crate::plain;
 /// Why a turn's changes are unknown.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum Unknown {
-    #[error("git cannot be run, or the disk not be used: {0}")]
+    #[error("git cannot run, or the disk cannot be used: {0}")]
     Io(#[from] std::io::Error),
     #[error("git failed: {0}")]
     Git(String),
-    #[error("there are too many files to look at, or too much in them")]
+    #[error("there are too many files to read, or they are too large")]
     TooMuch,
     #[error("it took too long")]
     TooLong,

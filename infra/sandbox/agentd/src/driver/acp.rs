@@ -88,7 +88,7 @@ impl Acp {
                     return vec![ProtocolStep::GiveUp(Down {
                         kind: "stream_error",
                         message: format!(
-                            "{} cannot take up an earlier session; create another one",
+                            "{} cannot resume an earlier session; create a new one",
                             self.agent
                         ),
                     })];
@@ -103,10 +103,10 @@ impl Acp {
         let session = text(raw, "/result/sessionId").map(str::to_owned);
         let session = session.or(self.resumes.clone().filter(|_| raw.get("result").is_some()));
         let Some(session) = session else {
-            let said = refused(raw).unwrap_or_else(|| "no reason told".to_owned());
+            let said = refused(raw).unwrap_or_else(|| "no reason given".to_owned());
             return vec![ProtocolStep::GiveUp(Down {
                 kind: "stream_error",
-                message: format!("{} opens no session: {said}", self.agent),
+                message: format!("{} did not open a session: {said}", self.agent),
             })];
         };
         self.session = Some(session);
@@ -157,7 +157,7 @@ impl Acp {
         if let Some(said) = refused(raw) {
             return vec![ProtocolStep::GiveUp(Down {
                 kind: "mode_not_supported",
-                message: format!("{} does not take the model or mode: {said}", self.agent),
+                message: format!("{} does not accept the model or mode: {said}", self.agent),
             })];
         }
         self.settings = self.settings.saturating_sub(1);

@@ -148,7 +148,7 @@ impl Codex {
                     kind: "stream_error",
                     message: format!(
                         "Codex has no thread: {}",
-                        error.unwrap_or_else(|| "no reason told".to_owned())
+                        error.unwrap_or_else(|| "no reason given".to_owned())
                     ),
                 })],
             },

@@ -117,7 +117,7 @@ async fn pump(
                     }
                     steps
                 }
-                Some(Err(error)) => return Down::exited(format!("{} cannot be heard: {error}", launch.agent.id)),
+                Some(Err(error)) => return Down::exited(format!("the output of {} cannot be read: {error}", launch.agent.id)),
                 None => return Down::exited(format!("{} ended", launch.agent.id)),
             },
             order = next_order(orders, is_ready) => match order {

@@ -631,7 +631,7 @@ impl SessionActor {
                 if let Some((_, orders)) = &self.agent {
                     // An agent that reads this slowly is ended when its turn is cancelled.
                     if let Err(error) = orders.try_send(*order) {
-                        tracing::warn!(session = self.numbering.session, %error, "the agent takes no order");
+                        tracing::warn!(session = self.numbering.session, %error, "the agent does not accept commands");
                     }
                 }
             }

@@ -222,7 +222,7 @@ async fn too_many_changes_are_unknown() {
         let told = turn(&daemon, name, text).await;
         assert_eq!(told, json!({"known": false, "files": []}), "{name}");
     }
-    assert!(daemon.log().contains("too many files to look at"), "{}", daemon.log());
+    assert!(daemon.log().contains("too many files to read"), "{}", daemon.log());
     let left = everything(&daemon.state().join("changes"));
     assert!(left.iter().all(|(name, ..)| name.ends_with(".json")), "{left:?}");
 }

@@ -112,7 +112,7 @@ async fn failed_daemon_start_is_explained() {
     std::fs::write(folder.path().join("state"), "a file where the folder should be").unwrap();
     let error = Embedded::start(&options(folder.path())).await.unwrap_err().to_string();
     assert!(
-        error.starts_with("bobbin-agentd ended at its start: bobbin-agentd (serving): "),
+        error.starts_with("bobbin-agentd ended while it started: bobbin-agentd (serving): "),
         "{error}"
     );
     let nowhere =

@@ -126,7 +126,7 @@ fn second_daemon_on_state_folder_refuses() {
     assert_eq!(
         String::from_utf8(output.stderr).unwrap(),
         format!(
-            "bobbin-agentd (serving): {} belongs to another bobbin-agentd that runs; end that one, or give this one a --state of its own\n",
+            "bobbin-agentd (serving): {} belongs to another running bobbin-agentd; end that one, or give this one its own --state\n",
             folder.display()
         )
     );

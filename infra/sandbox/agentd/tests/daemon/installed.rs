@@ -26,7 +26,7 @@ pub async fn installed(agent: &str) -> Option<PathBuf> {
         return Some(bin);
     }
     assert!(
-        !answer.body["detail"].as_str().unwrap().contains("is not what is pinned"),
+        !answer.body["detail"].as_str().unwrap().contains("is not the pinned package"),
         "{}",
         answer.body
     );
@@ -55,7 +55,7 @@ pub async fn named(agent: &str) -> Option<PathBuf> {
         assert!(told.starts_with(&format!("{agent}: /")), "{told}");
         return Some(home.join("bin"));
     }
-    assert!(!said.contains("is not what is pinned"), "{said}");
+    assert!(!said.contains("is not the pinned package"), "{said}");
     eprintln!("SKIPPED: {agent} cannot be had here: {said}");
     None
 }

@@ -226,7 +226,7 @@ async fn paged_and_streamed_events_agree() {
         let request = http().request(Method::GET, &path).unwrap().bearer_auth(TOKEN);
         let mut response = http().open(request).await.unwrap();
         assert_eq!(response.headers()["content-type"], "text/event-stream");
-        let mut sse = bobbin_agent::opencode::Sse::default();
+        let mut sse = bobbin_agent::Sse::default();
         let mut streamed: Vec<serde_json::Value> = Vec::new();
         while streamed.len() < events.len() - offset {
             let bytes = response.chunk().await.unwrap().expect("the stream goes on");

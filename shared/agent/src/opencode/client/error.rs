@@ -27,7 +27,7 @@ pub enum OpenCodeError {
     #[error("OpenCode does not know the session")]
     SessionMissing,
     /// OpenCode does not know the message, or the ask is already settled.
-    #[error("OpenCode does not know it: {message}")]
+    #[error("OpenCode does not know this: {message}")]
     NotFound {
         /// OpenCode's message; may be empty.
         message: String,
@@ -139,7 +139,7 @@ pub(super) fn not_an_answer(answer: &ReceivedAnswer) -> OpenCodeError {
     let kind = answer.media_type();
     let kind = if kind.is_empty() { "nothing" } else { &kind };
     OpenCodeError::Unreachable {
-        seen: format!("{kind} with status {} where OpenCode's JSON was due", answer.status),
+        seen: format!("{kind} with status {} instead of OpenCode's JSON", answer.status),
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::error::{CallKind, OpenCodeError, classify, not_an_answer};
 use super::{OpenCode, OpenCodeResult};
-use crate::opencode::sse::Sse;
+use crate::sse::Sse;
 
 /// Bound of waiting for the head of the event stream.
 const STREAM_HEAD_MS_MAX: u64 = 15_000;
@@ -38,7 +38,7 @@ impl OpenCode {
             self.http.open(request),
         );
         let response = head.await.map_err(|_| OpenCodeError::Unreachable {
-            seen: "no head of the event stream in time".to_owned(),
+            seen: "the event stream did not start in time".to_owned(),
         })??;
         let status = response.status().as_u16();
         if status == 200 && media_type(response.headers()) == "text/event-stream" {

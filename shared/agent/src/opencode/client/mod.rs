@@ -14,16 +14,15 @@ use std::sync::{Arc, RwLock};
 
 use base64::Engine as _;
 use bobbin_core::base::endpoint::Endpoint;
-use bobbin_core::base::ids::{PromptIds, TurnId};
 use bobbin_http::Http;
 use reqwest::Method;
 use serde_json::Value;
 
-use crate::opencode::models::Models;
+use crate::models::Models;
 use crate::opencode::options;
-use crate::opencode::request::{self, RunWith};
+use crate::opencode::request;
 use crate::opencode::types::{FileDiff, Health, OpenCodeSession, OpenCodeStatuses, ServerPaths};
-use crate::runtime::{ConversationKey, InlineImage, Refresh};
+use crate::runtime::{ConversationKey, Refresh};
 
 use self::error::{CallKind, not_an_answer};
 pub use self::error::{NotAccepted, OpenCodeError};
@@ -91,19 +90,6 @@ impl std::fmt::Debug for OpenCode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("OpenCode").finish_non_exhaustive()
     }
-}
-
-/// Content of a prompt.
-#[derive(Debug, Clone, Copy)]
-pub struct PromptText<'a> {
-    /// The prompt's turn.
-    pub turn: &'a TurnId,
-    /// Added to the agent's own instructions.
-    pub system: &'a str,
-    /// The prompt as its author wrote it.
-    pub text: &'a str,
-    /// Images that the model sees after the text.
-    pub images: &'a [InlineImage],
 }
 
 impl OpenCode {
@@ -246,52 +232,6 @@ impl OpenCode {
         &self,
     ) -> OpenCodeResult<Vec<options::AgentEntry>> {
         self.get("/agent", &[], CallKind::Other).await
-    }
-
-    /// Sends a prompt. Accepted does not mean stored (check for the message), and stored does not mean begun.
-    ///
-    /// # Errors
-    /// [`NotAccepted`].
-    pub async fn prompt(
-        &self,
-        session: &str,
-        ids: &PromptIds,
-        with: &RunWith,
-        prompt: &PromptText<'_>,
-    ) -> Result<(), NotAccepted> {
-        let body =
-            request::prompt(ids, prompt.turn, with, prompt.system, prompt.text, prompt.images);
-        self.send(session, &body).await
-    }
-
-    /// Sends a prompt with this body, which contains our own message id.
-    ///
-    /// # Errors
-    /// [`NotAccepted`].
-    pub async fn send(&self, session: &str, body: &Value) -> Result<(), NotAccepted> {
-        let path = format!("/session/{session}/prompt_async");
-        let once = || self.attempt(Method::POST, &path, &[], Some(body), CallKind::Session);
-        let answer = match once().await {
-            Err(first) if first.error.is_of_the_endpoint() => {
-                let renewed = self
-                    .renew()
-                    .await
-                    .map_err(|error| NotAccepted { error, certain: first.certain })?;
-                if !renewed {
-                    return Err(first);
-                }
-                // Certainty about the last attempt says nothing about the one before it.
-                once().await.map_err(|last| NotAccepted {
-                    certain: first.certain && last.certain,
-                    error: last.error,
-                })?
-            }
-            other => other?,
-        };
-        if answer.status == 204 {
-            return Ok(());
-        }
-        Err(NotAccepted { error: not_an_answer(&answer), certain: false })
     }
 
     /// Status of the sessions that are not idle.

@@ -6,13 +6,14 @@ use std::sync::Mutex;
 
 use bobbin_core::base::endpoint::NoEndpoint;
 use bobbin_core::base::failure::Failure;
-use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::base::ids::{PromptIds, ThreadKey, TurnId};
+use bobbin_core::protocol::effect::Sending;
 use bobbin_test_server::{Received, Reply, Server};
 use serde_json::json;
 
 use super::*;
-use crate::opencode::request::ModelName;
-use crate::runtime::server_http;
+use crate::opencode::submit::hand_over;
+use crate::runtime::{Missed, Submission, server_http};
 
 fn endpoint(url: &str, token: &str) -> Endpoint {
     Endpoint { url: url.to_owned(), headers: vec![("x-preview-token", token.to_owned())] }
@@ -97,11 +98,10 @@ async fn calls_authenticate_and_match_openapi() {
     let thread = ThreadKey::discord("1", "2").unwrap();
     let conversation = ConversationKey { thread: &thread, since_ms: 0 };
     client.create_session(conversation).await.unwrap();
-    let ids = PromptIds::mint(&thread, &"t".into(), 1_795_294_965_124);
-    let with =
-        RunWith { model: ModelName::parse("a/b/c").unwrap(), agent: Some("plan".to_owned()) };
-    let prompt = PromptText { turn: &"t-1".into(), system: "Be brief.", text: "hi", images: &[] };
-    client.prompt("ses_1", &ids, &with, &prompt).await.unwrap();
+    let turn = "t-1".into();
+    let ids = PromptIds::mint(&thread, &turn, 1_795_294_965_124);
+    let prompt = Submission { agent: Some("plan"), system: "Be brief.", ..saying_hi(&turn, &ids) };
+    hand_over(&client, "ses_1", prompt).await.unwrap();
     client.reply_permission("per_1", "once").await.unwrap();
     client.reply_question("que_1", &[vec!["x".into()]]).await.unwrap();
     let seen = server.received();
@@ -215,12 +215,26 @@ async fn event_stream_yields_and_ends() {
     assert!(matches!(client.events().await, Err(OpenCodeError::Unreachable { .. })));
 }
 
+/// A prompt that may have been sent before.
+fn saying_hi<'a>(turn: &'a TurnId, ids: &'a PromptIds) -> Submission<'a> {
+    Submission {
+        turn,
+        nudge: None,
+        ids,
+        model: "a/b/c",
+        agent: None,
+        system: "",
+        text: "hi",
+        images: &[],
+        sending: Sending::Again,
+    }
+}
+
 /// Sends a prompt and returns the result.
-async fn sent(client: &OpenCode) -> Result<(), NotAccepted> {
-    let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), &"t".into(), 1);
-    let with = RunWith { model: ModelName::parse("a/b").unwrap(), agent: None };
-    let prompt = PromptText { turn: &"t".into(), system: "", text: "hi", images: &[] };
-    client.prompt("ses_1", &ids, &with, &prompt).await
+async fn sent(client: &OpenCode) -> Result<(), Missed> {
+    let turn = "t".into();
+    let ids = PromptIds::mint(&ThreadKey::discord("1", "2").unwrap(), &turn, 1);
+    hand_over(client, "ses_1", saying_hi(&turn, &ids)).await
 }
 
 #[tokio::test]

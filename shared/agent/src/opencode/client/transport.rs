@@ -57,7 +57,38 @@ impl OpenCode {
         attempt.await.map_err(|missed| missed.error)
     }
 
-    pub(super) async fn attempt(
+    /// Sends a prompt with this body, which contains our own message id. Accepted does not mean stored (check for the
+    /// message), and stored does not mean begun.
+    ///
+    /// # Errors
+    /// [`NotAccepted`].
+    pub async fn send(&self, session: &str, body: &Value) -> Result<(), NotAccepted> {
+        let path = format!("/session/{session}/prompt_async");
+        let once = || self.attempt(Method::POST, &path, &[], Some(body), CallKind::Session);
+        let answer = match once().await {
+            Err(first) if first.error.is_of_the_endpoint() => {
+                let renewed = self
+                    .renew()
+                    .await
+                    .map_err(|error| NotAccepted { error, certain: first.certain })?;
+                if !renewed {
+                    return Err(first);
+                }
+                // Certainty about the last attempt says nothing about the one before it.
+                once().await.map_err(|last| NotAccepted {
+                    certain: first.certain && last.certain,
+                    error: last.error,
+                })?
+            }
+            other => other?,
+        };
+        if answer.status == 204 {
+            return Ok(());
+        }
+        Err(NotAccepted { error: not_an_answer(&answer), certain: false })
+    }
+
+    async fn attempt(
         &self,
         method: Method,
         path: &str,

@@ -38,11 +38,11 @@ impl Discord {
 
     /// Shows one person a turn's changes: as text if short, otherwise as a file beside its summary. The message does
     /// not use components: whether files work with them on these routes is disputed.
-    pub(super) async fn tell_diff(&self, reply: &Reply, patch: &str) -> Result<(), DiscordError> {
+    pub(super) async fn answer_diff(&self, reply: &Reply, patch: &str) -> Result<(), DiscordError> {
         let Rendered { body, file } = render::diff(patch);
-        match self.tell_rendered(reply, body.clone(), file.as_ref()).await {
+        match self.answer_rendered(reply, body.clone(), file.as_ref()).await {
             Err(DiscordError::Api { code: 40_005 | 50_045 | 400_001, .. }) if file.is_some() => {
-                self.tell_rendered(reply, render::without_file(&body), None).await
+                self.answer_rendered(reply, render::without_file(&body), None).await
             }
             other => other,
         }
@@ -50,7 +50,7 @@ impl Discord {
 
     /// Tells one person something: by editing the deferred answer that only they see, or, after a click, in a message
     /// beside the clicked one.
-    pub(super) async fn tell_rendered(
+    pub(super) async fn answer_rendered(
         &self,
         reply: &Reply,
         body: Value,

@@ -27,7 +27,7 @@ pub enum DiscordError {
     },
     /// The bot token is invalid; this process makes no call with it for a while.
     #[error(
-        "Discord refused the bot token: the operator stores the present one of the developer portal with `bobbin secrets`"
+        "Discord refused the bot token: the operator has to store the current one from the developer portal with `bobbin secrets`"
     )]
     Revoked,
     /// There is no bot token: only interactions can be answered.
@@ -57,7 +57,7 @@ pub enum DiscordError {
         status: u16,
     },
     /// A thread or reply of another platform.
-    #[error("this is not Discord's: {0}")]
+    #[error("this does not belong to Discord: {0}")]
     NotDiscord(String),
 }
 
@@ -92,14 +92,14 @@ impl From<DiscordError> for Failure {
                 },
                 160_005 => Self::ThreadClosed { seen: "the thread is locked".to_owned() },
                 160_006 | 160_007 => advice("This server has too many active threads. Archive some, then try again."),
-                50_024 => advice("Threads cannot be made in this kind of channel. Use a text channel."),
+                50_024 => advice("Threads cannot be created in this kind of channel. Use a text channel."),
                 40_005 | 50_045 => advice("A file is too large for this server."),
                 400_001 => advice("Uploads are limited in this server."),
                 200_000 | 240_000 => advice("This server's message filter blocked the answer."),
                 20_028 | 20_029 | 40_062 | 130_000 => Self::Wait { after_ms: 0, seen },
                 _ if status == 429 => Self::Wait { after_ms: 0, seen },
                 _ if status >= 500 || status == 408 => Self::Outage { after_ms: 0, seen },
-                _ => Self::NonRecoverable { advice: format!("{seen}. This is an error of Bobbin's own: tell its operator.") },
+                _ => Self::NonRecoverable { advice: format!("{seen}. This is a bug in Bobbin: tell its operator.") },
             },
         }
     }

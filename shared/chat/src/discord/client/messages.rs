@@ -191,7 +191,7 @@ fn less(rendered: &Rendered, refused: &DiscordError, edit: bool) -> Option<Rende
         // More text than Discord processes; its actual limit is not documented.
         (_, 500) => render::smaller(&rendered.body)?,
         (50_035 | 50_006, _) => {
-            tracing::error!(event = "discord.body.refused", error = %refused, "discord: a body of ours was refused; its text is sent instead");
+            tracing::error!(event = "discord.body.refused", error = %refused, "discord: a message body was refused; its text is sent instead");
             if edit {
                 // A message created with components keeps them.
                 render::as_one_text(&rendered.body)

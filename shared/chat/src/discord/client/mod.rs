@@ -22,6 +22,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId, digest, post_key};
 use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{Open, Reply};
+use bobbin_core::tenant::keys::Key;
 use bobbin_http::{AllowedHosts, Http, host_of};
 use reqwest::Method;
 
@@ -34,12 +35,21 @@ pub use self::setting_up::TestChannel;
 use self::transport::Client;
 pub use self::transport::RATE_WAIT_MS_MAX;
 use super::render;
-use crate::chat::{Chat, ChatSettings, Say};
+use crate::chat::{Chat, ChatSettings, FileSource, Say};
 
 /// Advice if Discord is not set up.
 pub(crate) fn off() -> Failure {
     Failure::NonRecoverable {
         advice: "Discord is not set up: the operator has to set DiscordApplicationId and DiscordPublicKey of the template.".to_owned(),
+    }
+}
+
+/// Where its files are: whoever has a link may read them.
+pub(crate) fn files(settings: &ChatSettings<'_>) -> FileSource {
+    FileSource {
+        hosts: &["cdn.discordapp.com", "media.discordapp.net"],
+        api: settings.overrides.discord_api.clone(),
+        bearer: None,
     }
 }
 
@@ -53,18 +63,15 @@ pub struct Discord {
 impl Discord {
     /// The client, if an application is configured.
     pub(crate) fn configured(settings: &ChatSettings<'_>) -> Result<Option<Self>, String> {
-        if settings.discord_application.is_empty() {
+        let application = (settings.variable)("DISCORD_APPLICATION_ID");
+        if application.is_empty() {
             return Ok(None);
         }
-        let hosts = AllowedHosts::Named(host_of(settings.discord_api).into_iter().collect());
-        let http = Http::new(settings.discord_api, hosts)
+        let api = &settings.overrides.discord_api;
+        let http = Http::new(api, AllowedHosts::Named(host_of(api).into_iter().collect()))
             .map_err(|e| format!("discord_api of the parameter Overrides: {e}"))?;
-        Ok(Some(Self::new(
-            http,
-            settings.discord_api,
-            settings.discord_application,
-            settings.discord_bot_token,
-        )))
+        let token = (settings.key)(Key::DiscordBotToken);
+        Ok(Some(Self::new(http, api, &application, token.expose())))
     }
 
     /// `base` ends in the version (`https://discord.com/api/v10`); `http` must allow its host.
@@ -131,16 +138,18 @@ impl Chat for Discord {
     }
 
     /// Once the interaction's token is invalid, nobody can be shown what only they would have seen; that is no error.
-    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
+    async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let told = match say {
             Say::Words(words) | Say::Answer { words, .. } | Say::Unopened { words, .. } => {
-                self.tell_rendered(reply, render::told(words), None).await
+                self.answer_rendered(reply, render::private_text(words), None).await
             }
-            Say::Sandboxes(page) => self.tell_rendered(reply, render::sandboxes(page), None).await,
+            Say::Sandboxes(page) => {
+                self.answer_rendered(reply, render::sandboxes(page), None).await
+            }
             Say::AskDestroy { sandbox, now_ms, .. } => {
-                self.tell_rendered(reply, render::ask_destroy(sandbox, now_ms), None).await
+                self.answer_rendered(reply, render::ask_destroy(sandbox, now_ms), None).await
             }
-            Say::Diff { patch, .. } => self.tell_diff(reply, patch).await,
+            Say::Diff { patch, .. } => self.answer_diff(reply, patch).await,
         };
         match (told, say) {
             (Err(DiscordError::TokenGone), Say::Unopened { open, words }) => {
@@ -148,8 +157,8 @@ impl Chat for Discord {
             }
             (Err(DiscordError::TokenGone), _) => {
                 tracing::info!(
-                    event = "discord.untold",
-                    "discord: a person could not be told, their interaction is over"
+                    event = "discord.notice.failed",
+                    "discord: a person could not be notified, because their interaction is over"
                 );
                 Ok(())
             }
@@ -158,7 +167,7 @@ impl Chat for Discord {
     }
 
     /// Posted in the thread's channel, with a link to it.
-    async fn tell_beside(
+    async fn notify_outside(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,

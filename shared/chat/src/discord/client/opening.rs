@@ -63,12 +63,12 @@ impl Discord {
                     let line = Rendered {
                         body: render::anchor_failed(
                             open,
-                            &format!("No thread could be made: {why}"),
+                            &format!("No thread could be created: {why}"),
                         ),
                         file: None,
                     };
                     if let Err(error) = self.edit_message(&message, &line).await {
-                        tracing::warn!(event = "discord.untold", %error, "discord: the refused thread could not be told");
+                        tracing::warn!(event = "discord.notice.failed", %error, "discord: the notice of a refused thread could not be posted");
                     }
                 }
                 Err(refused)
@@ -86,7 +86,7 @@ impl Discord {
         let listed = match self.client.call(&call, None, None).await {
             Ok(listed) => listed,
             Err(error) => {
-                tracing::info!(event = "discord.anchor.unread", %error, "discord: whether a task has its line already could not be read");
+                tracing::info!(event = "discord.anchor.unread", %error, "discord: could not read whether a task already has its line");
                 return None;
             }
         };

@@ -223,7 +223,7 @@ async fn agent_file_is_uploaded_or_explained() {
     }
     assert_eq!(
         server.asked(2).json()["content"],
-        "`chart.png`\n-# The file could not be attached: this server does not take it."
+        "`chart.png`\n-# The file could not be attached: this server does not accept it."
     );
 }
 
@@ -236,7 +236,7 @@ async fn diff_fills_the_ephemeral_answer() {
     let reply = Reply::Discord { application: "app".to_owned(), token: "tok".to_owned() };
     let (thread, turn) = (&thread(), &"t1".into());
     let diff = Say::Diff { thread, turn, patch: &patch };
-    assert_eq!(discord.tell(&reply, diff).await, Ok(()));
+    assert_eq!(discord.answer(&reply, diff).await, Ok(()));
     assert_eq!(
         server.lines(),
         ["GET /webhooks/app/tok/messages/@original", "PATCH /webhooks/app/tok/messages/@original"]
@@ -538,7 +538,7 @@ async fn closed_thread_notifies_requester_in_channel() {
     let word = "Your task has ended.";
     let people = ["5".to_owned()];
     let (thread, turn) = (thread(), "t1".into());
-    let told = discord.tell_beside(&thread, &turn, &people, word);
+    let told = discord.notify_outside(&thread, &turn, &people, word);
     told.await.unwrap();
     assert_eq!(server.lines(), ["GET /channels/30", "POST /channels/7/messages"]);
     let sent = server.asked(1).json();
@@ -644,7 +644,7 @@ async fn bot_posts_anchor_without_live_token() {
     let (server, discord) = Server::start(dead.chain([says(200, json!([]))]).chain(made())).await;
     assert_eq!(discord.open(&open(), 2_000).await, Ok(thread()));
     let tries = server.lines().len();
-    assert_eq!(discord.tell(&reply(), Say::Words("late")).await, Ok(()));
+    assert_eq!(discord.answer(&reply(), Say::Words("late")).await, Ok(()));
     assert_eq!(server.lines().len(), tries, "a dead token is not tried again");
 }
 
@@ -676,11 +676,11 @@ async fn terminal_prompt_anchor_bears_its_id() {
     let line = server.asked(1).json()["content"].clone();
     assert_eq!(
         line,
-        "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000001. The work goes on in the thread below."
+        "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000001. The work continues in the thread below."
     );
 
     // A repeat finds the line, and not another one with the same text.
-    let other = "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000009. The work goes on in the thread below.";
+    let other = "**Sam** asked: Fix it\n-# Sent from a terminal as send-1790000000250-00000009. The work continues in the thread below.";
     let there = json!([
         {"id": "29", "author": {"bot": true}, "content": other},
         {"id": "30", "author": {"bot": true}, "content": line},
@@ -742,7 +742,7 @@ async fn dead_token_notice_goes_to_channel() {
     let dead = (0..ORIGINAL_WAIT_MS_MAX / ORIGINAL_POLL_MS).map(|_| error(404, 10_015));
     let (server, discord) = Server::start(dead.chain([message("33")])).await;
     let (open, words) = (open(), "No thread could be started: 503.");
-    discord.tell(&open.reply, Say::Unopened { open: &open, words }).await.unwrap();
+    discord.answer(&open.reply, Say::Unopened { open: &open, words }).await.unwrap();
     let last = server.lines().len() - 1;
     assert_eq!(server.lines()[last], "POST /channels/20/messages");
     let posted = server.asked(last).json();
@@ -756,12 +756,12 @@ async fn dead_token_notice_goes_to_channel() {
 async fn command_edits_answer_click_posts_followup() {
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 192})), message("1")]).await;
-    discord.tell(&reply(), Say::Words("It runs.")).await.unwrap();
+    discord.answer(&reply(), Say::Words("It runs.")).await.unwrap();
     assert_eq!(server.lines()[1], format!("PATCH /webhooks/10/{TOKEN}/messages/@original"));
 
     let (server, discord) =
         Server::start([says(200, json!({"id": "1", "flags": 32_768})), message("2")]).await;
-    discord.tell(&reply(), Say::Words("Stopping.")).await.unwrap();
+    discord.answer(&reply(), Say::Words("Stopping.")).await.unwrap();
     assert_eq!(server.lines()[1], format!("POST /webhooks/10/{TOKEN}"));
     assert_eq!(server.asked(1).json()["flags"], 64);
 }

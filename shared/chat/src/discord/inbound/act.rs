@@ -2,14 +2,12 @@
 
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
-use bobbin_core::records::message::{Body, Open, Prompt, Want, Work};
-use bobbin_core::tenant::commands::argument::NOW;
+use bobbin_core::records::message::{Want, Work};
 use bobbin_core::tenant::commands::{Command, Reach};
 
-use super::prompt::resolved;
 use super::request::{AdmittedInteraction, RequestOutcome, refuse};
-use crate::commands::{FilledIn, Intent, Typist};
-use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
+use crate::commands::{Intent, Typist};
+use crate::discord::answer;
 use crate::discord::commands::{SEND, help};
 use crate::discord::custom_id::CustomId;
 use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
@@ -17,35 +15,22 @@ use crate::discord::{completion, configure, form};
 use crate::press::FormInput;
 use crate::{Inbound, Lookup};
 
-/// Discord permissions that a task needs, with their names on its settings page.
-const IN_A_CHANNEL: &[(u32, &str)] = &[
-    (10, "View Channels"),
-    (11, "Send Messages"),
-    (16, "Read Message History"),
-    (35, "Create Public Threads"),
-    (38, "Send Messages in Threads"),
-];
-const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
-const NOT_HERE: &str =
-    "A thread cannot be made in this kind of channel. Use `/sandbox` in a text channel.";
 pub(super) const UNKNOWN_COMMAND: &str =
-    "This command is not known any more. `/help` shows what there is.";
-const UNKNOWN_CONTROL: &str = "This button is not known any more. `/help` shows what there is.";
+    "This command no longer exists. `/help` shows the current ones.";
+const UNKNOWN_CONTROL: &str = "This button no longer works. `/help` shows the current commands.";
 
 impl AdmittedInteraction<'_> {
     pub(super) fn command(&self, filled_in: &InvokedCommand) -> RequestOutcome {
         let command = match (filled_in.kind, Command::named(&filled_in.name)) {
             (1 | 0, Some(command)) => command,
-            (3, _) if filled_in.name == SEND => return self.start(self.sent(filled_in)?),
+            (3, _) if filled_in.name == SEND => return self.send(filled_in),
             _ => return refuse(UNKNOWN_COMMAND, "discord: unknown command"),
         };
         match command {
-            Command::Sandbox => self.start(self.prompt_of(filled_in, "`/sandbox`")?),
+            Command::Sandbox => self.prompt(filled_in, "`/sandbox`"),
             Command::Say => {
                 self.thread()?;
-                let prompt = self.prompt_of(filled_in, "`/say`")?;
-                let now = filled_in.flag(NOW);
-                self.start(Prompt { now, ..prompt })
+                self.prompt(filled_in, "`/say`")
             }
             Command::Config => match configure::change(filled_in) {
                 Ok(change) => Ok(self.control(
@@ -179,20 +164,6 @@ impl AdmittedInteraction<'_> {
         }
     }
 
-    fn reply_form(&self, modal: &Modal) -> RequestOutcome {
-        let text =
-            modal.field(FORM_PROMPT).and_then(|field| field.value.as_str()).unwrap_or_default();
-        let files = modal.field(FORM_FILES).map_or(&[][..], |field| &field.values);
-        let prompt = self.checked(
-            text,
-            resolved(files.iter().map(String::as_str), &modal.resolved)?,
-            "the form",
-        )?;
-        let when = modal.field(FORM_WHEN).and_then(|field| field.value.as_str());
-        let now = when == Some(FORM_NOW);
-        Ok(self.prompted(self.here()?, Prompt { now, ..prompt }))
-    }
-
     fn settle(&self, ask: AskId, choice: Choice) -> RequestOutcome {
         self.pressed(Want::Settle { ask, choice }, "discord: settle")
     }
@@ -201,27 +172,5 @@ impl AdmittedInteraction<'_> {
     fn pressed(&self, want: Want, note: &'static str) -> RequestOutcome {
         let answer = answer::deferred_update();
         Ok(self.control(self.here()?, want, answer, note))
-    }
-
-    /// A prompt in a thread goes to that thread; in a channel it opens one.
-    fn start(&self, prompt: Prompt) -> RequestOutcome {
-        if self.in_thread() {
-            self.permitted(IN_A_THREAD)?;
-            return Ok(self.prompted(self.here()?, prompt));
-        }
-        if !self.interaction.channel.as_ref().is_none_or(|channel| matches!(channel.kind, 0 | 5)) {
-            return refuse(NOT_HERE, "discord: no threads here");
-        }
-        self.permitted(IN_A_CHANNEL)?;
-        self.here()?;
-        let open = Open {
-            id: self.interaction.id.clone().into(),
-            guild: self.guild.to_owned(),
-            channel: self.channel.to_owned(),
-            accepted_at_ms: self.now_ms,
-            prompt,
-            reply: self.reply(),
-        };
-        Ok(self.accepted(Body::Open(open), answer::deferred(), "discord: open"))
     }
 }

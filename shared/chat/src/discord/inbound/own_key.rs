@@ -15,10 +15,10 @@ use crate::discord::interaction::{InvokedCommand, Modal};
 use crate::{Entered, Inbound};
 
 const UNKNOWN: &str =
-    "This provider is not known any more. `/sandbox-setup` shows whose keys there can be.";
+    "This provider is no longer supported. `/sandbox-setup` shows the supported ones.";
 const BY_PAGE: &str = "Keys are entered on a page here, not in a form. Use `/sandbox-setup` again.";
 const NOT_STORED: &str = "The key could not be stored just now, and nothing was changed. Use `/sandbox-setup` again in a minute.";
-const NO_KEY: &str = "That cannot be a key: a key is one word of 8 to 512 characters. Nothing was stored; use `/sandbox-setup` again.";
+const NO_KEY: &str = "That is not a key: a key is one word of 8 to 512 characters. Nothing was stored; use `/sandbox-setup` again.";
 
 impl AdmittedInteraction<'_> {
     pub(super) fn setup(&self, command: &InvokedCommand) -> RequestOutcome {

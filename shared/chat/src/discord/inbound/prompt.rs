@@ -1,23 +1,36 @@
-//! The prompt of a command, a form or a message, within the product's bounds.
+//! The prompt of a command, a form or a message, within the product's bounds, for its thread or a new one.
 
-use bobbin_core::records::message::{Attachment, Prompt};
-use bobbin_core::tenant::commands::argument::{FILE, PROMPT};
+use bobbin_core::records::message::{Attachment, Body, Open, Prompt, Work};
+use bobbin_core::tenant::commands::argument::{FILE, NOW, PROMPT};
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::DefaultKind;
 
-use super::request::{AdmittedInteraction, Refused, refuse};
+use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use super::sandboxes;
 use crate::commands::FilledIn;
+use crate::discord::answer::{self, FORM_FILES, FORM_NOW, FORM_PROMPT, FORM_WHEN};
 use crate::discord::content::inline;
-use crate::discord::interaction::{DiscordAttachment, InvokedCommand, Resolved};
+use crate::discord::interaction::{DiscordAttachment, InvokedCommand, Modal, Resolved};
 use crate::discord::quoting;
 
+/// Discord permissions that a task needs, with their names on its settings page.
+const IN_A_CHANNEL: &[(u32, &str)] = &[
+    (10, "View Channels"),
+    (11, "Send Messages"),
+    (16, "Read Message History"),
+    (35, "Create Public Threads"),
+    (38, "Send Messages in Threads"),
+];
+const IN_A_THREAD: &[(u32, &str)] = &[(10, "View Channels"), (38, "Send Messages in Threads")];
+const NOT_HERE: &str =
+    "A thread cannot be created in this kind of channel. Use `/sandbox` in a text channel.";
 const NOTHING_TO_SEND: &str =
-    "This message has neither text nor files to send. Use it on another one, or type `/say`.";
+    "This message has no text or files to send. Use this on another message, or type `/say`.";
 const FILE_MISSING: &str = "The file did not arrive. Please attach it again.";
 
 impl AdmittedInteraction<'_> {
-    pub(super) fn prompt_of(&self, command: &InvokedCommand, how: &str) -> Result<Prompt, Refused> {
+    /// The prompt of a command.
+    pub(super) fn prompt(&self, command: &InvokedCommand, how: &str) -> RequestOutcome {
         let file = command.text(FILE);
         let prompt = self.checked(
             command.required(PROMPT),
@@ -30,7 +43,11 @@ impl AdmittedInteraction<'_> {
             agent: chosen(command, DefaultKind::Agent)?,
             ..sandboxes::chosen(command)?
         };
-        Ok(Prompt { wants, ..prompt })
+        self.start(Prompt { wants, now: command.flag(NOW), ..prompt })
+    }
+
+    pub(super) fn send(&self, command: &InvokedCommand) -> RequestOutcome {
+        self.start(self.sent(command)?)
     }
 
     /// The target of the menu command; its author need not be the person who sends it.
@@ -46,7 +63,22 @@ impl AdmittedInteraction<'_> {
         Ok(Prompt { quotes: sent.quotes, ..prompt })
     }
 
-    pub(super) fn checked(
+    /// The prompt of the form that a thread's card opens.
+    pub(super) fn reply_form(&self, modal: &Modal) -> RequestOutcome {
+        let text =
+            modal.field(FORM_PROMPT).and_then(|field| field.value.as_str()).unwrap_or_default();
+        let files = modal.field(FORM_FILES).map_or(&[][..], |field| &field.values);
+        let prompt = self.checked(
+            text,
+            resolved(files.iter().map(String::as_str), &modal.resolved)?,
+            "the form",
+        )?;
+        let when = modal.field(FORM_WHEN).and_then(|field| field.value.as_str());
+        let now = when == Some(FORM_NOW);
+        self.say(Prompt { now, ..prompt })
+    }
+
+    fn checked(
         &self,
         text: &str,
         attachments: Vec<Attachment>,
@@ -62,14 +94,14 @@ impl AdmittedInteraction<'_> {
         let length = text.chars().count();
         if length > limits.chat.prompt_chars {
             let words = format!(
-                "This prompt has {length} characters, and {} are taken. Put the long part into a file.",
+                "This prompt has {length} characters; the limit is {}. Put the long part into a file.",
                 limits.chat.prompt_chars
             );
             return refuse(words, "discord: prompt too long");
         }
         if attachments.len() > limits.files.attachments {
             return refuse(
-                format!("At most {} files are taken with one prompt.", limits.files.attachments),
+                format!("One prompt can have at most {} files.", limits.files.attachments),
                 "discord: too many files",
             );
         }
@@ -79,7 +111,7 @@ impl AdmittedInteraction<'_> {
             let name = inline(&large.name, 100);
             return refuse(
                 format!(
-                    "The file {name} is too large: {} MiB are taken.",
+                    "The file {name} is too large: the limit is {} MiB.",
                     limits.files.attachment_bytes / (1024 * 1024)
                 ),
                 "discord: file too large",
@@ -92,6 +124,34 @@ impl AdmittedInteraction<'_> {
             membership: self.membership.clone(),
             ..Prompt::default()
         })
+    }
+
+    /// A prompt in a thread goes to that thread; in a channel it opens one.
+    fn start(&self, prompt: Prompt) -> RequestOutcome {
+        if self.in_thread() {
+            self.permitted(IN_A_THREAD)?;
+            return self.say(prompt);
+        }
+        if !self.interaction.channel.as_ref().is_none_or(|channel| matches!(channel.kind, 0 | 5)) {
+            return refuse(NOT_HERE, "discord: no threads here");
+        }
+        self.permitted(IN_A_CHANNEL)?;
+        self.here()?;
+        let open = Open {
+            id: self.interaction.id.clone().into(),
+            guild: self.guild.to_owned(),
+            channel: self.channel.to_owned(),
+            accepted_at_ms: self.now_ms,
+            prompt,
+            reply: self.reply(),
+        };
+        Ok(self.accepted(Body::Open(open), answer::deferred(), "discord: open"))
+    }
+
+    /// A prompt for the thread of the interaction.
+    fn say(&self, prompt: Prompt) -> RequestOutcome {
+        let quote = answer::quote(&prompt);
+        Ok(self.message(self.here()?, Work::Prompt(prompt), quote, "discord: prompt"))
     }
 }
 
@@ -107,7 +167,7 @@ fn chosen(command: &InvokedCommand, kind: DefaultKind) -> Result<Option<String>,
     }
 }
 
-pub(super) fn resolved<'i>(
+fn resolved<'i>(
     ids: impl Iterator<Item = &'i str>,
     resolved: &Resolved,
 ) -> Result<Vec<Attachment>, Refused> {

@@ -3,7 +3,7 @@
 use bobbin_core::base::ids::{Ms, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::protocol::decide::words;
-use bobbin_core::records::message::{Body, Control, Message, Prompt, Reply, Want, Work};
+use bobbin_core::records::message::{Body, Control, Message, Reply, Want, Work};
 
 use crate::discord::answer;
 use crate::discord::app::App;
@@ -143,11 +143,6 @@ impl<'a> AdmittedInteraction<'a> {
         )
     }
 
-    pub(super) fn prompted(&self, thread: ThreadKey, prompt: Prompt) -> Inbound {
-        let quote = answer::quote(&prompt);
-        self.message(thread, Work::Prompt(prompt), quote, "discord: prompt")
-    }
-
     pub(super) fn message(
         &self,
         thread: ThreadKey,
@@ -197,12 +192,8 @@ impl<'a> AdmittedInteraction<'a> {
                 "This could not be accepted just now, and nothing was started. Please try again"
             }
             Body::Message(_) => words::MAYBE_TAKEN,
-            Body::Control(_)
-            | Body::Announce(_)
-            | Body::Overview(_)
-            | Body::Candidate(_)
-            | Body::DeadLetters(_) => {
-                "Whether this was accepted is not known. Trying again does no harm"
+            Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::DeadLetters(_) => {
+                "Bobbin does not know whether this was accepted. Trying again does no harm"
             }
         };
         let words = format!(
@@ -211,12 +202,8 @@ impl<'a> AdmittedInteraction<'a> {
         );
         Inbound {
             enqueue: Some(body),
-            answer,
             on_queue_failure: answer::word(&words),
-            note,
-            lookup: None,
-            direct: None,
-            entered: None,
+            ..Inbound::only(answer, note)
         }
     }
 }

@@ -268,7 +268,7 @@ fn sending_anothers_message_quotes_it() {
     }
     let mut empty = event("send-to-sandbox");
     empty["data"]["resolved"]["messages"]["1240000000000000280"]["content"] = json!("");
-    assert!(refusal(&send(&empty)).contains("neither text nor files"));
+    assert!(refusal(&send(&empty)).contains("no text or files"));
 }
 
 #[test]
@@ -326,7 +326,7 @@ fn prompt_waits_unless_sent_as_now() {
     let content = body(&now.answer)["data"]["content"].clone();
     assert_eq!(
         content,
-        "**Robin**: Also log the build number\n-# for what is running now\n-# with 1 file"
+        "**Robin**: Also log the build number\n-# for the running task\n-# with 1 file"
     );
     // A client with an older form, or without a choice, gets a prompt that waits.
     form["data"]["components"][1]["component"]["value"] = Value::Null;
@@ -550,7 +550,7 @@ fn unknown_or_incomplete_input_gets_advice() {
         for name in ["sandbox-in-channel", "stop-button", "reply-form"] {
             let mut odd = event(name);
             odd["data"] = data.clone();
-            assert!(refusal(&send(&odd)).contains("not known"), "{name} {data}");
+            assert!(refusal(&send(&odd)).contains("no longer"), "{name} {data}");
         }
     }
 }
@@ -567,9 +567,9 @@ fn oversized_prompt_refusal_names_limit() {
     };
     let app = with(10, 0, 1024 * 1024);
     let words = |app: &App, event: &Value| refusal(&given(event.to_string().as_bytes(), app));
-    assert!(words(&app, &event("sandbox-in-channel")).contains("33 characters, and 10 are taken"));
+    assert!(words(&app, &event("sandbox-in-channel")).contains("33 characters; the limit is 10"));
     let app = with(100, 0, 1024 * 1024);
-    assert!(words(&app, &event("sandbox-with-file")).contains("At most 0 files"));
+    assert!(words(&app, &event("sandbox-with-file")).contains("at most 0 files"));
     let app = with(100, 1, 1000);
     assert!(words(&app, &event("sandbox-with-file")).contains("notes.txt is too large"));
 }
@@ -607,7 +607,7 @@ fn prompt_selects_sandbox_bad_names_refused() {
     assert_eq!(prompt.wants.snapshot.as_deref(), Some("base-1"));
     assert!(prompt.wants.in_common);
     let refused = |name: &str, options: &[(&str, &str)]| refusal(&send(&slash(name, options)));
-    let bad = "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2";
+    let bad = "\"Front_End\" cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2";
     let task = ("prompt", "fix it");
     assert_eq!(refused("sandbox", &[task, ("sandbox", "Front_End")]), bad);
     assert_eq!(refused("sandbox-name", &[("name", "Front_End")]), bad);

@@ -42,11 +42,11 @@ pub fn ask(ask: &Ask, settled: Option<&str>) -> Value {
         Some(words) => record(words),
         None => {
             let (who, without) = match &ask.about {
-                About::Permission { .. } => ("decide", "Without a decision it counts as no"),
-                About::Question { .. } => ("answer", "Without an answer the agent gets none"),
+                About::Permission { .. } => ("decide", "If nobody decides, it counts as no"),
+                About::Question { .. } => ("answer", "If nobody answers, the agent gets no answer"),
             };
             format!(
-                "-# Whoever may use the sandbox here can {who}. {without} <t:{}:R>.",
+                "-# Anybody who may use the sandbox here can {who}. {without} <t:{}:R>.",
                 ask.expires_at_ms / 1000
             )
         }
@@ -95,7 +95,7 @@ fn permission_title(action: &str) -> String {
         "bash" => "The agent wants to run this command".to_owned(),
         "edit" | "write" => "The agent wants to change this file".to_owned(),
         "read" => "The agent wants to read this file".to_owned(),
-        "external_directory" => "The agent wants to use a place outside of its folder".to_owned(),
+        "external_directory" => "The agent wants to use a path outside of its folder".to_owned(),
         "webfetch" => "The agent wants to fetch this address".to_owned(),
         other => format!("The agent asks for permission: {}", inline(other, 60)),
     }
@@ -127,7 +127,7 @@ fn shown(questions: &[Question], settled: bool) -> Vec<Value> {
     for (at, question) in questions.iter().enumerate() {
         let share = room / (questions.len() - at);
         let one = questions.len() == 1;
-        let options = !(settled || one && told_by_buttons(question));
+        let options = !(settled || one && shown_by_buttons(question));
         let display = form::display(question, at, !one, options, share);
         let content = display["content"].as_str().unwrap_or_default();
         room = room.saturating_sub(cost(content));
@@ -143,7 +143,7 @@ fn few(question: &Question) -> bool {
         && question.options.iter().all(|option| fits(&option.label))
 }
 
-fn told_by_buttons(question: &Question) -> bool {
+fn shown_by_buttons(question: &Question) -> bool {
     few(question) && question.options.iter().all(|o| o.description.is_empty())
 }
 

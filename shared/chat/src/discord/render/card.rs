@@ -142,13 +142,13 @@ fn advice(card: &Card) -> Option<String> {
     };
     match outcome {
         Outcome::Answered => None,
-        Outcome::Joined { .. } => Some("The agent has it, and answers it together with what it was working on.".to_owned()),
+        Outcome::Joined { .. } => Some("The agent has it, and answers it together with its current task.".to_owned()),
         Outcome::Failed { reason } => {
             let reason = inline(reason, REASON_UNITS_MAX);
-            Some(format!("{reason}\n-# Reply goes on in this thread, `/reset` gives it a fresh sandbox."))
+            Some(format!("{reason}\n-# Reply continues in this thread, `/reset` gives it a fresh sandbox."))
         }
-        Outcome::Cancelled { .. } => Some("What was done so far is kept. Reply goes on in the same sandbox.".to_owned()),
-        Outcome::Lost => Some("It vanished while the agent was working, with everything that was only in it. \"Run again\" repeats the task in a fresh one.".to_owned()),
+        Outcome::Cancelled { .. } => Some("What was done so far is kept. Reply continues in the same sandbox.".to_owned()),
+        Outcome::Lost => Some("It vanished while the agent was working, together with everything that was only in it. \"Run again\" repeats the task in a fresh one.".to_owned()),
     }
 }
 

@@ -9,7 +9,7 @@ use crate::discord::flags::COMPONENTS_V2;
 
 /// Line below the part of an answer that is posted beside its file.
 pub(super) const WHOLE_IN_FILE: &str =
-    "-# This is only a part of it: the whole answer is in the attached file `answer.md`.";
+    "-# This is only a part: the whole answer is in the attached file `answer.md`.";
 
 /// The same message without its file, with a note about it.
 #[must_use]
@@ -20,9 +20,10 @@ pub fn without_file(body: &Value) -> Value {
     less["content"] = json!(match content.strip_suffix(WHOLE_IN_FILE) {
         Some(part) => noted(
             part.trim_end(),
-            "-# The file with the whole answer could not be attached: this server does not take it."
+            "-# The file with the whole answer could not be attached: this server does not accept it."
         ),
-        None => noted(content, "-# The file could not be attached: this server does not take it."),
+        None =>
+            noted(content, "-# The file could not be attached: this server does not accept it."),
     });
     less
 }

@@ -54,7 +54,7 @@ fn turn(label: &str, to: Option<usize>) -> Value {
 fn line(sandbox: &Listed, page: &SandboxesPage) -> String {
     let here = if page.here.as_ref() == Some(&sandbox.key) { " (this thread's)" } else { "" };
     let facts = inline(&sandbox.facts(page.now_ms).join(" · "), LINE_UNITS_MAX);
-    let told = sandbox.told(page.now_ms);
+    let told = sandbox.last_result(page.now_ms);
     let told =
         told.map_or_else(String::new, |told| format!("\n-# {}", inline(&told, LINE_UNITS_MAX)));
     format!("**{}**{here}\n{facts}{told}", sandbox.called())

@@ -262,7 +262,7 @@ fn agent_file_is_named_and_attached() {
     let refused = without_file(&rendered.body);
     assert_eq!(
         refused["content"],
-        "`chart.png`\n-# The file could not be attached: this server does not take it."
+        "`chart.png`\n-# The file could not be attached: this server does not accept it."
     );
 }
 
@@ -325,12 +325,12 @@ fn answer_file_is_attached_to_message() {
     let beside = chunk("It begins so.", true, Some("the whole answer")).body;
     assert_eq!(
         beside["content"],
-        "It begins so.\n-# This is only a part of it: the whole answer is in the attached file `answer.md`."
+        "It begins so.\n-# This is only a part: the whole answer is in the attached file `answer.md`."
     );
     let refused = without_file(&beside);
     assert_eq!(
         refused["content"],
-        "It begins so.\n-# The file with the whole answer could not be attached: this server does not take it."
+        "It begins so.\n-# The file with the whole answer could not be attached: this server does not accept it."
     );
     assert!(refused.get("attachments").is_none());
 }
@@ -479,7 +479,7 @@ fn several_questions_are_answered_by_form() {
     let many = vec![a_question((0..100).map(|n| format!("Option number {n}")).collect()); 10];
     let body = ask(&an_ask(About::Question { questions: many }), None);
     assert_postable(&body);
-    assert!(body.to_string().contains("further options cannot be shown"));
+    assert!(body.to_string().contains("more options cannot be shown"));
     assert_eq!(
         labels(&ask(&an_ask(About::Question { questions: vec![] }), None)["components"][0]),
         ["Skip"]
@@ -497,7 +497,7 @@ fn anchor_names_requester_without_pinging() {
         text.starts_with(r"**S\_a\_m** asked: Fix the \*\*login\*\* page for \<\@123\>"),
         "{text}"
     );
-    assert_fits(ORIGINAL, "patch", &anchor_failed(&open, "No thread could be made."));
+    assert_fits(ORIGINAL, "patch", &anchor_failed(&open, "No thread could be created."));
 }
 
 #[test]
@@ -512,9 +512,9 @@ fn thread_is_named_after_its_prompt() {
 
 #[test]
 fn ephemeral_text_fits_edit_and_followup() {
-    assert_fits(ORIGINAL, "patch", &told("Nothing is running here."));
-    assert_fits(FOLLOW_UP, "post", &for_one(told("Nothing is running here.")));
-    assert_eq!(for_one(told("x"))["flags"], super::super::flags::EPHEMERAL);
+    assert_fits(ORIGINAL, "patch", &private_text("Nothing is running here."));
+    assert_fits(FOLLOW_UP, "post", &for_one(private_text("Nothing is running here.")));
+    assert_eq!(for_one(private_text("x"))["flags"], super::super::flags::EPHEMERAL);
 }
 
 #[test]
@@ -614,8 +614,8 @@ proptest! {
         rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
         rules(ORIGINAL, &diff(&text).body);
         rules(CREATE, &notice(&text));
-        rules(ORIGINAL, &told(&text));
-        rules(FOLLOW_UP, &for_one(told(&text)));
+        rules(ORIGINAL, &private_text(&text));
+        rules(FOLLOW_UP, &for_one(private_text(&text)));
         rules(ORIGINAL, &anchor(&an_open(&text, &other)));
         rules(ORIGINAL, &anchor_failed(&an_open(&text, &other), &text));
         assert_postable(&card(&Card { steps: vec![CardStep { text: text.clone(), state: StepState::Done }], ..a_card(CardState::Working) }));
@@ -709,9 +709,9 @@ fn destroy_confirmation_names_losses() {
     assert_fits(ORIGINAL, "patch", &body);
     assert_eq!(
         words(&body),
-        ["Destroy **frontend**?\n- The task that runs in it is stopped: <#22>.\n\
-- 2 threads work in it: <#22>, <#23>. They are told.\n\
-- What is in it and was not pushed is lost, and its name is free again."]
+        [
+            "Destroy **frontend**?\n- The task that runs in it will be stopped: <#22>.\n- 2 threads work in it and will be notified: <#22>, <#23>.\n- Everything in it that was not pushed will be lost, and its name becomes free."
+        ]
     );
     assert_eq!(labels(&body), ["Destroy", "Cancel"]);
     assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");

@@ -60,7 +60,7 @@ pub enum SlackError {
         error: String,
     },
     /// Nothing can be posted there now.
-    #[error("the Slack channel or thread is closed to us: {error}")]
+    #[error("the Slack channel or thread is closed to Bobbin: {error}")]
     Closed {
         /// Slack's code for it, such as `is_archived`.
         error: String,
@@ -78,7 +78,7 @@ pub enum SlackError {
         error: String,
     },
     /// Our arguments are wrong.
-    #[error("Slack does not take the arguments of {method}: {error} {details}")]
+    #[error("Slack does not accept the arguments of {method}: {error} {details}")]
     Invalid {
         /// The Web API method that was called.
         method: &'static str,
@@ -179,7 +179,7 @@ impl From<SlackError> for Failure {
                 format!("{seen}. The operator has to add it to the app and install the app again.")
             }
             SlackError::Invalid { .. } => {
-                format!("{seen}. This is a fault of Bobbin; the operator finds more in the log.")
+                format!("{seen}. This is a bug in Bobbin; the operator finds more in the log.")
             }
             SlackError::Refused { .. } | SlackError::NotSlack => format!("{seen}."),
         };

@@ -100,7 +100,7 @@ impl Slack {
         if wanted.root.is_none() && !is_direct_channel(&wanted.channel) {
             tracing::warn!(
                 event = "slack.thread.unread",
-                "direct messages cannot be read back: in which channel they are is not known"
+                "direct messages cannot be read back: their channel is unknown"
             );
             return Ok(posts);
         }

@@ -37,7 +37,7 @@ pub use self::error::SlackError;
 pub use self::setting_up::{AppInstallation, deliver, signature};
 use super::direct::is_direct_channel;
 use super::render::{self, AgentSessionStatus, RenderedBlocks};
-use crate::chat::{Chat, ChatSettings, Home, Member, Say};
+use crate::chat::{Chat, ChatSettings, FileSource, Home, Member, Say};
 
 /// Maximum bytes of one answer.
 const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
@@ -45,6 +45,16 @@ const ANSWER_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Advice if Slack is not set up.
 pub(crate) fn off() -> Failure {
     Failure::NonRecoverable { advice: Key::SlackBotToken.missing() }
+}
+
+/// Where its files are; the bot's token reads them.
+pub(crate) fn files(settings: &ChatSettings<'_>) -> FileSource {
+    let token = (settings.key)(Key::SlackBotToken);
+    FileSource {
+        hosts: &[".slack.com"],
+        api: settings.overrides.slack_api.clone(),
+        bearer: (!token.is_empty()).then(|| token.clone()),
+    }
 }
 
 /// The identity of the token (`auth.test`).
@@ -100,12 +110,14 @@ impl std::fmt::Debug for Slack {
 impl Slack {
     /// The client, if there is a token.
     pub(crate) fn configured(settings: &ChatSettings<'_>) -> Result<Option<Self>, String> {
-        if settings.slack_bot_token.is_empty() {
+        let token = (settings.key)(Key::SlackBotToken);
+        if token.is_empty() {
             return Ok(None);
         }
-        let slack = Self::new(settings.slack_api, settings.slack_bot_token)
+        let said = settings.overrides;
+        let slack = Self::new(&said.slack_api, token.expose())
             .map_err(|e| format!("slack_api of the parameter Overrides: {e}"))?;
-        Ok(Some(slack.streaming(settings.slack_stream_answers)))
+        Ok(Some(slack.streaming(said.slack_stream_answers)))
     }
 
     /// A client of the API at `base`, with its `/api` (`https://slack.com/api`).
@@ -140,7 +152,7 @@ impl Slack {
 
     /// Tells one person something: an ephemeral message, or an ordinary one in a direct message, where nobody else is.
     /// If the app is not in the channel, the text goes to the person's direct messages.
-    async fn tell_rendered(
+    async fn answer_rendered(
         &self,
         reply: &Reply,
         rendered: &RenderedBlocks,
@@ -231,7 +243,7 @@ impl Chat for Slack {
         }
     }
 
-    async fn tell(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
+    async fn answer(&self, reply: &Reply, say: Say<'_>) -> Result<(), Failure> {
         let rendered = match say {
             Say::Words(words) | Say::Unopened { words, .. } => render::free(words),
             Say::Answer { thread, id, words } => {
@@ -254,11 +266,11 @@ impl Chat for Slack {
                 }
             },
         };
-        Ok(self.tell_rendered(reply, &rendered).await?)
+        Ok(self.answer_rendered(reply, &rendered).await?)
     }
 
     /// Posted in their direct messages. Direct messages themselves have no such place.
-    async fn tell_beside(
+    async fn notify_outside(
         &self,
         thread: &ThreadKey,
         turn: &TurnId,
@@ -292,10 +304,10 @@ impl Chat for Slack {
                 self.publish_home(&overview.by.id, &render::home(picture)).await?
             }
             (Surface::Answer { reply, .. }, Home::Closed(why)) => {
-                self.tell_rendered(reply, &render::free(why)).await?
+                self.answer_rendered(reply, &render::free(why)).await?
             }
             (Surface::Answer { reply, .. }, Home::Open(picture)) => {
-                self.tell_rendered(reply, &render::free(&render::overview_words(picture))).await?
+                self.answer_rendered(reply, &render::free(&render::overview_words(picture))).await?
             }
         }
         Ok(())
@@ -319,7 +331,7 @@ impl Chat for Slack {
                 Ok(Some(Outside::Outsider))
             }
             Err(error) => {
-                tracing::error!(event = "slack.member.unread", %error, "whether somebody is a full member could not be asked: they are refused");
+                tracing::error!(event = "slack.member.unread", %error, "Slack could not be asked whether somebody is a full member: they are refused");
                 Ok(Some(Outside::Unread))
             }
         }

@@ -103,7 +103,7 @@ impl Slack {
     ) -> RenderedBlocks {
         match &wanted.simpler {
             Some(simpler) if simpler != refused => {
-                tracing::info!(event = "slack.blocks.refused", %error, "Slack does not take the newer blocks of a card");
+                tracing::info!(event = "slack.blocks.refused", %error, "Slack does not accept the newer blocks of a card");
                 if matches!(error, SlackError::Invalid { error, .. } if error.starts_with("invalid_blocks"))
                 {
                     self.no_plans(wanted.team);
@@ -209,6 +209,6 @@ fn is_whole(post: &Post) -> bool {
 
 /// The text alone: Slack refused the blocks, which is our fault and must not lose the text.
 fn plain(rendered: &RenderedBlocks, error: &SlackError) -> RenderedBlocks {
-    tracing::error!(event = "slack.blocks.refused", %error, "Slack does not take the blocks of a post; it is sent as text");
+    tracing::error!(event = "slack.blocks.refused", %error, "Slack does not accept the blocks of a post; it is sent as text");
     RenderedBlocks { text: rendered.text.clone(), blocks: Vec::new() }
 }

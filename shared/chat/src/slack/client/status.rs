@@ -135,7 +135,7 @@ impl Slack {
                     | SlackError::Refused { .. }
                     | SlackError::Invalid { .. }),
                 ) => {
-                    tracing::info!(event = "slack.status.refused", %error, "Slack does not take the status this way");
+                    tracing::info!(event = "slack.status.refused", %error, "Slack does not accept the status this way");
                     statuses.downgrade(team, way);
                 }
                 Err(error) => {

@@ -46,7 +46,7 @@ impl Slack {
                 return Err(error);
             }
             Err(error) => {
-                tracing::info!(event = "slack.stream.refused", %error, "Slack does not take a stream; the answer is posted");
+                tracing::info!(event = "slack.stream.refused", %error, "Slack does not accept a stream; the answer is posted");
                 if !error.passes() {
                     self.no_streams(wanted.team);
                 }

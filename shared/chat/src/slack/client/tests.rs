@@ -399,7 +399,7 @@ async fn overlong_answer_comes_with_file() {
     );
     assert_eq!(
         fake.sent("chat.postMessage")[0]["blocks"][0]["text"],
-        "first part\n\n_This is only a part of it: the whole answer is in the file `answer.md` above._"
+        "first part\n\n_This is only a part: the whole answer is in the file `answer.md` above._"
     );
 }
 
@@ -505,13 +505,13 @@ async fn private_reply_is_ephemeral_in_channels() {
         thread_ts: Some("1.2".into()),
         user: "U1".into(),
     };
-    slack.tell(&to("C1"), Say::Words("not here")).await.unwrap();
+    slack.answer(&to("C1"), Say::Words("not here")).await.unwrap();
     let told = &fake.sent("chat.postEphemeral")[0];
     assert_eq!(
         (&told["user"], &told["thread_ts"], &told["text"]),
         (&json!("U1"), &json!("1.2"), &json!("not here"))
     );
-    slack.tell(&to("D1"), Say::Words("not here")).await.unwrap();
+    slack.answer(&to("D1"), Say::Words("not here")).await.unwrap();
     assert_eq!(fake.sent("chat.postMessage")[0]["channel"], "D1");
 }
 
@@ -520,7 +520,7 @@ async fn uninvited_app_replies_by_direct_message() {
     let fake = Fake::start().await;
     fake.refuses("chat.postEphemeral", "not_in_channel");
     let reply = Reply::Slack { channel: "C1".into(), thread_ts: None, user: "U1".into() };
-    fake.client().tell(&reply, Say::Words("the settings")).await.unwrap();
+    fake.client().answer(&reply, Say::Words("the settings")).await.unwrap();
     let told = &fake.sent("chat.postMessage")[0];
     assert_eq!((&told["channel"], &told["text"]), (&json!("U1"), &json!("the settings")));
 }

@@ -39,9 +39,11 @@ pub(super) fn ask(ask: &Ask, settled: Option<&str>) -> RenderedBlocks {
             });
             let until = until(ask.expires_at_ms);
             blocks.push(context(&match &ask.about {
-                About::Permission { .. } => format!("No decision by {until} counts as no."),
+                About::Permission { .. } => {
+                    format!("If nobody decides by {until}, it counts as no.")
+                }
                 About::Question { .. } => {
-                    format!("Without an answer by {until} the agent gets none.")
+                    format!("If nobody answers by {until}, the agent gets no answer.")
                 }
             }));
         }
@@ -73,7 +75,7 @@ fn permission(about: &About, settled: bool) -> (String, Vec<Value>) {
         "bash" => "run a command".to_owned(),
         "edit" => "change a file".to_owned(),
         "read" => "read a protected file".to_owned(),
-        "external_directory" => "use a place outside of its folder".to_owned(),
+        "external_directory" => "use a path outside of its folder".to_owned(),
         other => format!("use {}", line(other, 100)),
     };
     let title = format!("The agent wants to {wants}. Allow it?");

@@ -104,15 +104,15 @@ fn told(card: &Card, link: Option<&str>) -> Option<String> {
     match outcome {
         Outcome::Answered => None,
         Outcome::Joined { .. } => {
-            Some("The agent has it, and answers it together with what it was working on.".to_owned())
+            Some("The agent has it, and answers it together with its current task.".to_owned())
         }
         Outcome::Failed { reason } => {
-            Some(format!("{}\nNothing else is lost: send another message in this thread to go on.", mrkdwn(reason.trim(), room)))
+            Some(format!("{}\nNothing else is lost: send another message in this thread to continue.", mrkdwn(reason.trim(), room)))
         }
-        Outcome::Cancelled { by } => Some(format!("By {}. What was done until then stays.", person(by))),
+        Outcome::Cancelled { by } => Some(format!("By {}. The work done until then is kept.", person(by))),
         Outcome::Lost => Some(
-            "The sandbox disappeared while the agent was working, and with it what was not pushed. \"Run again\" repeats the task \
-in a fresh one."
+            "The sandbox disappeared while the agent was working, with everything that was not pushed. \"Run again\" \
+repeats the task in a fresh one."
                 .to_owned(),
         ),
     }
@@ -262,7 +262,7 @@ fn stop(card: &Card) -> Option<Value> {
         }
     }
     if card.waiting > 0 || matches!(card.state, CardState::Queued { .. }) {
-        let told = "Stop what runs and take everything that waits out of the queue";
+        let told = "Stop the running task and take all waiting tasks out of the queue";
         let mut stop_all = button(STOP_ALL_ACTION, "Stop all", told);
         stop_all["style"] = "danger".into();
         buttons.push(stop_all);

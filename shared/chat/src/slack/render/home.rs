@@ -23,8 +23,8 @@ const LINE_UNITS_MAX: usize = 400;
 const ASKS_MAX: usize = 3;
 
 /// Text if nothing runs.
-const NOTHING_RUNS: &str = "Nothing runs for you at present. Mention Bobbin in a channel with a task, for example \
-`@Bobbin fix the failing test in api`, or write to it under Messages. Each thread gets a sandbox of its own.";
+const NOTHING_RUNS: &str = "None of your tasks is running. Mention Bobbin in a channel with a task, for example \
+`@Bobbin fix the failing test in api`, or write to it under Messages. Each thread gets its own sandbox.";
 
 /// The view for `views.publish`.
 #[must_use]
@@ -33,7 +33,7 @@ pub fn home(picture: &Picture) -> Value {
     if let Some(notice) = &picture.notice {
         blocks.push(section(&mrkdwn(notice, SECTION_UNITS_MAX)));
     }
-    blocks.push(header("Running for you"));
+    blocks.push(header("Your running tasks"));
     if picture.runs.is_empty() {
         blocks.push(section(NOTHING_RUNS));
     }
@@ -64,7 +64,7 @@ fn view(blocks: &[Value]) -> Value {
 pub fn overview_words(picture: &Picture) -> String {
     let mut lines: Vec<String> = Vec::new();
     if picture.runs.is_empty() {
-        lines.push("Nothing runs for you in this channel.".to_owned());
+        lines.push("None of your tasks is running in this channel.".to_owned());
     }
     for run in picture.runs.iter().take(RUNS_MAX) {
         let for_ms = picture.now_ms.saturating_sub(run.since_ms);
@@ -123,21 +123,15 @@ pub(super) fn where_it_is(thread: &ThreadKey) -> String {
 }
 
 fn defaults(picture: &Picture) -> Vec<Value> {
-    let kinds = [
-        (DefaultKind::Repo, "Repository", &picture.defaults.repo),
-        (DefaultKind::Model, "Model", &picture.defaults.model),
-        (DefaultKind::Agent, "Agent", &picture.defaults.agent),
-        (DefaultKind::Provider, "Sandbox provider", &picture.defaults.provider),
-        (DefaultKind::Runtime, "Runtime", &picture.defaults.runtime),
-    ];
+    let kinds = DefaultKind::ALL.map(|kind| (kind, kind.label(), kind.of(&picture.defaults)));
     let said = |name: &str, value: &Option<String>| match value {
         Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
-        None => format!("*{name}:* none, as its operator has set it up"),
+        None => format!("*{name}:* none; the operator's setting applies"),
     };
     if !picture.manages {
         let lines = kinds.map(|(_, name, value)| said(name, value));
-        let who = "Who manages this workspace can change them here. For one task: `repo:owner/name`, \
-`model:provider/model`, `agent:plan`, `provider:name` or `runtime:native` before its words.";
+        let who = "People who manage this workspace can change them here. For one task, write `repo:owner/name`, \
+`model:provider/model`, `agent:plan`, `provider:name` or `runtime:native` before its text.";
         return vec![section(&lines.join("\n")), context(who)];
     }
     let mut blocks = Vec::new();
@@ -156,7 +150,7 @@ fn defaults(picture: &Picture) -> Vec<Value> {
         blocks.push(json!({ "type": "actions", "elements": elements }));
     }
     let more =
-        mrkdwn("Channels have defaults of their own: /bobbin config help.", CONTEXT_UNITS_MAX);
+        mrkdwn("Channels can have their own defaults: /bobbin config help.", CONTEXT_UNITS_MAX);
     blocks.push(context(&more));
     blocks
 }

@@ -37,7 +37,7 @@ const TASK_UNITS_MAX: usize = 2_400;
 const CHOSEN_UNITS_MAX: usize = 80;
 /// Line below the part of an answer that is posted beside its file.
 const WHOLE_IN_FILE: &str =
-    "_This is only a part of it: the whole answer is in the file `answer.md` above._";
+    "_This is only a part: the whole answer is in the file `answer.md` above._";
 /// A patch up to this length is shown in a block; a longer one is a file.
 const DIFF_INLINE_UNITS_MAX: usize = 3_000;
 
@@ -53,7 +53,7 @@ pub fn post_as(post: &Post, style: CardStyle) -> RenderedBlocks {
     match post {
         Post::Card(card) => card::card(card, style, None),
         Post::Chunk { text, .. } if text.trim().is_empty() => {
-            free("The agent finished without words.")
+            free("The agent finished without a written answer.")
         }
         Post::Chunk { text, file: Some(_), .. } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
         Post::Chunk { text, .. } => free(text),
@@ -91,11 +91,11 @@ pub fn link(site: &str, root_ts: Option<&str>, at: &PostRef) -> String {
 /// A card that cannot be edited for much longer.
 fn moved(link: Option<&str>) -> RenderedBlocks {
     let told = match link {
-        Some(link) => format!("*This goes on below.* <{}|Go to its newer card>", mrkdwn(link, 300)),
-        None => "*This goes on below*, in a newer card.".to_owned(),
+        Some(link) => format!("*Continued below.* <{}|Go to the newer card>", mrkdwn(link, 300)),
+        None => "*Continued below*, in a newer card.".to_owned(),
     };
     RenderedBlocks {
-        text: "This goes on below, in a newer card.".to_owned(),
+        text: "Continued below, in a newer card.".to_owned(),
         blocks: vec![section(&told)],
     }
 }
@@ -234,7 +234,7 @@ pub fn opening(channel: &str, key: &str, id: &str, prompt: &Prompt) -> Value {
         .map(|one| format!("{} · ", line(one, CHOSEN_UNITS_MAX)))
         .collect();
     let from = format!(
-        "{chosen}Sent from a terminal as {}. The work goes on in the thread.",
+        "{chosen}Sent from a terminal as {}. The work continues in the thread.",
         line(id, CHOSEN_UNITS_MAX)
     );
     json!({

@@ -25,7 +25,7 @@ pub fn sandboxes(page: &SandboxesPage) -> RenderedBlocks {
         let here = if is_here { " (this thread's)" } else { "" };
         let facts = line(&sandbox.facts(page.now_ms).join(" · "), LINE_UNITS_MAX);
         blocks.push(section(&format!("*{}*{here}\n{facts}", sandbox.called())));
-        if let Some(told) = sandbox.told(page.now_ms) {
+        if let Some(told) = sandbox.last_result(page.now_ms) {
             blocks.push(context(&line(&told, CONTEXT_UNITS_MAX)));
         }
         text = format!("{text}\n{}: {facts}", sandbox.called());

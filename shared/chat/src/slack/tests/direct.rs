@@ -2,11 +2,10 @@
 
 use bobbin_core::base::ids::ThreadKey;
 use bobbin_core::records::message::{Body, Reply, Want};
-use bobbin_core::tenant::settings::{DirectSwitch, Settings};
 use serde_json::{Value, json};
 
 use super::{app, request, signed};
-use crate::Inbound;
+use crate::{Chats, Inbound};
 
 const TEAM: &str = "T0BOBBIN01";
 const DIRECT: &str = "D0DIRECT001";
@@ -42,27 +41,17 @@ fn clicked(message: Value) -> Inbound {
     }}))
 }
 
-/// The direct messages are one thread from this time on.
-fn since(since_ms: u64) -> Settings {
-    let switch = DirectSwitch {
-        id: "c".to_owned(),
-        at_ms: 0,
-        since_ms,
-        by: bobbin_core::base::person::Person::default(),
-        one_thread: true,
-    };
-    Settings { direct: vec![switch], ..Settings::default() }
+/// The thread to which it goes where each direct message begins one, and where all of a person are one.
+fn threads(inbound: &Inbound) -> (String, String) {
+    let own = inbound.enqueue.as_ref().unwrap_or_else(|| panic!("{inbound:?}"));
+    let one = inbound.direct.as_ref().map_or(own, |direct| &direct.body);
+    let thread = |body: &Body| body.said_in().unwrap_or_else(|| panic!("{body:?}")).to_string();
+    (thread(own), thread(one))
 }
 
-/// The threads to which it goes by these settings.
-fn threads(inbound: &Inbound, settings: Option<&Settings>) -> Vec<String> {
-    let own = inbound.enqueue.as_ref().unwrap_or_else(|| panic!("{inbound:?}"));
-    let bodies = match &inbound.direct {
-        Some(direct) => direct.bodies(own, settings),
-        None => vec![own.clone()],
-    };
-    let thread = |body: &Body| body.thread().map(ToString::to_string);
-    bodies.iter().filter_map(thread).collect()
+/// The earlier message that it belongs to.
+fn after(inbound: &Inbound) -> Option<&str> {
+    inbound.direct.as_ref()?.after.as_deref()
 }
 
 fn of_message(ts: &str) -> String {
@@ -74,59 +63,38 @@ fn of_anna() -> String {
 }
 
 #[test]
-fn direct_message_follows_settings_when_sent() {
+fn direct_message_is_the_same_in_either_thread() {
     let inbound = said("1790000100.000100", None);
-    let own = of_message("1790000100.000100");
-    assert_eq!(threads(&inbound, Some(&Settings::default())), std::slice::from_ref(&own));
-    assert_eq!(threads(&inbound, Some(&since(1_790_000_100_001))), std::slice::from_ref(&own));
-    assert_eq!(threads(&inbound, Some(&since(1_790_000_100_000))), [of_anna()]);
-    let body = &inbound.direct.expect("two places").body;
-    let Body::Message(message) = body else { panic!("{body:?}") };
-    assert_eq!(message.id, "slack_T0BOBBIN01_D0DIRECT001_1790000100.000100");
-}
-
-#[test]
-fn without_settings_exactly_one_copy_counts() {
-    let inbound = said("1790000100.000100", None);
-    let copies = |inbound: &Inbound| {
-        let own = inbound.enqueue.clone().unwrap();
-        inbound.direct.as_ref().unwrap().bodies(&own, None)
-    };
-    assert_eq!(threads(&inbound, None), [of_message("1790000100.000100"), of_anna()]);
-    for (settings, expected) in [
-        (Settings::default(), of_message("1790000100.000100")),
-        (since(1_790_000_100_001), of_message("1790000100.000100")),
-        (since(1_790_000_100_000), of_anna()),
-    ] {
-        let counting = copies(&inbound).into_iter().filter_map(|copy| match copy {
-            Body::Candidate(candidate) => candidate.chosen(&settings),
-            other => panic!("{other:?}"),
-        });
-        let groups: Vec<String> = counting.map(|body| body.group()).collect();
-        assert_eq!(groups, [expected]);
-    }
-    // As stored in the queue.
-    for copy in copies(&inbound) {
-        assert_eq!(Body::decode(&copy.encode()), Ok(copy));
+    assert_eq!(threads(&inbound), (of_message("1790000100.000100"), of_anna()));
+    let direct = inbound.direct.as_ref().expect("two threads");
+    assert_eq!((direct.tenant.as_str(), &direct.after), ("slack:T0BOBBIN01", &None));
+    // A worker knows a copy by this.
+    for body in [inbound.enqueue.as_ref().expect("own"), &direct.body] {
+        assert_eq!(body.id(), "slack_T0BOBBIN01_D0DIRECT001_1790000100.000100");
+        assert!(Chats::is_direct(body.said_in().expect("said")));
     }
 }
 
 #[test]
-fn thread_reply_follows_its_first_message() {
+fn thread_reply_belongs_to_its_first_message() {
     let reply = said("1790000900.000100", Some("1790000100.000100"));
     let own = of_message("1790000100.000100");
-    assert_eq!(threads(&reply, Some(&since(1_790_000_500_000))), [own]);
-    assert_eq!(threads(&reply, Some(&since(1_790_000_000_000))), [of_anna()]);
-    // Our posts are under no message only in the one thread: no setting is read.
+    assert_eq!(threads(&reply), (own.clone(), of_anna()));
+    assert_eq!(after(&reply), Some("slack_T0BOBBIN01_D0DIRECT001_1790000100.000100"));
+    // A worker keeps the thread's first message by the same id.
+    let begun_by = |thread: &str| Chats::begun_by(&thread.parse().expect("a key"));
+    assert_eq!(begun_by(&own).as_deref(), after(&reply));
+    assert_eq!(begun_by(&of_anna()), None);
+    assert_eq!(begun_by("slack:T0BOBBIN01:C0BUILD0001:1790000100.000100"), None);
+    // Our posts are under no message only in the one thread: nothing is read.
     let under_ours = event(json!({"type": "message", "text": "go on", "ts": "1790000900.000100",
         "thread_ts": "1790000800.000100", "parent_user_id": BOT}));
-    assert_eq!(threads(&under_ours, Some(&Settings::default())), [of_anna()]);
+    assert_eq!(threads(&under_ours), (of_anna(), of_anna()));
     assert!(under_ours.direct.is_none());
 }
 
 #[test]
 fn control_messages_follow_their_prompt() {
-    let settings = since(1_790_000_000_000);
     let word = event(json!({"type": "message", "text": "stop", "ts": "1790000100.000100"}));
     let stop = event(json!({"type": "agent_session_stopped", "channel_type": null,
         "thread_ts": "1790000100.000100", "event_ts": "1790000200.000100"}));
@@ -134,8 +102,11 @@ fn control_messages_follow_their_prompt() {
     let deleted = event(json!({"type": "message", "subtype": "message_deleted", "user": null,
         "deleted_ts": "1790000100.000100", "previous_message": before, "ts": "1790000300.000100"}));
     for inbound in [&word, &stop, &deleted] {
-        assert_eq!(threads(inbound, Some(&settings)), [of_anna()], "{inbound:?}");
-        assert_eq!(threads(inbound, Some(&Settings::default())), [of_message("1790000100.000100")]);
+        assert_eq!(threads(inbound), (of_message("1790000100.000100"), of_anna()), "{inbound:?}");
+    }
+    assert_eq!(after(&word), None);
+    for inbound in [&stop, &deleted] {
+        assert_eq!(after(inbound), Some("slack_T0BOBBIN01_D0DIRECT001_1790000100.000100"));
     }
     let Some(Body::Control(control)) = word.direct.map(|direct| direct.body) else {
         panic!("no control")
@@ -151,9 +122,10 @@ fn unthreaded_button_targets_direct_thread() {
     let plain = clicked(json!({"ts": "1790000150.000100"}));
     let begun = clicked(json!({"ts": "1790000150.000100", "thread_ts": "1790000150.000100"}));
     let within = clicked(json!({"ts": "1790000150.000100", "thread_ts": "1790000100.000100"}));
-    assert_eq!(threads(&plain, None), [of_anna()]);
-    assert_eq!(threads(&begun, None), [of_anna()]);
-    assert_eq!(threads(&within, None), [of_message("1790000100.000100")]);
+    let own = of_message("1790000100.000100");
+    assert_eq!(threads(&plain), (of_anna(), of_anna()));
+    assert_eq!(threads(&begun), (of_anna(), of_anna()));
+    assert_eq!(threads(&within), (own.clone(), own));
 }
 
 #[test]
@@ -161,7 +133,8 @@ fn non_direct_events_have_one_destination() {
     let inbound =
         event(json!({"type": "app_mention", "text": "<@UBOT> fix it", "ts": "1790000100.000100",
         "channel": "C0BUILD0001", "channel_type": null}));
-    assert!(inbound.direct.is_none() && inbound.enqueue.is_some());
+    assert!(inbound.direct.is_none());
+    assert!(!Chats::is_direct(inbound.enqueue.as_ref().and_then(Body::said_in).expect("said")));
     let home =
         event(json!({"type": "app_home_opened", "tab": "home", "event_ts": "1790000100.000100"}));
     assert!(home.direct.is_none() && home.enqueue.is_some());
@@ -177,7 +150,7 @@ fn home_stop_is_limited_to_owner() {
         }}))
     };
     let own = pressed(ANNA);
-    assert_eq!((own.note, threads(&own, None)), ("stop", vec![of_anna()]));
+    assert_eq!((own.note, threads(&own)), ("stop", (of_anna(), of_anna())));
     let other = pressed("U0OTHER0001");
     assert_eq!((other.note, other.enqueue), ("direct messages of somebody else", None));
 }

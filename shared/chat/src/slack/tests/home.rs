@@ -79,19 +79,13 @@ fn home_shows_runs_asks_and_defaults() {
     assert_eq!(home_problems(&view), Vec::<String>::new());
     assert_eq!(
         read(&view),
-        "# Running for you\n\
-         *Waiting for a decision* in <#C1>, for 2 min 0 s\n\
-         • Decide in its thread: May it bash: rm -rf &lt;x&gt; [Stop]\n\
-         *Stopping* in our direct message, for 30 s\n\
-         # Recently\n\
-         • answered 3 min 0 s ago, took 30 s: fix &lt;the&gt; build (in <#C2>)\n\
-         # Defaults of this workspace\n\
-         *Repository:* `acme/api`\n\
-         *Model:* none, as its operator has set it up\n\
-         *Agent:* none, as its operator has set it up\n\
-         *Sandbox provider:* none, as its operator has set it up\n\
-         *Runtime:* none, as its operator has set it up\n\
-         (Who manages this workspace can change them here. For one task: `repo:owner/name`, `model:provider/model`, `agent:plan`, `provider:name` or `runtime:native` before its words.)"
+        "# Your running tasks\n*Waiting for a decision* in <#C1>, for 2 min 0 s\n• Decide in its thread: May it bash: rm \
+-rf &lt;x&gt; [Stop]\n*Stopping* in our direct message, for 30 s\n# Recently\n• answered 3 min 0 s ago, took 30 s: \
+fix &lt;the&gt; build (in <#C2>)\n# Defaults of this workspace\n*Repository:* `acme/api`\n*Model:* none; the \
+operator's setting applies\n*Agent:* none; the operator's setting applies\n*Sandbox provider:* none; the operator's \
+setting applies\n*Runtime:* none; the operator's setting applies\n(People who manage this workspace can change them \
+here. For one task, write `repo:owner/name`, `model:provider/model`, `agent:plan`, `provider:name` or \
+`runtime:native` before its text.)"
     );
 }
 
@@ -106,7 +100,7 @@ fn manager_home_offers_choices_and_hints() {
     assert_eq!(home_problems(&view), Vec::<String>::new());
     let words = read(&view);
     assert!(
-        words.starts_with("The default repository is now `acme/api`.\n# Running for you\nNothing runs for you at present. Mention Bobbin"),
+        words.starts_with("The default repository is now `acme/api`.\n# Your running tasks\nNone of your tasks is running. Mention Bobbin"),
         "{words}"
     );
     assert!(

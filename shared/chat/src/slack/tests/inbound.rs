@@ -485,7 +485,7 @@ fn slash_command_answers_are_ephemeral() {
     for (name, words) in [
         ("slash_stop", "@Bobbin stop"),
         ("slash_help", "Mention me"),
-        ("slash_unknown", "`dance` is not"),
+        ("slash_unknown", "does not know the word `dance`"),
     ] {
         let inbound = admitted(name);
         let answer: Value = serde_json::from_str(&inbound.answer.body).unwrap();
@@ -619,7 +619,7 @@ fn sandbox_commands_work_in_thread_mentions() {
     };
     assert_eq!(
         text,
-        "\"Front_End\" cannot be the name of a sandbox: take 1 to 40 of a-z, 0-9 and -, for example frontend-2"
+        "\"Front_End\" cannot be the name of a sandbox: use 1 to 40 characters of a-z, 0-9 and -, for example frontend-2"
     );
     let task = mentioned("sandbox:frontend in:shared fix it");
     assert_eq!(prompt(&task).wants.sandbox, Some(name()));

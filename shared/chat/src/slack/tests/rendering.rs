@@ -719,9 +719,7 @@ fn destroy_confirmation_names_losses() {
     sandbox.in_use = vec![in_channel("1.1")];
     let asked = render::ask_destroy(&in_channel("9.9"), &sandbox, 120_000);
     assert_eq!(problems(&asked.text, &asked.blocks), Vec::<String>::new());
-    let words = "*Destroy frontend?*\n• The task that runs in it is stopped: in <#C1>.\n\
-• 2 threads work in it: in <#C1>, in our direct message. They are told.\n\
-• What is in it and was not pushed is lost, and its name is free again.";
+    let words = "*Destroy frontend?*\n• The task that runs in it will be stopped: in <#C1>.\n• 2 threads work in it and will be notified: in <#C1>, in our direct message.\n• Everything in it that was not pushed will be lost, and its name becomes free.";
     assert!(read(&asked).contains(words), "{}", read(&asked));
     assert_eq!(labels(&asked), ["Destroy", "Cancel"]);
 }

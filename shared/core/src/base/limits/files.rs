@@ -47,7 +47,7 @@ impl FileLimits {
         all_hold(&[
             (
                 self.prompt_images_bytes <= PROMPT_IMAGES_BYTES_MAX,
-                "prompt_images_bytes must be at most 8388608: an answer of the agent holds them",
+                "prompt_images_bytes must be at most 8388608: one response of the agent holds them all",
             ),
             (
                 self.attachment_bytes <= HELD_BYTES_MAX && self.artifact_bytes <= HELD_BYTES_MAX,

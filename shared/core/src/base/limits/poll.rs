@@ -78,7 +78,7 @@ impl PollLimits {
 
     /// The delay until the next poll of a run of this age; `receive` counts the deliveries of its message.
     #[must_use]
-    pub fn look_after(&self, age_ms: u64, receive: u32) -> u64 {
+    pub fn next_poll_after(&self, age_ms: u64, receive: u32) -> u64 {
         if receive >= LOOKS_EAGER {
             return self.look_ms_max;
         }
@@ -131,11 +131,11 @@ mod tests {
     #[test]
     fn poll_interval_grows_within_delivery_limit() {
         let (limits, turn_ms) = (PollLimits::DEFAULT, TurnLimits::DEFAULT.turn_ms);
-        let at = |seconds: u64| limits.look_after(seconds * 1_000, 1);
+        let at = |seconds: u64| limits.next_poll_after(seconds * 1_000, 1);
         assert_eq!([0, 60, 120, 240, 5_000].map(at), [5_000, 5_000, 10_000, 20_000, 20_000]);
         let (mut age_ms, mut looks) = (limits.hold_ms, 0);
         while age_ms < 5 * MINUTE_MS {
-            age_ms += limits.look_after(age_ms, looks);
+            age_ms += limits.next_poll_after(age_ms, looks);
             looks += 1;
         }
         assert_eq!(looks, 21, "of a turn of five minutes");
@@ -143,7 +143,7 @@ mod tests {
         // However often each poll is brought forward.
         let (mut left_ms, mut receive) = (turn_ms, LOOKS_EAGER);
         while left_ms > 0 {
-            left_ms = left_ms.saturating_sub(limits.look_after(0, receive));
+            left_ms = left_ms.saturating_sub(limits.next_poll_after(0, receive));
             receive += 1;
         }
         assert!(u64::from(receive) <= LOOKS_EAGER as u64 + turn_ms.div_ceil(limits.look_ms_max));

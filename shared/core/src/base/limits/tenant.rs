@@ -15,9 +15,6 @@ pub struct TenantLimits {
     /// Maximum age of a process's cached copy of a secret at the start of an invocation; also the shortest time between
     /// two reads of the secret because a signature does not match.
     pub secrets_ms: u64,
-    /// Delay after which a switch of whether a person's direct messages are one thread takes effect for new messages.
-    /// By then it is stored, however long its write takes and however much the clocks of chat and functions differ.
-    pub direct_switch_ms: u64,
 }
 
 /// A delivery that is not its message's first may use secrets that are this many times older than `secrets_ms`: it
@@ -28,12 +25,8 @@ const MIN_SECRETS_MS: u64 = 1_000;
 
 impl TenantLimits {
     /// The design's defaults.
-    pub const DEFAULT: Self = Self {
-        sandboxes: 100,
-        setup_link_ms: 10 * MINUTE_MS,
-        secrets_ms: MINUTE_MS,
-        direct_switch_ms: 20_000,
-    };
+    pub const DEFAULT: Self =
+        Self { sandboxes: 100, setup_link_ms: 10 * MINUTE_MS, secrets_ms: MINUTE_MS };
 
     pub(super) fn check(&self) -> Result<(), String> {
         all_hold(&[(self.secrets_ms >= MIN_SECRETS_MS, "secrets_ms must be at least 1000")])

@@ -36,7 +36,7 @@ pub(super) fn seen(session: &mut Session, of: &Effect, state: SandboxState, cont
 
 /// The sandbox exists. A call that did not find it could not reach it.
 fn refuted(session: &mut Session, claim: Missing, context: &Context<'_>) {
-    let seen = "the provider did not find the sandbox for a moment".to_owned();
+    let seen = "the provider briefly did not find the sandbox".to_owned();
     match claim {
         Missing::Look => {}
         Missing::Call { first_sending } => {

@@ -332,12 +332,12 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
         turn.abort(words::ran_too_long(limits.turn.turn_ms));
         return None;
     }
-    if turn.is_only_looked_at(&limits.poll, context.now_ms) {
+    if turn.is_only_polled(&limits.poll, context.now_ms) {
         // The poll succeeded: only failures in a row count.
         turn.tries.attempts = 0;
         return Some(Next::Hold {
-            delay_ms: next_look_ms(turn, &session.observed.agent.seen, context),
-            why: "the run goes on, and nobody holds it".to_owned(),
+            delay_ms: next_poll_ms(turn, &session.observed.agent.seen, context),
+            why: "the run goes on without a delivery".to_owned(),
         });
     }
     if context.now_ms >= context.delivery.follow_until_ms {
@@ -357,7 +357,7 @@ fn still_running(session: &mut Session, seen: Seen, context: &Context<'_>) -> Op
 
 /// Milliseconds until the next poll of a run. The delay grows with the age of the run, or of the newest open ask; a run
 /// in doubt is polled soon.
-fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
+fn next_poll_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
     let limits = context.delivery.limits;
     let sent_at_ms = turn.stage.prompted().map_or(turn.accepted_at_ms, |sent| sent.at_ms);
     let open = turn.asks.iter().filter(|ask| !ask.settled);
@@ -367,7 +367,7 @@ fn next_look_ms(turn: &Turn, seen: &Seen, context: &Context<'_>) -> u64 {
         None => sent_at_ms.max(asked_at_ms.unwrap_or(0)),
     };
     let age_ms = context.now_ms.saturating_sub(since_ms);
-    limits.poll.look_after(age_ms, context.delivery.receive)
+    limits.poll.next_poll_after(age_ms, context.delivery.receive)
 }
 
 fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>) {

@@ -38,7 +38,7 @@ pub(super) fn ending(session: &Session, outcome: &Outcome, context: &Context<'_>
 }
 
 /// The next such post after the last card.
-pub(super) fn told(session: &Session, outcome: &Outcome) -> Option<Next> {
+pub(super) fn after_card(session: &Session, outcome: &Outcome) -> Option<Next> {
     old_card(session).or_else(|| call(session, outcome))
 }
 

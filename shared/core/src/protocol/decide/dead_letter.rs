@@ -1,6 +1,6 @@
 //! Dead letters: messages that the record could not count are told all the same, and a prompt can be run again.
 
-use super::{Context, Next, choose, notice, prompt, record, tell, words};
+use super::{Context, Next, choose, finish, notice, prompt, record, words};
 use crate::base::ids::TurnId;
 use crate::records::message::DeadPrompt;
 use crate::records::outcome::Outcome;
@@ -17,7 +17,7 @@ pub(super) fn next(
     // The turn that was under way, and the one that is recorded here only to be told.
     for _ in 0..2 {
         if session.turn.is_some()
-            && let Some(next) = tell::leftover(session, context)
+            && let Some(next) = finish::leftover(session, context)
         {
             return next;
         }

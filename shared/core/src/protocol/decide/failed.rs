@@ -31,7 +31,7 @@ pub(super) fn failed(
         return Some(outside::not_ended(&failure, context));
     }
     if let Effect::Chat(ChatEffect::Tell { thread, .. }) = of {
-        return not_told(session, thread, &failure, context);
+        return not_notified(session, thread, &failure, context);
     }
     if let Effect::Chat(ChatEffect::TellBeside { .. }) = of {
         session.observed.chat.told.insert(session.thread.clone());
@@ -120,7 +120,7 @@ pub(super) fn failed(
 
 /// Another thread could not be told what happened to its sandbox. That is retried and given up in the end, because the
 /// sandbox is gone whether anybody hears of it or not. A sweep blocks its sandbox's group for a few deliveries at most.
-fn not_told(
+fn not_notified(
     session: &mut Session,
     thread: &ThreadKey,
     failure: &Failure,

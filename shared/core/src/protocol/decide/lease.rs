@@ -23,7 +23,7 @@ pub(super) fn delete(session: &mut Session, context: &Context<'_>) -> Option<Nex
         (_, None) => guarded(session, Effect::Sandbox(SandboxEffect::Delete), context),
         (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
             delay_ms: limits.retry.backoff_ms_max,
-            why: "the sandbox has not been deleted within its bound".to_owned(),
+            why: "the sandbox was not deleted in time".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
             after_ms: record::pause_ms(asked, context),
@@ -57,7 +57,7 @@ pub(super) fn guarded(session: &mut Session, effect: Effect, context: &Context<'
     if context.visible_until_ms < context.now_ms + limits.sandbox.lifecycle_call_ms {
         return Next::Hold {
             delay_ms: limits.retry.backoff_ms,
-            why: "too little visibility is left for the call".to_owned(),
+            why: "too little visibility time is left for the call".to_owned(),
         };
     }
     session.observed.sandbox.stop_asked_ms = Some(context.now_ms);

@@ -14,6 +14,7 @@ mod choose;
 mod dead_letter;
 mod down;
 mod failed;
+mod finish;
 mod forge;
 mod lease;
 mod notice;
@@ -32,7 +33,6 @@ mod share;
 mod steer;
 mod stray;
 mod teardown;
-mod tell;
 mod untold;
 mod wait;
 pub mod words;
@@ -117,7 +117,7 @@ pub fn decide(mut session: Session, cause: Cause, context: &Context<'_>) -> Deci
     if let (Next::Hold { .. }, Some(turn)) = (&next, &mut session.turn)
         && turn.id == context.delivery.message.id
         && (turn.stage.is_running() || turn.waits)
-        && !turn.is_only_looked_at(&context.delivery.limits.poll, context.now_ms)
+        && !turn.is_only_polled(&context.delivery.limits.poll, context.now_ms)
     {
         turn.in_hand = false;
     }

@@ -6,7 +6,7 @@
 //! anybody would. The result is recorded. An operation never creates a thread's missing sandbox: that takes a prompt.
 
 use super::{
-    Context, Next, lease, notice, operated, outside, provision, record, share, teardown, tell,
+    Context, Next, finish, lease, notice, operated, outside, provision, record, share, teardown,
     words,
 };
 use crate::base::person::Person;
@@ -25,7 +25,7 @@ pub(super) fn next(
     context: &Context<'_>,
 ) -> Next {
     if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
+        && let Some(next) = finish::leftover(session, context)
     {
         return next;
     }
@@ -60,7 +60,9 @@ pub(super) fn next(
         Operation::Destroy => destroy(session, by, context),
         Operation::Forget => forget(session, context),
         Operation::Snapshot => snapshot(session, by, context),
-        Operation::Create => end(session, want, Some("it is not said what is to be made"), context),
+        Operation::Create => {
+            end(session, want, Some("the request does not say what to create"), context)
+        }
     }
 }
 
@@ -86,7 +88,7 @@ fn wait_for_turns(
     if context.now_ms < context.delivery.message.accepted_at_ms + limits.share.busy_ms {
         return Some(Next::Hold {
             delay_ms: limits.retry.backoff(context.delivery.receive),
-            why: "a turn works in the sandbox".to_owned(),
+            why: "a turn is running in the sandbox".to_owned(),
         });
     }
     (want != Operation::Destroy).then(|| end(session, want, Some(BUSY), context))
@@ -163,7 +165,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         Phase::Active | Phase::Paused => {}
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
         Phase::Creating | Phase::Resuming => {
-            return end(session, want, Some("it is still being made ready"), context);
+            return end(session, want, Some("it is still being prepared"), context);
         }
         Phase::Pausing => return end(session, want, Some("it is being stopped"), context),
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
@@ -187,7 +189,7 @@ fn snapshot(session: &mut Session, _: Option<&Person>, context: &Context<'_>) ->
         }
         _ if context.now_ms >= asked_at_ms + limits.share.snapshot_ms => {
             session.sandbox.lease = None;
-            return end(session, want, Some("it was not made in time"), context);
+            return end(session, want, Some("it was not created in time"), context);
         }
         None | Some(SnapshotSeen::UnderWay) => {}
     }
@@ -221,7 +223,7 @@ fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> N
         }
         Phase::Pausing => {}
         Phase::Paused => return end(session, want, None, context),
-        Phase::Creating => return end(session, want, Some("it is still being made"), context),
+        Phase::Creating => return end(session, want, Some("it is still being created"), context),
         Phase::Destroying => return end(session, want, Some("it is being deleted"), context),
         Phase::Destroyed | Phase::Error => return end(session, want, Some(NONE), context),
     }
@@ -229,7 +231,7 @@ fn pause(session: &mut Session, by: Option<&Person>, context: &Context<'_>) -> N
     match session.sandbox.phase {
         Phase::Pausing => next,
         Phase::Paused => end(session, want, None, context),
-        _ => end(session, want, Some("it does not exist any more"), context),
+        _ => end(session, want, Some("it no longer exists"), context),
     }
 }
 
@@ -279,7 +281,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
             return end(session, want, Some(NONE), context);
         }
         (Phase::Creating, _) if want == Operation::Resume => {
-            return end(session, want, Some("it is still being made"), context);
+            return end(session, want, Some("it is still being created"), context);
         }
         (Phase::Destroying, _) if !provision::is_made_anew(session) => {
             return end(session, want, Some("it is being deleted"), context);
@@ -289,7 +291,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
             Some(SandboxState::Gone),
         ) => {
             record::vanished(session, context);
-            return end(session, want, Some("it does not exist any more"), context);
+            return end(session, want, Some("it no longer exists"), context);
         }
         (_, Some(SandboxState::Broken { reason, .. })) => {
             let trouble = words::broken(reason);
@@ -367,15 +369,15 @@ pub fn outlook(session: &Session, want: Operation) -> Outlook {
             Outlook::Open
         }
         (_, Phase::Destroyed | Phase::Error) => Outlook::Pointless(NONE),
-        (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is paused already"),
+        (Operation::Pause, Phase::Paused) => Outlook::Pointless("it is already paused"),
         _ => Outlook::Open,
     }
 }
 
 /// Reasons why there is nothing to do.
 const NONE: &str = "the thread has no sandbox";
-const NO_AGENT: &str = "the sandbox of its agent is not there any more";
-const BUSY: &str = "a turn is still under way in it: stop that first";
+const NO_AGENT: &str = "its agent's sandbox no longer exists";
+const BUSY: &str = "a turn is still running in it: stop the turn first";
 
 fn end(
     session: &mut Session,
@@ -398,7 +400,7 @@ fn over(
     if want == Operation::Destroy && deleted {
         session.observed.trouble = None;
         let word = words::destroyed_by(by.map_or("", |by| &by.name));
-        if let Some(next) = share::tell(session, &word, by.is_some(), context) {
+        if let Some(next) = share::notify(session, &word, by.is_some(), context) {
             return next;
         }
         session.sandbox.threads.clear();

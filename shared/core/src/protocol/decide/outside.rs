@@ -83,6 +83,6 @@ pub(super) fn not_ended(failure: &Failure, context: &Context<'_>) -> Next {
     };
     Next::Hold {
         delay_ms: limits.retry.outage_backoff(context.delivery.receive).max(after_ms),
-        why: "the end of the second sandbox could not be asked for".to_owned(),
+        why: "the tool sandbox could not be asked to end".to_owned(),
     }
 }

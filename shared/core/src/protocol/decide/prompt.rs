@@ -1,6 +1,6 @@
 //! The next step of a prompt: from its first delivery to the end that the thread can see.
 
-use super::{Context, Next, aside, choose, provision, record, share, steer, stray, tell, words};
+use super::{Context, Next, aside, choose, finish, provision, record, share, steer, stray, words};
 use crate::base::ids::{Ms, PostKind, PostRef, PromptIds, TurnId};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard, Sending};
 use crate::records::card::{Card, CardState, Post};
@@ -22,7 +22,7 @@ pub(super) fn next(session: &mut Session, prompt: &Prompt, context: &Context<'_>
                 Some(next) => return next,
                 None => continue,
             },
-            Some(_) => match tell::leftover(session, context) {
+            Some(_) => match finish::leftover(session, context) {
                 Some(next) => return next,
                 None => continue,
             },
@@ -136,14 +136,14 @@ fn turn_step(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     take_over_announced(session, context);
     let turn = session.turn.as_ref()?;
     if turn.stage.is_ending() {
-        return tell::step(session, context);
+        return finish::step(session, context);
     }
     if turn.stage.is_received()
         && let Some(by) = &turn.cancelled_by
     {
         let outcome = crate::records::outcome::Outcome::Cancelled { by: by.name.clone() };
         record::end_with(session, outcome);
-        return tell::step(session, context);
+        return finish::step(session, context);
     }
     roll(session, context);
     if card_to_show(session, context).is_none() {
@@ -174,7 +174,7 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     if nothing_is_missing(session, prompt) {
         return hand_over(session, prompt, context);
     }
-    if let Some(prompted) = looked_at_at_once(session, context) {
+    if let Some(prompted) = polled_at_once(session, context) {
         return watch(session, &prompted, context);
     }
     if let Some(next) = provision::step(session, context) {
@@ -182,12 +182,12 @@ fn onward(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> Opti
     }
     let stage = session.turn.as_ref()?.stage.clone();
     match stage {
-        Stage::Ending { .. } => tell::step(session, context),
+        Stage::Ending { .. } => finish::step(session, context),
         Stage::Received { .. } => {
             stray::end(session).or_else(|| hand_over(session, prompt, context))
         }
         Stage::Prompting(prompted) => hand_over_again(session, &prompted.ids, prompt, context)
-            .or_else(|| tell::step(session, context)),
+            .or_else(|| finish::step(session, context)),
         Stage::Running(prompted) => watch(session, &prompted, context),
     }
 }
@@ -216,7 +216,7 @@ fn nothing_is_missing(session: &Session, prompt: &Prompt) -> bool {
 
 /// The run to poll on the evidence of the record alone. The poll doubles as the check of the server; problems that it
 /// finds are handled by the usual steps.
-fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompted> {
+fn polled_at_once(session: &Session, context: &Context<'_>) -> Option<Prompted> {
     let turn = session.turn.as_ref()?;
     let prompted = turn.stage.prompted()?;
     let is_there = session.sandbox.phase == Phase::Active
@@ -226,8 +226,8 @@ fn looked_at_at_once(session: &Session, context: &Context<'_>) -> Option<Prompte
         && turn.outages.provider_since_ms.is_none()
         && record::foreign_lease_ms(session, context).is_none();
     let limits = context.delivery.limits;
-    let is_looked_at = turn.stage.is_running() && !turn.is_held(&limits.poll, context.now_ms);
-    (is_there && is_untroubled && is_looked_at).then(|| prompted.clone())
+    let is_polled = turn.stage.is_running() && !turn.is_held(&limits.poll, context.now_ms);
+    (is_there && is_untroubled && is_polled).then(|| prompted.clone())
 }
 
 /// Replaces a card that will soon be too old to be edited. Only while the agent works: before that the card is young,
@@ -326,7 +326,7 @@ fn hand_over_again(
     prompt: &Prompt,
     context: &Context<'_>,
 ) -> Option<Next> {
-    if let Some(look) = steer::look_for(session) {
+    if let Some(look) = steer::find_prompt(session) {
         return Some(look);
     }
     if session.turn.as_ref().is_some_and(|turn| !turn.steered.is_empty()) {
@@ -351,13 +351,13 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
     }
     if let Some(words) = choose::refusal(session, context) {
         record::fail(session, &words);
-        return tell::step(session, context);
+        return finish::step(session, context);
     }
     let with_digest = needs_digest(session);
     if let Some(next) = gather(session, prompt, with_digest, context) {
         return Some(next);
     }
-    if let Some(word) = unsaid(session, with_digest) {
+    if let Some(word) = pending_notice(session, with_digest) {
         return Some(Next::Do(Effect::Chat(ChatEffect::Post {
             turn: message.id.clone(),
             kind: PostKind::Notice,
@@ -379,7 +379,7 @@ fn hand_over(session: &mut Session, prompt: &Prompt, context: &Context<'_>) -> O
 }
 
 /// What the people in the thread are told before the agent has the prompt; `None` once it is posted.
-fn unsaid(session: &mut Session, with_digest: bool) -> Option<String> {
+fn pending_notice(session: &mut Session, with_digest: bool) -> Option<String> {
     let missed = std::mem::take(&mut session.observed.chat.missed);
     let of_files = (!missed.is_empty()).then(|| words::missed(&missed));
     let is_told = std::mem::replace(&mut session.observed.chat.left_out_told, true);
@@ -403,7 +403,7 @@ fn send(
     context: &Context<'_>,
 ) -> Next {
     let (Some(turn), Some(agent_session)) = (&session.turn, &session.conversation.session) else {
-        return Next::Hold { delay_ms: 0, why: "the agent's session is not known".to_owned() };
+        return Next::Hold { delay_ms: 0, why: "the agent session is unknown".to_owned() };
     };
     let quoted = words::quoted(&prompt.quotes);
     let left_out = left_out(session, begins_with_digest(turn)).map(words::not_there_for_agent);
@@ -438,7 +438,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
     let limits = context.delivery.limits;
     let Some(agent_session) = session.conversation.session.clone() else {
         record::fail(session, words::SESSION_VANISHED);
-        return tell::step(session, context);
+        return finish::step(session, context);
     };
     if let Some(turn) = &session.turn
         && turn.is_wanted_over()
@@ -512,7 +512,7 @@ fn watch(session: &mut Session, prompted: &Prompted, context: &Context<'_>) -> O
         seen_at_ms: parked.map(|parked| parked.at_ms),
         messages_max: limits.turn.turn_messages,
     };
-    Some(Next::Do(Effect::Agent(if turn.is_only_looked_at(&limits.poll, context.now_ms) {
+    Some(Next::Do(Effect::Agent(if turn.is_only_polled(&limits.poll, context.now_ms) {
         AgentEffect::Look(follow)
     } else {
         AgentEffect::Follow(follow)

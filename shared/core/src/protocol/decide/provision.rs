@@ -10,7 +10,7 @@ use crate::records::session::Session;
 
 /// How many sandboxes in a row may be replaced because they put no secrets in.
 const REMADE_MAX: u32 = 1;
-const REMADE: &str = "it puts no secrets into requests: made anew";
+const REMADE: &str = "it does not put secrets into requests: created again";
 
 /// The missing step; `None` when the agent can be talked to. A turn that cannot go on is put into `Ending`, which shows
 /// as a step back to the caller (`None` with the stage changed is never "ready": see `prompt`).
@@ -314,7 +314,7 @@ fn abandon(session: &mut Session, reason: &str, context: &Context<'_>) -> Option
     outside::ends_half_made(session);
     session.sandbox.without_secrets = 0;
     session.observed.sandbox.state = None;
-    record::enter(session, Phase::Destroying, "it could not be made ready", context);
+    record::enter(session, Phase::Destroying, "it could not be prepared", context);
     record::lease(session, context);
     None
 }

@@ -104,7 +104,7 @@ pub(super) fn wait_for_lease(session: &mut Session, context: &Context<'_>) -> Op
     let lasted_ms = context.now_ms.saturating_sub(session.sandbox.phase_since_ms);
     Some(Next::Hold {
         delay_ms: limits.retry.lease_delay(context.delivery.receive, lasted_ms).min(left_ms),
-        why: "somebody else brings the sandbox up, stops or deletes it".to_owned(),
+        why: "another worker is starting, stopping or deleting the sandbox".to_owned(),
     })
 }
 

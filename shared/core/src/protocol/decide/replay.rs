@@ -44,10 +44,6 @@ pub fn replay(
     let Some(body) = body else {
         return Replay::Unreadable;
     };
-    let body = match body {
-        Body::Candidate(candidate) => &candidate.said,
-        body => body,
-    };
     match body {
         Body::Message(Message { work: Work::Sweep | Work::Reconcile, .. })
         | Body::Announce(_)
@@ -71,7 +67,7 @@ pub fn replay(
             }
         }
         // Messages about what ran then.
-        Body::Control(_) | Body::Overview(_) | Body::Candidate(_) => return Replay::TooLate,
+        Body::Control(_) | Body::Overview(_) => return Replay::TooLate,
         // The thread's first post may exist already: only the token of the request finds it for sure.
         Body::Open(open) => {
             if now_ms >= open.accepted_at_ms.saturating_add(crate::base::limits::REPLY_TOKEN_MS) {

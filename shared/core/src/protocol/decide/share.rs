@@ -1,7 +1,7 @@
 //! Shared sandboxes: how one gets a name, how a thread joins and leaves it, which thread works in the common checkout,
 //! and which threads are told what happened to it.
 
-use super::{Context, Next, notice, record, stray, tell, words};
+use super::{Context, Next, finish, notice, record, stray, words};
 use crate::base::ids::{SandboxKey, SandboxName, ThreadKey};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect};
@@ -106,7 +106,8 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     if session.sandbox.phase == Phase::Active && session.stray.is_some() {
         return Next::Hold {
             delay_ms: context.delivery.limits.retry.backoff_ms_max,
-            why: "a run of the thread may still go on in the sandbox that it leaves".to_owned(),
+            why: "a run of the thread may still be going on in the sandbox that it leaves"
+                .to_owned(),
         };
     }
     record::leave_workspace(session);
@@ -118,7 +119,7 @@ fn go_to(session: &mut Session, to: Option<SandboxKey>, context: &Context<'_>) -
     // The agent of this sandbox does not know what another sandbox's agent was told.
     session.conversation.briefed = None;
     session.place.in_common = false;
-    Next::Hold { delay_ms: 0, why: "the thread goes to another sandbox".to_owned() }
+    Next::Hold { delay_ms: 0, why: "the thread moves to another sandbox".to_owned() }
 }
 
 /// The thread whose turn works in the common checkout, if the present turn waits for that.
@@ -140,7 +141,7 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
     let accepted_at_ms = session.turn.as_ref()?.accepted_at_ms;
     if context.now_ms >= accepted_at_ms + limits.share.workspace_wait_ms {
         record::fail(session, &words::waited_for_workspace(limits.share.workspace_wait_ms));
-        return tell::step(session, context);
+        return finish::step(session, context);
     }
     let delay_ms = match context.delivery.receive {
         few if few <= OFTEN => 2 * limits.retry.backoff_ms,
@@ -151,7 +152,7 @@ pub(super) fn wait_for_workspace(session: &mut Session, context: &Context<'_>) -
         turn.waits = true;
     }
     record::line_up(session, MISSED_LOOKS * delay_ms.max(limits.retry.backoff_ms_max), context);
-    Some(Next::Hold { delay_ms, why: "another thread works where this one would".to_owned() })
+    Some(Next::Hold { delay_ms, why: "another thread is working in the same directory".to_owned() })
 }
 
 /// Checks before an operation that a person requested: a person without permission is told so, and a turn whose message
@@ -165,7 +166,7 @@ pub(super) fn before_a_wish(
         return Some(notice::once(session, &refusal.to_string(), context));
     }
     session.turn.as_ref()?;
-    tell::leftover(session, context)
+    finish::leftover(session, context)
 }
 
 /// A person gives the thread's sandbox a name.
@@ -277,7 +278,7 @@ fn end(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
 }
 
 /// Tells the next thread what happened to its sandbox, besides the thread of this message.
-pub(super) fn tell(
+pub(super) fn notify(
     session: &Session,
     word: &str,
     archive: bool,

@@ -61,7 +61,7 @@ pub(super) fn known(session: &Session, turn: &Turn, context: &Context<'_>) -> Op
 pub(super) fn step(session: &Session, context: &Context<'_>) -> Option<Next> {
     let turn = session.turn.as_ref().filter(|turn| is_open(turn))?;
     let steered = turn.steered.iter().find(|one| !one.sent)?;
-    look_for(session).or_else(|| send(session, steered, context))
+    find_prompt(session).or_else(|| send(session, steered, context))
 }
 
 /// After the server went away: sending the newest prompt again under its own ids makes the whole run go on, with all
@@ -104,7 +104,7 @@ fn send(session: &Session, steered: &Steered, context: &Context<'_>) -> Option<N
 /// A prompt that may have been sent is looked for before it is sent. An id sent again while newer prompts exist begins
 /// a new run; an id that has been answered begins none, and hides its answer from readers that order by time. Of
 /// several prompts, the newest one makes the run go on.
-pub(super) fn look_for(session: &Session) -> Option<Next> {
+pub(super) fn find_prompt(session: &Session) -> Option<Next> {
     if session.observed.agent.found.is_some() {
         return None;
     }

@@ -1,6 +1,6 @@
 //! Pauses idle sandboxes, and destroys expired or reset ones. Only here is anything stopped or deleted.
 
-use super::{Context, Next, lease, notice, outside, record, share, stray, tell, words};
+use super::{Context, Next, finish, lease, notice, outside, record, share, stray, words};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{Effect, SandboxEffect};
 use crate::records::outcome::Outcome;
@@ -38,13 +38,13 @@ pub(super) fn reconcile(session: &mut Session, context: &Context<'_>) -> Next {
 fn take_back(session: &mut Session, phase: Phase, context: &Context<'_>) {
     session.sandbox.vanished = None;
     session.sandbox.last_activity_ms = context.now_ms;
-    record::enter(session, phase, "it is there after all", context);
+    record::enter(session, phase, "it exists after all", context);
 }
 
 fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
     let limits = context.delivery.limits;
     if session.turn.is_some()
-        && let Some(next) = tell::leftover(session, context)
+        && let Some(next) = finish::leftover(session, context)
     {
         return next;
     }
@@ -81,7 +81,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
             pause(session, context)
         }
         Phase::Resuming if due => {
-            record::enter(session, Phase::Pausing, "nobody waits for it", context);
+            record::enter(session, Phase::Pausing, "nobody is waiting for it", context);
             record::lease(session, context);
             pause(session, context)
         }
@@ -93,7 +93,7 @@ fn sweep_step(session: &mut Session, context: &Context<'_>) -> Next {
         }
         Phase::Creating if due => {
             outside::ends_half_made(session);
-            begin_destroying(session, "nobody waits for it", context);
+            begin_destroying(session, "nobody is waiting for it", context);
             destroy(session, None, context)
         }
         Phase::Destroying => destroy(session, Some(expired(session)), context),
@@ -239,7 +239,7 @@ pub(super) fn pause(session: &mut Session, context: &Context<'_>) -> Next {
         (_, None) => lease::guarded(session, Effect::Sandbox(SandboxEffect::Stop), context),
         (_, Some(asked)) if context.now_ms >= asked + limits.sandbox.stop_ms => Next::Hold {
             delay_ms: limits.retry.backoff_ms_max,
-            why: "the sandbox has not stopped within its bound".to_owned(),
+            why: "the sandbox did not stop in time".to_owned(),
         },
         (_, Some(asked)) => Next::Do(Effect::Sandbox(SandboxEffect::Observe {
             after_ms: record::pause_ms(asked, context),
@@ -254,7 +254,7 @@ fn destroy(session: &mut Session, word: Option<&str>, context: &Context<'_>) -> 
     {
         return next;
     }
-    if let Some(next) = word.and_then(|word| share::tell(session, word, false, context)) {
+    if let Some(next) = word.and_then(|word| share::notify(session, word, false, context)) {
         return next;
     }
     match word.filter(|_| session.thread.is_conversation()) {

@@ -64,7 +64,7 @@ pub(super) fn close(session: &mut Session, context: &Context<'_>) -> Option<Next
         return Some(Next::Do(Effect::Chat(ChatEffect::TellBeside {
             turn: turn.id.clone(),
             people,
-            word: words::told_beside(&seen),
+            word: words::notified_outside(&seen),
         })));
     }
     keep(session, context);

@@ -129,7 +129,7 @@ pub(super) fn give_up(
         Phase::Creating => {
             outside::ends_half_made(session);
             session.observed.sandbox.state = None;
-            record::enter(session, Phase::Destroying, "it could not be made ready", context);
+            record::enter(session, Phase::Destroying, "it could not be prepared", context);
             record::lease(session, context);
         }
         // Deleting is refused for good: the orphan sweep and the provider's own lifetime remain.

@@ -1,6 +1,6 @@
 //! Settings as text, for people who ask to see them or have changed them.
 
-use super::{Changed, DefaultKind, DirectSwitch, Settings, SettingsChange, SettingsList};
+use super::{Changed, DefaultKind, Settings, SettingsChange, SettingsList};
 use crate::base::ids::Ms;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys;
@@ -33,11 +33,15 @@ pub fn listing(
     let mut lines = vec![
         format!(
             "Channels: {}",
-            list(SettingsList::Channels, &settings.open_channels, "all that the operator allows")
+            list(
+                SettingsList::Channels,
+                &settings.open_channels,
+                "all channels that the operator allows"
+            )
         ),
         format!(
             "People: {}",
-            list(SettingsList::People, &settings.open_to, "all whom the operator allows")
+            list(SettingsList::People, &settings.open_to, "everyone whom the operator allows")
         ),
         format!("Defaults: {}", selection(&settings.defaults)),
     ];
@@ -48,7 +52,10 @@ pub fn listing(
     ));
     let others = settings.channels.keys().filter(|id| *id != here).count();
     if others > 0 {
-        lines.push(format!("Other channels with defaults of their own: {others}"));
+        lines.push(format!("Other channels with their own defaults: {others}"));
+    }
+    if settings.direct_in_one_thread {
+        lines.push(format!("Direct messages: {}", direct(true)));
     }
     let open = [
         ("Repositories of the forge", settings.repositories.of(None)),
@@ -63,7 +70,6 @@ pub fn listing(
         };
         lines.push(format!("{what}: {}{more}", shown.join(", ")));
     }
-    lines.extend(settings.direct.last().map(|last| switched(last, now_ms)));
     for key in Key::OF_TENANTS {
         if let Some(own) = settings.own_key(key) {
             lines.push(format!("Own key, {}", own_keys::line(key, own, now_ms)));
@@ -100,7 +106,7 @@ pub fn change(change: &SettingsChange, name: impl Fn(SettingsList, &str) -> Stri
         }
         SettingsChange::Allow { list, id } => format!("allowed {}", name(*list, id.trim())),
         SettingsChange::Disallow { list, id } => {
-            format!("took {} off the list", name(*list, id.trim()))
+            format!("removed {} from the list", name(*list, id.trim()))
         }
         SettingsChange::Open { channel, repository } => {
             format!("opened {}{}", repository.trim(), place(channel.as_deref(), name))
@@ -122,28 +128,12 @@ const fn direct(one_thread: bool) -> &'static str {
     if one_thread {
         "all direct messages of a person are one thread, with one sandbox"
     } else {
-        "each direct message is a thread of its own, unless it answers in one"
+        "each direct message is its own thread, unless it is a reply in one"
     }
 }
 
-fn switched(last: &DirectSwitch, now_ms: Ms) -> String {
-    let ago = span(now_ms.saturating_sub(last.at_ms));
-    let soon = match last.since_ms.saturating_sub(now_ms) {
-        0 => String::new(),
-        wait_ms => format!("; this holds for what is sent {} from now on", span(wait_ms)),
-    };
-    let (words, by) = (direct(last.one_thread), &last.by.name);
-    format!("Direct messages: {words} ({ago} ago, {by}{soon})")
-}
-
-const fn noun(kind: DefaultKind) -> &'static str {
-    match kind {
-        DefaultKind::Repo => "repository",
-        DefaultKind::Model => "model",
-        DefaultKind::Agent => "agent",
-        DefaultKind::Provider => "sandbox provider",
-        DefaultKind::Runtime => "runtime",
-    }
+fn noun(kind: DefaultKind) -> String {
+    kind.label().to_lowercase()
 }
 
 /// Where new sandboxes are created, seen from one channel, as lines; `lacks` returns what a provider is missing, as
@@ -161,11 +151,11 @@ pub fn places(
     let (at, whose) = match (of_channel, settings.defaults.provider.as_deref()) {
         (Some(at), _) => (at, "the default of this channel"),
         (None, Some(at)) => (at, "the default here"),
-        (None, None) => (configured, "as the operator has set it up"),
+        (None, None) => (configured, "as set up by the operator"),
     };
-    let mut lines = vec![format!("New sandboxes are made at {at}, {whose}.")];
+    let mut lines = vec![format!("New sandboxes are created at {at}, {whose}.")];
     if !set_up.contains(&at) {
-        lines.push(format!("{at} is not set up any more: choose another one."));
+        lines.push(format!("{at} is no longer set up: choose another provider."));
     }
     lines.push(format!("Providers that are set up: {}.", set_up.join(", ")));
     let lacking = set_up.iter().filter_map(|name| lacks(name));
@@ -194,7 +184,7 @@ mod tests {
     fn unchanged_settings_list_defaults() {
         assert_eq!(
             listing(&Settings::default(), "10", 0, plain),
-            "Channels: all that the operator allows\nPeople: all whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
+            "Channels: all channels that the operator allows\nPeople: everyone whom the operator allows\nDefaults: none\nDefaults of this channel: none of its own"
         );
     }
 
@@ -208,19 +198,19 @@ mod tests {
         let all = "Providers that are set up: daytona, ssh.\n- ssh: no snapshots";
         assert_eq!(
             told(&settings),
-            format!("New sandboxes are made at daytona, as the operator has set it up.\n{all}")
+            format!("New sandboxes are created at daytona, as set up by the operator.\n{all}")
         );
         settings.defaults.provider = Some("ssh".to_owned());
         assert_eq!(
             told(&settings),
-            format!("New sandboxes are made at ssh, the default here.\n{all}")
+            format!("New sandboxes are created at ssh, the default here.\n{all}")
         );
         let own = Selection { provider: Some("vercel".to_owned()), ..Selection::default() };
         settings.channels.insert("10".to_owned(), own);
         assert_eq!(
             told(&settings),
             format!(
-                "New sandboxes are made at vercel, the default of this channel.\nvercel is not set up any more: choose another one.\n{all}"
+                "New sandboxes are created at vercel, the default of this channel.\nvercel is no longer set up: choose another provider.\n{all}"
             )
         );
         assert!(listing(&settings, "10", 0, plain).contains(
@@ -232,21 +222,26 @@ mod tests {
     fn direct_setting_is_listed_once_set() {
         let manager = Membership { manages: true, ..Membership::default() };
         let ada = Person { id: "1".to_owned(), name: "Ada".to_owned() };
-        let change = SettingsChange::Direct { one_thread: true };
-        let settings =
-            Settings::default().changed("c1", &change, &ada, &manager, 1_000, 20_000).expect("may");
-        let line = |now_ms| {
-            let all = listing(&settings, "10", now_ms, plain);
-            all.lines().last().unwrap_or_default().to_owned()
+        let switched = |settings: &Settings, id: &str, one_thread, at_ms| {
+            let change = SettingsChange::Direct { one_thread };
+            settings.changed(id, &change, &ada, &manager, at_ms).expect("may")
         };
-        assert_eq!(
-            line(6_000),
-            "Direct messages: all direct messages of a person are one thread, with one sandbox (5 s ago, Ada; this holds for what is sent 15 s from now on)"
+        let one = switched(&Settings::default(), "c1", true, 1_000);
+        let told = listing(&one, "10", 6_000, plain);
+        assert!(
+            told.ends_with(
+                "Direct messages: all direct messages of a person are one thread, with one sandbox
+Last changes:
+- 5 s ago, Ada: all direct messages of a person are one thread, with one sandbox"
+            ),
+            "{told}"
         );
-        assert_eq!(
-            line(61_000),
-            "Direct messages: all direct messages of a person are one thread, with one sandbox (1 min 0 s ago, Ada)"
-        );
+        let each = switched(&one, "c2", false, 5_000);
+        let told = listing(&each, "10", 6_000, plain);
+        assert!(!told.contains("Direct messages:"), "{told}");
+        assert!(told.contains(
+            "- 1 s ago, Ada: each direct message is its own thread, unless it is a reply in one"
+        ));
     }
 
     #[test]
@@ -276,22 +271,12 @@ mod tests {
         .enumerate()
         {
             let at_ms = 1_000 * n as u64;
-            settings = settings
-                .changed(&n.to_string(), &change, &ada, &manager, at_ms, 20_000)
-                .expect("may");
+            settings =
+                settings.changed(&n.to_string(), &change, &ada, &manager, at_ms).expect("may");
         }
         assert_eq!(
             listing(&settings, "10", 63_000, plain),
-            "Channels: #10\n\
-             People: all whom the operator allows\n\
-             Defaults: model anthropic/a\n\
-             Defaults of this channel: repository acme/api\n\
-             Other channels with defaults of their own: 1\n\
-             Last changes:\n\
-             - 1 min 0 s ago, Ada: the default agent of #11 is plan\n\
-             - 1 min 1 s ago, Ada: the default repository of #10 is acme/api\n\
-             - 1 min 2 s ago, Ada: the default model is anthropic/a\n\
-             - 1 min 3 s ago, Ada: allowed #10"
+            "Channels: #10\nPeople: everyone whom the operator allows\nDefaults: model anthropic/a\nDefaults of this channel: repository acme/api\nOther channels with their own defaults: 1\nLast changes:\n- 1 min 0 s ago, Ada: the default agent of #11 is plan\n- 1 min 1 s ago, Ada: the default repository of #10 is acme/api\n- 1 min 2 s ago, Ada: the default model is anthropic/a\n- 1 min 3 s ago, Ada: allowed #10"
         );
     }
 }

@@ -18,13 +18,13 @@ pub enum DaytonaError {
     #[error("Daytona refused the API key")]
     BadKey,
     /// 403: the key lacks the permission, or the organisation is suspended.
-    #[error("Daytona does not allow it: {message}")]
+    #[error("Daytona does not allow this: {message}")]
     Forbidden {
         /// Daytona's message; may be empty.
         message: String,
     },
     /// 404: Daytona does not know the sandbox (or file).
-    #[error("Daytona does not know it")]
+    #[error("Daytona does not know this object")]
     NotFound,
     /// 409: the name is taken, or the sandbox is in transition.
     #[error("not now: {message}")]
@@ -53,7 +53,7 @@ pub enum DaytonaError {
         message: String,
     },
     /// 408: an exec ran over its timeout and was killed.
-    #[error("the command ran over its time")]
+    #[error("the command timed out")]
     CommandTimeout,
     /// 5xx, a redirect, or an answer that is not Daytona's (such as a proxy's HTML).
     #[error("Daytona is not answering properly ({status}): {message}")]
@@ -88,13 +88,13 @@ impl DaytonaError {
         let seen = self.to_string();
         match self {
             full if full.says_snapshots_full() => Failure::NonRecoverable {
-                advice: "Daytona keeps as many snapshots as this organisation may have. Delete a snapshot that nobody needs, then try again."
+                advice: "This Daytona organisation already has as many snapshots as it may have. Delete a snapshot that nobody needs, then try again."
                     .to_owned(),
             },
             Self::NoKey => Failure::NonRecoverable { advice: seen },
             Self::BadKey => Failure::NonRecoverable {
                 advice:
-                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`; where the server or workspace has a key of its own, who manages it stores another one by Bobbin's setup command there."
+                    "Daytona refused the API key. The operator stores a valid daytona_api_key with `bobbin secrets`; if the server or workspace has its own key, somebody who manages it stores another one with Bobbin's setup command there."
                         .to_owned(),
             },
             Self::Forbidden { message } => Failure::NonRecoverable {
@@ -110,7 +110,7 @@ impl DaytonaError {
             },
             Self::Refused { message, .. } => Failure::NonRecoverable {
                 advice: format!(
-                    "Daytona refused the request: {message} The operator has to look at the quota and the settings."
+                    "Daytona refused the request: {message} The operator has to check the quota and the settings."
                 ),
             },
             Self::Unreachable { .. } | Self::CommandTimeout => Failure::SandboxDown { seen },
@@ -179,7 +179,7 @@ impl ProviderRefusal for DaytonaError {
             // An HTML page comes from something in between, and says nothing about key or sandbox.
             400..=499 if answer.media_type() == "text/html" => DaytonaError::Unavailable {
                 status,
-                message: "an HTML page where JSON was due".to_owned(),
+                message: "an HTML page instead of JSON".to_owned(),
             },
             401 => DaytonaError::BadKey,
             403 => DaytonaError::Forbidden { message: spoken() },

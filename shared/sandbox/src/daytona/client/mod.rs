@@ -114,7 +114,7 @@ impl Daytona {
             Ok(access) => Ok(Some(access.organization_id).filter(|told| !told.is_empty())),
             Err(error @ (DaytonaError::Http(_) | DaytonaError::RateLimited { .. })) => Err(error),
             Err(error) => {
-                tracing::warn!(event = "account.untold", %error, "the provider does not say whose the key is");
+                tracing::warn!(event = "account.unknown", %error, "the provider does not say whose the key is");
                 Ok(None)
             }
         }

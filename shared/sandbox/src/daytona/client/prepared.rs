@@ -18,7 +18,7 @@ impl Daytona {
     /// The key in use, without its value.
     ///
     /// # Errors
-    /// [`DaytonaError`]; [`DaytonaError::BadKey`] if Daytona does not know it.
+    /// [`DaytonaError`]; [`DaytonaError::BadKey`] if Daytona does not know this object.
     pub async fn current_key(&self) -> DaytonaResult<ApiKey> {
         let segments = ["api-keys", "current"];
         self.api.read(self.control(Method::GET, &segments, &[], REQUEST_MS)?).await

@@ -359,7 +359,7 @@ async fn snapshot_refusals_have_kind_and_advice() {
         assert_eq!(refused.kind, ErrorKind::SnapshotsFull);
         assert_eq!(
             refused.failure.to_string(),
-            "Daytona keeps as many snapshots as this organisation may have. Delete a snapshot that nobody needs, then try again."
+            "This Daytona organisation already has as many snapshots as it may have. Delete a snapshot that nobody needs, then try again."
         );
     }
     let wrong = || said(400, "Sandbox must be in started or stopped state to create a snapshot");
@@ -396,7 +396,7 @@ async fn missing_provider_capabilities_are_worded() {
         [
             "no snapshots here: hosts make none",
             "a snapshot ends what runs in the sandbox",
-            "no disk beyond its end: a sandbox is deleted 7 days after it was last worked in",
+            "the disk is not kept: a sandbox is deleted 7 days after its last use",
             "model keys are inside the sandboxes",
         ]
     );

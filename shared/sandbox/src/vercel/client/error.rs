@@ -24,13 +24,13 @@ pub enum VercelError {
     #[error("Vercel refused the token")]
     BadKey,
     /// 402, 403: the token lacks the permission, or the team has to pay.
-    #[error("Vercel does not allow it: {message}")]
+    #[error("Vercel does not allow this: {message}")]
     Forbidden {
         /// Vercel's message.
         message: String,
     },
     /// 404: Vercel does not know the sandbox (or file).
-    #[error("Vercel does not know it")]
+    #[error("Vercel does not know this object")]
     NotFound,
     /// 400 with a message about a taken name.
     #[error("the name is taken: {message}")]
@@ -45,7 +45,7 @@ pub enum VercelError {
         message: String,
     },
     /// 410 `snapshot_not_found`: the snapshot was deleted or has expired.
-    #[error("the snapshot is gone: {message}")]
+    #[error("the snapshot no longer exists: {message}")]
     SnapshotGone {
         /// Vercel's message.
         message: String,
@@ -71,7 +71,7 @@ pub enum VercelError {
         message: String,
     },
     /// A command exceeded its time and was killed.
-    #[error("the command ran over its time")]
+    #[error("the command timed out")]
     CommandTimeout,
     /// The output of a command broke off.
     #[error("the command's output broke off: {message}")]
@@ -122,7 +122,7 @@ impl VercelError {
             },
             Self::Refused { message, .. } => Failure::NonRecoverable {
                 advice: format!(
-                    "Vercel refused the request: {message} The operator has to look at the team's limits and the settings."
+                    "Vercel refused the request: {message} The operator has to check the team's limits and the settings."
                 ),
             },
             Self::Stopped { .. } | Self::CommandTimeout | Self::BrokenOff { .. } => {

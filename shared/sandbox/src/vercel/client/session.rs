@@ -50,8 +50,9 @@ impl Heard {
         if line.iter().all(u8::is_ascii_whitespace) {
             return Ok(());
         }
-        let line: Value = serde_json::from_slice(line)
-            .map_err(|_| VercelError::BrokenOff { message: "a line that is no JSON".to_owned() })?;
+        let line: Value = serde_json::from_slice(line).map_err(|_| VercelError::BrokenOff {
+            message: "a line that is not JSON".to_owned(),
+        })?;
         match line["stream"].as_str() {
             Some("error") => return Err(VercelError::in_stream(&line["data"])),
             Some(_) => self.text += line["data"].as_str().unwrap_or_default(),
@@ -104,7 +105,7 @@ impl Vercel {
         match heard.exit_code {
             Some(exit_code) => Ok(ScriptOutput { exit_code, text: heard.text }),
             None => {
-                let message = "it ended before the command did".to_owned();
+                let message = "the stream ended before the command did".to_owned();
                 Err(VercelError::BrokenOff { message }.into())
             }
         }
@@ -120,7 +121,7 @@ impl Vercel {
             tracing::warn!(
                 event = "vercel.command.late",
                 %error,
-                "a command that ran over its time could not be ended"
+                "a command that timed out could not be ended"
             );
         }
     }

@@ -212,13 +212,16 @@ async fn command_stream_becomes_output_or_error() {
     let broken = Reply::new(200, "application/x-ndjson", "{\"command\":\n");
     for (reply, words) in [
         (lines(&[began.clone(), stopped]), "the sandbox's session has ended: Sandbox is stopped"),
-        (lines(&[began]), "the command's output broke off: it ended before the command did"),
-        (broken, "the command's output broke off: a line that is no JSON"),
+        (
+            lines(&[began]),
+            "the command's output broke off: the stream ended before the command did",
+        ),
+        (broken, "the command's output broke off: a line that is not JSON"),
         (refused(410, "sandbox_stopped", "Stopped"), "the sandbox's session has ended: Stopped"),
-        (refused(404, "not_found", "Session not found"), "Vercel does not know it"),
+        (refused(404, "not_found", "Session not found"), "Vercel does not know this object"),
         (
             Reply::new(200, "text/html", "<h1>Hi</h1>"),
-            "Vercel is not answering properly (200): text/html where a stream was due",
+            "Vercel is not answering properly (200): text/html instead of a stream",
         ),
     ] {
         let (server, _) = answering(vec![reply]).await;
@@ -258,7 +261,7 @@ async fn files_are_sent_as_one_archive() {
     let (server, _) = answering(vec![page]).await;
     let error = sandboxes(&server).get_file(&running(), "a").await;
     let error = error.unwrap_err();
-    assert!(error.seen.contains("text/html where a file was due"), "{error}");
+    assert!(error.seen.contains("text/html instead of a file"), "{error}");
 }
 
 #[tokio::test]

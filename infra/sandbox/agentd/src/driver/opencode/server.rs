@@ -123,7 +123,7 @@ async fn start(agent: &InstalledAgent, host: &Host) -> Result<RunningServer, Dow
         Ok(Some(endpoint)) => Ok(RunningServer { process, endpoint }),
         Ok(None) => {
             let said = process.end(host).await.unwrap_or_default();
-            Err(Down::exited(format!("OpenCode ended at its start: {said}")))
+            Err(Down::exited(format!("OpenCode ended while it started: {said}")))
         }
         Err(_) => {
             process.end(host).await;

@@ -92,8 +92,8 @@ impl Look {
             return TurnEnd::of(TurnOutcome::Cancelled, "aborted", None);
         }
         let said = self.error.clone();
-        let said =
-            said.unwrap_or_else(|| "OpenCode took the prompt and did nothing with it".to_owned());
+        let said = said
+            .unwrap_or_else(|| "OpenCode accepted the prompt and did nothing with it".to_owned());
         TurnEnd::of(TurnOutcome::Failed, "agent_failed", Some(said))
     }
 }

@@ -10,9 +10,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use bobbin_agent_events_generator::drift::{Drift, with_description, with_recorded};
-use bobbin_agent_events_generator::extract::{
-    SelfDescription, from_codex, from_file, from_opencode,
-};
+use bobbin_agent_events_generator::extract::{SelfDescription, said_by};
 use bobbin_agent_events_generator::schema_of;
 use serde_json::Value;
 
@@ -31,12 +29,7 @@ async fn main() -> Result<ExitCode, Box<dyn Error>> {
             argument.split_once('=').ok_or("an argument is SCHEMA=PROGRAM or SCHEMA=FILE")?;
         let schema: Value = serde_json::from_str(&schema_of(name)?)?;
         let place = Path::new(place);
-        let is_file = place.extension().is_some_and(|it| it != "exe");
-        let said = match (name, is_file) {
-            ("codex", false) => from_codex(place).await?,
-            ("opencode", false) => from_opencode(place).await?,
-            _ => from_file(place)?,
-        };
+        let said = said_by(name, place).await?;
         let found = match &said {
             SelfDescription::Description(document) => with_description(&schema, document),
             SelfDescription::Lines(lines) => with_recorded(&schema, lines),

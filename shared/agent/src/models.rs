@@ -1,15 +1,13 @@
-//! The models that turns can use, and their configuration for a sandbox's server.
+//! The models that turns can use, and what a sandbox's server has to know of them.
 //!
 //! A chosen model must belong to a vendor for which there is a key, or to the custom endpoint. People use the names of
-//! the configuration; that OpenCode needs another provider name for such an endpoint ([`ModelName::COMPATIBLE`]) is
+//! the configuration; that the server needs another provider name for such an endpoint ([`ModelName::COMPATIBLE`]) is
 //! hidden here.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::tenant::keys::Key;
 use bobbin_http::host_of;
-use serde_json::Value;
 
-use super::request::{ModelEndpoint, ModelName, server_config};
 use crate::runtime::ModelKey;
 
 /// Hosts of the vendors, which may receive their keys.
@@ -20,6 +18,51 @@ const HOSTS: [(&str, &str); 3] = [
 ];
 /// The variable with the key of a custom endpoint.
 const ENDPOINT_KEY: &str = "BOBBIN_MODEL_KEY";
+
+/// A model as `provider/model`; the model's own name may hold slashes.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct ModelName {
+    /// Its provider.
+    pub provider: String,
+    /// Model id at the provider.
+    pub model: String,
+}
+
+impl ModelName {
+    /// The provider id of a custom endpoint at the server: OpenCode's loader of `openai` assumes the responses API,
+    /// whatever package is configured, and merely compatible endpoints do not have it (measured on 1.18.33).
+    pub const COMPATIBLE: &str = "openai-compatible";
+
+    /// Parses `provider/model`.
+    ///
+    /// # Errors
+    /// Describes the expected form.
+    pub fn parse(name: &str) -> Result<Self, String> {
+        match name.split_once('/') {
+            Some((provider, model)) if !provider.is_empty() && !model.is_empty() => {
+                Ok(Self { provider: provider.to_owned(), model: model.to_owned() })
+            }
+            _ => Err(format!(
+                "MODEL is {name:?}; expected provider/model, for example anthropic/claude-sonnet-4-5"
+            )),
+        }
+    }
+
+    /// The same model behind a custom endpoint.
+    #[must_use]
+    pub fn compatible(self) -> Self {
+        match self.provider.as_str() {
+            "openai" => Self { provider: Self::COMPATIBLE.to_owned(), ..self },
+            _ => self,
+        }
+    }
+}
+
+impl std::fmt::Display for ModelName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
 
 /// Keys for the vendors' models; empty ones count as absent.
 #[derive(Clone, Default)]
@@ -51,6 +94,29 @@ pub struct ModelSettings {
     pub keys: ModelKeys,
 }
 
+/// A custom OpenAI-compatible endpoint.
+#[derive(Debug, Clone, Copy)]
+pub struct ModelEndpoint<'a> {
+    /// Its address with the version, such as `https://models.example.com/v1`.
+    pub base_url: &'a str,
+    /// The variable in the server's environment with its key, so that the configuration contains no secret.
+    pub key_variable: &'a str,
+    /// The models that it serves.
+    pub models: &'a [ModelName],
+}
+
+/// What a server has to know of the models.
+pub struct ServedModels<'a> {
+    /// The default model.
+    pub default: ModelName,
+    /// The providers whose models can be chosen, including the default's own.
+    pub providers: Vec<String>,
+    /// The custom endpoint, if there is one.
+    pub endpoint: Option<ModelEndpoint<'a>>,
+    /// The keys for the server's environment.
+    pub keys: Vec<ModelKey>,
+}
+
 /// A chosen model, and how it is reached.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ModelRoute {
@@ -58,7 +124,7 @@ pub struct ModelRoute {
     pub provider: String,
     /// Its name at the provider.
     pub model: String,
-    /// Its name at OpenCode's server, as provider/model.
+    /// Its name at the server, as provider/model.
     pub at_server: String,
     /// Whether the custom endpoint serves it.
     is_served: bool,
@@ -150,7 +216,7 @@ impl Models {
     }
 
     /// The server's name of a model.
-    pub(super) fn at_server(&self, name: &str) -> Result<ModelName, Failure> {
+    pub(crate) fn at_server(&self, name: &str) -> Result<ModelName, Failure> {
         let model = ModelName::parse(name).map_err(|reason| Failure::TurnFailed { reason })?;
         Ok(match self.base_url {
             Some(_) => model.compatible(),
@@ -171,11 +237,11 @@ impl Models {
         }
     }
 
-    /// The server's configuration, and the keys for its environment.
+    /// The models, by the server's names, and the keys that it needs.
     ///
     /// # Errors
     /// [`Failure::NonRecoverable`] if there is no key for the configured model.
-    pub fn for_server(&self) -> Result<(Value, Vec<ModelKey>), Failure> {
+    pub fn for_server(&self) -> Result<ServedModels<'_>, Failure> {
         let default = self.at_server(&self.default.to_string())?;
         let (variable, key) = keyed(&self.keys)
             .find(|(provider, _, _)| *provider == self.default.provider)
@@ -188,7 +254,7 @@ impl Models {
         {
             return Err(Failure::NonRecoverable {
                 advice: format!(
-                    "There is no key for {default}. {} Another Model is a parameter of the template.",
+                    "There is no key for {default}. {} The template's parameter Model chooses another model.",
                     missing.missing()
                 ),
             });
@@ -233,8 +299,7 @@ impl Models {
         }
         let mut seen = std::collections::BTreeSet::new();
         enabled.retain(|provider| seen.insert(provider.clone()));
-        let config = server_config(&default, &enabled, endpoint.as_ref());
-        Ok((config, held))
+        Ok(ServedModels { default, providers: enabled, endpoint, keys: held })
     }
 }
 
@@ -285,14 +350,17 @@ mod tests {
         Models::new(&settings).unwrap()
     }
 
-    /// The configuration, and for each variable its value and the hosts that may receive it.
-    fn config(models: &Models) -> (Value, Value) {
-        let Ok((config, keys)) = models.for_server() else {
+    fn served(models: &Models) -> ServedModels<'_> {
+        let Ok(served) = models.for_server() else {
             panic!("there is a key");
         };
+        served
+    }
+
+    /// For each variable its value and the hosts that may receive it.
+    fn environment(served: &ServedModels<'_>) -> Value {
         let one = |key: &ModelKey| (key.variable.to_owned(), json!([key.value, key.hosts]));
-        let keys = keys.iter().map(one).collect();
-        (config, Value::Object(keys))
+        Value::Object(served.keys.iter().map(one).collect())
     }
 
     #[test]
@@ -304,16 +372,15 @@ mod tests {
         };
         let models = models("anthropic/a", &[], None, keys);
         assert_eq!(models.providers(), ["anthropic", "openrouter"]);
-        let (config, environment) = config(&models);
-        assert_eq!(config["enabled_providers"], json!(["anthropic", "openrouter"]));
+        let served = served(&models);
+        assert_eq!(served.providers, ["anthropic", "openrouter"]);
         assert_eq!(
-            environment,
+            environment(&served),
             json!({
                 "ANTHROPIC_API_KEY": ["key-a", ["api.anthropic.com"]],
                 "OPENROUTER_API_KEY": ["key-r", ["openrouter.ai"]],
             })
         );
-        assert!(!config.to_string().contains("key-"));
     }
 
     #[test]
@@ -325,9 +392,8 @@ mod tests {
         };
         let models = models("anthropic/a", &[], Some("https://models.example.com/v1"), keys);
         assert_eq!(models.providers(), ["anthropic", "openrouter"]);
-        let (_, environment) = config(&models);
         assert_eq!(
-            environment,
+            environment(&served(&models)),
             json!({
                 "ANTHROPIC_API_KEY": ["key-a", ["models.example.com", "api.anthropic.com"]],
                 "OPENROUTER_API_KEY": ["key-r", ["openrouter.ai"]],
@@ -338,8 +404,8 @@ mod tests {
     #[test]
     fn model_without_key_advises_operator() {
         let keys = ModelKeys { openai: "key-o".to_owned(), ..ModelKeys::default() };
-        let refused = models("anthropic/a", &[], None, keys).for_server();
-        let Err(Failure::NonRecoverable { advice }) = refused else {
+        let models = models("anthropic/a", &[], None, keys);
+        let Err(Failure::NonRecoverable { advice }) = models.for_server() else {
             panic!("there is no key for it");
         };
         assert!(
@@ -354,15 +420,38 @@ mod tests {
         let url = Some("https://models.example.com/v1");
         let models = models("openai/a", &["openai/b"], url, keys);
         assert_eq!(models.providers(), ["openai"]);
-        let (config, environment) = config(&models);
-        assert_eq!(config["model"], "openai-compatible/a");
-        assert_eq!(config["enabled_providers"], json!(["openai-compatible"]));
-        let served = &config["provider"]["openai-compatible"];
-        assert_eq!(served["options"]["apiKey"], "{env:OPENAI_API_KEY}");
-        assert!(served["models"]["a"].is_object() && served["models"]["b"].is_object());
-        assert_eq!(environment, json!({ "OPENAI_API_KEY": ["key-o", ["models.example.com"]] }));
+        let served = served(&models);
+        assert_eq!(served.default.to_string(), "openai-compatible/a");
+        assert_eq!(served.providers, ["openai-compatible"]);
+        let endpoint = served.endpoint.unwrap();
+        assert_eq!(endpoint.key_variable, "OPENAI_API_KEY");
+        let names: Vec<String> = endpoint.models.iter().map(ToString::to_string).collect();
+        assert_eq!(names, ["openai-compatible/a", "openai-compatible/b"]);
+        let keys = json!({ "OPENAI_API_KEY": ["key-o", ["models.example.com"]] });
+        assert_eq!(environment(&served), keys);
         assert_eq!(models.at_server("openai/b").unwrap().to_string(), "openai-compatible/b");
         assert_eq!(models.for_people("openai-compatible/b"), "openai/b");
         assert_eq!(models.for_people("x/b"), "x/b");
+    }
+
+    #[test]
+    fn only_openai_models_become_compatible() {
+        let at_home = |name| ModelName::parse(name).expect("valid").compatible().to_string();
+        assert_eq!(at_home("openai/gpt-x"), "openai-compatible/gpt-x");
+        assert_eq!(at_home("anthropic/claude-x"), "anthropic/claude-x");
+    }
+
+    #[test]
+    fn model_name_may_contain_slashes() {
+        let model = ModelName::parse("openrouter/anthropic/claude-sonnet-4.5").expect("valid");
+        assert_eq!(
+            (model.provider.as_str(), model.model.as_str()),
+            ("openrouter", "anthropic/claude-sonnet-4.5")
+        );
+        assert!(
+            ModelName::parse("claude").is_err()
+                && ModelName::parse("/x").is_err()
+                && ModelName::parse("x/").is_err()
+        );
     }
 }

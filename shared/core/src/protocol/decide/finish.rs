@@ -1,4 +1,4 @@
-//! Tells the end of a turn: the parts of the answer, each once, then its results, then the card, then the record.
+//! Finishes a turn: posts the parts of the answer, each once, then its results, then the card, then writes the record.
 
 use super::{Context, Next, answer, aside, provision, record, results, stray, untold, words};
 use crate::base::ids::{Ms, PostKind};
@@ -35,7 +35,7 @@ pub(super) fn step(session: &mut Session, context: &Context<'_>) -> Option<Next>
     if !session.observed.chat.final_card {
         return final_card(session, context);
     }
-    if let Some(next) = aside::told(session, &outcome) {
+    if let Some(next) = aside::after_card(session, &outcome) {
         return Some(next);
     }
     record::close_turn(session, context);

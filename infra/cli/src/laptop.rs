@@ -6,13 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use bobbin_http::{AllowedHosts, Http};
-use reqwest::Method;
+use bobbin_cloud::deployed::Deployed;
+use bobbin_core::base::secret::Secret;
+use bobbin_http::{AllowedHosts, Http, Method};
 use serde::Deserialize;
 use serde_json::{Value, json};
-
-use crate::deployed::Deployed;
-use crate::secrets::Secret;
 
 /// State folder of a checkout's laptop stack.
 const STATE_DIR: &str = ".bobbin/state";
@@ -220,7 +218,7 @@ fn checkout() -> Result<PathBuf, String> {
         .chain(built_in.map(Path::to_owned))
         .find(|folder| folder.join("template.yaml").is_file())
         .ok_or_else(|| {
-            "This is no checkout of Bobbin: go to one, or name the stack's folder with --state-dir."
+            "This folder is not a checkout of Bobbin: go to one, or name the stack's folder with --state-dir."
                 .to_owned()
         })
 }
