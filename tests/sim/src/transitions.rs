@@ -76,6 +76,8 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Woken => "woken",
         Event::Cloned { .. } => "cloned",
         Event::NotCloned { .. } => "not cloned",
+        Event::RepositoryFound(_) => "repository found",
+        Event::Carried { .. } => "carried",
         Event::Healthy => "healthy",
         Event::SecretsNotPutIn => "secrets not put in",
         Event::OptionsListed(_) => "surveyed",

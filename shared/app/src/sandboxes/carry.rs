@@ -136,8 +136,7 @@ impl Sandboxes {
         commit: ObjectId,
         sandbox: &Sandbox,
     ) -> Result<usize, NotCarried> {
-        let what =
-            Fetch { wants: vec![commit], bytes_max: PACK_BYTES_MAX, ..Fetch::default() };
+        let what = Fetch { wants: vec![commit], bytes_max: PACK_BYTES_MAX, ..Fetch::default() };
         let provider = &*self.provider;
         let mut pieces = Pieces { provider, sandbox, held: Vec::new(), put: 0 };
         let Fetched { .. } = forge.fetch(at, &what, &mut pieces).await?;

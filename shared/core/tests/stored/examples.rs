@@ -8,6 +8,7 @@ use bobbin_core::base::person::{Membership, Outside, Person};
 use bobbin_core::records::account::{Account, AccountRecord};
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
+use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
@@ -30,6 +31,7 @@ use bobbin_core::records::usage::Usage;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
+use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{
     Catalogue, Changed, DefaultKind, RecentChoices, Settings, SettingsChange, SettingsList,
@@ -378,6 +380,17 @@ fn sandbox(phase: Phase) -> SandboxRecord {
         vanished: None,
         repo: Some("https://github.com/acme/shop".to_owned()),
         left_out: Some("submodules (lib)".to_owned()),
+        carried: Some(Carried {
+            repository: ForgeRepository {
+                installation: 7,
+                id: 1296269,
+                name: "acme/shop".to_owned(),
+                address: "https://github.com/acme/shop".to_owned(),
+                is_private: true,
+                branch: "main".to_owned(),
+            },
+            base: Some("7fd1a60b01f91b314f59955a4e4d4e80d8edf11d".to_owned()),
+        }),
         without_secrets: 1,
         timeline: vec![TimelineEntry { at_ms: T, phase, note: "a prompt came".to_owned() }],
         operated: vec![Operated {
@@ -512,6 +525,14 @@ fn changes() -> [(&'static str, SettingsChange); 5] {
             "disallow",
             SettingsChange::Disallow { list: SettingsList::People, id: "U0ANNA00001".to_owned() },
         ),
+        (
+            "open",
+            SettingsChange::Open {
+                channel: Some("C0BUILD0001".to_owned()),
+                repository: "acme/shop".to_owned(),
+            },
+        ),
+        ("close", SettingsChange::Close { channel: None, repository: "all".to_owned() }),
         ("direct", SettingsChange::Direct { one_thread: true }),
     ]
 }
@@ -529,6 +550,13 @@ fn settings() -> Settings {
             .collect(),
         direct_in_one_thread: true,
         own_keys: BTreeMap::from([("daytona".to_owned(), own_key())]),
+        repositories: Repositories {
+            everywhere: BTreeSet::from(["acme/shop".to_owned()]),
+            channels: BTreeMap::from([(
+                "C0BUILD0001".to_owned(),
+                BTreeSet::from(["all".to_owned()]),
+            )]),
+        },
         unknown: UnknownFields::default(),
     }
 }
