@@ -608,6 +608,8 @@ pub enum PostKind {
     Unshown,
     /// The turn's file changes, as a file.
     Diff,
+    /// What a pull request would publish.
+    Review,
 }
 
 /// The name of a post: 24 hex digits (Discord's nonce has room for 25 characters; Slack carries it as metadata).
@@ -623,6 +625,7 @@ pub fn post_key(thread: &ThreadKey, turn: &TurnId, kind: &PostKind) -> String {
         PostKind::Artifact(n) => format!("artifact-{n}"),
         PostKind::Unshown => "unshown".to_owned(),
         PostKind::Diff => "diff".to_owned(),
+        PostKind::Review => "review".to_owned(),
     };
     digest(&["post", &thread.to_string(), turn, &kind])[..24].to_owned()
 }

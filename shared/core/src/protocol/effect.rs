@@ -9,11 +9,12 @@ use crate::base::person::Person;
 use crate::records::artifacts::Artifact;
 use crate::records::ask::{About, Ask};
 use crate::records::card::{CardState, Post};
-use crate::records::carried::ForgeRepository;
+use crate::records::carried::{Carried, ForgeRepository};
 use crate::records::flags::ControlFlags;
 use crate::records::images::Image;
 use crate::records::message::Attachment;
 use crate::records::parked::Seen;
+use crate::records::publication::Proposal;
 use crate::records::session::StrayRun;
 use crate::tenant::selection::Selection;
 
@@ -149,6 +150,43 @@ pub enum ForgeEffect {
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.
         watch: Option<Watched>,
+    },
+    /// Read what the workspace holds beyond the commit that was brought: a commit is made of what is uncommitted, and
+    /// kept in the sandbox. Answers `OutgoingRead`.
+    ReadOutgoing {
+        /// The repository, with the commit that was brought.
+        carried: Carried,
+        /// Time of the request: the time of the commit that is made.
+        at_ms: Ms,
+    },
+    /// Move the branch from the one commit to the other, with the objects from the sandbox. Answers `Pushed`.
+    Push {
+        /// The repository, with the commit that was brought.
+        carried: Carried,
+        /// Short name of the branch.
+        branch: String,
+        /// Where it has to be; `None`: it must not exist.
+        old: Option<String>,
+        /// The commit that a person was shown.
+        new: String,
+    },
+    /// Look for the newest pull request of the branch. Answers `PullRequestSeen`.
+    FindPullRequest {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Short name of the branch.
+        branch: String,
+    },
+    /// Open the branch's pull request, unless it has one. Answers `Opened`.
+    OpenPullRequest {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Short name of the branch.
+        branch: String,
+        /// Subject and text.
+        proposal: Proposal,
+        /// Open it as a draft.
+        is_draft: bool,
     },
 }
 
@@ -416,7 +454,10 @@ impl Effect {
                     | AgentEffect::FindPrompt { .. }
                     | AgentEffect::SendPrompt { .. }
             ),
-            Self::Recall { .. } | Self::ListOptions { .. } | Self::Forge(_) => true,
+            Self::Recall { .. } | Self::ListOptions { .. } => true,
+            Self::Forge(effect) => {
+                matches!(effect, ForgeEffect::Find { .. } | ForgeEffect::Carry { .. })
+            }
             Self::FindName { .. }
             | Self::EndTools
             | Self::FindAgent { .. }
@@ -431,8 +472,7 @@ impl Effect {
         match self {
             Self::Sandbox(effect) => effect.name(),
             Self::Agent(effect) => effect.name(),
-            Self::Forge(ForgeEffect::Find { .. }) => "find_repository",
-            Self::Forge(ForgeEffect::Carry { .. }) => "carry",
+            Self::Forge(effect) => effect.name(),
             Self::Chat(ChatEffect::Post { .. }) => "post",
             Self::Chat(ChatEffect::PostArtifact { .. }) => "post_artifact",
             Self::Chat(ChatEffect::Tell { .. }) => "tell",
@@ -462,6 +502,19 @@ impl SandboxEffect {
             Self::Snapshot { .. } => "snapshot",
             Self::DeleteSnapshot { .. } => "delete_snapshot",
             Self::EnsureServer { .. } => "ensure_server",
+        }
+    }
+}
+
+impl ForgeEffect {
+    const fn name(&self) -> &'static str {
+        match self {
+            Self::Find { .. } => "find_repository",
+            Self::Carry { .. } => "carry",
+            Self::ReadOutgoing { .. } => "read_outgoing",
+            Self::Push { .. } => "push",
+            Self::FindPullRequest { .. } => "find_pull_request",
+            Self::OpenPullRequest { .. } => "open_pull_request",
         }
     }
 }

@@ -13,6 +13,7 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
+use crate::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
@@ -99,6 +100,14 @@ pub enum Event {
         /// What is not there.
         left_out: LeftOut,
     },
+    /// What a push would bring.
+    OutgoingRead(Outgoing),
+    /// End of a push.
+    Pushed(PushEnd),
+    /// The branch's newest pull request; `None` if it has none.
+    PullRequestSeen(Option<PullRequestSeen>),
+    /// End of the call that opens a pull request.
+    Opened(Opened),
     /// The repository was not cloned, and a retry cannot help.
     NotCloned {
         /// The reason.

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use crate::base::ids::{Ms, PostKind, PostRef, ThreadKey, TurnId};
 use crate::records::ask::Ask;
 use crate::records::outcome::Outcome;
+use crate::records::publication::{OutgoingFile, Proposal};
 use crate::records::usage::Usage;
 
 /// The living card of one turn.
@@ -33,6 +34,53 @@ pub struct Card {
     pub waiting: usize,
     /// When the provider deletes the sandbox, if that is soon and could not be put off.
     pub ends_ms: Option<Ms>,
+    /// The turn's work can be published: the button that offers it.
+    pub publish: Option<PublishOffer>,
+}
+
+/// The button that leads to a pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PublishOffer {
+    /// The thread has no open pull request.
+    Open,
+    /// It has one.
+    Update,
+}
+
+impl PublishOffer {
+    /// The button's label.
+    #[must_use]
+    pub const fn label(self) -> &'static str {
+        match self {
+            Self::Open => "Open pull request",
+            Self::Update => "Update pull request",
+        }
+    }
+}
+
+/// What a press would publish, as shown in the thread.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Review {
+    /// The commit, subject and text.
+    pub proposal: Proposal,
+    /// `owner/name`.
+    pub repository: String,
+    /// Everybody can read it.
+    pub is_public: bool,
+    /// Short name of the branch that is pushed.
+    pub branch: String,
+    /// Short name of the branch into which it is to be merged.
+    pub into: String,
+    /// The first changed files, by path.
+    pub files: Vec<OutgoingFile>,
+    /// Number of changed files.
+    pub files_total: usize,
+    /// Number of the repository's workflows that the push may start.
+    pub workflows: u32,
+    /// The button.
+    pub offer: PublishOffer,
+    /// It is opened as a draft.
+    pub is_draft: bool,
 }
 
 impl Card {
@@ -51,6 +99,7 @@ impl Card {
             trouble: None,
             waiting: 0,
             ends_ms: None,
+            publish: None,
         }
     }
 }
@@ -169,6 +218,8 @@ pub enum Post {
     },
     /// A file that the agent left to be shown.
     File(ShownFile),
+    /// What would be published, with the button that does it.
+    Review(Review),
     /// A short notice about the session.
     Notice(String),
     /// The last notice of a thread that nobody needs any more: the thread is archived after it, on platforms that do

@@ -45,15 +45,18 @@ impl Body {
         match self {
             Self::Message(message) => match &message.work {
                 Work::Prompt(prompt) if prompt.membership.operates => None,
-                Work::Name { membership, .. } | Work::Connect { membership, .. }
+                Work::Name { membership, .. }
+                | Work::Connect { membership, .. }
+                | Work::Publish { membership, .. }
                     if membership.operates =>
                 {
                     None
                 }
                 Work::Prompt(prompt) => Some((&message.thread, &prompt.by)),
-                Work::Reset { by, .. } | Work::Name { by, .. } | Work::Connect { by, .. } => {
-                    Some((&message.thread, by))
-                }
+                Work::Reset { by, .. }
+                | Work::Name { by, .. }
+                | Work::Connect { by, .. }
+                | Work::Publish { by, .. } => Some((&message.thread, by)),
                 _ => None,
             },
             Self::Announce(announce) => Some((&announce.thread, &announce.by)),
@@ -73,7 +76,8 @@ impl Body {
                 Work::Prompt(prompt) => Some(&mut prompt.membership),
                 Work::Reset { membership, .. }
                 | Work::Name { membership, .. }
-                | Work::Connect { membership, .. } => Some(membership),
+                | Work::Connect { membership, .. }
+                | Work::Publish { membership, .. } => Some(membership),
                 _ => None,
             },
             Self::Announce(announce) => {
@@ -216,6 +220,7 @@ impl Message {
             | Work::Name { .. }
             | Work::Connect { .. }
             | Work::Create(_)
+            | Work::Publish { .. }
             | Work::Operate { .. } => &self.id,
         }
     }
@@ -297,6 +302,36 @@ pub enum Work {
     },
     /// Create a sandbox that no thread was the first of. Travels in that sandbox's group.
     Create(NewSandbox),
+    /// A person wants the thread's work in a pull request.
+    Publish {
+        /// How far.
+        step: PublishStep,
+        /// The requester.
+        by: Person,
+        /// The requester's channel, roles and permissions.
+        #[serde(default)]
+        membership: Membership,
+    },
+}
+
+/// A step to a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(tag = "step", rename_all = "snake_case")]
+pub enum PublishStep {
+    /// Show in the thread what would be published, for a person to press.
+    Show {
+        /// Subject for the pull request; `None`: made of the work.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        subject: Option<String>,
+        /// Text for it; `None`: made of the answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        body: Option<String>,
+    },
+    /// Push what was shown, and open its pull request.
+    Push {
+        /// The commit that was shown.
+        commit: String,
+    },
 }
 
 impl Work {
@@ -574,6 +609,11 @@ pub enum Want {
         /// The person's choice.
         choice: Choice,
     },
+    /// Show what a pull request of the thread's work would publish, or publish what was shown.
+    Publish {
+        /// How far.
+        step: PublishStep,
+    },
     /// Answer a command that concerns only the place where it was typed.
     Command {
         /// The command.
@@ -604,6 +644,8 @@ impl Want {
             Self::Again { .. } => Some("Run again"),
             Self::Settle { .. } => Some("The decision"),
             Self::Connect { .. } => Some("Connect"),
+            Self::Publish { step: PublishStep::Show { .. } } => Some("Preparing the pull request"),
+            Self::Publish { step: PublishStep::Push { .. } } => Some("Opening the pull request"),
             Self::Operate { operation, .. } => Some(operation.effect()),
             Self::Configure { change: SettingsChange::Show } => None,
             Self::Configure { .. } => Some("Changing the settings"),
@@ -646,6 +688,7 @@ impl Control {
             Want::Configure { .. }
             | Want::OwnKey { .. }
             | Want::Connect { .. }
+            | Want::Publish { .. }
             | Want::Operate { .. } => return self.thread.to_string(),
             Want::Settle { ask, .. } => digest(&["ask", ask]),
             // Two clicks at once would each run it.
@@ -683,9 +726,11 @@ impl Body {
     pub const fn said_in(&self) -> Option<&ThreadKey> {
         match self {
             Self::Message(message) => match &message.work {
-                Work::Prompt(_) | Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => {
-                    Some(&message.thread)
-                }
+                Work::Prompt(_)
+                | Work::Reset { .. }
+                | Work::Name { .. }
+                | Work::Connect { .. }
+                | Work::Publish { .. } => Some(&message.thread),
                 Work::Sweep
                 | Work::Reconcile
                 | Work::DeadLetter { .. }
@@ -757,6 +802,7 @@ impl Body {
                 | Want::Connect { .. }
                 | Want::AskDestroy { .. }
                 | Want::Operate { .. }
+                | Want::Publish { .. }
                 | Want::Help { .. }
                 | Want::Say { .. }
                 | Want::Settle { .. } => &control.id,

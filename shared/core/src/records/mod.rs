@@ -14,6 +14,7 @@ pub mod observations;
 pub mod outcome;
 pub mod outside;
 pub mod parked;
+pub mod publication;
 pub mod run;
 pub mod sandbox;
 pub mod session;

@@ -11,6 +11,7 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::{Parked, Seen};
+use crate::records::publication::{Outgoing, PullRequestSeen};
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
@@ -24,6 +25,8 @@ pub struct Observations {
     pub agent: AgentObserved,
     /// The chat: posts that were made, or could not be.
     pub chat: ChatObserved,
+    /// The forge: what could be published, and what was.
+    pub forge: ForgeObserved,
     /// What the next save writes besides the records.
     pub writes: Writes,
     /// State that the previous delivery left.
@@ -99,6 +102,23 @@ pub struct AgentObserved {
     pub answer: Option<RunAnswer>,
     /// The turn's file changes, once read.
     pub changes: Option<Changes>,
+}
+
+/// Observations of the way to a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
+pub struct ForgeObserved {
+    /// What a push would bring.
+    pub outgoing: Option<Outgoing>,
+    /// The branch's newest pull request; `Some(None)` if it has none.
+    pub pull_request: Option<Option<PullRequestSeen>>,
+    /// What the thread's last turns asked and answered.
+    pub recalled: Option<Vec<LedgerEntry>>,
+    /// The sandbox has other files than those that were shown.
+    pub stale: bool,
+    /// The proposal is posted.
+    pub is_shown: bool,
+    /// What the thread is told at the end.
+    pub ending: Option<String>,
 }
 
 /// Posts of this delivery, made or failed.

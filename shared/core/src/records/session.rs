@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{AgentSessionId, Ms, SandboxKey, ThreadKey};
 use crate::records::observations::Observations;
+use crate::records::publication::Publication;
 use crate::records::sandbox::{Phase, SandboxRecord};
 use crate::records::turn::{EndedTurn, Turn};
 use crate::records::untold::Untold;
@@ -45,6 +46,9 @@ pub struct Session {
     /// Posts that the thread was not sent because it could not be written in, oldest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub untold: Vec<Untold>,
+    /// Its branch and pull request at the forge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub publication: Option<Publication>,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,
@@ -194,6 +198,7 @@ impl Session {
             due_at_ms: None,
             shown: Vec::new(),
             untold: Vec::new(),
+            publication: None,
             unknown: UnknownFields::default(),
             sandbox: SandboxRecord::new(now_ms),
             observed: Observations::default(),

@@ -20,6 +20,7 @@ pub enum Command {
     Say,
     Status,
     Diff,
+    Pr,
     Stop,
     Reset,
     Name,
@@ -62,6 +63,9 @@ pub mod argument {
     pub const CLOSE: &str = "close";
     /// A repository of the forge.
     pub const REPOSITORY: &str = "repository";
+    /// Subject and text of a pull request.
+    pub const SUBJECT: &str = "subject";
+    pub const BODY: &str = "body";
     pub const WHAT: &str = "what";
     pub const VALUE: &str = "value";
     pub const CHANNEL: &str = "channel";
@@ -70,9 +74,9 @@ pub mod argument {
 }
 
 use argument::{
-    ALL, ALLOW, CHANNEL, CLOSE, DEFAULT, DISALLOW, FILE, IN, IN_SHARED, KEEP_FILES, NAME, NOW,
-    OPEN, PERSON, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES, SHOW,
-    SNAPSHOT, VALUE, WHAT,
+    ALL, ALLOW, BODY, CHANNEL, CLOSE, DEFAULT, DISALLOW, FILE, IN, IN_SHARED, KEEP_FILES, NAME,
+    NOW, OPEN, PERSON, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES,
+    SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
 };
 
 const MODEL: Argument = optional(
@@ -190,6 +194,20 @@ sandbox. The option `now` sends it into the running task.",
             slash: "`{diff}` shows what the last task changed in the files",
             mention: "",
         },
+    },
+    CommandRow {
+        command: Command::Pr,
+        name: "pr",
+        spoken: Spoken::Words("pr"),
+        reach: Reach::Thread,
+        who: WhoMay::Everyone,
+        about: "Show what a pull request of this thread's work would publish, and open it",
+        arguments: &[
+            optional(SUBJECT, "Subject of the pull request", Takes::Text),
+            optional(BODY, "Text of the pull request", Takes::Text),
+        ],
+        topic: Topic::Look,
+        help: HelpText::of_both("`{pr}` prepares a pull request of the thread's work"),
     },
     CommandRow {
         command: Command::Stop,

@@ -99,6 +99,12 @@ pub struct BoundForge {
 }
 
 impl BoundForge {
+    /// Whether one of the owners has the repository with this name.
+    #[must_use]
+    pub fn is_here(&self, name: &str) -> bool {
+        self.name_of(name).is_some()
+    }
+
     /// Name (`owner/name`) of the repository with this name or address, if one of the owners has it here.
     #[must_use]
     pub fn name_of(&self, repo: &str) -> Option<String> {

@@ -31,6 +31,35 @@ pub struct Selection {
     /// Work in the common checkout of a shared sandbox, and not in a worktree.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_common: bool,
+    /// How pull requests are opened, by the name of a [`PullRequests`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_requests: Option<String>,
+}
+
+/// How pull requests are opened.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullRequests {
+    /// As drafts.
+    Draft,
+    /// Ready for review.
+    Ready,
+    /// Not at all.
+    Off,
+}
+
+impl PullRequests {
+    /// The names that can be chosen.
+    pub const NAMES: [&str; 3] = ["draft", "ready", "off"];
+
+    /// The way with this name; drafts if nobody chose.
+    #[must_use]
+    pub fn named(name: Option<&str>) -> Self {
+        match name {
+            Some("ready") => Self::Ready,
+            Some("off") => Self::Off,
+            _ => Self::Draft,
+        }
+    }
 }
 
 impl Selection {
@@ -53,6 +82,7 @@ impl Selection {
             runtime: first(&self.runtime, &other.runtime),
             snapshot: first(&self.snapshot, &other.snapshot),
             in_common: self.in_common || other.in_common,
+            pull_requests: first(&self.pull_requests, &other.pull_requests),
         }
     }
 }

@@ -22,7 +22,7 @@ use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::runtime_mode::RuntimeMode;
-use crate::tenant::selection::Selection;
+use crate::tenant::selection::{PullRequests, Selection};
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;
@@ -145,6 +145,8 @@ pub enum DefaultKind {
     Provider,
     /// The runtime mode of a new sandbox.
     Runtime,
+    /// How pull requests are opened.
+    PullRequests,
 }
 
 /// A list of the settings.
@@ -380,8 +382,8 @@ struct KindRow {
 
 impl DefaultKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 5] =
-        [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime];
+    pub const ALL: [Self; 6] =
+        [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime, Self::PullRequests];
 
     const fn row(self) -> KindRow {
         match self {
@@ -424,6 +426,14 @@ impl DefaultKind {
                 choices: &RuntimeMode::NAMES,
                 of: |selection| &selection.runtime,
                 of_mut: |selection| &mut selection.runtime,
+            },
+            Self::PullRequests => KindRow {
+                word: "pull-requests",
+                label: "Pull requests",
+                expected: "a way to open pull requests: choose draft, ready or off",
+                choices: &PullRequests::NAMES,
+                of: |selection| &selection.pull_requests,
+                of_mut: |selection| &mut selection.pull_requests,
             },
         }
     }

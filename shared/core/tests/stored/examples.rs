@@ -506,7 +506,7 @@ fn entry(outcome: Outcome) -> LedgerEntry {
     }
 }
 
-fn changes() -> [(&'static str, SettingsChange); 5] {
+fn changes() -> [(&'static str, SettingsChange); 7] {
     [
         ("show", SettingsChange::Show),
         (

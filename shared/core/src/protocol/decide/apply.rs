@@ -1,8 +1,8 @@
 //! Folds what happened into the session.
 
 use super::{
-    Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, record,
-    results, steer, untold, words,
+    Context, Next, absence, aside, choose, failed, operate, outage, outside, provision, publish,
+    record, results, steer, untold, words,
 };
 use crate::base::ids::{Ms, PostKind, PostRef};
 use crate::protocol::effect::Effect;
@@ -52,12 +52,22 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
             session.sandbox.carried = Some(carried);
             session.sandbox.left_out = words::left_out(&left_out);
         }
+        Event::OutgoingRead(outgoing) => {
+            outage::provider_answered(session);
+            session.observed.forge.outgoing = Some(outgoing);
+        }
+        Event::Pushed(ended) => publish::pushed(session, ended),
+        Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
+        Event::Opened(ended) => publish::opened(session, ended),
         Event::NotCloned { why } => {
             outage::provider_answered(session);
             provision::not_cloned(session, &why, context);
         }
         Event::OptionsListed(offer) => choose::options_listed(session, offer),
-        Event::Recalled(entries) => session.observed.agent.digest = Some(ledger::digest(&entries)),
+        Event::Recalled(entries) => {
+            session.observed.agent.digest = Some(ledger::digest(&entries));
+            session.observed.forge.recalled = Some(entries);
+        }
         Event::Woken => {}
         Event::NameFound(whose) => session.observed.sandbox.name_found = Some(whose),
         Event::ToolsEnded => outside::ended(session, context),
@@ -407,6 +417,7 @@ fn posted(session: &mut Session, of: &Effect, at: PostRef, context: &Context<'_>
             }
         }
         (Some(PostKind::Notice), _) => session.observed.chat.noticed = true,
+        (Some(PostKind::Review), _) => session.observed.forge.is_shown = true,
         _ => {}
     }
 }

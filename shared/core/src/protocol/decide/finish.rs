@@ -1,6 +1,8 @@
 //! Finishes a turn: posts the parts of the answer, each once, then its results, then the card, then writes the record.
 
-use super::{Context, Next, answer, aside, provision, record, results, stray, untold, words};
+use super::{
+    Context, Next, answer, aside, provision, publish, record, results, stray, untold, words,
+};
 use crate::base::ids::{Ms, PostKind};
 use crate::protocol::effect::{AgentEffect, ChatEffect, Effect, Follow, KeptCard};
 use crate::records::card::{Card, CardState, Post};
@@ -121,6 +123,7 @@ fn final_card(session: &Session, context: &Context<'_>) -> Option<Next> {
         card.steps.clone_from(&answer.steps);
         card.earlier = answer.earlier;
     }
+    card.publish = publish::offer(session, context);
     let (turn_id, at, kind) = (turn.id.clone(), turn.card.at.clone(), turn.card_kind());
     Some(Next::Do(Effect::Chat(ChatEffect::Post {
         turn: turn_id,

@@ -30,10 +30,9 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
             refuse(session, NotCloned::Forge { why }, context)
         }
         Some(FoundRepository::Here(found)) => {
-            let is_bound =
-                |name| context.delivery.forge.is_some_and(|forge| forge.name_of(name).is_some());
+            let is_bound = context.delivery.forge.is_some_and(|forge| forge.is_here(&found.name));
             let is_open = context.settings.repositories.are_open(&found.name, channel(context));
-            if is_bound(&found.name) && is_open {
+            if is_bound && is_open {
                 if found.is_private && session.sandbox.is_shared() {
                     return refuse(session, NotCloned::PrivateShared, context);
                 }
@@ -57,7 +56,7 @@ fn refuse(session: &mut Session, why: NotCloned, context: &Context<'_>) -> Optio
 }
 
 /// The channel in which the message in hand was written; empty for work that comes from none.
-fn channel<'a>(context: &Context<'a>) -> &'a str {
+pub(super) fn channel<'a>(context: &Context<'a>) -> &'a str {
     match &context.delivery.message.work {
         Work::Prompt(prompt) => &prompt.membership.channel,
         _ => "",

@@ -25,6 +25,7 @@ mod outage;
 mod outside;
 mod prompt;
 mod provision;
+mod publish;
 pub mod queue;
 mod record;
 pub mod replay;
@@ -153,5 +154,8 @@ fn next(session: &mut Session, context: &Context<'_>) -> Next {
             share::connect(session, to.as_ref(), (by, membership), context)
         }
         Work::Create(new) => operate::create(session, new, context),
+        Work::Publish { step, by, membership } => {
+            publish::next(session, step, (by, membership), context)
+        }
     }
 }

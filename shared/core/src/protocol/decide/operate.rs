@@ -269,49 +269,63 @@ fn destroyed(session: &mut Session, by: Option<&Person>, context: &Context<'_>) 
 }
 
 fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next {
+    let phase = session.sandbox.phase;
+    if phase == Phase::Creating && want == Operation::Resume {
+        return end(session, want, Some("it is still being created"), context);
+    }
+    if matches!(phase, Phase::Destroyed | Phase::Error) && want == Operation::Resume {
+        return end(session, want, Some(NONE), context);
+    }
+    match bring_up(session, context) {
+        BroughtUp::Step(next) => next,
+        BroughtUp::No(trouble) => end(session, want, Some(&trouble), context),
+        BroughtUp::Ready => end(session, want, None, context),
+    }
+}
+
+/// A sandbox that is being brought up for something other than a turn.
+pub(super) enum BroughtUp {
+    /// The next step.
+    Step(Next),
+    /// It is up, and its server healthy.
+    Ready,
+    /// It cannot be brought up; the reason.
+    No(String),
+}
+
+/// Brings the sandbox up. Whoever wants that is going to use it: its idle time begins now.
+pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
     let limits = context.delivery.limits;
     match (session.sandbox.phase, &session.observed.sandbox.state) {
         (Phase::Active, _) if session.observed.agent.healthy => {
-            // Somebody who resumes it wants to use it: its idle time begins now.
             session.sandbox.last_activity_ms = context.now_ms;
             record::arm(session, context);
-            return end(session, want, None, context);
-        }
-        (Phase::Destroyed | Phase::Error, _) if want == Operation::Resume => {
-            return end(session, want, Some(NONE), context);
-        }
-        (Phase::Creating, _) if want == Operation::Resume => {
-            return end(session, want, Some("it is still being created"), context);
+            return BroughtUp::Ready;
         }
         (Phase::Destroying, _) if !provision::is_made_anew(session) => {
-            return end(session, want, Some("it is being deleted"), context);
+            return BroughtUp::No("it is being deleted".to_owned());
         }
         (
             Phase::Resuming | Phase::Active | Phase::Paused | Phase::Pausing,
             Some(SandboxState::Gone),
         ) => {
             record::vanished(session, context);
-            return end(session, want, Some("it no longer exists"), context);
+            return BroughtUp::No("it no longer exists".to_owned());
         }
         (_, Some(SandboxState::Broken { reason, .. })) => {
-            let trouble = words::broken(reason);
-            return end(session, want, Some(&trouble), context);
+            return BroughtUp::No(words::broken(reason));
         }
         _ => {}
     }
     if session.observed.agent.downs > limits.turn.server_restarts + 1 {
         let seen = session.observed.trouble.take().unwrap_or_default();
-        let trouble = format!("its server does not answer: {seen}");
-        return end(session, want, Some(&trouble), context);
+        return BroughtUp::No(format!("its server does not answer: {seen}"));
     }
     match provision::step(session, context) {
-        Some(next) => next,
+        Some(next) => BroughtUp::Step(next),
         // Every other way on belongs to a turn; without a turn it means that the sandbox took too long.
-        None if session.sandbox.phase == Phase::Active => resume(session, want, context),
-        None => {
-            let trouble = words::not_ready(limits.sandbox.start_ms);
-            end(session, want, Some(&trouble), context)
-        }
+        None if session.sandbox.phase == Phase::Active => bring_up(session, context),
+        None => BroughtUp::No(words::not_ready(limits.sandbox.start_ms)),
     }
 }
 

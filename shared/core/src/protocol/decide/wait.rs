@@ -1,6 +1,6 @@
 //! Failures that a retry may cure: retried a bounded number of times, then given up.
 
-use super::{Context, Next, operated, outside, record, words};
+use super::{Context, Next, operated, outside, publish, record, words};
 use crate::base::ids::PostKind;
 use crate::records::message::Work;
 use crate::records::outcome::Outcome;
@@ -119,6 +119,9 @@ pub(super) fn give_up(
             record::close_untold(session, reason, context);
         }
         Some(_) => record::fail(session, reason),
+        None if matches!(context.delivery.message.work, Work::Publish { .. }) => {
+            publish::refused(session, reason);
+        }
         None => operated::refused(session, reason, context),
     }
     // Another holder of the lease may be starting or stopping the sandbox: leave it alone.

@@ -4,6 +4,7 @@ use crate::base::ids::{SandboxName, ThreadKey};
 use crate::protocol::event::{LeftOut, NotCloned};
 use crate::records::ask::About;
 use crate::records::message::Quote;
+use crate::records::publication::{PullRequestSeen, PullRequestState};
 use crate::tenant::commands::Command;
 use crate::text::{one_line, shorten, units};
 
@@ -209,6 +210,71 @@ pub fn kept_failing(trouble: Option<&str>) -> String {
 
 /// As [`DEAD_LETTER`], for a prompt, on its card.
 pub const DEAD_PROMPT: &str = "Bobbin tried many times to run it, and failed. Run it again; if that does not help, tell the operator.";
+
+/// A pull request was asked for where nothing came from a forge.
+pub const NOTHING_CARRIED: &str =
+    "There is nothing to publish: this thread's sandbox has no repository that Bobbin may push to.";
+/// The sandbox has the files that the forge has.
+pub const NOTHING_TO_PUBLISH: &str =
+    "There is nothing to publish: the files are as they were when the repository was brought.";
+/// The setting says no.
+pub const NO_PULL_REQUESTS: &str = "Pull requests are switched off in this channel. Who may manage this server or workspace changes that: `config default pull-requests draft`.";
+/// The press does not fit to what was shown last.
+pub const NOT_SHOWN: &str =
+    "Nothing was pushed: this is not what was shown last. `pr` shows what there is now.";
+
+/// The repository may not be reached from here any more.
+#[must_use]
+pub fn not_open_any_more(name: &str) -> String {
+    format!(
+        "{name} is not open here any more: nothing of it can be pushed. Who may manage this server or workspace opens it with `config open {name}`."
+    )
+}
+
+/// What there is cannot be published.
+#[must_use]
+pub fn not_published(why: &str) -> String {
+    format!("Nothing was pushed: {why}")
+}
+
+/// Somebody else has moved the branch.
+#[must_use]
+pub fn branch_moved(branch: &str, at: Option<&str>) -> String {
+    match at {
+        Some(at) => format!(
+            "Nothing was pushed: somebody else has moved the branch `{branch}` to {}. Their work stays; Bobbin never pushes over it.",
+            at.get(..12).unwrap_or(at)
+        ),
+        None => format!(
+            "Nothing was pushed: somebody has deleted the branch `{branch}`. Press again to push it anew."
+        ),
+    }
+}
+
+/// The forge refused a push.
+#[must_use]
+pub fn push_refused(why: &str) -> String {
+    format!("The push was refused: {why}")
+}
+
+/// The branch is there, and its pull request is not.
+#[must_use]
+pub fn pull_request_refused(branch: &str, why: &str) -> String {
+    format!("The branch `{branch}` is pushed, but its pull request was refused: {why}")
+}
+
+/// Where the pull request is.
+#[must_use]
+pub fn pull_request_is_there(seen: &PullRequestSeen, is_known: bool) -> String {
+    let what = match seen.state {
+        PullRequestState::Merged => "was merged already",
+        PullRequestState::Closed => "is closed",
+        PullRequestState::Open if is_known => "is updated",
+        PullRequestState::Open if seen.is_draft => "is open as a draft",
+        PullRequestState::Open => "is open",
+    };
+    format!("Pull request #{} {what}: {}", seen.at.number, seen.at.page)
+}
 
 /// The provider has been unavailable for too long. `begun`: the agent had been given the prompt.
 #[must_use]

@@ -1,0 +1,383 @@
+//! From a thread's work to a pull request: shown, pressed, pushed, opened.
+//!
+//! Promised: nothing is pushed that a person was not shown; a push moves only the thread's own branch, from the commit
+//! that is on record to the commit that was shown; whatever somebody else put there stays. Both steps travel through
+//! the thread's group, so no turn of the thread works meanwhile. A redelivery repeats the push and the look for the
+//! pull request, which find what an earlier delivery did.
+
+use super::operate::{self, BroughtUp};
+use super::{Context, Next, finish, forge, notice, record, words};
+use crate::base::ids::{PostKind, digest};
+use crate::base::person::{Membership, Person};
+use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
+use crate::records::card::{Post, PublishOffer, Review};
+use crate::records::carried::Carried;
+use crate::records::ledger::LedgerEntry;
+use crate::records::message::PublishStep;
+use crate::records::outcome::Outcome;
+use crate::records::publication::{
+    self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Proposal, Publication, PullRequestSeen,
+    PullRequestState, PushEnd, SUBJECT_CHARS_MAX,
+};
+use crate::records::sandbox::Phase;
+use crate::records::session::Session;
+use crate::records::stage::Stage;
+use crate::tenant::selection::PullRequests;
+
+/// Files that a review lists by name.
+const FILES_SHOWN: usize = 40;
+/// Characters of an answer that a proposed text quotes.
+const QUOTED_CHARS_MAX: usize = 1_500;
+
+/// The button under an ended turn that changed files; `None` where there is nothing to press.
+pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishOffer> {
+    let turn = session.turn.as_ref()?;
+    let Stage::Ending { usage, .. } = &turn.stage else {
+        return None;
+    };
+    let (carried, _) = carried(session)?;
+    if usage.files == 0 || may(&carried, forge::channel(context), context).is_err() {
+        return None;
+    }
+    Some(offered(session))
+}
+
+fn offered(session: &Session) -> PublishOffer {
+    match &session.publication {
+        Some(Publication { pull_request: Some(_), .. }) => PublishOffer::Update,
+        _ => PublishOffer::Open,
+    }
+}
+
+/// Whether this repository's work may leave from this channel; else why not, for people.
+fn may(carried: &Carried, channel: &str, context: &Context<'_>) -> Result<PullRequests, String> {
+    let repository = &carried.repository;
+    let is_bound = context.delivery.forge.is_some_and(|forge| forge.is_here(&repository.name));
+    if !is_bound || !context.settings.repositories.are_open(&repository.name, channel) {
+        return Err(words::not_open_any_more(&repository.name));
+    }
+    match PullRequests::named(context.settings.defaults_of(channel).pull_requests.as_deref()) {
+        PullRequests::Off => Err(words::NO_PULL_REQUESTS.to_owned()),
+        way => Ok(way),
+    }
+}
+
+/// Next step of a message about a pull request.
+pub(super) fn next(
+    session: &mut Session,
+    step: &PublishStep,
+    (by, membership): (&Person, &Membership),
+    context: &Context<'_>,
+) -> Next {
+    if session.turn.is_some()
+        && let Some(next) = finish::leftover(session, context)
+    {
+        return next;
+    }
+    let id = &context.delivery.message.id;
+    if session.publication.as_ref().is_some_and(|publication| publication.has_ended(id)) {
+        return record::at_rest(session, Next::Done, context);
+    }
+    if session.observed.forge.is_shown {
+        return end(session, context);
+    }
+    if let Some(word) = session.observed.forge.ending.clone() {
+        return match notice::once(session, &word, context) {
+            Next::Done => end(session, context),
+            next => next,
+        };
+    }
+    if let Err(refusal) = context.settings.admit(membership, &by.id) {
+        return told(session, &refusal.to_string(), context);
+    }
+    let Some((carried, base)) = carried(session) else {
+        return told(session, words::NOTHING_CARRIED, context);
+    };
+    let way = match may(&carried, &membership.channel, context) {
+        Ok(way) => way,
+        Err(why) => return told(session, &why, context),
+    };
+    let limits = context.delivery.limits;
+    if context.delivery.receive > limits.retry.attempts + 1 {
+        return told(session, &words::kept_failing(None), context);
+    }
+    if !record::is_idle(session, context) {
+        return Next::Hold {
+            delay_ms: limits.retry.backoff(context.delivery.receive),
+            why: "a turn is running in the sandbox".to_owned(),
+        };
+    }
+    match step {
+        PublishStep::Push { commit } => push(session, commit, by, (carried, base), way, context),
+        PublishStep::Show { .. } => show(session, step, (carried, base), way, context),
+    }
+}
+
+/// The repository that was brought into the present sandbox, and the commit; `None` if there is neither.
+fn carried(session: &Session) -> Option<(Carried, String)> {
+    let carried = session.sandbox.carried.clone()?;
+    let base = carried.base.clone()?;
+    Some((carried, base))
+}
+
+/// Says this in the thread, then ends the message.
+fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
+    session.observed.forge.ending = Some(word.to_owned());
+    match notice::once(session, word, context) {
+        Next::Done => end(session, context),
+        next => next,
+    }
+}
+
+/// The message has ended: recorded, so that a repeat does nothing.
+fn end(session: &mut Session, context: &Context<'_>) -> Next {
+    let id = &context.delivery.message.id;
+    if let Some(publication) = &mut session.publication {
+        publication.pressed.take_if(|pressed| pressed.id == *id);
+        publication.end(id);
+    }
+    record::at_rest(session, Next::Done, context)
+}
+
+/// A retry cannot help: the thread is told.
+pub(super) fn refused(session: &mut Session, reason: &str) {
+    session.observed.forge.ending = Some(words::not_published(reason));
+}
+
+fn show(
+    session: &mut Session,
+    step: &PublishStep,
+    (carried, _): (Carried, String),
+    way: PullRequests,
+    context: &Context<'_>,
+) -> Next {
+    // The pull request may have been merged or closed since: what comes next begins a new branch.
+    if let Some(branch) = session
+        .publication
+        .as_ref()
+        .and_then(|publication| publication.pushed.is_some().then(|| publication.branch.clone()))
+    {
+        match session.observed.forge.pull_request.clone() {
+            None => {
+                return Next::Do(Effect::Forge(ForgeEffect::FindPullRequest {
+                    repository: carried.repository,
+                    branch,
+                }));
+            }
+            Some(Some(PullRequestSeen { state: PullRequestState::Open, at, .. })) => {
+                if let Some(publication) = &mut session.publication {
+                    publication.pull_request = Some(at);
+                }
+            }
+            Some(Some(_)) => session.publication = None,
+            Some(None) => {}
+        }
+    }
+    let Some(outgoing) = session.observed.forge.outgoing.clone() else {
+        return match bring_up(session, context) {
+            BroughtUp::Step(next) => next,
+            BroughtUp::No(why) => told(session, &words::not_published(&why), context),
+            BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::ReadOutgoing {
+                carried,
+                at_ms: context.delivery.message.accepted_at_ms,
+            })),
+        };
+    };
+    let (commit, found, files, workflows) = match outgoing {
+        Outgoing::Unchanged => return told(session, words::NOTHING_TO_PUBLISH, context),
+        Outgoing::Refused { why } => {
+            return told(session, &words::not_published(&why), context);
+        }
+        Outgoing::Ready { commit, subject, files, workflows } => {
+            (commit, subject, files, workflows)
+        }
+    };
+    let Some(entries) = session.observed.forge.recalled.clone() else {
+        let turns = session.ended.iter().map(|ended| ended.id.clone()).collect();
+        return Next::Do(Effect::Recall { turns });
+    };
+    let repository = &carried.repository;
+    let proposal = proposal(step, commit, &found, &entries, repository.is_private);
+    let id = &context.delivery.message.id;
+    let thread = session.thread.to_string();
+    let publication = session.publication.get_or_insert_with(|| {
+        Publication::new(publication::branch(&proposal.subject, &digest(&["branch", &thread, id])))
+    });
+    publication.shown = Some(proposal.clone());
+    let branch = publication.branch.clone();
+    let review = Review {
+        proposal,
+        repository: repository.name.clone(),
+        is_public: !repository.is_private,
+        branch,
+        into: repository.branch.clone(),
+        files_total: files.len(),
+        files: files.into_iter().take(FILES_SHOWN).collect(),
+        workflows,
+        offer: offered(session),
+        is_draft: way == PullRequests::Draft,
+    };
+    Next::Do(Effect::Chat(ChatEffect::Post {
+        turn: context.delivery.message.id.clone(),
+        kind: PostKind::Review,
+        at: None,
+        post: Post::Review(review),
+    }))
+}
+
+/// Subject and text: what the person wrote, else words of the work. A public repository learns neither who asked nor
+/// where.
+fn proposal(
+    step: &PublishStep,
+    commit: String,
+    found: &str,
+    entries: &[LedgerEntry],
+    is_private: bool,
+) -> Proposal {
+    let (wanted, text) = match step {
+        PublishStep::Show { subject, body } => (subject.as_deref(), body.as_deref()),
+        PublishStep::Push { .. } => (None, None),
+    };
+    let answered = |entry: &&LedgerEntry| {
+        entry.outcome == Outcome::Answered && (entry.usage.files > 0 || entry.usage.files_unknown)
+    };
+    let last = entries.iter().filter(answered).max_by_key(|entry| entry.ended_at_ms);
+    let last = last.or_else(|| entries.iter().max_by_key(|entry| entry.ended_at_ms));
+    let asked = last.map_or("", |entry| &entry.asked);
+    let subject = [wanted.unwrap_or_default(), found, asked, "Changes by an agent"]
+        .into_iter()
+        .map(publication::subject)
+        .find(|subject| !subject.is_empty())
+        .unwrap_or_default();
+    let body = text.map_or_else(
+        || {
+            let answer = last.map_or("", |entry| &entry.answered);
+            let mut body = if answer.is_empty() {
+                "Made by a coding agent.".to_owned()
+            } else {
+                let quote = publication::quoted(answer, QUOTED_CHARS_MAX);
+                format!("The coding agent that made this says:\n\n{quote}")
+            };
+            if let Some(entry) = last.filter(|entry| is_private && !entry.by.name.is_empty()) {
+                let by = publication::quoted(&entry.by.name, SUBJECT_CHARS_MAX);
+                body.push_str(&format!("\n\nAsked for by:\n\n{by}"));
+            }
+            body
+        },
+        |text| text.trim().chars().take(BODY_CHARS_MAX).collect(),
+    );
+    Proposal { commit, subject, body }
+}
+
+fn push(
+    session: &mut Session,
+    commit: &str,
+    by: &Person,
+    (carried, base): (Carried, String),
+    way: PullRequests,
+    context: &Context<'_>,
+) -> Next {
+    let id = context.delivery.message.id.clone();
+    // The press that was overtaken shows what is there now.
+    if session.observed.forge.stale {
+        let step = PublishStep::Show { subject: None, body: None };
+        return show(session, &step, (carried, base), way, context);
+    }
+    let Some(publication) = &mut session.publication else {
+        return told(session, words::NOT_SHOWN, context);
+    };
+    let Some(shown) = publication.shown.clone().filter(|shown| shown.commit == commit) else {
+        return told(session, words::NOT_SHOWN, context);
+    };
+    let pressed = match &publication.pressed {
+        Some(pressed) if pressed.id == id => pressed.clone(),
+        // An earlier press was given up halfway: the branch may be where it wanted it.
+        _ => {
+            let pressed = Pressed {
+                id,
+                by: by.clone(),
+                commit: commit.to_owned(),
+                is_pushed: publication.pushed.as_deref() == Some(commit),
+            };
+            publication.pressed = Some(pressed.clone());
+            pressed
+        }
+    };
+    let (branch, old) = (publication.branch.clone(), publication.pushed.clone());
+    if pressed.is_pushed {
+        return Next::Do(Effect::Forge(ForgeEffect::OpenPullRequest {
+            repository: carried.repository,
+            branch,
+            proposal: shown,
+            is_draft: way == PullRequests::Draft,
+        }));
+    }
+    match bring_up(session, context) {
+        BroughtUp::Step(next) => next,
+        BroughtUp::No(why) => told(session, &words::not_published(&why), context),
+        BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::Push {
+            carried,
+            branch,
+            old,
+            new: commit.to_owned(),
+        })),
+    }
+}
+
+/// End of a push.
+pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
+    let Some(publication) = &mut session.publication else {
+        return;
+    };
+    let Some(pressed) = &mut publication.pressed else {
+        return;
+    };
+    match ended {
+        PushEnd::Done => {
+            pressed.is_pushed = true;
+            publication.pushed = Some(pressed.commit.clone());
+        }
+        PushEnd::Changed => {
+            publication.shown = None;
+            session.observed.forge.stale = true;
+            session.observed.forge.outgoing = None;
+        }
+        PushEnd::Moved { at } => {
+            session.observed.forge.ending =
+                Some(words::branch_moved(&publication.branch, at.as_deref()));
+            // A branch that is gone can be made again.
+            if at.is_none() {
+                publication.pushed = None;
+            }
+        }
+        PushEnd::Refused { why } => {
+            session.observed.forge.ending = Some(words::push_refused(&why));
+        }
+    }
+}
+
+/// End of the call that opens a pull request.
+pub(super) fn opened(session: &mut Session, ended: Opened) {
+    let Some(publication) = &mut session.publication else {
+        return;
+    };
+    let word = match ended {
+        Opened::There(seen) => {
+            let known = publication.pull_request.replace(seen.at.clone());
+            publication.shown = None;
+            words::pull_request_is_there(&seen, known.is_some_and(|known| known == seen.at))
+        }
+        Opened::Refused { why } => words::pull_request_refused(&publication.branch, &why),
+    };
+    session.observed.forge.ending = Some(word);
+}
+
+/// A publication never makes a sandbox: the work would not be in it.
+fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
+    match session.sandbox.phase {
+        Phase::Destroying | Phase::Destroyed | Phase::Error => {
+            BroughtUp::No("the sandbox no longer exists.".to_owned())
+        }
+        _ => operate::bring_up(session, context),
+    }
+}

@@ -1,0 +1,281 @@
+//! The way of a thread's work to a pull request: what a person is shown, what is pushed, and where it ended.
+
+use serde::{Deserialize, Serialize};
+
+use crate::base::ids::TurnId;
+use crate::base::person::Person;
+
+/// Presses that a thread remembers: a repeat of one of them does nothing.
+pub const PRESSES_MAX: usize = 8;
+/// Longest subject of a pull request, in characters.
+pub const SUBJECT_CHARS_MAX: usize = 120;
+/// Longest text of a pull request, in characters.
+pub const BODY_CHARS_MAX: usize = 3_000;
+/// Changed files of one pull request.
+pub const FILES_MAX: usize = 500;
+
+/// A thread's branch at the forge, and its pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Publication {
+    /// Short name of the branch. Bobbin pushes no other.
+    pub branch: String,
+    /// The commit to which Bobbin moved it last; `None` before the first push.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pushed: Option<String>,
+    /// The proposal that a person was shown last; nothing else can be pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shown: Option<Proposal>,
+    /// A press whose push or pull request is not known to have ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pressed: Option<Pressed>,
+    /// Its pull request, once open.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_request: Option<PullRequestRef>,
+    /// Ids of the last messages about it that have ended, newest last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ended: Vec<TurnId>,
+}
+
+/// What would be published.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Proposal {
+    /// The commit that would be pushed, 40 hex digits.
+    pub commit: String,
+    /// Subject of the pull request.
+    pub subject: String,
+    /// Its text, in the forge's Markdown.
+    pub body: String,
+}
+
+/// A person's press on a proposal.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Pressed {
+    /// The message of the press.
+    pub id: TurnId,
+    /// Who pressed.
+    pub by: Person,
+    /// The commit that they were shown.
+    pub commit: String,
+    /// The branch is there.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_pushed: bool,
+}
+
+/// A pull request, as far as a thread keeps it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct PullRequestRef {
+    /// Its number in the repository.
+    pub number: u64,
+    /// Its page.
+    pub page: String,
+}
+
+/// State of a pull request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum PullRequestState {
+    /// Open, perhaps as a draft.
+    Open,
+    /// Closed and not merged.
+    Closed,
+    /// Merged.
+    Merged,
+}
+
+/// A pull request as one look saw it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct PullRequestSeen {
+    /// Which one.
+    pub at: PullRequestRef,
+    /// Its state.
+    pub state: PullRequestState,
+    /// It is a draft.
+    pub is_draft: bool,
+}
+
+/// The work in a sandbox, read by the worker: nothing that the sandbox says about it is believed.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Outgoing {
+    /// It can be pushed.
+    Ready {
+        /// The newest commit, which holds everything.
+        commit: String,
+        /// Subject of the agent's first commit; empty if only uncommitted work is there.
+        subject: String,
+        /// The changed files, by path.
+        files: Vec<OutgoingFile>,
+        /// Number of the repository's workflows that a push may start.
+        workflows: u32,
+    },
+    /// It has the files that the forge has.
+    Unchanged,
+    /// It cannot be pushed.
+    Refused {
+        /// The reason and what to do, for people.
+        why: String,
+    },
+}
+
+/// A file that a push would change.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct OutgoingFile {
+    /// Its path, without control characters.
+    pub path: String,
+    /// How it changes.
+    pub how: OutgoingChange,
+}
+
+/// How a push would change a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OutgoingChange {
+    /// It is new.
+    Added,
+    /// Its content or mode is another.
+    Modified,
+    /// It goes.
+    Deleted,
+}
+
+impl OutgoingChange {
+    /// The sign in lists, as git has it.
+    #[must_use]
+    pub const fn sign(self) -> char {
+        match self {
+            Self::Added => 'A',
+            Self::Modified => 'M',
+            Self::Deleted => 'D',
+        }
+    }
+}
+
+/// End of a push.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum PushEnd {
+    /// The branch is at the commit.
+    Done,
+    /// The sandbox has other files than those that were shown: nothing was pushed.
+    Changed,
+    /// Somebody else has moved the branch: nothing was pushed.
+    Moved {
+        /// Where it is; `None`: it does not exist.
+        at: Option<String>,
+    },
+    /// The forge refused, or the work cannot be pushed any more.
+    Refused {
+        /// The reason, for people.
+        why: String,
+    },
+}
+
+/// End of the call that opens a pull request.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Opened {
+    /// It is there: new, or found by its branch.
+    There(PullRequestSeen),
+    /// The forge refused.
+    Refused {
+        /// The reason, for people.
+        why: String,
+    },
+}
+
+impl Publication {
+    /// A publication on this branch of which nothing is pushed.
+    #[must_use]
+    pub const fn new(branch: String) -> Self {
+        Self {
+            branch,
+            pushed: None,
+            shown: None,
+            pressed: None,
+            pull_request: None,
+            ended: Vec::new(),
+        }
+    }
+
+    /// Whether this message about it has ended.
+    #[must_use]
+    pub fn has_ended(&self, id: &TurnId) -> bool {
+        self.ended.contains(id)
+    }
+
+    /// Remembers that this message has ended.
+    pub fn end(&mut self, id: &TurnId) {
+        self.ended.push(id.clone());
+        let surplus = self.ended.len().saturating_sub(PRESSES_MAX);
+        self.ended.drain(..surplus);
+    }
+}
+
+/// A subject of a pull request: one line within the bound.
+#[must_use]
+pub fn subject(text: &str) -> String {
+    let line = text.trim().lines().next().unwrap_or_default().trim();
+    let plain = line.chars().filter(|c| !c.is_control());
+    if line.chars().count() > SUBJECT_CHARS_MAX {
+        plain.take(SUBJECT_CHARS_MAX - 1).chain(['…']).collect()
+    } else {
+        plain.collect()
+    }
+}
+
+/// Somebody's words, quoted for a pull request: at the forge they mention nobody, name no issue and hide nothing.
+#[must_use]
+pub fn quoted(text: &str, chars_max: usize) -> String {
+    let harmless = |c: char| match c {
+        '@' => "@\u{200b}".to_owned(),
+        '#' => "#\u{200b}".to_owned(),
+        '<' => "&lt;".to_owned(),
+        c if c != '\n' && c.is_control() => String::new(),
+        c => c.to_string(),
+    };
+    let cut: String = text.trim().chars().take(chars_max).map(harmless).collect();
+    let more = if text.trim().chars().count() > chars_max { " …" } else { "" };
+    let lines: Vec<String> =
+        cut.lines().map(|line| format!("> {line}").trim_end().to_owned()).collect();
+    format!("{}{more}", lines.join("\n"))
+}
+
+/// The branch of a thread's work: `bobbin/` with words of the subject, and a hash of thread and message.
+#[must_use]
+pub fn branch(subject: &str, hash: &str) -> String {
+    const SLUG_CHARS_MAX: usize = 40;
+    let words = subject
+        .split(|c: char| !c.is_ascii_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_ascii_lowercase);
+    let mut slug = String::new();
+    for word in words {
+        if slug.len() + word.len() >= SLUG_CHARS_MAX {
+            break;
+        }
+        if !slug.is_empty() {
+            slug.push('-');
+        }
+        slug.push_str(&word);
+    }
+    let hash: String = hash.chars().take(8).collect();
+    if slug.is_empty() { format!("bobbin/{hash}") } else { format!("bobbin/{slug}-{hash}") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quoted_words_mention_nobody() {
+        assert_eq!(
+            quoted("Fixes #12 for @anna\n<!-- hidden -->\u{7}", 100),
+            "> Fixes #\u{200b}12 for @\u{200b}anna\n> &lt;!-- hidden -->"
+        );
+        assert_eq!(quoted("12345", 3), "> 123 …");
+    }
+
+    #[test]
+    fn branch_is_words_and_a_hash() {
+        assert_eq!(branch("Add a login page!", "0123456789"), "bobbin/add-a-login-page-01234567");
+        assert_eq!(branch("テスト", "0123456789"), "bobbin/01234567");
+        let long = branch(&"word ".repeat(40), "0123456789");
+        assert!(long.len() < 64 && long.ends_with("-01234567"), "{long}");
+    }
+}
