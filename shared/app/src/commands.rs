@@ -10,6 +10,7 @@ mod list;
 mod meant;
 mod now;
 mod operate;
+mod pr;
 mod settle;
 mod setup;
 mod status;
@@ -65,6 +66,7 @@ impl Lane<'_> {
             Want::Operate { sandbox, operation } => {
                 self.operate(control, (sandbox, *operation), &found, now_ms).await
             }
+            Want::Publish { step } => self.publish(control, step, &found, now_ms).await,
             Want::Command { command } => self.command(control, *command, &found, arrival).await,
             Want::Again { turn } => self.again(control, turn, now_ms).await,
             Want::Stop { turn } => self.stop(control, turn.as_ref(), &found, arrival).await,
@@ -92,6 +94,7 @@ impl Lane<'_> {
             Command::Sandbox
             | Command::Say
             | Command::Diff
+            | Command::Pr
             | Command::Stop
             | Command::Reset
             | Command::Name

@@ -11,10 +11,15 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
+use bobbin_core::records::publication::{
+    Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
+};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
-use bobbin_forge::{ErrorKind, Forge, Repository, RepositoryName};
+use bobbin_forge::{
+    At, ErrorKind, Forge, NewPullRequest, PullRequest, Repository, RepositoryId, RepositoryName,
+};
 
 use crate::sandboxes::told;
 
@@ -82,6 +87,48 @@ impl StackForge {
         }
     }
 
+    /// Looks for the newest pull request of a branch.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn find_pull_request(
+        &self,
+        repository: &ForgeRepository,
+        branch: &str,
+    ) -> Result<Option<PullRequestSeen>, Failure> {
+        let found = self.forge.pull_request(&at(repository)?, branch).await;
+        found.map(|found| found.map(seen)).map_err(|error| error.failure)
+    }
+
+    /// Opens the pull request of a branch, unless it has one.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn open_pull_request(
+        &self,
+        repository: &ForgeRepository,
+        branch: &str,
+        proposal: &Proposal,
+        is_draft: bool,
+    ) -> Result<Opened, Failure> {
+        let at = at(repository)?;
+        let new = NewPullRequest {
+            head: branch.to_owned(),
+            base: repository.branch.clone(),
+            subject: proposal.subject.clone(),
+            body: proposal.body.clone(),
+            is_draft,
+            person: None,
+        };
+        match self.forge.open_pull_request(&at, &new).await {
+            Ok(opened) => Ok(Opened::There(seen(opened))),
+            Err(error) => match error.kind {
+                ErrorKind::Other | ErrorKind::RateLimited => Err(error.failure),
+                _ => Ok(Opened::Refused { why: told(&error) }),
+            },
+        }
+    }
+
     fn described(&self, found: &Repository) -> ForgeRepository {
         ForgeRepository {
             installation: found.installation,
@@ -91,6 +138,32 @@ impl StackForge {
             is_private: found.is_private,
             branch: found.default_branch.clone(),
         }
+    }
+}
+
+/// The target of the forge's calls for this repository.
+pub(crate) fn at(repository: &ForgeRepository) -> Result<At, Failure> {
+    let name = repository.name.split_once('/');
+    let name = name.and_then(|(owner, name)| RepositoryName::new(owner, name));
+    let unusable = || Failure::TurnFailed {
+        reason: format!("The repository's name {:?} cannot be used.", repository.name),
+    };
+    Ok(At {
+        installation: repository.installation,
+        repository: RepositoryId(repository.id),
+        name: name.ok_or_else(unusable)?,
+    })
+}
+
+fn seen(found: PullRequest) -> PullRequestSeen {
+    PullRequestSeen {
+        at: PullRequestRef { number: found.number, page: found.page },
+        state: match found.state {
+            bobbin_forge::PullRequestState::Open => PullRequestState::Open,
+            bobbin_forge::PullRequestState::Closed => PullRequestState::Closed,
+            bobbin_forge::PullRequestState::Merged => PullRequestState::Merged,
+        },
+        is_draft: found.is_draft,
     }
 }
 

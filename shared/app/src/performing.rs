@@ -155,6 +155,23 @@ impl<'a> Performing<'a> {
                 let carry = sandboxes.carry(forge.client(), target, repository, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }
+            ForgeEffect::ReadOutgoing { carried, at_ms } => {
+                let sandboxes = self.sandboxes().await?;
+                sandboxes.read_outgoing(forge.client(), target, carried, *at_ms).await
+            }
+            ForgeEffect::Push { carried, branch, old, new } => {
+                let sandboxes = self.sandboxes().await?;
+                let client = forge.client();
+                let old = old.as_deref();
+                sandboxes.push_outgoing(client, target, carried, branch, old, new).await
+            }
+            ForgeEffect::FindPullRequest { repository, branch } => {
+                forge.find_pull_request(repository, branch).await.map(Event::PullRequestSeen)
+            }
+            ForgeEffect::OpenPullRequest { repository, branch, proposal, is_draft } => {
+                let opened = forge.open_pull_request(repository, branch, proposal, *is_draft);
+                opened.await.map(Event::Opened)
+            }
         }
     }
 

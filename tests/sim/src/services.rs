@@ -22,6 +22,7 @@ use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::outside::AgentSeen;
+use bobbin_core::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -141,6 +142,26 @@ pub trait Services {
         repository: &ForgeRepository,
     ) -> Result<Carried, NotCloned> {
         Ok(Carried { repository: repository.clone(), base: None })
+    }
+
+    /// What the workspace holds beyond the commit that was brought.
+    fn outgoing(&mut self, _generation: u32) -> Outgoing {
+        Outgoing::Unchanged
+    }
+
+    /// The branch is to move from `old` to `new`.
+    fn push(&mut self, _branch: &str, _old: Option<&str>, _new: &str) -> PushEnd {
+        PushEnd::Refused { why: "nothing is pushed here".to_owned() }
+    }
+
+    /// The newest pull request of the branch.
+    fn pull_request(&mut self, _branch: &str) -> Option<PullRequestSeen> {
+        None
+    }
+
+    /// The branch's pull request is wanted.
+    fn open_pull_request(&mut self, _branch: &str, _is_draft: bool) -> Opened {
+        Opened::Refused { why: "nothing is opened here".to_owned() }
     }
 
     /// A server is wanted in a sandbox that runs.
@@ -302,6 +323,22 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
                 },
                 _ => Event::Failed(silent()),
             }
+        }
+        ForgeEffect::ReadOutgoing { .. } => match on.stands(generation) {
+            SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+            SandboxState::Running => Event::OutgoingRead(on.outgoing(generation)),
+            _ => Event::Failed(silent()),
+        },
+        ForgeEffect::Push { branch, old, new, .. } => match on.stands(generation) {
+            SandboxState::Gone => Event::Failed(Failure::SandboxGone),
+            SandboxState::Running => Event::Pushed(on.push(branch, old.as_deref(), new)),
+            _ => Event::Failed(silent()),
+        },
+        ForgeEffect::FindPullRequest { branch, .. } => {
+            Event::PullRequestSeen(on.pull_request(branch))
+        }
+        ForgeEffect::OpenPullRequest { branch, is_draft, .. } => {
+            Event::Opened(on.open_pull_request(branch, *is_draft))
         }
     }
 }

@@ -593,7 +593,10 @@ impl Inner {
         here.known_ids.insert(message.id.clone(), now_ms);
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Request::Prompt),
-            Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => Some(Request::Notice),
+            Work::Reset { .. }
+            | Work::Name { .. }
+            | Work::Connect { .. }
+            | Work::Publish { .. } => Some(Request::Notice),
             Work::Operate { .. } | Work::Create(_) => Some(Request::Operation),
             Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } => None,
         };

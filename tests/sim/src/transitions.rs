@@ -2,7 +2,8 @@
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::message::{Operation, Work};
+use bobbin_core::records::message::{Operation, PublishStep, Work};
+use bobbin_core::records::publication::{Opened, Outgoing, PushEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState, SnapshotSeen};
 
 /// One decision, as far as the phase goes.
@@ -31,6 +32,8 @@ impl Transition {
             Work::Create(_) => Operation::Create.word(),
             Work::Name { .. } => "name",
             Work::Connect { .. } => "connect",
+            Work::Publish { step: PublishStep::Show { .. }, .. } => "propose",
+            Work::Publish { step: PublishStep::Push { .. }, .. } => "publish",
         };
         Before(Self { from: phase.word(), work, event: event.map_or("delivered", kind), to: "" })
     }
@@ -78,6 +81,22 @@ pub fn kind(event: &Event) -> &'static str {
         Event::NotCloned { .. } => "not cloned",
         Event::RepositoryFound(_) => "repository found",
         Event::Carried { .. } => "carried",
+        Event::OutgoingRead(outgoing) => match outgoing {
+            Outgoing::Ready { .. } => "work read",
+            Outgoing::Unchanged => "no work",
+            Outgoing::Refused { .. } => "work refused",
+        },
+        Event::Pushed(ended) => match ended {
+            PushEnd::Done => "pushed",
+            PushEnd::Changed => "not pushed: files changed",
+            PushEnd::Moved { .. } => "not pushed: branch moved",
+            PushEnd::Refused { .. } => "not pushed: refused",
+        },
+        Event::PullRequestSeen(_) => "pull request seen",
+        Event::Opened(ended) => match ended {
+            Opened::There(_) => "pull request open",
+            Opened::Refused { .. } => "pull request refused",
+        },
         Event::Healthy => "healthy",
         Event::SecretsNotPutIn => "secrets not put in",
         Event::OptionsListed(_) => "surveyed",

@@ -54,8 +54,8 @@ pub struct Pressed {
     pub id: TurnId,
     /// Who pressed.
     pub by: Person,
-    /// The commit that they were shown.
-    pub commit: String,
+    /// What they were shown.
+    pub proposal: Proposal,
     /// The branch is there.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_pushed: bool,

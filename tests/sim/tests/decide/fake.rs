@@ -116,6 +116,16 @@ pub(super) struct State {
     pub(super) at_forge: Option<FoundRepository>,
     /// Repositories that were carried, by generation.
     pub(super) carried: BTreeMap<u32, String>,
+    /// The forge's branches and their commits.
+    pub(super) branches: BTreeMap<String, String>,
+    /// The work in the sandbox.
+    pub(super) outgoing: Option<Outgoing>,
+    /// Ends of the next pushes, last first.
+    pub(super) push_ends: Vec<PushEnd>,
+    /// Branch, old and new commit of each push that moved it.
+    pub(super) pushes: Vec<(String, Option<String>, String)>,
+    /// Pull requests by branch, oldest first.
+    pub(super) pulls: Vec<(String, PullRequestSeen)>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
     /// What clones do not bring along.
@@ -396,7 +406,50 @@ impl Services for Here<'_> {
             return Err(why);
         }
         self.s.carried.insert(generation, repository.name.clone());
-        Ok(Carried { repository: repository.clone(), base: None })
+        let base = self.s.branches.get(&repository.branch).cloned();
+        Ok(Carried { repository: repository.clone(), base })
+    }
+
+    fn outgoing(&mut self, _: u32) -> Outgoing {
+        self.s.outgoing.clone().unwrap_or(Outgoing::Unchanged)
+    }
+
+    fn push(&mut self, branch: &str, old: Option<&str>, new: &str) -> PushEnd {
+        if let Some(ended) = self.s.push_ends.pop() {
+            return ended;
+        }
+        let there = self.s.branches.get(branch).map(String::as_str);
+        if there == Some(new) {
+            return PushEnd::Done;
+        }
+        if there != old {
+            return PushEnd::Moved { at: there.map(str::to_owned) };
+        }
+        let is_shown =
+            matches!(&self.s.outgoing, Some(Outgoing::Ready { commit, .. }) if commit == new);
+        if !is_shown {
+            return PushEnd::Changed;
+        }
+        self.s.branches.insert(branch.to_owned(), new.to_owned());
+        self.s.pushes.push((branch.to_owned(), old.map(str::to_owned), new.to_owned()));
+        PushEnd::Done
+    }
+
+    fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
+        let (_, seen) = self.s.pulls.iter().rev().find(|(head, _)| head == branch)?;
+        Some(seen.clone())
+    }
+
+    fn open_pull_request(&mut self, branch: &str, is_draft: bool) -> Opened {
+        if let Some(seen) = self.pull_request(branch) {
+            return Opened::There(seen);
+        }
+        let number = self.s.pulls.len() as u64 + 1;
+        let page = format!("https://git.example.com/acme/api/pull/{number}");
+        let at = PullRequestRef { number, page };
+        let seen = PullRequestSeen { at, state: PullRequestState::Open, is_draft };
+        self.s.pulls.push((branch.to_owned(), seen.clone()));
+        Opened::There(seen)
     }
 
     fn serve(&mut self, _: u32, is_new: bool) -> Serving {

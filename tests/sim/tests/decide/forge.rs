@@ -4,7 +4,7 @@ use super::choice::{nothing_ran, reason};
 use super::*;
 use bobbin_core::records::message::Operation;
 
-fn asked(id: &str, repo: &str) -> Message {
+pub(super) fn asked(id: &str, repo: &str) -> Message {
     let prompt = Prompt {
         text: "do it".into(),
         by: person("ann"),
@@ -15,7 +15,7 @@ fn asked(id: &str, repo: &str) -> Message {
     work(id, Work::Prompt(prompt))
 }
 
-fn repository(name: &str, is_private: bool) -> ForgeRepository {
+pub(super) fn repository(name: &str, is_private: bool) -> ForgeRepository {
     ForgeRepository {
         installation: 7,
         id: 42,
@@ -27,7 +27,7 @@ fn repository(name: &str, is_private: bool) -> ForgeRepository {
 }
 
 /// A forge in which the operator has bound acme to the tenant, and which has this repository.
-fn world(found: FoundRepository) -> Fake {
+pub(super) fn world(found: FoundRepository) -> Fake {
     let world = Fake::new();
     world.with(|s| {
         s.forge = Some(BoundForge {
@@ -43,7 +43,7 @@ fn private() -> Fake {
     world(FoundRepository::Here(repository("acme/api", true)))
 }
 
-fn open(world: &Fake, channel: Option<&str>, name: &str) {
+pub(super) fn open(world: &Fake, channel: Option<&str>, name: &str) {
     world.with(|s| s.settings.repositories.open(channel, name.to_owned()));
 }
 

@@ -12,6 +12,7 @@ mod looks;
 mod operate;
 mod outages;
 mod outside;
+mod publish;
 mod runs;
 mod share;
 mod steering;
@@ -41,9 +42,15 @@ use bobbin_core::records::changes::{self, Changes, How};
 use bobbin_core::records::flags::{ControlFlags, Queued, StoppedAll};
 use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
-use bobbin_core::records::message::{Attachment, DeadPrompt, Message, Prompt, Quote, Work};
+use bobbin_core::records::message::{
+    Attachment, DeadPrompt, Message, Prompt, PublishStep, Quote, Work,
+};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
+use bobbin_core::records::publication::{
+    Opened, Outgoing, OutgoingChange, OutgoingFile, PullRequestRef, PullRequestSeen,
+    PullRequestState, PushEnd,
+};
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};
 use bobbin_core::records::sandbox::{Phase, SandboxState};
 use bobbin_core::records::session::{Session, StrayRun};

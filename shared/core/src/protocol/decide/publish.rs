@@ -286,19 +286,16 @@ fn push(
     let Some(publication) = &mut session.publication else {
         return told(session, words::NOT_SHOWN, context);
     };
-    let Some(shown) = publication.shown.clone().filter(|shown| shown.commit == commit) else {
-        return told(session, words::NOT_SHOWN, context);
-    };
-    let pressed = match &publication.pressed {
-        Some(pressed) if pressed.id == id => pressed.clone(),
-        // An earlier press was given up halfway: the branch may be where it wanted it.
-        _ => {
-            let pressed = Pressed {
-                id,
-                by: by.clone(),
-                commit: commit.to_owned(),
-                is_pushed: publication.pushed.as_deref() == Some(commit),
+    let pressed = match publication.pressed.clone().filter(|pressed| pressed.id == id) {
+        Some(pressed) => pressed,
+        None => {
+            let shown = publication.shown.clone().filter(|shown| shown.commit == commit);
+            let Some(proposal) = shown else {
+                return told(session, words::NOT_SHOWN, context);
             };
+            // A press that was given up halfway may have moved the branch.
+            let is_pushed = publication.pushed.as_deref() == Some(commit);
+            let pressed = Pressed { id, by: by.clone(), proposal, is_pushed };
             publication.pressed = Some(pressed.clone());
             pressed
         }
@@ -308,7 +305,7 @@ fn push(
         return Next::Do(Effect::Forge(ForgeEffect::OpenPullRequest {
             repository: carried.repository,
             branch,
-            proposal: shown,
+            proposal: pressed.proposal,
             is_draft: way == PullRequests::Draft,
         }));
     }
@@ -335,7 +332,7 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
     match ended {
         PushEnd::Done => {
             pressed.is_pushed = true;
-            publication.pushed = Some(pressed.commit.clone());
+            publication.pushed = Some(pressed.proposal.commit.clone());
         }
         PushEnd::Changed => {
             publication.shown = None;
