@@ -13,6 +13,7 @@ pub mod breakpoints;
 pub mod browser;
 pub mod chat;
 pub mod failures;
+pub mod forge;
 pub mod function;
 pub mod fuzz;
 pub mod http;

@@ -12,6 +12,7 @@ mod direct;
 mod discord;
 mod emulated;
 mod faults;
+mod forge;
 mod functions;
 mod fuzz;
 mod looks;
@@ -104,6 +105,7 @@ fn first() -> impl Iterator<Item = Trial> {
         trips::trials(),
         stand_in::trials(),
         fuzz::trials(),
+        forge::first(),
         security::trials(),
     ]
     .into_iter()
@@ -137,6 +139,7 @@ fn behind() -> Vec<Trial> {
     [
         // What takes minutes comes first, so that it is not waited for at the end.
         emulated::trials(),
+        forge::trials(),
         native::trials(),
         agents::trials(),
         modes::trials(),

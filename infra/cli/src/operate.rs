@@ -12,6 +12,7 @@ mod log;
 mod meant;
 mod named;
 mod orphans;
+mod pr;
 mod progress;
 mod sandbox;
 mod sandboxes;
@@ -24,7 +25,7 @@ mod threads;
 use bobbin_core::records::message::Operation;
 
 pub use self::arguments::OperateCommand;
-use self::arguments::{DeadCommand, SandboxCommand, Thread};
+use self::arguments::{DeadCommand, PrCommand, SandboxCommand, Thread};
 use self::stack::Stack;
 use crate::output::{CommandError, Output};
 use crate::target::{StackOptions, StackTarget};
@@ -67,6 +68,8 @@ pub async fn run(
             SandboxCommand::Orphans(what) => orphans::run(&stack, what).await,
             SandboxCommand::Host(what) => host::run(what),
         },
+        OperateCommand::Pr(PrCommand::Show(what)) => pr::show(&stack, what).await,
+        OperateCommand::Pr(PrCommand::Open(what)) => pr::open(&stack, what).await,
         OperateCommand::Dead(DeadCommand::List) => dead::list(&stack).await,
         OperateCommand::Dead(DeadCommand::Replay(what)) => dead::replay(&stack, what).await,
     }

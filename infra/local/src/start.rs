@@ -7,6 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
+use bobbin_core::base::ids::Tenant;
+use bobbin_core::tenant::repositories;
+use bobbin_core::tenant::settings::Settings;
 use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::{ChatStartError, LocalChat};
@@ -16,6 +19,7 @@ use bobbin_local_model::Model;
 use bobbin_local_sandbox::disk::make_private;
 use bobbin_local_sandbox::outbound::ReachablePorts;
 use bobbin_local_sandbox::settings::RunSettings;
+use serde_json::json;
 
 use crate::STACK;
 use crate::containers::{self, Containers, Relay};
@@ -151,6 +155,7 @@ pub async fn start(
         let engine = parts.engine.insert(engine);
         let proxy = start.proxy(engine, &chat, &table, &mut ready).await?;
         parts.ingress_proxy = Some(proxy);
+        open_repositories(engine, &ready).await?;
         if let (Some(gate), Some(function_url)) =
             (&parts.nudge_gate, engine.function_url("Ingress"))
         {
@@ -479,6 +484,24 @@ fn ingress_answer_ms() -> Result<u64, String> {
         Ok(ms) => ms.parse().map_err(|_| format!("{INGRESS_ANSWER_MS} is not a number: {ms}")),
         Err(_) => Ok(bobbin_local_chat::INGRESS_ANSWER_MS_MAX),
     }
+}
+
+/// Opens the repositories of the laptop's own forge to both chats, where nobody has changed settings yet.
+async fn open_repositories(engine: &Engine, ready: &Ready) -> Result<(), String> {
+    let mut settings = Settings { version: 1, ..Settings::default() };
+    settings.repositories.open(None, repositories::ALL.to_owned());
+    let text = settings.encode().map_err(|error| error.to_string())?;
+    for tenant in [Tenant::discord(&ready.discord_guild_id), Tenant::slack(&ready.slack_team_id)] {
+        let item = json!({
+            "thread": {"S": format!("tenant:{tenant}")},
+            "item": {"S": "settings"},
+            "settings": {"S": text},
+            "version": {"N": "1"},
+        });
+        let put = engine.tables().put_new(&ready.table, &item).await;
+        put.map_err(|e| failed("The chats' settings could not be written", &e, START_AGAIN))?;
+    }
+    Ok(())
 }
 
 /// Notes the forge's addresses and keys.

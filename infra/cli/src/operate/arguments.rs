@@ -29,9 +29,45 @@ pub enum OperateCommand {
     /// List, create, stop, start and destroy sandboxes; snapshots, connections of threads, logs, keys, orphans, hosts
     #[command(subcommand)]
     Sandbox(SandboxCommand),
+    /// Show and open the pull request of a thread's work
+    #[command(subcommand)]
+    Pr(PrCommand),
     /// List dead letters, and send them again
     #[command(subcommand)]
     Dead(DeadCommand),
+}
+
+/// What can be done with a thread's pull request.
+#[derive(Debug, Subcommand)]
+pub enum PrCommand {
+    /// Show the thread's branch, its pull request, and what was shown last
+    Show(ShowPullRequest),
+    /// Show in the thread what would be published; with --yes push it, and open or update the pull request
+    Open(OpenPullRequest),
+}
+
+#[derive(Debug, Args)]
+pub struct ShowPullRequest {
+    /// The thread, as `bobbin thread list` shows it, or the end of its key
+    pub thread: GivenThread,
+}
+
+#[derive(Debug, Args)]
+pub struct OpenPullRequest {
+    /// The thread, as `bobbin thread list` shows it, or the end of its key
+    pub thread: GivenThread,
+    /// Subject of the pull request; by default made of the work
+    #[arg(long, value_name = "WORDS")]
+    pub subject: Option<String>,
+    /// Text of the pull request; by default made of the agent's answer
+    #[arg(long, value_name = "WORDS")]
+    pub body: Option<String>,
+    /// Push what is shown, and open the pull request
+    #[arg(long)]
+    pub yes: bool,
+    /// Wait at most this long for the end (90s, 30m)
+    #[arg(long = "wait", value_name = "TIME", default_value = "3m", value_parser = duration_ms)]
+    pub wait_ms: u64,
 }
 
 /// What can be done with threads.

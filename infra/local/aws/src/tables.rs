@@ -2,9 +2,12 @@
 
 use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::dynamodb::Dynamo;
+use crate::dynamodb::{Dynamo, DynamoError};
+
+/// What `DynamoDB` says of a condition that does not hold.
+const STANDS: &str = "The conditional request failed";
 
 /// Reads the tables of a running engine.
 #[derive(Clone)]
@@ -15,5 +18,18 @@ impl Tables {
     pub async fn scan(&self, request: &Value) -> Option<Value> {
         let table = request["TableName"].as_str().unwrap_or_default();
         self.0.call("Scan", table, request).await.ok()
+    }
+
+    /// Puts an item unless there is one with its key.
+    ///
+    /// # Errors
+    /// What the engine refuses, an existing item aside.
+    pub async fn put_new(&self, table: &str, item: &Value) -> Result<(), String> {
+        let request = json!({"TableName": table, "Item": item, "ConditionExpression": "attribute_not_exists(thread)"});
+        match self.0.call("PutItem", table, &request).await {
+            Err(DynamoError::Refused { reason, .. }) if reason == STANDS => Ok(()),
+            Err(error) => Err(error.to_string()),
+            Ok(_) => Ok(()),
+        }
     }
 }

@@ -5,12 +5,10 @@ use serde::{Deserialize, Serialize};
 use crate::base::ids::TurnId;
 use crate::base::person::Person;
 
-/// Presses that a thread remembers: a repeat of one of them does nothing.
-pub const PRESSES_MAX: usize = 8;
 /// Longest subject of a pull request, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 120;
 /// Longest text of a pull request, in characters.
-pub const BODY_CHARS_MAX: usize = 3_000;
+pub const BODY_CHARS_MAX: usize = 2_000;
 /// Changed files of one pull request.
 pub const FILES_MAX: usize = 500;
 
@@ -31,9 +29,6 @@ pub struct Publication {
     /// Its pull request, once open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRequestRef>,
-    /// Ids of the last messages about it that have ended, newest last.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub ended: Vec<TurnId>,
 }
 
 /// What would be published.
@@ -183,27 +178,7 @@ impl Publication {
     /// A publication on this branch of which nothing is pushed.
     #[must_use]
     pub const fn new(branch: String) -> Self {
-        Self {
-            branch,
-            pushed: None,
-            shown: None,
-            pressed: None,
-            pull_request: None,
-            ended: Vec::new(),
-        }
-    }
-
-    /// Whether this message about it has ended.
-    #[must_use]
-    pub fn has_ended(&self, id: &TurnId) -> bool {
-        self.ended.contains(id)
-    }
-
-    /// Remembers that this message has ended.
-    pub fn end(&mut self, id: &TurnId) {
-        self.ended.push(id.clone());
-        let surplus = self.ended.len().saturating_sub(PRESSES_MAX);
-        self.ended.drain(..surplus);
+        Self { branch, pushed: None, shown: None, pressed: None, pull_request: None }
     }
 }
 

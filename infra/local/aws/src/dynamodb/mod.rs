@@ -16,4 +16,5 @@ mod server;
 mod service;
 
 pub(crate) use deployment::TableSettings;
+pub(crate) use error::DynamoError;
 pub(crate) use service::Dynamo;

@@ -22,6 +22,7 @@ use crate::records::publication::{
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
+use crate::records::turn::EndedTurn;
 use crate::tenant::selection::PullRequests;
 
 /// Files that a review lists by name.
@@ -36,7 +37,7 @@ pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishO
         return None;
     };
     let (carried, _) = carried(session)?;
-    if usage.files == 0 || may(&carried, forge::channel(context), context).is_err() {
+    if usage.files == 0 || may(&carried, Some(forge::channel(context)), context).is_err() {
         return None;
     }
     Some(offered(session))
@@ -49,13 +50,20 @@ fn offered(session: &Session) -> PublishOffer {
     }
 }
 
-/// Whether this repository's work may leave from this channel; else why not, for people.
-fn may(carried: &Carried, channel: &str, context: &Context<'_>) -> Result<PullRequests, String> {
+/// Whether this repository's work may leave from this channel (`None`: the operator asks); else why not, for people.
+fn may(
+    carried: &Carried,
+    channel: Option<&str>,
+    context: &Context<'_>,
+) -> Result<PullRequests, String> {
     let repository = &carried.repository;
     let is_bound = context.delivery.forge.is_some_and(|forge| forge.is_here(&repository.name));
-    if !is_bound || !context.settings.repositories.are_open(&repository.name, channel) {
+    let is_open = channel
+        .is_none_or(|channel| context.settings.repositories.are_open(&repository.name, channel));
+    if !is_bound || !is_open {
         return Err(words::not_open_any_more(&repository.name));
     }
+    let channel = channel.unwrap_or_default();
     match PullRequests::named(context.settings.defaults_of(channel).pull_requests.as_deref()) {
         PullRequests::Off => Err(words::NO_PULL_REQUESTS.to_owned()),
         way => Ok(way),
@@ -74,8 +82,7 @@ pub(super) fn next(
     {
         return next;
     }
-    let id = &context.delivery.message.id;
-    if session.publication.as_ref().is_some_and(|publication| publication.has_ended(id)) {
+    if record::has_ended(session, &context.delivery.message.id) {
         return record::at_rest(session, Next::Done, context);
     }
     if session.observed.forge.is_shown {
@@ -93,7 +100,8 @@ pub(super) fn next(
     let Some((carried, base)) = carried(session) else {
         return told(session, words::NOTHING_CARRIED, context);
     };
-    let way = match may(&carried, &membership.channel, context) {
+    let channel = (!membership.operates).then_some(&*membership.channel);
+    let way = match may(&carried, channel, context) {
         Ok(way) => way,
         Err(why) => return told(session, &why, context),
     };
@@ -131,11 +139,12 @@ fn told(session: &mut Session, word: &str, context: &Context<'_>) -> Next {
 
 /// The message has ended: recorded, so that a repeat does nothing.
 fn end(session: &mut Session, context: &Context<'_>) -> Next {
-    let id = &context.delivery.message.id;
+    let id = context.delivery.message.id.clone();
     if let Some(publication) = &mut session.publication {
-        publication.pressed.take_if(|pressed| pressed.id == *id);
-        publication.end(id);
+        publication.pressed.take_if(|pressed| pressed.id == id);
     }
+    let outcome = Outcome::Answered;
+    record::remember(session, EndedTurn { id, outcome, at_ms: context.now_ms }, context);
     record::at_rest(session, Next::Done, context)
 }
 
@@ -183,6 +192,11 @@ fn show(
             })),
         };
     };
+    if !matches!(outgoing, Outgoing::Ready { .. })
+        && let Some(publication) = &mut session.publication
+    {
+        publication.shown = None;
+    }
     let (commit, found, files, workflows) = match outgoing {
         Outgoing::Unchanged => return told(session, words::NOTHING_TO_PUBLISH, context),
         Outgoing::Refused { why } => {

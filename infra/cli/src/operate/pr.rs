@@ -1,0 +1,146 @@
+//! `pr`: what a pull request of a thread's work would publish, and its opening. Both messages go into the thread's
+//! group, behind what runs.
+
+use std::time::{Duration, Instant};
+
+use bobbin_cloud::clock::now_ms;
+use bobbin_core::base::ids::{ThreadKey, TurnId};
+use bobbin_core::base::person::{Membership, Person};
+use bobbin_core::records::message::{Body, Message, PublishStep, Work};
+use bobbin_core::records::publication::{Proposal, Publication, PullRequestRef};
+use bobbin_core::records::session::Session;
+use serde::Serialize;
+
+use super::arguments::{OpenPullRequest, ShowPullRequest};
+use super::send::terminal_name;
+use super::show;
+use super::stack::Stack;
+use crate::output::{CommandError, ExitStatus, Output};
+use crate::time::pause;
+
+/// Poll interval.
+const LOOK_MS: u64 = 500;
+
+/// The JSON answer.
+#[derive(Serialize)]
+struct PullRequestAnswer {
+    thread: ThreadKey,
+    /// `shown` (nothing is pushed yet), `open`, `failed`, `none`, or `waiting` (not finished within the wait).
+    result: &'static str,
+    /// Short name of the branch.
+    branch: Option<String>,
+    /// The commit to which Bobbin moved it last.
+    pushed: Option<String>,
+    /// What was shown last, and can be pushed.
+    shown: Option<Proposal>,
+    /// The pull request.
+    pull_request: Option<PullRequestRef>,
+}
+
+impl PullRequestAnswer {
+    fn new(thread: &ThreadKey, result: &'static str, known: Option<Publication>) -> Self {
+        let thread = thread.clone();
+        let Some(Publication { branch, pushed, shown, pull_request, .. }) = known else {
+            let (branch, pushed, shown, pull_request) = (None, None, None, None);
+            return Self { thread, result, branch, pushed, shown, pull_request };
+        };
+        Self { thread, result, branch: Some(branch), pushed, shown, pull_request }
+    }
+
+    fn words(&self, stack: &Stack) -> String {
+        let proposal = |shown: &Proposal| {
+            format!("{}\n\n{}\n\nCommit {}", shown.subject, shown.body, shown.commit)
+        };
+        match (&self.pull_request, &self.shown) {
+            _ if self.result == "failed" => "It failed, and the thread shows why.".to_owned(),
+            (_, Some(shown)) => format!(
+                "{}\n\nNothing of this is pushed yet; its files stand in the thread. Push it with: bobbin {} pr open {} --yes",
+                proposal(shown),
+                stack.said,
+                self.thread
+            ),
+            (Some(there), None) => format!("Pull request #{}: {}", there.number, there.page),
+            (None, None) if self.result == "waiting" => format!(
+                "It was requested, but is not done yet. Check again with: bobbin {} pr show {}",
+                stack.said, self.thread
+            ),
+            (None, None) => format!(
+                "Nothing of this thread is published. See what would be with: bobbin {} pr open {}",
+                stack.said, self.thread
+            ),
+        }
+    }
+}
+
+pub async fn show(stack: &Stack, what: &ShowPullRequest) -> Result<Output, CommandError> {
+    let thread = &what.thread.key(stack).await?;
+    let (session, _) = show::record(stack, thread).await?;
+    let known = session.publication;
+    let (result, status) = match &known {
+        Some(Publication { pull_request: Some(_), .. }) => ("open", ExitStatus::Done),
+        Some(Publication { shown: Some(_), .. }) => ("shown", ExitStatus::Done),
+        _ => ("none", ExitStatus::Notice),
+    };
+    let answer = PullRequestAnswer::new(thread, result, known);
+    Output::new(answer.words(stack), &answer, status)
+}
+
+pub async fn open(stack: &Stack, what: &OpenPullRequest) -> Result<Output, CommandError> {
+    let thread = &what.thread.key(stack).await?;
+    let step = PublishStep::Show { subject: what.subject.clone(), body: what.body.clone() };
+    let until = Instant::now() + Duration::from_millis(what.wait_ms);
+    let (mut session, mut is_over) = ask(stack, thread, step, until).await?;
+    let shown = session.publication.as_ref().and_then(|known| known.shown.clone());
+    let mut result = if shown.is_some() { "shown" } else { "failed" };
+    if let (true, true, Some(Proposal { commit, .. })) = (what.yes, is_over, shown) {
+        let step = PublishStep::Push { commit: commit.clone() };
+        (session, is_over) = ask(stack, thread, step, until).await?;
+        let is_there = session.publication.as_ref().is_some_and(|known| {
+            known.pull_request.is_some() && known.pushed.as_ref() == Some(&commit)
+        });
+        result = if is_there { "open" } else { "failed" };
+    }
+    let (result, status) = match (is_over, result) {
+        (false, _) => ("waiting", ExitStatus::Failed),
+        (true, "failed") => (result, ExitStatus::Failed),
+        (true, _) => (result, ExitStatus::Done),
+    };
+    let answer = PullRequestAnswer::new(thread, result, session.publication);
+    Output::new(answer.words(stack), &answer, status)
+}
+
+/// Sends the message and waits for its end; `false`: it did not end within the wait.
+async fn ask(
+    stack: &Stack,
+    thread: &ThreadKey,
+    step: PublishStep,
+    until: Instant,
+) -> Result<(Session, bool), CommandError> {
+    let accepted_at_ms = now_ms();
+    let id = TurnId::from(format!("pr-{}-{accepted_at_ms}", thread.short_hash()));
+    let message = Message {
+        id: id.clone(),
+        thread: thread.clone(),
+        accepted_at_ms,
+        work: Work::Publish {
+            step,
+            by: Person { id: String::new(), name: terminal_name(None) },
+            membership: Membership { operates: true, ..Membership::default() },
+        },
+    };
+    let sent = stack.queues()?.send(&Body::Message(message)).await;
+    sent.map_err(|e| {
+        format!(
+            "{e}. It is unknown whether this was requested; look with: bobbin {} pr show {thread}",
+            stack.said
+        )
+    })?;
+    loop {
+        let (session, _) = show::record(stack, thread).await?;
+        let is_over = session.ended.iter().any(|one| one.id == id);
+        if is_over || Instant::now() >= until {
+            return Ok((session, is_over));
+        }
+        pause(LOOK_MS).await;
+    }
+}

@@ -1,0 +1,140 @@
+//! A private repository of the laptop's forge: it comes into a thread's sandbox, and the agent's work leaves it as a
+//! pull request when somebody presses.
+
+use bobbin_core::base::ids::{PostKind, post_key};
+use bobbin_core::records::outcome::Outcome;
+use bobbin_tests::chat::{ChatMessage, Platform};
+use bobbin_tests::forge::{TestForge, TestRepository};
+use bobbin_tests::limits::{ANSWER_MS_MAX, VISIBLE_MS_MAX};
+use bobbin_tests::talk::{Talk, marked};
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use libtest_mimic::Trial;
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::run::{COMMON, on};
+
+/// Once from end to end.
+pub fn first() -> Vec<Trial> {
+    vec![merged(Platform::Discord)]
+}
+
+pub fn trials() -> Vec<Trial> {
+    vec![merged(Platform::Slack)]
+}
+
+fn merged(platform: Platform) -> Trial {
+    let name = format!("forge::{}::task_becomes_a_merged_pull_request", platform.word());
+    on(&COMMON, &name, async move |world| published(world, platform).await)
+}
+
+/// A name that no other test takes.
+fn a_name() -> String {
+    let (_, mark) = marked("");
+    mark.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+}
+
+/// Waits for the proposal that differs from those before it.
+async fn review(talk: &Talk<'_>, commit_before: &str) -> ChatMessage {
+    let wanted = |one: &ChatMessage| {
+        one.buttons.iter().any(|button| button.label == "Edit text")
+            && (commit_before.is_empty() || !one.text.contains(commit_before))
+    };
+    talk.see(ANSWER_MS_MAX, "what would be published is shown", wanted).await
+}
+
+async fn said(talk: &Talk<'_>, words: &str) -> ChatMessage {
+    talk.see(ANSWER_MS_MAX, words, |one| one.text.contains(words)).await
+}
+
+/// The final card, once it offers this.
+async fn offered(talk: &Talk<'_>, turn: &str, label: &str) -> ChatMessage {
+    let key = post_key(&talk.thread.key, &turn.into(), &PostKind::Card);
+    let wanted =
+        |one: &ChatMessage| one.key.as_deref() == Some(&*key) && one.button(label).is_some();
+    talk.see(VISIBLE_MS_MAX, label, wanted).await
+}
+
+fn text<'v>(value: &'v Value, pointer: &str) -> &'v str {
+    value.pointer(pointer).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// The only pull request besides `before` others.
+async fn opened(repository: &TestRepository<'_>, before: usize) -> Value {
+    eventually(ANSWER_MS_MAX, "the pull request is there", async || {
+        let mut all = repository.pulls().await;
+        if all.len() == before + 1 { Ok(all.remove(before)) } else { Err(format!("{all:?}")) }
+    })
+    .await
+}
+
+async fn published(world: World, platform: Platform) {
+    let forge = TestForge::of(&world.ready);
+    let files = [("README.md", "the secret plan\n"), (".github/workflows/ci.yml", "on: push\n")];
+    let repository = forge.private(&a_name(), &files).await;
+
+    // In: the files are there, and no credential with them.
+    let look = "run: cat README.md; git remote -v; git config --list; env; git push origin HEAD:other 2>&1";
+    let (mut talk, first) = world.begin_with(platform, &[("repo", &repository.name)], look).await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    let seen = talk.answer(&first).await;
+    assert!(seen.contains("the secret plan"), "{seen}");
+    assert!(seen.contains("Bobbin pushes, when somebody presses Open pull request."), "{seen}");
+    for secret in ["ghs_", "ghu_", "ghp_", world.ready.github_user_token.as_str()] {
+        assert!(!seen.contains(secret), "{secret} in {seen}");
+    }
+
+    // Out: nothing leaves before a press.
+    let second = talk.say("write: page.txt hello\necho: I wrote it for @ada").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    let card = offered(&talk, &second, "Open pull request").await;
+    talk.press(&card, "Open pull request").await;
+    let shown = review(&talk, "").await;
+    for words in [&*repository.name, "page.txt", "1 file"] {
+        assert!(shown.text.contains(words), "{words}: {}", shown.text);
+    }
+    assert_eq!(repository.branches().await, []);
+    talk.press(&shown, "Open draft pull request").await;
+    let pull = opened(&repository, 0).await;
+    assert!(text(&pull, "/head/ref").starts_with("bobbin/"), "{pull}");
+    assert_eq!((&pull["draft"], text(&pull, "/base/ref")), (&json!(true), "main"));
+    assert!(!text(&pull, "/body").contains("@ada"), "{}", pull["body"]);
+    let branch = text(&pull, "/head/ref").to_owned();
+    assert_eq!(repository.file(&branch, "page.txt").trim(), "hello");
+    said(&talk, "Pull request #1 is open as a draft").await;
+
+    // More work comes to the same pull request, committed by the agent or not.
+    let third = talk
+        .say("run: echo more > more.txt; git add -A; git -c user.name=a -c user.email=a@b commit -qm More")
+        .await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
+    let card = offered(&talk, &third, "Update pull request").await;
+    talk.press(&card, "Update pull request").await;
+    let head = text(&pull, "/head/sha")[..12].to_owned();
+    let shown = review(&talk, &head).await;
+    talk.press(&shown, "Update pull request").await;
+    said(&talk, "Pull request #1 is updated").await;
+    assert_eq!(repository.file(&branch, "more.txt").trim(), "more");
+    assert_eq!(repository.pulls().await.len(), 1);
+
+    // What comes after the merge is another branch.
+    repository.call(Method::PATCH, "/pulls/1", &json!({"title": "The page"})).await;
+    repository.call(Method::PUT, "/pulls/1/merge", &json!({})).await;
+    let fourth = talk.say("write: later.txt later").await;
+    assert_eq!(talk.ended(&fourth).await.outcome, Outcome::Answered);
+    let last = repository.branches().await;
+    let head = last.iter().find(|(name, _)| *name == branch).map(|(_, at)| at[..12].to_owned());
+    talk.press(&offered(&talk, &fourth, "Update pull request").await, "Update pull request").await;
+    let shown = talk
+        .see(ANSWER_MS_MAX, "the new work is shown", |one| {
+            one.button("Edit text").is_some()
+                && one.text.contains("later.txt")
+                && head.as_ref().is_none_or(|head| !one.text.contains(head))
+        })
+        .await;
+    talk.press(&shown, "Open draft pull request").await;
+    let next = opened(&repository, 1).await;
+    assert_ne!(text(&next, "/head/ref"), branch);
+    talk.finish().await;
+}
