@@ -8,6 +8,7 @@ mod error;
 mod forge;
 pub mod git;
 pub mod github;
+pub mod outgoing;
 mod people;
 
 pub use error::{ErrorKind, ForgeError, ForgeResult};

@@ -1,0 +1,341 @@
+//! Reads what a push would bring: a pack that nobody vouches for, compared with the commit at the forge.
+//!
+//! Promised: the newest commit and every other of the pack follow the commit that was brought, and no other of the
+//! forge's; every changed file is listed, or the push is refused; a workflow that changes is refused; calls, memory and
+//! time are bounded. Deliberately absent: what commits between the first and the last had in them, which the forge
+//! shows beside the pull request.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+
+use bobbin_core::records::publication::{FILES_MAX, OutgoingChange, OutgoingFile, subject};
+use bobbin_core::text::{thousands, visible};
+use futures::future::try_join_all;
+
+use crate::error::{ErrorKind, ForgeError};
+use crate::forge::{At, Forge};
+use crate::git::{EntryMode, ObjectId, ObjectKind, Pack, PackBounds, TreeEntry};
+
+/// Most commits of one push.
+const COMMITS_MAX: usize = 1_000;
+/// Most folders that are read at the forge.
+const CALLS_MAX: usize = 300;
+/// How many of them are read at a time.
+const CALLS_AT_ONCE: usize = 8;
+/// Deepest folder.
+const DEPTH_MAX: usize = 64;
+/// Longest path, in bytes (Linux: `PATH_MAX`).
+const PATH_BYTES_MAX: usize = 4_096;
+/// Most changed folders: in a pack of a few bytes, folders can hold each other a thousandfold.
+const FOLDERS_MAX: usize = 5_000;
+/// Most entries of all changed folders together.
+const ENTRIES_MAX: usize = 500_000;
+/// Where GitHub looks for workflows.
+const WORKFLOWS: [&[u8]; 2] = [b".github", b"workflows"];
+/// Author of the commit that Bobbin makes of uncommitted work.
+const OWN_EMAIL: &str = "bobbin@localhost";
+
+/// The work of an agent, read.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Work {
+    /// Subject of the first commit; empty if Bobbin made it of uncommitted work.
+    pub subject: String,
+    /// The changed files, by path.
+    pub files: Vec<OutgoingFile>,
+    /// Number of workflows that the repository has.
+    pub workflows: u32,
+    /// The pack that was read.
+    pub pack: Vec<u8>,
+}
+
+impl fmt::Debug for Work {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { subject, files, workflows, pack } = self;
+        let bytes = pack.len();
+        write!(f, "Work({subject:?}, {files:?}, {workflows} workflows, {bytes} bytes)")
+    }
+}
+
+/// Why work cannot be pushed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum NotOutgoing {
+    /// What is wrong with it, and what to do, for people.
+    Refused(String),
+    /// The forge could not be asked.
+    Failed(ForgeError),
+}
+
+fn refused<T>(why: impl Into<String>) -> Result<T, NotOutgoing> {
+    Err(NotOutgoing::Refused(why.into()))
+}
+
+/// Why work is refused that follows another commit than the one that was brought.
+#[must_use]
+pub fn elsewhere(base: &ObjectId) -> String {
+    let short = &base.to_string()[..7];
+    format!(
+        "The work does not follow {short}, the commit that was brought. Ask the agent to rebase it onto that commit."
+    )
+}
+
+/// What a push of this pack to the newest commit would change. `None`: the files are those of `base`.
+///
+/// # Errors
+/// [`NotOutgoing`].
+pub async fn read(
+    forge: &dyn Forge,
+    at: &At,
+    base: &ObjectId,
+    head: &ObjectId,
+    pack: Vec<u8>,
+) -> Result<Option<Work>, NotOutgoing> {
+    let pack = match Pack::read(pack, &PackBounds::PUSH) {
+        Ok(pack) => pack,
+        Err(error) => return refused(format!("The work cannot be read: {error}.")),
+    };
+    let (tree, subject) = follow(&pack, base, head)?;
+    let trees = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Tree);
+    let inside = trees.map(|(id, _)| id).collect();
+    let mut walk = Walk { forge, at, pack: &pack, inside, calls: 0, entries: 0, files: Vec::new() };
+    let top = Folder { path: Vec::new(), depth: 0, base: Some(*base), head: Some(tree) };
+    let (was, is) = walk.listed(&top).await?;
+    let mut level = walk.compare(&top, &was, &is)?;
+    let mut folders = 0;
+    while !level.is_empty() {
+        folders += level.len();
+        if folders > FOLDERS_MAX {
+            return refused(too_many("folders", FOLDERS_MAX));
+        }
+        level = walk.go_down(&level).await?;
+    }
+    if walk.files.is_empty() {
+        return Ok(None);
+    }
+    let workflows = walk.workflows(was).await?;
+    let mut files = walk.files;
+    files.sort_by(|(one, _), (other, _)| one.cmp(other));
+    let file = |(path, how): (Vec<u8>, OutgoingChange)| OutgoingFile { path: shown(&path), how };
+    let files = files.into_iter().map(file).collect();
+    Ok(Some(Work { subject, files, workflows, pack: pack.into_bytes() }))
+}
+
+/// Checks that the pack's commits lead from `base` to `head` and nowhere else. Returns the root folder of the newest,
+/// and the subject of the first.
+fn follow(
+    pack: &Pack,
+    base: &ObjectId,
+    head: &ObjectId,
+) -> Result<(ObjectId, String), NotOutgoing> {
+    let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit).count();
+    if commits > COMMITS_MAX {
+        return refused(
+            "The work has more than 1,000 commits. Ask the agent to squash them into fewer.",
+        );
+    }
+    let Some(newest) = pack.commit(head) else {
+        return refused("The newest commit is not among what came out of the sandbox. Try again.");
+    };
+    let mut found = 1;
+    let mut seen = BTreeSet::from([*head]);
+    let mut open = newest.parents.clone();
+    while let Some(id) = open.pop() {
+        if !seen.insert(id) {
+            continue;
+        }
+        match pack.commit(&id) {
+            Some(commit) => {
+                found += 1;
+                open.extend(commit.parents);
+            }
+            None if id == *base => {}
+            None => return refused(elsewhere(base)),
+        }
+    }
+    if !seen.contains(base) {
+        return refused(elsewhere(base));
+    }
+    if found < commits {
+        return refused(
+            "What came out of the sandbox has commits that are not part of the work. Try again.",
+        );
+    }
+    let tree = newest.tree;
+    let mut first = newest;
+    while let Some(parent) = first.parents.first().filter(|parent| *parent != base) {
+        let Some(commit) = pack.commit(parent) else { break };
+        first = commit;
+    }
+    let is_own = first.author.email == OWN_EMAIL;
+    Ok((tree, if is_own { String::new() } else { subject(&first.message) }))
+}
+
+fn too_many(what: &str, max: usize) -> String {
+    let max = thousands(max as u64);
+    format!("More than {max} {what} change. Ask the agent to publish the work in smaller parts.")
+}
+
+/// A path for people: nothing in it hides.
+fn shown(path: &[u8]) -> String {
+    visible(&String::from_utf8_lossy(path)).replace(['\n', '\t'], " ")
+}
+
+/// A folder that differs, or is on one side alone.
+struct Folder {
+    path: Vec<u8>,
+    depth: usize,
+    base: Option<ObjectId>,
+    head: Option<ObjectId>,
+}
+
+/// A comparison of two trees, of which the forge has one.
+struct Walk<'a> {
+    forge: &'a dyn Forge,
+    at: &'a At,
+    pack: &'a Pack,
+    /// The folders that the pack has.
+    inside: BTreeSet<ObjectId>,
+    calls: usize,
+    entries: usize,
+    files: Vec<(Vec<u8>, OutgoingChange)>,
+}
+
+impl Walk<'_> {
+    /// Compares these folders, and returns those in them that differ.
+    async fn go_down(&mut self, level: &[Folder]) -> Result<Vec<Folder>, NotOutgoing> {
+        let mut next = Vec::new();
+        for some in level.chunks(CALLS_AT_ONCE) {
+            let sides = some.iter().flat_map(|folder| [folder.base, folder.head]).flatten();
+            self.calls += sides.filter(|id| !self.inside.contains(id)).count();
+            if self.calls > CALLS_MAX {
+                return refused(too_many("folders of the repository", CALLS_MAX));
+            }
+            let listed = try_join_all(some.iter().map(|folder| self.listed(folder))).await?;
+            for (folder, (was, is)) in some.iter().zip(listed) {
+                next.extend(self.compare(folder, &was, &is)?);
+            }
+            if next.len() > FOLDERS_MAX {
+                return refused(too_many("folders", FOLDERS_MAX));
+            }
+        }
+        Ok(next)
+    }
+
+    async fn listed(
+        &self,
+        folder: &Folder,
+    ) -> Result<(Vec<TreeEntry>, Vec<TreeEntry>), NotOutgoing> {
+        let was = match &folder.base {
+            Some(id) => self.tree(id).await.map_err(NotOutgoing::Failed)?,
+            None => Vec::new(),
+        };
+        let is = match &folder.head {
+            Some(id) => self.tree(id).await,
+            None => Ok(Vec::new()),
+        };
+        match is {
+            Ok(is) => Ok((was, is)),
+            Err(error) if error.kind == ErrorKind::NotFound => {
+                refused("A folder is missing from what came out of the sandbox. Try again.")
+            }
+            Err(error) => Err(NotOutgoing::Failed(error)),
+        }
+    }
+
+    async fn tree(&self, id: &ObjectId) -> Result<Vec<TreeEntry>, ForgeError> {
+        match self.pack.tree(id) {
+            Some(entries) => Ok(entries),
+            None => self.forge.tree(self.at, id).await,
+        }
+    }
+
+    /// Notes the files of a folder that change, and returns the folders in it that do.
+    fn compare(
+        &mut self,
+        folder: &Folder,
+        was: &[TreeEntry],
+        is: &[TreeEntry],
+    ) -> Result<Vec<Folder>, NotOutgoing> {
+        self.entries += was.len() + is.len();
+        if self.entries > ENTRIES_MAX {
+            return refused("The changed folders have too many files to be compared.");
+        }
+        let mut names: BTreeMap<&[u8], [Option<&TreeEntry>; 2]> = BTreeMap::new();
+        for (side, entries) in [was, is].into_iter().enumerate() {
+            for entry in entries {
+                names.entry(&entry.name).or_default()[side] = Some(entry);
+            }
+        }
+        let mut folders = Vec::new();
+        for (name, sides) in names {
+            let [was, is] = sides;
+            let content = |side: Option<&TreeEntry>| side.map(|entry| (entry.mode, entry.id));
+            if content(was) == content(is) {
+                continue;
+            }
+            let path = joined(&folder.path, name);
+            let depth = folder.depth + 1;
+            if path.len() > PATH_BYTES_MAX || depth > DEPTH_MAX {
+                return refused(
+                    "A folder lies more than 64 levels deep, or has too long a path. Ask the agent to remove it.",
+                );
+            }
+            let inner = |side: Option<&TreeEntry>| {
+                side.filter(|entry| entry.mode == EntryMode::Folder).map(|entry| entry.id)
+            };
+            let (base, head) = (inner(was), inner(is));
+            let was_file = was.is_some() && base.is_none();
+            let is_file = is.is_some() && head.is_none();
+            let how = match (was_file, is_file) {
+                (false, true) => Some(OutgoingChange::Added),
+                (true, false) => Some(OutgoingChange::Deleted),
+                (true, true) => Some(OutgoingChange::Modified),
+                (false, false) => None,
+            };
+            if let Some(how) = how {
+                self.note(path.clone(), how)?;
+            }
+            if base.is_some() || head.is_some() {
+                folders.push(Folder { path, depth, base, head });
+            }
+        }
+        Ok(folders)
+    }
+
+    fn note(&mut self, path: Vec<u8>, how: OutgoingChange) -> Result<(), NotOutgoing> {
+        if is_workflow(&path) {
+            return refused(format!(
+                "{} is a workflow, which Bobbin does not change. Ask the agent to leave .github/workflows as it was.",
+                shown(&path)
+            ));
+        }
+        self.files.push((path, how));
+        if self.files.len() > FILES_MAX { refused(too_many("files", FILES_MAX)) } else { Ok(()) }
+    }
+
+    /// Counts the workflows below this root folder of the forge's.
+    async fn workflows(&self, mut entries: Vec<TreeEntry>) -> Result<u32, NotOutgoing> {
+        for name in WORKFLOWS {
+            let is_it = |entry: &&TreeEntry| entry.mode == EntryMode::Folder && entry.name == name;
+            let Some(folder) = entries.iter().find(is_it) else {
+                return Ok(0);
+            };
+            entries = self.tree(&folder.id).await.map_err(NotOutgoing::Failed)?;
+        }
+        let is_workflow = |entry: &&TreeEntry| {
+            entry.mode != EntryMode::Folder
+                && (entry.name.ends_with(b".yml") || entry.name.ends_with(b".yaml"))
+        };
+        Ok(u32::try_from(entries.iter().filter(is_workflow).count()).unwrap_or(u32::MAX))
+    }
+}
+
+fn joined(folder: &[u8], name: &[u8]) -> Vec<u8> {
+    if folder.is_empty() { name.to_vec() } else { [folder, b"/", name].concat() }
+}
+
+/// Whether the path is a workflow's, or that of a file in the place of their folder.
+fn is_workflow(path: &[u8]) -> bool {
+    let mut parts = path.split(|byte| *byte == b'/');
+    let [github, workflows] = WORKFLOWS;
+    parts.next() == Some(github) && parts.next().is_none_or(|part| part == workflows)
+}
