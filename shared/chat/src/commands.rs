@@ -5,11 +5,11 @@
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Want, WhichSandbox, Work};
-use bobbin_core::tenant::commands::argument::{ALL, KEEP_FILES, NAME};
+use bobbin_core::tenant::commands::argument::{ALL, BODY, KEEP_FILES, NAME, SUBJECT};
 use bobbin_core::tenant::commands::{Argument, Command, Reach, TABLE, Takes};
 use bobbin_core::tenant::settings::DefaultKind;
 
-use crate::Sought;
+use crate::{Sought, review};
 
 /// The arguments of a command.
 pub(crate) trait FilledIn {
@@ -56,6 +56,10 @@ impl Intent {
         let membership = || typist.membership.clone();
         Ok(Self::Control(match command {
             Command::Diff => Want::Diff { turn: None },
+            Command::Pr => {
+                let step = review::asked(filled_in.text(SUBJECT), filled_in.text(BODY));
+                Want::Publish { step }
+            }
             Command::Stop if filled_in.flag(ALL) => Want::StopAll,
             Command::Stop => Want::Stop { turn: None },
             Command::Reset => {

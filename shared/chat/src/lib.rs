@@ -7,6 +7,7 @@ pub mod discord;
 mod endpoints;
 mod inbound;
 pub mod press;
+mod review;
 pub mod slack;
 
 pub use bobbin_http::HttpAnswer;

@@ -7,6 +7,7 @@ use bobbin_core::records::card::{
 use bobbin_core::text::{is_hidden, visible};
 use serde_json::Value;
 
+use crate::review::tests::review;
 use crate::{discord, slack};
 
 /// Every post in which text of the agent is approved, chosen or shown as a step, with this text in all places.
@@ -58,8 +59,9 @@ fn posts(text: &str) -> Vec<Post> {
         model: text.to_owned(),
         trouble: None,
         waiting: 0,
+        publish: None,
     };
-    asks.chain([Post::Card(card)]).collect()
+    asks.chain([Post::Card(card), Post::Review(review(text, text))]).collect()
 }
 
 /// All texts of a body.

@@ -1,5 +1,7 @@
 //! The commands as registered with Discord and described in its help.
 
+use bobbin_core::records::publication::{BODY_CHARS_MAX, SUBJECT_CHARS_MAX};
+use bobbin_core::tenant::commands::argument::{BODY, SUBJECT};
 use bobbin_core::tenant::commands::{
     Argument, CommandRow, TABLE, Takes, Topic, WhoMay, Writing, help as help_of,
 };
@@ -82,7 +84,11 @@ fn option(argument: &Argument) -> Value {
         Takes::Sandbox | Takes::Kind(_) | Takes::Default => {
             json!({"max_length": VALUE_BYTES_MAX, "autocomplete": true})
         }
-        Takes::Text => json!({"max_length": VALUE_BYTES_MAX}),
+        Takes::Text => json!({"max_length": match argument.name {
+            SUBJECT => SUBJECT_CHARS_MAX,
+            BODY => BODY_CHARS_MAX,
+            _ => VALUE_BYTES_MAX,
+        }}),
         Takes::OneOf(values) => json!({"choices": choices(values.iter().copied())}),
         Takes::KeyOwner => {
             let keys = Key::OF_TENANTS.into_iter();

@@ -120,6 +120,8 @@ mod tests {
         assert_eq!(names(&lookup(DefaultKind::Repo, ""), &open, &catalogue()), ["a/b"]);
         assert_eq!(names(&lookup(DefaultKind::Repo, "me/new"), &open, &catalogue()), ["me/new"]);
         assert_eq!(names(&lookup(DefaultKind::Repo, "a/b"), &open, &catalogue()), ["a/b"]);
+        let ways = names(&lookup(DefaultKind::PullRequests, ""), &open, &catalogue());
+        assert_eq!(ways, ["draft", "ready", "off"]);
     }
 
     #[test]

@@ -15,8 +15,9 @@ pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'stati
     match command.subcommand().map(|chosen| chosen.name.as_str()) {
         Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
-            let of = kind(command)
-                .ok_or("Choose a default: repo, model, agent, provider or runtime.")?;
+            let of = kind(command).ok_or(
+                "Choose a default: repo, model, agent, provider, runtime or pull-requests.",
+            )?;
             let value = command.text(VALUE).map(str::trim);
             Ok(SettingsChange::Default {
                 channel: command.text(CHANNEL).map(str::to_owned),

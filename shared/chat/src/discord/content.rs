@@ -48,9 +48,13 @@ pub(super) fn is_blank(text: &str) -> bool {
 /// One line of foreign text, shown literally: Markdown and mentions in it have no effect.
 pub(super) fn inline(text: &str, units_max: usize) -> String {
     // Every character may be escaped, hence half.
-    let plain = shorten(&one_line(&visible(text)), units_max);
-    let mut out = String::with_capacity(plain.len() + 8);
-    for c in plain.chars() {
+    escaped(&shorten(&one_line(&visible(text)), units_max))
+}
+
+/// Visible text on one line, shown literally. [`plain`] reverses it.
+pub(super) fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 8);
+    for c in text.chars() {
         if matches!(
             c,
             '\\' | '*' | '_' | '~' | '`' | '|' | '[' | ']' | '<' | '>' | '#' | '@' | '(' | ')'
@@ -62,7 +66,7 @@ pub(super) fn inline(text: &str, units_max: usize) -> String {
     if is_blank(&out) { "(blank)".to_owned() } else { out }
 }
 
-/// Reverses the escaping of [`inline`].
+/// Reverses the escaping of [`inline`] and [`escaped`].
 pub(super) fn plain(line: &str) -> String {
     let mut out = String::with_capacity(line.len());
     let mut chars = line.chars().peekable();

@@ -23,6 +23,17 @@ pub enum CustomId {
     Again { turn: TurnId },
     /// Show what this turn changed in the files.
     Diff { turn: TurnId },
+    /// Show what a pull request would publish.
+    Publish,
+    /// Publish what the message shows.
+    Push {
+        /// The commit that it shows.
+        commit: String,
+    },
+    /// Open the form for subject and text of a pull request.
+    EditText,
+    /// That form, filled in.
+    Text,
     /// Open the form for a further prompt.
     Reply,
     /// The form for a further prompt, filled in.
@@ -87,6 +98,10 @@ impl CustomId {
             Self::Now { turn } => format!("v1:now:{turn}"),
             Self::Again { turn } => format!("v1:again:{turn}"),
             Self::Diff { turn } => format!("v1:diff:{turn}"),
+            Self::Publish => "v1:publish".to_owned(),
+            Self::Push { commit } => format!("v1:push:{commit}"),
+            Self::EditText => "v1:edit".to_owned(),
+            Self::Text => "v1:text".to_owned(),
             Self::Reply => "v1:reply".to_owned(),
             Self::Say => "v1:say".to_owned(),
             Self::Ask { ask, press } => {
@@ -121,6 +136,12 @@ impl CustomId {
             ["v1", "now", turn] if plain(turn) => Some(Self::Now { turn: turn.into() }),
             ["v1", "again", turn] if plain(turn) => Some(Self::Again { turn: turn.into() }),
             ["v1", "diff", turn] if plain(turn) => Some(Self::Diff { turn: turn.into() }),
+            ["v1", "publish"] => Some(Self::Publish),
+            ["v1", "push", commit] if plain(commit) => {
+                Some(Self::Push { commit: commit.to_owned() })
+            }
+            ["v1", "edit"] => Some(Self::EditText),
+            ["v1", "text"] => Some(Self::Text),
             ["v1", "reply"] => Some(Self::Reply),
             ["v1", "say"] => Some(Self::Say),
             ["v1", "ask", ask, press] if plain(ask) => {
@@ -217,6 +238,10 @@ mod tests {
             CustomId::StopAll,
             CustomId::Now { turn: "1182000000000000001".into() },
             CustomId::Diff { turn: "again-0123456789abcdef01234567".into() },
+            CustomId::Publish,
+            CustomId::Push { commit: "0123456789abcdef0123456789abcdef01234567".to_owned() },
+            CustomId::EditText,
+            CustomId::Text,
             CustomId::Reply,
             CustomId::Say,
             CustomId::Ask { ask: ask().into(), press: Press::Once },
@@ -251,6 +276,7 @@ mod tests {
             "v2:reply",
             "v1:stop:",
             "v1:stop:a:b",
+            "v1:push:",
             "v1:ask:per_1:maybe",
             "v1:ask:per_1:o-1",
             "v1:stop:a b",

@@ -130,7 +130,8 @@ fn said(components: &[Value], at: usize) -> QuestionText {
     said
 }
 
-fn content(components: &[Value], id: u64) -> Option<&str> {
+/// Content of the text display with this id.
+pub(super) fn content(components: &[Value], id: u64) -> Option<&str> {
     components.iter().find_map(|part| {
         if part["type"] == 10 && part["id"] == id {
             return part["content"].as_str();
@@ -179,7 +180,7 @@ fn field(part: &FormPart, parts: &[FormPart], components: &[Value]) -> Value {
         FormInput::Words(at) => {
             let said = said(components, at);
             let beside = parts.iter().any(|other| other.input == FormInput::Select(at));
-            let mut text = text(&id, WORDS_CHARS_MAX, !beside, "");
+            let mut text = text_input(&id, WORDS_CHARS_MAX, !beside, "");
             text["style"] = json!(if beside { ONE_LINE } else { LINES });
             match (beside, parts.len()) {
                 (true, _) => labelled("Or in your own words", "", text),
@@ -189,21 +190,21 @@ fn field(part: &FormPart, parts: &[FormPart], components: &[Value]) -> Value {
         }
         FormInput::Typed(at) => {
             let said = said(components, at);
-            let mut text = text(&id, WORDS_CHARS_MAX, true, "");
+            let mut text = text_input(&id, WORDS_CHARS_MAX, true, "");
             text["placeholder"] = json!("The number of an option, or your own words");
             labelled(&heading(&said, at), &said.words, text)
         }
         FormInput::Lines if part.options == 0 => labelled(
             "In your own words",
             "If no option fits: a line like “2: your words”",
-            text(&id, FORM_TEXT_UNITS_MAX, false, ""),
+            text_input(&id, FORM_TEXT_UNITS_MAX, false, ""),
         ),
         FormInput::Lines => {
             let lines: Vec<String> = (1..=part.options).map(|n| format!("{n}: ")).collect();
             labelled(
                 "Your answers",
                 "After each number: the number of an option, or your own words",
-                text(&id, FORM_TEXT_UNITS_MAX, true, &lines.join("\n")),
+                text_input(&id, FORM_TEXT_UNITS_MAX, true, &lines.join("\n")),
             )
         }
     }
@@ -213,7 +214,13 @@ fn heading(said: &QuestionText, at: usize) -> String {
     if is_blank(&said.name) { format!("Question {}", at + 1) } else { said.name.clone() }
 }
 
-fn text(id: &str, units_max: usize, required: bool, value: &str) -> Value {
+pub(super) fn one_line_input(id: &str, units_max: usize, required: bool, value: &str) -> Value {
+    let mut text = text_input(id, units_max, required, value);
+    text["style"] = json!(ONE_LINE);
+    text
+}
+
+pub(super) fn text_input(id: &str, units_max: usize, required: bool, value: &str) -> Value {
     let mut text = json!({"type": 4, "custom_id": id, "style": LINES, "max_length": units_max, "required": required});
     if !value.is_empty() {
         text["value"] = json!(value);
@@ -221,7 +228,7 @@ fn text(id: &str, units_max: usize, required: bool, value: &str) -> Value {
     text
 }
 
-fn labelled(label: &str, description: &str, component: Value) -> Value {
+pub(super) fn labelled(label: &str, description: &str, component: Value) -> Value {
     let mut part =
         json!({"type": 18, "label": shorten(label, FORM_LABEL_UNITS_MAX), "component": component});
     let description = shorten(description, FORM_HINT_UNITS_MAX);

@@ -14,6 +14,7 @@ mod components;
 mod configure;
 mod content;
 mod custom_id;
+mod editing;
 mod flags;
 mod form;
 mod inbound;

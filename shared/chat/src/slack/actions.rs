@@ -11,6 +11,15 @@ pub const NOW_ACTION: &str = "v1:now";
 pub const STOP_ALL_ACTION: &str = "v1:stopall";
 /// Action id of the button that shows a turn's changes; its value is the turn's id.
 pub const DIFF_ACTION: &str = "v1:diff";
+/// Action id of the button that shows what a pull request would publish; its value is the turn's id.
+pub const PUBLISH_ACTION: &str = "v1:publish:show";
+/// Action id of the button that publishes what its message shows; its value is the commit.
+pub const PUSH_ACTION: &str = "v1:publish:push";
+/// Action id of the button that has the edited texts shown; its value is the commit.
+pub const EDIT_ACTION: &str = "v1:publish:edit";
+/// Block id and action id of the inputs for them.
+pub const SUBJECT_INPUT: &str = "v1:publish:subject";
+pub const BODY_INPUT: &str = "v1:publish:body";
 /// Prefix of the action ids that settle an ask; the value is `<ask id>:<once|always|reject|o<index>|send>`. Slack wants
 /// distinct action ids in a block, so that name is appended to the action id as well.
 pub const ASK_ACTION: &str = "v1:ask";

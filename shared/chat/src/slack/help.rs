@@ -6,8 +6,8 @@ use bobbin_core::tenant::commands::{
 
 /// Help of `/bobbin config`.
 pub const CONFIG_HELP: &str = "`/bobbin config` shows the settings. People who may manage this workspace can change \
-them: `/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name` or `runtime \
-native`; `here` at the end sets it for this channel only; `none` instead of the value clears it), `/bobbin config \
+them: `/bobbin config default repo owner/name` (or `model provider/model`, `agent name`, `provider name`, `runtime \
+native` or `pull-requests draft`; `here` at the end sets it for this channel only; `none` instead of the value clears it), `/bobbin config \
 allow channel here` or `#channel`, `/bobbin config allow user @name`, and `disallow` for the opposite. `/bobbin \
 config open owner/name` (or `all`; `here` at the end: this channel only) lets tasks work on a private repository; `close` \
 ends that. `/bobbin \

@@ -7,8 +7,8 @@ use bobbin_core::records::ask::{Choice, Field};
 use bobbin_core::records::message::{Quote, Reply, Want};
 
 use super::actions::{
-    AGAIN_ACTION, ASK_ACTION, DIFF_ACTION, FIELD_ACTION, NOW_ACTION, SEND, SHORTCUT, STOP_ACTION,
-    STOP_ALL_ACTION,
+    AGAIN_ACTION, ASK_ACTION, BODY_INPUT, DIFF_ACTION, EDIT_ACTION, FIELD_ACTION, NOW_ACTION,
+    PUBLISH_ACTION, PUSH_ACTION, SEND, SHORTCUT, STOP_ACTION, STOP_ALL_ACTION, SUBJECT_INPUT,
 };
 use super::direct::{self, DirectThreads};
 use super::endpoint::{
@@ -23,6 +23,7 @@ use super::who::AccessDecision;
 use super::words::typed;
 use crate::Inbound;
 use crate::press::{FormInput, Press};
+use crate::review;
 
 /// Maximum number of inputs read from one message.
 const INPUTS_MAX: usize = 50;
@@ -87,6 +88,20 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     if action.action_id == DIFF_ACTION {
         return Some(Want::Diff { turn: Some(value.into()) });
     }
+    if action.action_id == PUBLISH_ACTION {
+        return Some(Want::Publish { step: review::asked(None, None) });
+    }
+    if action.action_id == PUSH_ACTION {
+        return Some(Want::Publish { step: review::push(value)? });
+    }
+    if action.action_id == EDIT_ACTION {
+        let (subject, body) =
+            (stated(interaction, SUBJECT_INPUT)?, stated(interaction, BODY_INPUT)?);
+        return Some(match review::edited(subject, body) {
+            Ok(step) => Want::Publish { step },
+            Err(text) => Want::Say { text },
+        });
+    }
     action
         .action_id
         .strip_prefix(ASK_ACTION)
@@ -95,6 +110,12 @@ fn wanted(action: &BlockAction, interaction: &InteractionPayload) -> Option<Want
     let choice =
         if word == SEND { Choice::Form(filled(interaction)) } else { Press::parse(word)?.choice() };
     (!ask.is_empty()).then(|| Want::Settle { ask: ask.into(), choice })
+}
+
+/// The text in the input with this id; `None` if the message has no such input.
+fn stated<'a>(interaction: &'a InteractionPayload, id: &str) -> Option<&'a str> {
+    let mut inputs = interaction.state.values.values();
+    inputs.find_map(|block| block.get(id)).map(|stated| stated.value.as_str())
 }
 
 /// The values in the message's inputs; Slack sends them with each click.
@@ -143,6 +164,8 @@ fn clicked(interaction: &InteractionPayload, app: &App) -> Inbound {
                 Want::Now { .. } => "send now",
                 Want::Again { .. } => "run again",
                 Want::Diff { .. } => "diff",
+                Want::Publish { .. } => "publish",
+                Want::Say { .. } => "text too long",
                 _ => "ask settled",
             };
             accept(asked.control(want), note)

@@ -16,6 +16,8 @@ pub const ECHO_CHARS_MAX: usize = 60;
 pub const SECTION_UNITS_MAX: usize = 3_000;
 /// Length of one text element in a context block.
 pub const CONTEXT_UNITS_MAX: usize = 2_000;
+/// Length of the text in an input.
+pub const INPUT_UNITS_MAX: usize = 3_000;
 /// Length of a button's label.
 pub const BUTTON_UNITS_MAX: usize = 75;
 /// Length of an input block's label, and of the hint below an input.

@@ -201,7 +201,12 @@ fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
     if let Some(flag) = flags.find(|flag| flag.name.replace('-', " ") == typed) {
         return Some(Remainder { flag: Some(flag.name), text: None });
     }
-    let text = row.arguments.iter().find(|argument| !matches!(argument.takes, Takes::Flag))?;
+    // A word after a command with free text would be a task more often than an argument.
+    let mut texts = row
+        .arguments
+        .iter()
+        .filter(|argument| !matches!(argument.takes, Takes::Flag | Takes::Text));
+    let text = texts.next()?;
     match rest {
         [word] => Some(Remainder { text: Some((text.name, (*word).to_owned())), flag: None }),
         _ => None,
@@ -469,6 +474,10 @@ mod tests {
             of(Some("C1"), DefaultKind::Model, Some("openai/b"))
         );
         assert_eq!(config("default agent none", "C1"), of(None, DefaultKind::Agent, None));
+        assert_eq!(
+            config("default pull-requests off", "C1"),
+            of(None, DefaultKind::PullRequests, Some("off"))
+        );
         let allow = |list, id: &str| Some(SettingsChange::Allow { list, id: id.to_owned() });
         assert_eq!(config("allow channel here", "C1"), allow(SettingsList::Channels, "C1"));
         assert_eq!(

@@ -428,6 +428,7 @@ async fn oversized_card_is_resent_smaller() {
         model: "m".to_owned(),
         trouble: None,
         waiting: 0,
+        publish: None,
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));
@@ -449,6 +450,7 @@ async fn invalid_body_is_resent_as_text() {
         model: "m".to_owned(),
         trouble: None,
         waiting: 0,
+        publish: None,
         ends_ms: None,
     };
     assert_eq!(post(&discord, None, &Post::Card(card)).await, Ok(at("41")));

@@ -2,7 +2,7 @@
 
 use bobbin_core::base::ids::{AskId, ThreadKey};
 use bobbin_core::records::ask::Choice;
-use bobbin_core::records::message::{Want, Work};
+use bobbin_core::records::message::{PublishStep, Want, Work};
 use bobbin_core::tenant::commands::{Command, Reach};
 
 use super::request::{AdmittedInteraction, RequestOutcome, refuse};
@@ -11,12 +11,14 @@ use crate::discord::answer;
 use crate::discord::commands::{SEND, help};
 use crate::discord::custom_id::CustomId;
 use crate::discord::interaction::{Component, DiscordMessage, InvokedCommand, Modal};
-use crate::discord::{completion, configure, form};
+use crate::discord::{completion, configure, editing, form};
 use crate::press::FormInput;
-use crate::{Inbound, Lookup};
+use crate::{Inbound, Lookup, review};
 
 pub(super) const UNKNOWN_COMMAND: &str =
     "This command no longer exists. `/help` shows the current ones.";
+const NOT_WHOLE: &str =
+    "This message does not show the whole text, so it cannot be edited here. `/pr` shows it again.";
 const UNKNOWN_CONTROL: &str = "This button no longer works. `/help` shows the current commands.";
 
 impl AdmittedInteraction<'_> {
@@ -115,6 +117,18 @@ impl AdmittedInteraction<'_> {
                 answer::deferred_word(),
                 "discord: diff",
             )),
+            Some(CustomId::Publish) => self.publish(review::asked(None, None)),
+            Some(CustomId::Push { commit }) => match review::push(&commit) {
+                Some(step) => self.publish(step),
+                None => refuse(UNKNOWN_CONTROL, "discord: no commit"),
+            },
+            Some(CustomId::EditText) => {
+                let shown = self.interaction.message.as_ref();
+                match shown.and_then(|shown| editing::open(&shown.components)) {
+                    Some(form) => Ok(Inbound::only(form, "discord: form opened")),
+                    None => refuse(NOT_WHOLE, "discord: text not whole"),
+                }
+            }
             Some(CustomId::Reply) => Ok(Inbound::only(
                 answer::form(self.app.limits.files.attachments),
                 "discord: form opened",
@@ -146,9 +160,10 @@ impl AdmittedInteraction<'_> {
                     "discord: form opened",
                 ))
             }
-            Some(CustomId::Say | CustomId::Answer { .. } | CustomId::Key { .. }) | None => {
-                refuse(UNKNOWN_CONTROL, "discord: unknown control")
-            }
+            Some(
+                CustomId::Say | CustomId::Answer { .. } | CustomId::Key { .. } | CustomId::Text,
+            )
+            | None => refuse(UNKNOWN_CONTROL, "discord: unknown control"),
         }
     }
 
@@ -159,6 +174,11 @@ impl AdmittedInteraction<'_> {
                 Some(fields) => self.settle(ask, Choice::Form(fields)),
                 None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),
             },
+            Some(CustomId::Text) => match editing::filled(modal) {
+                Some(Ok(step)) => self.publish(step),
+                Some(Err(words)) => refuse(words, "discord: text too long"),
+                None => refuse(UNKNOWN_CONTROL, "discord: form not understood"),
+            },
             Some(CustomId::Key { provider }) => self.key_form(&provider, modal),
             _ => refuse(UNKNOWN_CONTROL, "discord: unknown form"),
         }
@@ -166,6 +186,12 @@ impl AdmittedInteraction<'_> {
 
     fn settle(&self, ask: AskId, choice: Choice) -> RequestOutcome {
         self.pressed(Want::Settle { ask, choice }, "discord: settle")
+    }
+
+    /// A step to a pull request, which only this person hears of before the thread does.
+    fn publish(&self, step: PublishStep) -> RequestOutcome {
+        let want = Want::Publish { step };
+        Ok(self.control(self.here()?, want, answer::deferred_word(), "discord: publish"))
     }
 
     /// A request by click, whose message is edited once it is done.

@@ -3,8 +3,9 @@ use std::path::PathBuf;
 
 use bobbin_core::base::limits::{ChatLimits, FileLimits, Limits};
 use bobbin_core::records::ask::{Choice, Field};
+use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{
-    Body, Message, Operation, Prompt, Quote, Reply, Want, WhichSandbox, Work,
+    Body, Message, Operation, Prompt, PublishStep, Quote, Reply, Want, WhichSandbox, Work,
 };
 use bobbin_core::tenant::access::Policy;
 use bobbin_core::tenant::settings::{DefaultKind, SettingsChange};
@@ -17,6 +18,7 @@ use super::super::interaction::{Component, InvokedCommand};
 use super::super::quoting::WORK_ON_QUOTED;
 use super::*;
 use crate::Sought;
+use crate::review::tests::review;
 
 const NOW_MS: Ms = 1_795_300_000_000;
 const GUILD: &str = "1240000000000000100";
@@ -389,6 +391,51 @@ fn clicked(custom_id: &str, components: Value) -> Value {
     event["data"]["custom_id"] = json!(custom_id);
     event["message"]["components"] = components;
     event
+}
+
+#[test]
+fn pull_request_is_asked_for_privately() {
+    let show = |subject: Option<&str>, body: Option<&str>| Want::Publish {
+        step: PublishStep::Show {
+            subject: subject.map(str::to_owned),
+            body: body.map(str::to_owned),
+        },
+    };
+    let pressed = send(&clicked("v1:publish", json!([])));
+    assert_eq!((want_of(&pressed), kind_of(&pressed)), (show(None, None), (5, 64)));
+    let typed = send(&slash("pr", &[("subject", " Add it "), ("body", "Why")]));
+    let both = show(Some("Add it"), Some("Why"));
+    assert_eq!((want_of(&typed), kind_of(&typed)), (both, (5, 64)));
+    assert_eq!(want_of(&send(&slash("pr", &[]))), show(None, None));
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let pushed = send(&clicked(&format!("v1:push:{commit}"), json!([])));
+    let push = Want::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
+    assert_eq!((want_of(&pushed), kind_of(&pushed)), (push, (5, 64)));
+    assert!(refusal(&send(&clicked("v1:push:main", json!([])))).contains("/help"));
+}
+
+#[test]
+fn edited_text_is_shown_again() {
+    let shown = crate::discord::render::post(&Post::Review(review("Add it", "Why"))).body;
+    let opened = send(&clicked("v1:edit", shown["components"].clone()));
+    assert_eq!((kind_of(&opened).0, &opened.enqueue), (9, &None));
+    let values = |subject: &str, body: &str| {
+        let mut form = event("reply-form");
+        form["data"] = json!({"custom_id": "v1:text", "components": [
+            {"type": 18, "component": {"type": 4, "custom_id": "subject", "value": subject}},
+            {"type": 18, "component": {"type": 4, "custom_id": "body", "value": body}},
+        ]});
+        send(&form)
+    };
+    let sent = values("Add it all", "");
+    let step =
+        PublishStep::Show { subject: Some("Add it all".to_owned()), body: Some(String::new()) };
+    assert_eq!((want_of(&sent), kind_of(&sent)), (Want::Publish { step }, (5, 64)));
+    assert_eq!(
+        refusal(&values(&"x".repeat(121), "")),
+        "The subject has 121 characters; at most 120 are possible. Nothing was changed."
+    );
+    assert!(refusal(&send(&clicked("v1:edit", json!([])))).contains("`/pr` shows it again"));
 }
 
 fn answered_form(fields: Value) -> Value {

@@ -67,6 +67,9 @@ fn buttons(card: &Card) -> Option<Value> {
                 let diff = CustomId::Diff { turn: turn() };
                 buttons.push(button(SECONDARY, "View diff", &diff));
             }
+            if let Some(offer) = card.publish {
+                buttons.push(button(SECONDARY, offer.label(), &CustomId::Publish));
+            }
         }
         CardState::Stopping => {
             let stop = CustomId::Stop { turn: turn() };

@@ -1,9 +1,12 @@
 use bobbin_core::base::ids::{PostRef, SandboxKey, ThreadKey};
 use bobbin_core::base::person::Person;
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
-use bobbin_core::records::card::{Card, CardState, CardStep, PlanLine, PlanLineState, StepState};
+use bobbin_core::records::card::{
+    Card, CardState, CardStep, PlanLine, PlanLineState, PublishOffer, Review, StepState,
+};
 use bobbin_core::records::message::{Prompt, Reply};
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::publication::BODY_CHARS_MAX;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::{ListContext, Listed, SandboxesPage};
@@ -13,6 +16,7 @@ use proptest::prelude::*;
 use super::super::check::assert_fits;
 use super::card::cost;
 use super::*;
+use crate::review::tests::{many_files, review as a_review};
 
 const CREATE: &str = "/channels/{channel_id}/messages";
 const EDIT: &str = "/channels/{channel_id}/messages/{message_id}";
@@ -41,6 +45,7 @@ fn a_card(state: CardState) -> Card {
         model: "openai/gpt".to_owned(),
         trouble: None,
         waiting: 0,
+        publish: None,
         ends_ms: None,
     }
 }
@@ -229,6 +234,91 @@ fn changed_files_add_diff_button() {
     };
     assert_eq!(labels_of(Outcome::Answered), ["View diff"]);
     assert_eq!(labels_of(Outcome::Lost), ["Reply", "Run again", "View diff"]);
+}
+
+#[test]
+fn offered_work_adds_pull_request_button() {
+    let ended = CardState::Ended { outcome: Outcome::Answered, usage: Usage::default() };
+    for (offer, label) in
+        [(PublishOffer::Open, "Open pull request"), (PublishOffer::Update, "Update pull request")]
+    {
+        let body = card(&Card { publish: Some(offer), ..a_card(ended.clone()) });
+        assert_postable(&body);
+        assert_eq!(labels(&body), [label]);
+        assert!(body.to_string().contains(r#""custom_id":"v1:publish""#), "{body}");
+    }
+}
+
+#[test]
+fn review_shows_all_that_is_published() {
+    let shown = Review {
+        is_public: true,
+        workflows: 2,
+        ..a_review("Add a *login* page", "Closes #\u{200b}12 for @everyone\n\n```\ncode\n```")
+    };
+    let body = post(&Post::Review(shown.clone())).body;
+    assert_postable(&body);
+    assert_eq!(
+        words(&body),
+        [
+            "**A draft pull request**\n`acme/api`: `main` ← `bobbin/add-login-01234567`, commit `0123456789ab`",
+            "**Add a \\*login\\* page**",
+            "```\nCloses #␣12 for @everyone\n\n``ˋ\ncode\n``ˋ\n```",
+            "**3 files change**\n```\nA src/login.rs\nM src/main.rs\nD src/old.rs\n```",
+            "A push starts this repository's workflows (2 files).\nThe repository is public: everybody can read what is published.\n-# ␣ stands for a space that is not shown: it keeps words from mentioning somebody.\n-# Nothing is published before somebody presses the button.",
+        ]
+    );
+    assert_eq!(labels(&body), ["Open draft pull request", "Edit text"]);
+    let push = r#""custom_id":"v1:push:0123456789abcdef0123456789abcdef01234567""#;
+    assert!(body.to_string().contains(push), "{body}");
+    assert_eq!(body["allowed_mentions"]["parse"], json!([]), "nobody is called");
+    let ready = post(&Post::Review(Review { is_draft: false, ..shown.clone() })).body;
+    assert_eq!(labels(&ready), ["Open pull request", "Edit text"]);
+    let update = post(&Post::Review(Review { offer: PublishOffer::Update, ..shown })).body;
+    assert_eq!(labels(&update), ["Update pull request", "Edit text"]);
+}
+
+#[test]
+fn longest_review_fits_by_fewer_files() {
+    for c in ["x", "漢"] {
+        let longest = Review {
+            files: many_files(),
+            files_total: 120,
+            workflows: 9,
+            is_public: true,
+            into: "i".repeat(250),
+            ..a_review(&c.repeat(120), &c.repeat(BODY_CHARS_MAX))
+        };
+        let called = Post::Calling {
+            people: (1..=4).map(|n: u8| n.to_string().repeat(20)).collect(),
+            post: Box::new(Post::Review(longest)),
+        };
+        let body = post(&called).body;
+        assert_postable(&body);
+        let read = words(&body);
+        assert!(read[2].contains(&c.repeat(BODY_CHARS_MAX)), "{read:?}");
+        assert!(read[3].starts_with("**120 files change**"), "{read:?}");
+        assert_eq!(labels(&body), ["Open draft pull request", "Edit text"]);
+    }
+    let body = post(&Post::Review(Review {
+        files: many_files(),
+        files_total: 120,
+        ..a_review("Add", "Text")
+    }))
+    .body;
+    assert!(words(&body)[3].ends_with("-# and 93 more"), "{:?}", words(&body)[3]);
+}
+
+#[test]
+fn text_not_shown_whole_cannot_be_published() {
+    let body = post(&Post::Review(a_review("Add", &"\u{202e}x".repeat(400)))).body;
+    assert_postable(&body);
+    let read = words(&body);
+    assert!(
+        read[3].ends_with(" more characters of the text cannot be shown here, so it cannot be published. Make it shorter.**"),
+        "{read:?}"
+    );
+    assert_eq!(labels(&body), ["Edit text"]);
 }
 
 #[test]
@@ -610,6 +700,8 @@ proptest! {
             odd.id = text.clone().into();
             rules(CREATE, &ask(&odd, Some(&other)));
         }
+        let shown = Review { repository: other.clone(), branch: text.clone(), into: other.clone(), ..a_review(&other, &text) };
+        rules(CREATE, &post(&Post::Review(shown)).body);
         rules(CREATE, &chunk(&text, true, Some(&other)).body);
         rules(CREATE, &post(&Post::File(ShownFile { name: other.clone(), bytes: Vec::new() })).body);
         rules(ORIGINAL, &diff(&text).body);

@@ -218,6 +218,7 @@ fn card(state: CardState) -> Post {
         model: "m".to_owned(),
         trouble: None,
         waiting: 0,
+        publish: None,
         ends_ms: None,
     })
 }

@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::ask::until;
 use super::home::where_it_is;
 use super::words::{duration, facts, title};
-use crate::slack::actions::{AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, STOP_ACTION, STOP_ALL_ACTION};
+use crate::slack::actions::{
+    AGAIN_ACTION, DIFF_ACTION, NOW_ACTION, PUBLISH_ACTION, STOP_ACTION, STOP_ALL_ACTION,
+};
 use crate::slack::blocks::{RenderedBlocks, context, label, section};
 use crate::slack::escape::{line, mrkdwn, plain_line, units};
 use crate::slack::limits::{
@@ -209,7 +211,8 @@ fn steps(steps: &[CardStep], before: usize) -> Option<String> {
     (!lines.is_empty()).then(|| lines.join("\n"))
 }
 
-/// The buttons on the card of an ended turn: one repeats a failed task, one shows the changes.
+/// The buttons on the card of an ended turn: one repeats a failed task, one shows the changes, one leads
+/// to a pull request.
 fn afterwards(card: &Card) -> Option<Value> {
     let CardState::Ended { outcome, usage } = &card.state else {
         return None;
@@ -225,6 +228,12 @@ fn afterwards(card: &Card) -> Option<Value> {
         buttons.push(json!({
             "type": "button", "action_id": DIFF_ACTION, "value": card.turn,
             "text": label("View diff", BUTTON_UNITS_MAX), "accessibility_label": "View what this task changed in the files",
+        }));
+    }
+    if let Some(offer) = card.publish {
+        buttons.push(json!({
+            "type": "button", "action_id": PUBLISH_ACTION, "value": card.turn,
+            "text": label(offer.label(), BUTTON_UNITS_MAX), "accessibility_label": "Show what a pull request would publish",
         }));
     }
     let usable = !card.turn.is_empty() && card.turn.len() <= BUTTON_VALUE_CHARS_MAX;

@@ -124,22 +124,27 @@ pub(super) fn where_it_is(thread: &ThreadKey) -> String {
 
 fn defaults(picture: &Picture) -> Vec<Value> {
     let kinds = DefaultKind::ALL.map(|kind| (kind, kind.label(), kind.of(&picture.defaults)));
-    let said = |name: &str, value: &Option<String>| match value {
-        Some(value) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
-        None => format!("*{name}:* none; the operator's setting applies"),
+    let said = |kind: DefaultKind, name: &str, value: &Option<String>| match (value, kind) {
+        (Some(value), _) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
+        (None, DefaultKind::PullRequests) => format!("*{name}:* none; they are opened as drafts"),
+        (None, _) => format!("*{name}:* none; the operator's setting applies"),
+    };
+    let choose = |kind: DefaultKind, name: &str| match kind {
+        DefaultKind::PullRequests => "Choose how pull requests are opened".to_owned(),
+        _ => format!("Choose a default {}", name.to_lowercase()),
     };
     if !picture.manages {
-        let lines = kinds.map(|(_, name, value)| said(name, value));
+        let lines = kinds.map(|(kind, name, value)| said(kind, name, value));
         let who = "People who manage this workspace can change them here. For one task, write `repo:owner/name`, \
 `model:provider/model`, `agent:plan`, `provider:name` or `runtime:native` before its text.";
         return vec![section(&lines.join("\n")), context(who)];
     }
     let mut blocks = Vec::new();
     for (kind, name, value) in kinds {
-        blocks.push(section(&said(name, value)));
+        blocks.push(section(&said(kind, name, value)));
         let mut elements = vec![json!({
             "type": "external_select", "action_id": default_action(kind), "min_query_length": 0,
-            "placeholder": label(&format!("Choose a default {}", name.to_lowercase()), LABEL_UNITS_MAX),
+            "placeholder": label(&choose(kind, name), LABEL_UNITS_MAX),
         })];
         if value.is_some() {
             elements.push(json!({

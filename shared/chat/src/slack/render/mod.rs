@@ -8,6 +8,7 @@
 mod ask;
 mod card;
 mod home;
+mod review;
 mod sandboxes;
 mod stream;
 mod words;
@@ -58,6 +59,7 @@ pub fn post_as(post: &Post, style: CardStyle) -> RenderedBlocks {
         Post::Chunk { text, file: Some(_), .. } => free(&format!("{text}\n\n{WHOLE_IN_FILE}")),
         Post::Chunk { text, .. } => free(text),
         Post::File(file) => free(&format!("`{}`", file.name)),
+        Post::Review(shown) => review::review(shown),
         Post::Ask { ask, settled } => ask::ask(ask, settled.as_deref()),
         Post::Notice(text) | Post::Closing(text) => free(text),
         Post::Moved { link, .. } => moved(link.as_deref()),

@@ -73,9 +73,10 @@ fn input(at: &str, block: &Value, found: &mut Vec<String>) {
                 at,
                 element,
                 &["type", "action_id"],
-                &["multiline", "max_length", "placeholder"],
+                &["multiline", "max_length", "placeholder", "initial_value"],
                 found,
             );
+            bound(at, units(&element["initial_value"]), 0, 3_000, found);
             let most = element["max_length"].as_u64().unwrap_or(3_000);
             bound(at, usize::try_from(most).unwrap_or(usize::MAX), 1, 3_000, found);
         }

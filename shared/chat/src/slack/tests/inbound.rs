@@ -7,9 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_core::base::ids::{Tenant, ThreadKey};
 use bobbin_core::records::ask::{Choice, Field};
+use bobbin_core::records::card::Post;
 use bobbin_core::records::message::{
-    Attachment, Body, Control, Message, Operation, Prompt, Quote, Reply, Surface, Want,
-    WhichSandbox, Work,
+    Attachment, Body, Control, Message, Operation, Prompt, PublishStep, Quote, Reply, Surface,
+    Want, WhichSandbox, Work,
 };
 use bobbin_core::tenant::access::Refusal;
 use bobbin_core::tenant::commands::Command;
@@ -19,7 +20,8 @@ use serde_json::{Value, json};
 
 use super::{NOW_MS, app, request, sign, signed};
 use crate::Inbound;
-use crate::slack::{events, help, message_id, message_ts};
+use crate::review::tests::review;
+use crate::slack::{events, help, message_id, message_ts, render};
 
 const TEAM: &str = "T0BOBBIN01";
 const CHANNEL: &str = "C0BUILD0001";
@@ -321,6 +323,61 @@ fn buttons_and_selects_settle_an_ask() {
     let (_, raw) = request(&pressed);
     let want = Want::Settle { ask: "que_1".into(), choice: crate::press::picked(vec![3]) };
     assert_eq!(control(&signed("interactivity", &raw, &app(TEAM, "", ""))).want, want);
+}
+
+/// A click on this button of a message with these inputs.
+fn pressed(action_id: &str, value: &str, inputs: Value) -> Inbound {
+    let mut stored = stored("block_actions_form");
+    stored["payload"]["actions"][0]["action_id"] = action_id.into();
+    stored["payload"]["actions"][0]["value"] = value.into();
+    stored["payload"]["state"]["values"] = inputs;
+    let (_, raw) = request(&stored);
+    signed("interactivity", &raw, &app(TEAM, "", ""))
+}
+
+#[test]
+fn pull_request_buttons_ask_for_its_steps() {
+    let show = Want::Publish { step: PublishStep::Show { subject: None, body: None } };
+    let turn = "slack_T0BOBBIN01_C0BUILD0001_1790000000.000100";
+    assert_eq!(control(&pressed("v1:publish:show", turn, json!({}))).want, show);
+    assert_eq!(control(&mentioned("pr")).want, show);
+    assert_eq!(prompt(&mentioned("pr 12")).text, "pr 12");
+    let commit = "0123456789abcdef0123456789abcdef01234567";
+    let push = Want::Publish { step: PublishStep::Push { commit: commit.to_owned() } };
+    assert_eq!(control(&pressed("v1:publish:push", commit, json!({}))).want, push);
+    for (action, value) in [("v1:publish:push", "main"), ("v1:publish:edit", commit)] {
+        let odd = pressed(action, value, json!({}));
+        assert_eq!((odd.enqueue, odd.note), (None, "element not in use"), "{action}");
+    }
+}
+
+#[test]
+fn edited_text_is_shown_again() {
+    let body = "Closes #\u{200b}12\n```\ncode\n```";
+    let shown = render::post(&Post::Review(review("Add `it`", body)));
+    let inputs = shown.blocks.iter().filter(|block| block["type"] == "input");
+    let values: Value = inputs
+        .map(|input| {
+            let (id, element) = (input["block_id"].as_str().unwrap(), &input["element"]);
+            let value = json!({"type": "plain_text_input", "value": element["initial_value"]});
+            (id.to_owned(), json!({element["action_id"].as_str().unwrap(): value}))
+        })
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let sent = pressed("v1:publish:edit", "0123", values.clone());
+    let step =
+        PublishStep::Show { subject: Some("Add `it`".to_owned()), body: Some(body.to_owned()) };
+    assert_eq!(control(&sent).want, Want::Publish { step });
+    let mut long = values;
+    long["v1:publish:body"]["v1:publish:body"]["value"] = "x".repeat(2_001).into();
+    let refused = pressed("v1:publish:edit", "0123", long);
+    let Want::Say { text } = &control(&refused).want else {
+        panic!("a long text is refused");
+    };
+    assert_eq!(
+        text,
+        "The text has 2001 characters; at most 2000 are possible. Nothing was changed."
+    );
 }
 
 fn words(question: usize, text: &str) -> Field {

@@ -3,9 +3,10 @@
 use bobbin_core::base::ids::{PostRef, ThreadKey};
 use bobbin_core::records::ask::{About, Ask, Opt, Question};
 use bobbin_core::records::card::{
-    Card, CardState, CardStep, PlanLine, PlanLineState, Post, StepState,
+    Card, CardState, CardStep, PlanLine, PlanLineState, Post, PublishOffer, Review, StepState,
 };
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::records::publication::BODY_CHARS_MAX;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::shown::sandboxes::{ListContext, Listed, SandboxesPage};
@@ -13,6 +14,7 @@ use proptest::prelude::*;
 use serde_json::Value;
 
 use super::block_kit::problems;
+use crate::review::tests::{many_files, review as a_review};
 use crate::slack::render::{self, AgentSessionStatus, CardStyle, RenderedBlocks};
 
 fn card(state: CardState) -> Card {
@@ -33,6 +35,7 @@ fn card(state: CardState) -> Card {
         model: "anthropic/claude".into(),
         trouble: None,
         waiting: 0,
+        publish: None,
         ends_ms: None,
     }
 }
@@ -477,6 +480,7 @@ fn any_post() -> impl Strategy<Value = Post> {
                 model,
                 trouble,
                 waiting: 2,
+                publish: Some(PublishOffer::Open),
                 ends_ms: None,
             })
         });
@@ -505,9 +509,15 @@ fn any_post() -> impl Strategy<Value = Post> {
             settled,
         },
     );
+    let review = (hostile(), hostile(), hostile()).prop_map(|(subject, body, name)| {
+        let names =
+            Review { repository: name.clone(), branch: name.clone(), ..a_review(&subject, &body) };
+        Post::Review(Review { into: name, ..names })
+    });
     prop_oneof![
         card,
         ask,
+        review,
         hostile().prop_map(|text| Post::Chunk { text, last: true, file: None, card: None }),
         hostile().prop_map(Post::Notice),
     ]
@@ -620,6 +630,71 @@ fn ended_card_shows_changes_and_diff() {
     assert_eq!(labels(&shown), ["View diff"]);
     let lost = render::post(&Post::Card(card(state(Outcome::Lost))));
     assert_eq!(labels(&lost), ["Run again", "View diff"]);
+    let offered = Card { publish: Some(PublishOffer::Update), ..card(state(Outcome::Answered)) };
+    let offered = render::post(&Post::Card(offered));
+    assert_eq!(labels(&offered), ["View diff", "Update pull request"]);
+    assert_eq!(elements(&offered)[1]["action_id"], "v1:publish:show");
+}
+
+fn button_labels(shown: &RenderedBlocks) -> Vec<String> {
+    let label = |one: &Value| one["text"]["text"].as_str().unwrap().to_owned();
+    elements(shown).iter().map(label).collect()
+}
+
+#[test]
+fn review_shows_all_that_is_published() {
+    let review = Review {
+        is_public: true,
+        workflows: 1,
+        ..a_review("Add a *login* page", "Closes #\u{200b}12 for <!channel> @here\n```\ncode\n```")
+    };
+    let shown = render::post(&Post::Review(review.clone()));
+    assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+    let sections: Vec<&str> = shown
+        .blocks
+        .iter()
+        .filter_map(|block| {
+            block["text"]["text"].as_str().or(block["elements"][0]["text"].as_str())
+        })
+        .collect();
+    assert_eq!(
+        sections,
+        [
+            "*A draft pull request*\n`acme/api`: `main` ← `bobbin/add-login-01234567`, commit `0123456789ab`",
+            "*Subject*\n```\nAdd a *login* page\n```",
+            "*Text*\n```\nCloses #␣12 for &lt;!channel&gt; ＠here\n``ˋ\ncode\n``ˋ\n```",
+            "*3 files change*\n```\nA src/login.rs\nM src/main.rs\nD src/old.rs\n```",
+            "A push starts this repository's workflows (1 file).\nThe repository is public: everybody can read what is published.",
+            "␣ stands for a space that is not shown: it keeps words from mentioning somebody.",
+            "To change subject or text, edit them here and press *Show edited text*. The other button publishes what stands above it.",
+        ]
+    );
+    assert_eq!(button_labels(&shown), ["Open draft pull request", "Show edited text"]);
+    let push = &elements(&shown)[0];
+    assert_eq!(push["action_id"], "v1:publish:push");
+    assert_eq!(push["value"], "0123456789abcdef0123456789abcdef01234567");
+    assert_eq!(shown.text, "A draft pull request of acme/api: Add a *login* page");
+    let ready = render::post(&Post::Review(Review { is_draft: false, ..review.clone() }));
+    assert_eq!(button_labels(&ready)[0], "Open pull request");
+    let update = render::post(&Post::Review(Review { offer: PublishOffer::Update, ..review }));
+    assert_eq!(button_labels(&update)[0], "Update pull request");
+}
+
+#[test]
+fn longest_review_fits_slack() {
+    for c in ["x", "漢", "&"] {
+        let body = c.repeat(BODY_CHARS_MAX);
+        let longest =
+            Review { files: many_files(), files_total: 120, ..a_review(&c.repeat(120), &body) };
+        let shown = render::post(&Post::Review(longest));
+        assert_eq!(problems(&shown.text, &shown.blocks), Vec::<String>::new());
+        assert_eq!(button_labels(&shown), ["Open draft pull request", "Show edited text"]);
+        assert!(read(&shown).contains("\nand 97 more\n"), "{}", read(&shown));
+    }
+    let hidden = render::post(&Post::Review(a_review("Add", &"\u{202e}".repeat(400))));
+    assert_eq!(problems(&hidden.text, &hidden.blocks), Vec::<String>::new());
+    assert_eq!(button_labels(&hidden), ["Show edited text"]);
+    assert!(read(&hidden).contains("so it cannot be published"), "{}", read(&hidden));
 }
 
 #[test]
