@@ -103,7 +103,7 @@ impl Sandboxes {
         repository: &ForgeRepository,
         within: Duration,
     ) -> Result<Event, NotCarried> {
-        let at = at(repository)?;
+        let at = at(repository).ok_or_else(|| unusable("its name"))?;
         let branch = RefName::branch(&repository.branch)
             .map_err(|_| unusable("the name of its default branch"))?;
         let refs = forge.refs(&at, &[branch.as_str().to_owned()]).await?;
@@ -145,14 +145,13 @@ impl Sandboxes {
     }
 }
 
-/// The target of the forge's calls.
-fn at(repository: &ForgeRepository) -> Result<At, NotCarried> {
-    let name = repository.name.split_once('/');
-    let name = name.and_then(|(owner, name)| RepositoryName::new(owner, name));
-    Ok(At {
+/// The target of the forge's calls; `None` if the repository's name cannot be one.
+pub(super) fn at(repository: &ForgeRepository) -> Option<At> {
+    let (owner, name) = repository.name.split_once('/')?;
+    Some(At {
         installation: repository.installation,
         repository: RepositoryId(repository.id),
-        name: name.ok_or_else(|| unusable("its name"))?,
+        name: RepositoryName::new(owner, name)?,
     })
 }
 
