@@ -30,16 +30,20 @@ fn merged(platform: Platform) -> Trial {
 }
 
 /// A name that no other test takes.
-fn a_name() -> String {
+pub fn a_name() -> String {
     let (_, mark) = marked("");
     mark.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase()
+}
+
+/// Whether it says what would be published.
+pub fn is_review(message: &ChatMessage) -> bool {
+    ["Edit text", "Show edited text"].iter().any(|label| message.button(label).is_some())
 }
 
 /// Waits for the proposal that differs from those before it.
 async fn review(talk: &Talk<'_>, commit_before: &str) -> ChatMessage {
     let wanted = |one: &ChatMessage| {
-        one.buttons.iter().any(|button| button.label == "Edit text")
-            && (commit_before.is_empty() || !one.text.contains(commit_before))
+        is_review(one) && (commit_before.is_empty() || !one.text.contains(commit_before))
     };
     talk.see(ANSWER_MS_MAX, "what would be published is shown", wanted).await
 }
@@ -49,7 +53,7 @@ async fn said(talk: &Talk<'_>, words: &str) -> ChatMessage {
 }
 
 /// The final card, once it offers this.
-async fn offered(talk: &Talk<'_>, turn: &str, label: &str) -> ChatMessage {
+pub async fn offered(talk: &Talk<'_>, turn: &str, label: &str) -> ChatMessage {
     let key = post_key(&talk.thread.key, &turn.into(), &PostKind::Card);
     let wanted =
         |one: &ChatMessage| one.key.as_deref() == Some(&*key) && one.button(label).is_some();
@@ -128,7 +132,7 @@ async fn published(world: World, platform: Platform) {
     talk.press(&offered(&talk, &fourth, "Update pull request").await, "Update pull request").await;
     let shown = talk
         .see(ANSWER_MS_MAX, "the new work is shown", |one| {
-            one.button("Edit text").is_some()
+            is_review(one)
                 && one.text.contains("later.txt")
                 && head.as_ref().is_none_or(|head| !one.text.contains(head))
         })

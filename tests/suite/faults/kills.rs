@@ -136,7 +136,7 @@ pub fn trials() -> Vec<Trial> {
 }
 
 /// Deliveries of a dead worker come back after six seconds.
-fn limits() -> Value {
+pub fn limits() -> Value {
     let mut limits = quick();
     limits["visibility_ms"] = json!(6_000);
     limits["heartbeat_ms"] = json!(2_000);
@@ -150,7 +150,7 @@ async fn kills(agent: Agent) {
     let mut points = Vec::new();
     let recorded = join_all(Platform::ALL.map(|platform| record(&world, platform))).await;
     for (platform, all) in Platform::ALL.into_iter().zip(recorded) {
-        let sampled = sample(&all, agent.sample);
+        let sampled = sampled(&all, agent.sample);
         println!(
             "{} {}: {} kill points, {} of them taken from BOBBIN_SEED={} on",
             agent.word,
@@ -256,7 +256,7 @@ async fn undisturbed(world: &World, platform: Platform) -> Vec<(String, usize)> 
 }
 
 /// Some of them, evenly spread, as the environment wants it.
-fn sample(all: &[Point], count: usize) -> Vec<Point> {
+pub fn sampled<T: Clone>(all: &[T], count: usize) -> Vec<T> {
     let wanted = match std::env::var("BOBBIN_KILLS").as_deref() {
         Ok("all") => all.len(),
         Ok(number) => number.parse().expect("BOBBIN_KILLS is `all` or a number"),

@@ -7,12 +7,19 @@
 mod dead_letters;
 mod kills;
 mod order;
+mod publishing;
 mod slow_queue;
 
 use libtest_mimic::Trial;
 
 pub fn trials() -> Vec<Trial> {
-    [kills::trials(), order::trials(), dead_letters::trials(), slow_queue::trials()]
+    [
+        kills::trials(),
+        publishing::trials(),
+        order::trials(),
+        dead_letters::trials(),
+        slow_queue::trials(),
+    ]
         .into_iter()
         .flatten()
         .collect()

@@ -312,7 +312,7 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
             subcommand(SHOW, "Show who may use it where, the defaults, and the last changes", &[]),
             subcommand(
                 DEFAULT,
-                "Set or clear the default repository, model, agent, sandbox provider or runtime",
+                "Set or clear a default: repository, model, agent, provider, runtime, pull requests",
                 &[
                     required(WHAT, "Which default", Takes::OneOf(&DEFAULTS)),
                     optional(

@@ -277,7 +277,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
         return end(session, want, Some(NONE), context);
     }
     match bring_up(session, context) {
-        BroughtUp::Step(next) => next,
+        BroughtUp::Step(next) => *next,
         BroughtUp::No(trouble) => end(session, want, Some(&trouble), context),
         BroughtUp::Ready => end(session, want, None, context),
     }
@@ -286,7 +286,7 @@ fn resume(session: &mut Session, want: Operation, context: &Context<'_>) -> Next
 /// A sandbox that is being brought up for something other than a turn.
 pub(super) enum BroughtUp {
     /// The next step.
-    Step(Next),
+    Step(Box<Next>),
     /// It is up, and its server healthy.
     Ready,
     /// It cannot be brought up; the reason.
@@ -322,7 +322,7 @@ pub(super) fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtU
         return BroughtUp::No(format!("its server does not answer: {seen}"));
     }
     match provision::step(session, context) {
-        Some(next) => BroughtUp::Step(next),
+        Some(next) => BroughtUp::Step(Box::new(next)),
         // Every other way on belongs to a turn; without a turn it means that the sandbox took too long.
         None if session.sandbox.phase == Phase::Active => bring_up(session, context),
         None => BroughtUp::No(words::not_ready(limits.sandbox.start_ms)),

@@ -28,7 +28,7 @@ use crate::tenant::selection::PullRequests;
 /// Files that a review lists by name.
 const FILES_SHOWN: usize = 40;
 /// Characters of an answer that a proposed text quotes.
-const QUOTED_CHARS_MAX: usize = 1_500;
+const QUOTED_CHARS_MAX: usize = 1_200;
 
 /// The button under an ended turn that changed files; `None` where there is nothing to press.
 pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishOffer> {
@@ -184,7 +184,7 @@ fn show(
     }
     let Some(outgoing) = session.observed.forge.outgoing.clone() else {
         return match bring_up(session, context) {
-            BroughtUp::Step(next) => next,
+            BroughtUp::Step(next) => *next,
             BroughtUp::No(why) => told(session, &words::not_published(&why), context),
             BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::ReadOutgoing {
                 carried,
@@ -278,8 +278,10 @@ fn proposal(
             }
             body
         },
-        |text| text.trim().chars().take(BODY_CHARS_MAX).collect(),
+        |text| text.trim().to_owned(),
     );
+    // Quoting makes it longer.
+    let body = body.chars().take(BODY_CHARS_MAX).collect();
     Proposal { commit, subject, body }
 }
 
@@ -324,7 +326,7 @@ fn push(
         }));
     }
     match bring_up(session, context) {
-        BroughtUp::Step(next) => next,
+        BroughtUp::Step(next) => *next,
         BroughtUp::No(why) => told(session, &words::not_published(&why), context),
         BroughtUp::Ready => Next::Do(Effect::Forge(ForgeEffect::Push {
             carried,
