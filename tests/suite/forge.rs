@@ -79,15 +79,13 @@ async fn published(world: World, platform: Platform) {
     let repository = forge.private(&a_name(), &files).await;
 
     // In: the files are there, and no credential with them.
-    let look = "run: cat README.md; git remote -v; git config --list; env; git push origin HEAD:other 2>&1";
+    let look = "run: cat README.md; git push origin HEAD:other 2>&1; (env; git config --list) | grep -c gh[a-z]_";
     let (mut talk, first) = world.begin_with(platform, &[("repo", &repository.name)], look).await;
     assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
     let seen = talk.answer(&first).await;
     assert!(seen.contains("the secret plan"), "{seen}");
     assert!(seen.contains("Bobbin pushes, when somebody presses Open pull request."), "{seen}");
-    for secret in ["ghs_", "ghu_", "ghp_", world.ready.github_user_token.as_str()] {
-        assert!(!seen.contains(secret), "{secret} in {seen}");
-    }
+    assert!(seen.lines().any(|line| line == "0"), "a token is there: {seen}");
 
     // Out: nothing leaves before a press.
     let second = talk.say("write: page.txt hello\necho: I wrote it for @ada").await;
