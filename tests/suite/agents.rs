@@ -7,6 +7,7 @@ use bobbin_agent_client::{Embedded, EmbeddedOptions};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::binaries;
 use bobbin_tests::chat::Platform;
+use bobbin_tests::forge::TestForge;
 use bobbin_tests::limits::{CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::talk::Talk;
@@ -17,6 +18,7 @@ use serde_json::json;
 use tokio::sync::Mutex;
 
 use crate::artifacts;
+use crate::forge::{a_name, pressed};
 use crate::run::{brisk, trial};
 use crate::scenarios::pause;
 
@@ -73,8 +75,23 @@ async fn whole(agent: &'static str, asks: bool) {
     join_all(Platform::ALL.map(|platform| thread(&world, platform, agent, asks))).await;
     let images = Platform::ALL.map(|platform| artifacts::image_with(&world, platform, agent));
     join_all(images).await;
+    published(&world, agent).await;
     drop(world);
     stack.end().unwrap();
+}
+
+/// The agent's work on a private repository becomes a pull request.
+async fn published(world: &World, agent: &str) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let choices = [("agent", agent), ("repo", &*repository.name)];
+    let (talk, turn) =
+        world.begin_with(Platform::Discord, &choices, "ask: echo hello > page.txt").await;
+    let ask =
+        talk.see(VISIBLE_MS_MAX * 2, "it asks", |one| one.button("Allow once").is_some()).await;
+    talk.press(&ask, "Allow once").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    pressed(&talk, &turn, &repository).await;
 }
 
 async fn answered(talk: &Talk<'_>, turn: &str, words: &str) {

@@ -73,6 +73,27 @@ async fn opened(repository: &TestRepository<'_>, before: usize) -> Value {
     .await
 }
 
+/// A thread with these choices works on a private repository, and its work becomes a pull request.
+pub async fn one_pull_request(world: &World, platform: Platform, choices: &[(&str, &str)]) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let choices = [choices, &[("repo", &*repository.name)]].concat();
+    let (talk, turn) = world.begin_with(platform, &choices, "write: page.txt hello").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    pressed(&talk, &turn, &repository).await;
+    talk.finish().await;
+}
+
+/// Presses the turn's work through to its pull request, in which `page.txt` says hello.
+pub async fn pressed(talk: &Talk<'_>, turn: &str, repository: &TestRepository<'_>) {
+    let card = offered(talk, turn, "Open pull request").await;
+    talk.press(&card, "Open pull request").await;
+    let shown = review(talk, "").await;
+    talk.press(&shown, "Open draft pull request").await;
+    let pull = opened(repository, 0).await;
+    assert_eq!(repository.file(text(&pull, "/head/ref"), "page.txt").trim(), "hello");
+}
+
 async fn published(world: World, platform: Platform) {
     let forge = TestForge::of(&world.ready);
     let files = [("README.md", "the secret plan\n"), (".github/workflows/ci.yml", "on: push\n")];

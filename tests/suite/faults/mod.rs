@@ -20,7 +20,7 @@ pub fn trials() -> Vec<Trial> {
         dead_letters::trials(),
         slow_queue::trials(),
     ]
-        .into_iter()
-        .flatten()
-        .collect()
+    .into_iter()
+    .flatten()
+    .collect()
 }

@@ -7,9 +7,7 @@ use bobbin_core::records::outcome::Outcome;
 use bobbin_tests::breakpoints::Condition;
 use bobbin_tests::chat::{ChatMessage, Platform};
 use bobbin_tests::forge::{TestForge, TestRepository};
-use bobbin_tests::limits::{
-    ANSWER_MS_MAX, FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE,
-};
+use bobbin_tests::limits::{ANSWER_MS_MAX, FAULTY_ANSWER_MS_MAX, KILLED_MS_MAX, KILLS_AT_ONCE};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack};
 use bobbin_tests::talk::Talk;
@@ -44,11 +42,7 @@ struct Shown<'w> {
 async fn shown<'w>(world: &'w World, forge: &'w TestForge) -> Shown<'w> {
     let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
     let (talk, turn) = world
-        .begin_with(
-            Platform::Discord,
-            &[("repo", &repository.name)],
-            "write: page.txt hello",
-        )
+        .begin_with(Platform::Discord, &[("repo", &repository.name)], "write: page.txt hello")
         .await;
     assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
     let card = offered(&talk, &turn, "Open pull request").await;

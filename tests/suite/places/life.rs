@@ -17,7 +17,10 @@ type Scenario = (
     fn(Arc<Stack>, Place) -> std::pin::Pin<Box<dyn Future<Output = ()>>>,
 );
 
-const ALL: [Scenario; 4] = [
+const ALL: [Scenario; 5] = [
+    ("private_work_becomes_a_pull_request", &KEPT, |stack, place| {
+        Box::pin(published(stack, place))
+    }),
     ("every_provider_pauses_and_wakes_sandboxes", &KEPT, |stack, place| {
         Box::pin(woken(stack, place))
     }),
@@ -51,6 +54,13 @@ pub fn trials() -> Vec<Trial> {
         Ok(())
     }));
     trials
+}
+
+/// Git objects go in and out by what every provider has.
+async fn published(stack: Arc<Stack>, place: Place) {
+    let world = place.world(&stack);
+    let provider = [("provider", place.word())];
+    crate::forge::one_pull_request(&world, Platform::Slack, &provider).await;
 }
 
 /// Lets the sweeper look until the record is in this phase.
