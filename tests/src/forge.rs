@@ -16,6 +16,8 @@ pub struct TestForge {
     git: String,
     owner: String,
     token: String,
+    page: String,
+    control: String,
 }
 
 /// A repository there.
@@ -35,6 +37,8 @@ impl TestForge {
             git: ready.github_git.clone(),
             owner: ready.github_owner.clone(),
             token: ready.github_user_token.clone(),
+            page: ready.console.clone(),
+            control: ready.control(),
         }
     }
 
@@ -59,11 +63,17 @@ impl TestForge {
         serde_json::from_str(&text).unwrap_or_default()
     }
 
+    /// A repository that is there already.
+    #[must_use]
+    pub fn made(&self, name: &str) -> TestRepository<'_> {
+        TestRepository { forge: self, name: format!("{}/{name}", self.owner) }
+    }
+
     /// Makes a private repository with these files.
     pub async fn private(&self, name: &str, files: &[(&str, &str)]) -> TestRepository<'_> {
         let path = format!("/orgs/{}/repos", self.owner);
         self.call(Method::POST, &path, &json!({"name": name, "private": true})).await;
-        let made = TestRepository { forge: self, name: format!("{}/{name}", self.owner) };
+        let made = self.made(name);
         if !files.is_empty() {
             let folder = TempDir::new().expect("a folder");
             git(folder.path(), &["init", "--quiet", "--initial-branch=main"]);
@@ -86,6 +96,37 @@ impl TestRepository<'_> {
     pub fn address(&self) -> String {
         let (scheme, host) = self.forge.git.split_once("://").expect("an address");
         format!("{scheme}://x-access-token:{}@{host}/{}.git", self.forge.token, self.name)
+    }
+
+    /// A press in the page's forge pane, on a pull request, and its answer.
+    ///
+    /// # Panics
+    /// When it is refused.
+    pub async fn press(&self, button: &str, pull: &Value) -> Value {
+        let body = json!({"do": button, "repository": self.name, "number": pull["number"], "seen_sha": pull["head"]["sha"]});
+        let request = self.forge.client.post(format!("{}/ui/forge", self.forge.page));
+        let request = request.header("authorization", &self.forge.control).json(&body);
+        let answer = request.send().await.expect("the page answers");
+        let status = answer.status();
+        let text = answer.text().await.expect("a body");
+        assert!(status.is_success(), "{button}: {status} {text}");
+        serde_json::from_str(&text).unwrap_or_default()
+    }
+
+    /// Makes a branch with a file, and a draft of a pull request for it.
+    pub async fn draft(&self, branch: &str, file: (&str, &str), title: &str, text: &str) -> Value {
+        let folder = TempDir::new().expect("a folder");
+        let at = folder.path();
+        git(at, &["clone", "--quiet", &self.address(), "there"]);
+        let at = at.join("there");
+        git(&at, &["checkout", "--quiet", "-b", branch]);
+        std::fs::write(at.join(file.0), file.1).expect("written");
+        git(&at, &["add", "--all"]);
+        git(&at, &["commit", "--quiet", "--message", title]);
+        git(&at, &["push", "--quiet", "origin", branch]);
+        let body =
+            json!({"title": title, "body": text, "head": branch, "base": "main", "draft": true});
+        self.call(Method::POST, "/pulls", &body).await
     }
 
     /// A call below the repository.

@@ -27,6 +27,7 @@ pub struct Ready {
     pub slack_api: String,
     pub github_api: String,
     pub github_git: String,
+    pub github_private_key: String,
     pub github_owner: String,
     pub github_user_token: String,
     pub model_api: String,

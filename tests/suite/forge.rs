@@ -141,9 +141,10 @@ async fn published(world: World, platform: Platform) {
     assert_eq!(repository.file(&branch, "more.txt").trim(), "more");
     assert_eq!(repository.pulls().await.len(), 1);
 
-    // What comes after the merge is another branch.
-    repository.call(Method::PATCH, "/pulls/1", &json!({"title": "The page"})).await;
-    repository.call(Method::PUT, "/pulls/1/merge", &json!({})).await;
+    // Merged on the page; what comes after that is another branch.
+    let pull = opened(&repository, 0).await;
+    repository.press("ready", &pull).await;
+    repository.press("merge", &pull).await;
     let fourth = talk.say("write: later.txt later").await;
     assert_eq!(talk.ended(&fourth).await.outcome, Outcome::Answered);
     let last = repository.branches().await;

@@ -2,6 +2,7 @@
 
 mod buttons;
 mod fits;
+mod forge;
 
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::session::Session;
@@ -21,12 +22,23 @@ const CHANNEL: &str = "#channel-pane";
 const THREAD: &str = "#thread-pane";
 
 pub fn trials() -> Vec<Trial> {
-    vec![Trial::ignorable_test("browser::chat_page_works_in_browser", || match programs() {
+    vec![
+        trial("browser::chat_page_works_in_browser", async |world, browser| {
+            person(world, browser).await;
+        }),
+        trial("browser::forge_pane_merges_pull_request", async |world, browser| {
+            forge::merged(world, browser).await;
+        }),
+    ]
+}
+
+fn trial(name: &str, test: impl AsyncFnOnce(&World, &Browser) + Send + 'static) -> Trial {
+    Trial::ignorable_test(name, || match programs() {
         Ok(programs) => {
             let stack = CHAT.get();
             block_on(async {
                 let browser = Browser::open(&programs).await;
-                person(&World::of(&stack), &browser).await;
+                test(&World::of(&stack), &browser).await;
                 browser.close().await.unwrap();
             });
             Ok(Completion::Completed)
@@ -37,7 +49,7 @@ pub fn trials() -> Vec<Trial> {
         Err(missing) => Ok(Completion::ignored_with(format!(
             "{missing} is not installed (Debian: apt-get install chromium chromium-driver)"
         ))),
-    })]
+    })
 }
 
 async fn person(world: &World, browser: &Browser) {

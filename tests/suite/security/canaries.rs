@@ -14,6 +14,7 @@ use bobbin_core::records::message::{Body, Control, Reply, Want};
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::tenant::commands::Command;
 use bobbin_tests::chat::Platform;
+use bobbin_tests::forge::TestForge;
 use bobbin_tests::limits::{ANSWER_MS_MAX, CANCEL_MS_MAX, VISIBLE_MS_MAX};
 use bobbin_tests::processes;
 use bobbin_tests::stack::{Options, Stack, quick};
@@ -26,6 +27,7 @@ use serde_json::{Value, json};
 
 use super::search::{Found, Search, Searched, Secret, files, of_file};
 use super::{queue, requests};
+use crate::forge::{a_name, pressed};
 use crate::run::trial;
 
 /// Name of the laptop stack, part of its sandboxes' names.
@@ -114,6 +116,9 @@ async fn canaries() {
         buried(&world, platform).await;
     }
     crate::own_keys::enter_and_list(&world, &own.value).await;
+    carried(&world).await;
+    secrets.push(Secret::new("github_user_token", &*world.ready.github_user_token));
+    secrets.push(Secret::new("github_private_key", key_line(&world)));
     secrets.push(own);
     let stack_key = stack_key(&world).await;
     for session in world.aws.sessions(&world.deployment.table).await.unwrap() {
@@ -143,6 +148,12 @@ async fn canaries() {
                 Some(why) => *used.entry(why).or_default() += 1,
                 None => leaks.push(found),
             }
+        }
+        // The programs know how tokens begin.
+        let may = ["state/forge/", "state/aws/functions/"];
+        if !may.iter().any(|may| place.name.starts_with(may)) {
+            let tokens = forge_tokens(&place.text);
+            assert!(tokens.is_empty(), "{tokens:?} in {}", place.name);
         }
         prompts.extend(word.find(&place).into_iter().map(|found| found.place));
     }
@@ -182,7 +193,8 @@ async fn canaries() {
 }
 
 /// Where a secret has to be, by the beginning of the place's name.
-const ALLOWED: [(&str, &str); 3] = [
+const ALLOWED: [(&str, &str); 4] = [
+    ("the forge's own state", "state/forge/"),
     ("the keys of the local platforms and provider, made by the stack itself", "state/keys.json"),
     ("the file of addresses and keys that --ready-file asks for", "ready.json"),
     ("Secrets Manager's own file", "state/aws/aws.sqlite"),
@@ -199,15 +211,46 @@ fn allowed(found: &Found) -> Option<&'static str> {
         "control_key",
         "aws_secret_access_key",
     ];
+    let forge = ["github_user_token", "github_private_key"];
     let (why, _) = ALLOWED.into_iter().find(|(_, place)| found.place.starts_with(place))?;
     let secrets = found.place == "state/aws/aws.sqlite: table secrets"
         // The same rows, as bytes of the file and of its log.
         || ["state/aws/aws.sqlite", "state/aws/aws.sqlite-wal"].contains(&found.place.as_str());
     let may = match found.place.as_str() {
+        "ready.json" if forge.contains(&found.secret.as_str()) => true,
         "state/keys.json" | "ready.json" => platform.contains(&found.secret.as_str()),
+        place if place.starts_with("state/forge/") => forge.contains(&found.secret.as_str()),
         _ => secrets && !found.secret.starts_with("password"),
     };
     (may && found.form == "as it is").then_some(why)
+}
+
+/// A private repository comes into a sandbox, which stays, and its work goes out.
+async fn carried(world: &World) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let choices = [("repo", &*repository.name)];
+    let lines = "write: page.txt hello";
+    let (talk, turn) = world.begin_with(Platform::Discord, &choices, lines).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    pressed(&talk, &turn, &repository).await;
+}
+
+/// A line out of the middle of the app's key, which no other key has.
+fn key_line(world: &World) -> String {
+    let lines: Vec<&str> = world.ready.github_private_key.lines().collect();
+    lines[lines.len() / 2].to_owned()
+}
+
+/// Tokens that the forge gave the app or a person, by the form in which GitHub writes them.
+fn forge_tokens(text: &str) -> Vec<&str> {
+    let begins = ["ghs_", "ghu_", "ghr_"];
+    let tokens = begins.iter().flat_map(|begin| text.match_indices(begin)).map(|(at, _)| {
+        let rest = &text[at..];
+        let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && !"_.-".contains(c));
+        &rest[..end.unwrap_or(rest.len())]
+    });
+    tokens.filter(|token| token.len() >= 24).collect()
 }
 
 /// What a person does on a good day, and a model that refuses.
