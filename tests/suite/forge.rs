@@ -10,7 +10,6 @@ use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
-use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::run::{COMMON, on};

@@ -1,5 +1,5 @@
 //! Data that the page shows beside a thread: the records of threads and sandboxes from the table, and sandboxes from
-//! the provider.
+//! the provider; and the way to the forge.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
@@ -10,12 +10,13 @@ use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::records::session::Session;
 use bobbin_core::shown::sandboxes::{Listed, sort};
 use bobbin_local_aws::Tables;
-use bobbin_local_chat::Inspector;
+use bobbin_local_chat::{ForgePane, Inspector};
 use bobbin_local_daytona::LocalDaytona;
 use futures::future::{BoxFuture, FutureExt};
 use serde_json::{Value, json};
 
 use crate::STACK;
+use crate::forge_pane::LaptopForge;
 
 /// Items per read of the table, and the most reads.
 const PAGE_ITEMS: usize = 500;
@@ -29,6 +30,8 @@ pub struct StackInspector {
     pub provider: Arc<LocalDaytona>,
     /// The second provider.
     pub vercel: Arc<bobbin_local_vercel::LocalVercel>,
+    /// The forge.
+    pub forge: LaptopForge,
 }
 
 impl StackInspector {
@@ -191,5 +194,9 @@ impl Inspector for StackInspector {
             all
         }
         .boxed()
+    }
+
+    fn forge(&self) -> Option<&dyn ForgePane> {
+        Some(&self.forge)
     }
 }

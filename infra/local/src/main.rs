@@ -8,6 +8,7 @@ mod containers;
 mod deployment;
 mod failure;
 mod folders;
+mod forge_pane;
 mod functions;
 mod ingress_proxy;
 mod inspector;

@@ -22,7 +22,7 @@ pub struct StartedParts {
     /// The second provider.
     pub vercel: Option<Arc<bobbin_local_vercel::LocalVercel>>,
     /// The forge with its repositories.
-    pub forge: Option<Forge>,
+    pub forge: Option<Arc<Forge>>,
     /// The local Discord and Slack, with the page.
     pub chat: Option<Arc<LocalChat>>,
     /// The embedded AWS with the functions.
@@ -59,7 +59,9 @@ impl StartedParts {
         {
             vercel.stop().await;
         }
-        if let Some(forge) = self.forge {
+        if let Some(forge) = self.forge
+            && let Some(forge) = Arc::into_inner(forge)
+        {
             forge.stop().await;
         }
         if let Some(nudge_gate) = self.nudge_gate {

@@ -25,6 +25,7 @@ use crate::STACK;
 use crate::containers::{self, Containers, Relay};
 use crate::deployment::Deployment;
 use crate::failure::{SHOW_THE_LOG, START_AGAIN, engine_failed, failed};
+use crate::forge_pane::LaptopForge;
 use crate::functions;
 use crate::ingress_proxy::IngressProxy;
 use crate::inspector::StackInspector;
@@ -129,12 +130,14 @@ pub async fn start(
     parts.provider = Some(Arc::clone(&provider));
     let vercel = Arc::new(start.vercel(tools).await?);
     parts.vercel = Some(Arc::clone(&vercel));
-    let forge = start.forge().await?;
+    let forge = Arc::new(start.forge().await?);
+    parts.forge = Some(Arc::clone(&forge));
     let table = StartedTable::default();
     let inspector = Arc::new(StackInspector {
         table: Arc::clone(&table),
         provider: Arc::clone(&provider),
         vercel: Arc::clone(&vercel),
+        forge: LaptopForge(Arc::clone(&forge)),
     });
     let is_scripted = real_services.model_is_scripted();
     let chat = Arc::new(start.chat(inspector, is_scripted).await?);
@@ -145,7 +148,6 @@ pub async fn start(
     let mut ready = start.ready(&chat, &provider, &model_api)?;
     ready.vercel_api = vercel.api_url();
     known(&mut ready, &forge);
-    parts.forge = Some(forge);
     let mut unhonoured = Vec::new();
     if !options.without_aws {
         let deployment =

@@ -19,7 +19,7 @@ pub async fn merged(world: &World, browser: &Browser) {
     let forge = TestForge::of(&world.ready);
     let name = a_name();
     browser.go(&world.ready.page_url()).await;
-    browser.reads(VISIBLE_MS_MAX, "#connection", "live").await;
+    browser.reads(VISIBLE_MS_MAX, "#channel-pane", "Plain text is only for people here").await;
     let reads = "return performance.getEntriesByType('resource').filter((one) => one.name.includes('/ui/forge')).length";
     assert_eq!(browser.run(reads).await, 0);
     browser.press("[data-testid=platform-forge]").await;

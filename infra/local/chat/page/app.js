@@ -2,11 +2,13 @@
 import { fetchJson, h, moveInside, oneStop, renew, replace, ticking, toast } from "./dom.js";
 import { composer } from "./composer.js";
 import * as discord from "./discord.js";
+import * as forge from "./forge.js";
 import { showSandboxes, showSession } from "./panel.js";
 import * as slack from "./slack.js";
 
 const COALESCE_MS = 50;
 const GROUP_S = 300;
+const TABS = ["discord", "slack", "forge"];
 const byId = (id) => document.getElementById(id);
 
 const app = {
@@ -21,13 +23,18 @@ const app = {
   // Where somebody is already nothing changes, and the list goes away all the same.
   go(platform, channel, thread) { menuOpen(false); location.hash = [platform, channel, thread].filter(Boolean).join("/"); },
   refresh: () => ask("messages"),
+  showList: () => showSidebar(),
 };
 
 /* What is open. */
 
 function readPlace() {
-  const [platform, channel, thread] = location.hash.slice(1).split("/");
+  const [platform, channel, thread, ...rest] = location.hash.slice(1).split("/");
   const { seeds } = app.state;
+  if (platform === "forge" && app.state.has_forge) {
+    app.place = { platform, channel: null, thread: null, ...forge.placeOf([channel, thread, ...rest]) };
+    return;
+  }
   const known = platform === "slack" ? "slack" : "discord";
   const channels = known === "slack" ? app.state.slack.channels : app.state.discord.channels;
   const found = channels.some((one) => one.id === channel);
@@ -227,14 +234,21 @@ function showBanner() {
 
 function showSidebar() {
   const { platform, channel, thread } = app.place;
-  for (const name of ["discord", "slack"]) {
+  for (const name of TABS) {
     const tab = byId(`tab-${name}`);
     tab.setAttribute("aria-selected", String(platform === name));
     tab.tabIndex = platform === name ? 0 : -1;
-    const dot = [...app.unread].some((id) => belongs(name, id));
+    const dot = name !== "forge" && [...app.unread].some((id) => belongs(name, id));
     tab.classList.toggle("unread", dot && platform !== name);
   }
-  byId("channel-list").setAttribute("aria-labelledby", `tab-${platform}`);
+  byId("tab-forge").hidden = !app.state.has_forge;
+  const tree = byId("channel-list");
+  tree.setAttribute("aria-labelledby", `tab-${platform}`);
+  if (platform === "forge") {
+    renew(tree, forge.entries(app));
+    oneStop(tree, "button");
+    return;
+  }
   const { discord: d, slack: s } = app.state;
   const entry = (id, label, sigil) => h("button", { type: "button", class: `channel ${app.unread.has(id) ? "unread" : ""}`, "aria-current": channel === id && !thread ? "page" : undefined, testid: "channel", data: { id, name: label }, onclick: () => app.go(platform, id, null) }, h("span", { class: "sigil", "aria-hidden": "true" }, sigil), label);
   const below = (id, parent, label, faded) => h("button", { type: "button", class: `thread ${faded ? "faded" : ""} ${app.unread.has(id) ? "unread" : ""}`, "aria-current": thread === id ? "page" : undefined, testid: "thread", data: { id }, title: label, onclick: () => app.go(platform, parent, id) }, h("span", { class: "sigil", "aria-hidden": "true" }, "↳"), h("span", { class: "name" }, label), dotFor(platform, parent, id));
@@ -244,7 +258,6 @@ function showSidebar() {
     : s.channels.filter((one) => !one.is_im || one.user === app.me("slack")).sort((a, b) => slackRank(a) - slackRank(b) || (a.name || "").localeCompare(b.name || "")).map((one) => h("li", {}, entry(one.id, one.is_im ? "Bobbin" : one.name, one.is_im ? "◉" : "#"),
       h("ul", {}, s.threads.filter((t) => t.channel === one.id).sort((a, b) => (a.latest_reply < b.latest_reply ? 1 : -1)).slice(0, 30).map((t) => h("li", {}, below(t.ts, one.id, sessionTitle(t) || plain(t.text)))))));
   const title = platform === "discord" ? d.guild.name : s.team.name;
-  const tree = byId("channel-list");
   renew(tree, h("h2", {}, title), h("ul", { class: "tree" }, groups));
   oneStop(tree, "button");
   showPeople();
@@ -280,9 +293,14 @@ function show() {
   readPlace();
   const shell = byId("app");
   shell.dataset.platform = app.place.platform;
-  shell.classList.toggle("with-thread", Boolean(app.place.thread));
+  const onForge = app.place.platform === "forge";
+  shell.classList.toggle("with-thread", Boolean(app.place.thread || app.place.number));
+  panes.channel.node.hidden = onForge;
   panes.thread.node.hidden = !app.place.thread;
-  openPane("channel");
+  byId("forge-pane").hidden = !onForge;
+  byId("pull-pane").hidden = !app.place.number;
+  if (onForge) forge.open(app);
+  else { forge.close(); openPane("channel"); }
   if (app.place.thread) openPane("thread");
   else { panes.thread.key = ""; panes.thread.title = undefined; }
   showSidebar();
@@ -315,7 +333,7 @@ async function reread(what) {
   if (what.has("state") || !app.state) app.state = await fetchJson("/ui/state");
   if (what.has("inspected")) app.inspected = { sessions: [], sandboxes: [], ...(await fetchJson("/ui/inspector")) };
   show();
-  if (what.has("messages")) await Promise.all([loadPane("channel"), loadPane("thread")]);
+  if (what.has("messages") && app.place.platform !== "forge") await Promise.all([loadPane("channel"), loadPane("thread")]);
 }
 
 function take(notice) {
@@ -364,9 +382,12 @@ byId("banner-close").addEventListener("click", () => { sessionStorage.setItem("b
 addEventListener("hashchange", () => { menuOpen(false); ask("messages"); });
 byId("tab-discord").addEventListener("click", () => app.go("discord", app.state.seeds.channel_id));
 byId("tab-slack").addEventListener("click", () => app.go("slack", app.state.seeds.slack_channel_id));
+byId("tab-forge").addEventListener("click", () => app.go("forge"));
 document.querySelector(".platforms").addEventListener("keydown", (event) => {
   if (!["ArrowLeft", "ArrowRight"].includes(event.key)) return;
-  const other = byId(app.place.platform === "discord" ? "tab-slack" : "tab-discord");
+  const tabs = TABS.map((name) => byId(`tab-${name}`)).filter((tab) => !tab.hidden);
+  const at = tabs.findIndex((tab) => tab.id === `tab-${app.place.platform}`);
+  const other = tabs.at((at + (event.key === "ArrowLeft" ? -1 : 1)) % tabs.length);
   other.click();
   other.focus();
 });
@@ -376,7 +397,12 @@ byId("user-switch").addEventListener("change", (event) => {
 });
 addEventListener("unhandledrejection", (event) => toast(event.reason?.message || "Something went wrong."));
 // The address names the place, so the skip link must not change it.
-byId("skip-to-composer").addEventListener("click", (event) => { event.preventDefault(); panes[app.place.thread ? "thread" : "channel"].node.querySelector("[data-testid=composer]").focus(); });
-byId("skip-to-messages").addEventListener("click", (event) => { event.preventDefault(); panes[app.place.thread ? "thread" : "channel"].list.focus(); });
+const skip = (id, inChat) => byId(id).addEventListener("click", (event) => {
+  event.preventDefault();
+  if (app.place.platform === "forge") byId(app.place.number ? "pull-body" : "forge-body").focus();
+  else inChat(panes[app.place.thread ? "thread" : "channel"]).focus();
+});
+skip("skip-to-composer", (pane) => pane.node.querySelector("[data-testid=composer]"));
+skip("skip-to-messages", (pane) => pane.list);
 connect();
 

@@ -111,7 +111,8 @@ function diffLines(body) {
   return body.split("\n").map((line) => h("span", { class: `diff-line ${DIFF.find(([start]) => start.test(line))?.[1] || ""}` }, line, "\n"));
 }
 
-function code(body, language) {
+/** A block of code; as `diff` with colours. */
+export function code(body, language) {
   const copy = h("button", { type: "button", class: "copy", "aria-label": "Copy code", onclick: async () => {
     await navigator.clipboard.writeText(body);
     copy.textContent = "copied";

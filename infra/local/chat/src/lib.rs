@@ -4,7 +4,7 @@
 //! limits, error bodies and timing; a person (or a test, through `/_control`) acts in the page, and the action reaches
 //! the ingress with the platform's signature. State is one SQLite file and survives a restart. Only loopback is bound,
 //! requests that a foreign web page could make a browser send are refused, and the page and `/_control` require the
-//! stack's key: the APIs have the bots' tokens.
+//! stack's key: the APIs have the bots' tokens. The page also shows the stack's forge, which comes by a trait.
 //!
 //! Absent on purpose: a gateway, voice, direct messages, reactions and the callback route on Discord; modals,
 //! reactions, OAuth and several teams on Slack.
@@ -16,6 +16,8 @@ mod control;
 mod discord;
 mod fault;
 mod files;
+mod forge;
+mod forge_pane;
 mod http;
 mod hub;
 mod identity;
@@ -33,6 +35,7 @@ mod slack;
 mod store;
 
 pub use access::login_url;
+pub use forge_pane::{ForgeAnswer, ForgePane, ForgeWish};
 pub use identity::{DiscordKeys, SlackCommand, SlackKeys, SlackShortcut};
 pub use limits::INGRESS_ANSWER_MS_MAX;
 pub use seeds::Seeds;

@@ -36,6 +36,24 @@ pub const LIVE_BACKLOG_MAX: usize = 256;
 pub const INSPECTOR_POLL_MS: u64 = 1_000;
 /// Time limit of one read of the session records.
 pub const INSPECTOR_READ_MS_MAX: u64 = 5_000;
+/// Time limit of one read of the forge.
+pub const FORGE_READ_MS_MAX: u64 = 10_000;
+/// How long a press in the forge pane is waited for.
+pub const FORGE_ACT_MS_MAX: u64 = 60_000;
+/// Largest body of a press in the forge pane.
+pub const FORGE_WISH_BYTES_MAX: usize = 4_096;
+/// Repositories in the forge pane.
+pub const FORGE_REPOSITORIES_MAX: usize = 200;
+/// Branches, and pull requests, of the open repository.
+pub const FORGE_ROWS_MAX: usize = 100;
+/// Open pull requests of a repository in the list.
+pub const FORGE_LISTED_MAX: usize = 10;
+/// Files of a pull request.
+pub const FORGE_FILES_MAX: usize = 300;
+/// Longest text, and longest patch of a file.
+pub const FORGE_CHARS_MAX: usize = 40_000;
+/// All patches of a pull request together.
+pub const FORGE_PATCHES_CHARS_MAX: usize = 400_000;
 /// Delivered Slack events kept for a requested retry.
 pub const EVENTS_KEPT_MAX: usize = 500;
 /// Rate-limit windows remembered; beyond this all restart.

@@ -6,7 +6,7 @@
 use crate::hub::{Hub, broken, lock};
 use crate::json::JsonFields;
 use crate::store::{ChatStore, ChatStoreError};
-use crate::{access, control, discord, files, live, slack};
+use crate::{access, control, discord, files, forge, live, slack};
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Query, Request, State};
 use axum::http::header;
@@ -23,7 +23,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 
 const SCRIPT: &str = "text/javascript; charset=utf-8";
 /// The page's static files, open to everybody: they contain no data.
-const ASSETS: [(&str, &str, &str); 8] = [
+const ASSETS: [(&str, &str, &str); 9] = [
     ("/style.css", "text/css; charset=utf-8", include_str!("../page/style.css")),
     ("/app.js", SCRIPT, include_str!("../page/app.js")),
     ("/dom.js", SCRIPT, include_str!("../page/dom.js")),
@@ -32,6 +32,7 @@ const ASSETS: [(&str, &str, &str); 8] = [
     ("/slack.js", SCRIPT, include_str!("../page/slack.js")),
     ("/composer.js", SCRIPT, include_str!("../page/composer.js")),
     ("/panel.js", SCRIPT, include_str!("../page/panel.js")),
+    ("/forge.js", SCRIPT, include_str!("../page/forge.js")),
 ];
 
 /// All routes of the server.
@@ -60,6 +61,8 @@ pub fn router(hub: Arc<Hub>) -> Router {
             "/ui/inspector",
             get(|State(hub): State<Arc<Hub>>| async move { axum::Json(lock(&hub.inspected).clone()) }),
         )
+        .route("/ui/forge", get(forge::repositories).post(forge::act))
+        .route("/ui/forge/pull", get(forge::pull_request))
         .route("/ui/upload", post(files::upload))
         .route("/_control/{*rest}", any(control::serve))
         .layer(from_fn_with_state(Arc::clone(&hub), access::require_key));
@@ -106,7 +109,7 @@ fn read(hub: &Hub, work: impl FnOnce(&ChatStore) -> Result<Value, ChatStoreError
     }
 }
 
-/// Everything but messages: channels, people, commands.
+/// Everything but messages and the forge: channels, people, commands.
 fn state(hub: &Hub, store: &ChatStore) -> Result<Value, ChatStoreError> {
     let guild = &hub.seeds.guild_id;
     let mut commands = discord::commands::registered(store, "global")?;
@@ -133,7 +136,7 @@ fn state(hub: &Hub, store: &ChatStore) -> Result<Value, ChatStoreError> {
         }));
     }
     Ok(json!({
-        "seeds": hub.seeds, "model_is_scripted": hub.model_is_scripted,
+        "seeds": hub.seeds, "model_is_scripted": hub.model_is_scripted, "has_forge": hub.inspector.forge().is_some(),
         "discord": {"guild": store.get("d.guild", "", guild)?, "channels": store.all("d.channel", guild)?, "users": store.all("d.user", "")?,
             "commands": commands, "bot_id": hub.discord.application_id},
         "slack": {"team": store.get("s.team", "", &hub.seeds.team_id)?, "channels": channels, "threads": threads, "sessions": sessions,

@@ -1,5 +1,6 @@
 //! Settings of the chat, and start errors.
 
+use crate::forge_pane::ForgePane;
 use crate::identity::{DiscordKeys, SlackKeys};
 use crate::store::ChatStoreError;
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
@@ -14,6 +15,10 @@ pub trait Inspector: Send + Sync + 'static {
     fn sessions(&self) -> BoxFuture<'_, Vec<Value>>;
     /// Sandboxes as JSON objects with at least `name`, and `at_provider` if the provider has it.
     fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>>;
+    /// The forge of the stack, if it has one. It is not read with the others, but when its pane asks.
+    fn forge(&self) -> Option<&dyn ForgePane> {
+        None
+    }
 }
 
 /// Settings of the chat.

@@ -6,8 +6,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use bobbin_local_chat::{
-    DiscordKeys, Inspector, LocalChat, LocalChatSettings, SlackCommand, SlackKeys, SlackShortcut,
-    sign,
+    DiscordKeys, ForgeAnswer, ForgePane, ForgeWish, Inspector, LocalChat, LocalChatSettings,
+    SlackCommand, SlackKeys, SlackShortcut, sign,
 };
 use ed25519_dalek::{Signature, SigningKey, VerifyingKey};
 use futures::FutureExt;
@@ -50,6 +50,11 @@ impl Ingress {
     }
 }
 
+/// The only pull request of the forge; its texts are written as a page would not want them.
+pub const TITLE: &str = "<b>Merge</b> me";
+pub const TEXT: &str = "<img src=x onerror=alert(1)>\n@everyone";
+const REPOSITORY: &str = "acme/tool";
+
 struct Nothing;
 
 impl Inspector for Nothing {
@@ -59,6 +64,34 @@ impl Inspector for Nothing {
 
     fn sandboxes(&self) -> BoxFuture<'_, Vec<Value>> {
         async { Vec::new() }.boxed()
+    }
+
+    fn forge(&self) -> Option<&dyn ForgePane> {
+        Some(self)
+    }
+}
+
+fn pull(number: u64) -> Value {
+    json!({"number": number, "title": TITLE, "body": TEXT, "state": "draft", "files": [{"path": "a", "patch": "+b"}]})
+}
+
+impl ForgePane for Nothing {
+    fn repositories(&self) -> ForgeAnswer<'_> {
+        let one = json!({"full_name": REPOSITORY, "branches": [{"name": "main"}], "pull_requests": [pull(1)]});
+        async move { Ok(json!([one])) }.boxed()
+    }
+
+    fn pull_request(&self, repository: String, number: u64) -> ForgeAnswer<'_> {
+        let known = repository == REPOSITORY && number == 1;
+        async move { if known { Ok(pull(number)) } else { Err("Not Found".to_owned()) } }.boxed()
+    }
+
+    fn act(&self, wish: ForgeWish) -> ForgeAnswer<'_> {
+        let done = match wish {
+            ForgeWish::Merge { .. } => Err("Pull Request is still a draft".to_owned()),
+            other => Ok(json!({"asked": format!("{other:?}")})),
+        };
+        async { done }.boxed()
     }
 }
 
@@ -202,6 +235,18 @@ impl Harness {
     pub async fn ui(&self, what: &str) -> Value {
         let url = format!("{}/ui/{what}", self.chat.page());
         read(self.http.get(url).bearer_auth(CONTROL_KEY)).await.1
+    }
+
+    /// What the forge pane reads.
+    pub async fn forge(&self, what: &str) -> (u16, Value) {
+        let url = format!("{}/ui/forge{what}", self.chat.page());
+        read(self.http.get(url).bearer_auth(CONTROL_KEY)).await
+    }
+
+    /// What the forge pane sends.
+    pub async fn press(&self, body: String) -> (u16, Value) {
+        let url = format!("{}/ui/forge", self.chat.page());
+        read(self.http.post(url).bearer_auth(CONTROL_KEY).body(body)).await
     }
 
     pub async fn interact(&self, body: Value) -> Value {

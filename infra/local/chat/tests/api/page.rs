@@ -3,8 +3,16 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use std::sync::{Arc, Mutex};
 
-const SCRIPTS: [&str; 7] =
-    ["app.js", "dom.js", "text.js", "discord.js", "slack.js", "composer.js", "panel.js"];
+const SCRIPTS: [&str; 8] = [
+    "app.js",
+    "dom.js",
+    "text.js",
+    "discord.js",
+    "slack.js",
+    "composer.js",
+    "panel.js",
+    "forge.js",
+];
 
 #[tokio::test]
 async fn page_runs_no_foreign_code() {
@@ -50,6 +58,8 @@ async fn page_and_controls_need_key() {
         "/live",
         "/ui/state",
         "/ui/inspector",
+        "/ui/forge",
+        "/ui/forge/pull?repository=acme/tool&number=1",
         "/ui/discord/messages?channel_id=1",
         "/ui/slack/messages?channel=C1",
         "/_control/seeds",
@@ -64,7 +74,9 @@ async fn page_and_controls_need_key() {
             assert_eq!(request.send().await.unwrap().status(), 401, "{path}");
         }
     }
-    for path in ["/ui/upload?name=x", "/_control/discord/interact", "/_control/slack/act"] {
+    for path in
+        ["/ui/upload?name=x", "/ui/forge", "/_control/discord/interact", "/_control/slack/act"]
+    {
         let sent = plain.post(format!("{page}{path}")).body("{}").send().await;
         assert_eq!(sent.unwrap().status(), 401, "{path}");
     }
