@@ -22,7 +22,7 @@ use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
-use crate::sandboxes::{RunContext, Sandboxes, WorkTarget, unless_cancelled};
+use crate::sandboxes::{Moving, RunContext, Sandboxes, WorkTarget, unless_cancelled};
 use crate::visibility::Visibility;
 use crate::world::{WorldParts, count_failure, counted};
 use crate::{catalogue, providers};
@@ -159,11 +159,11 @@ impl<'a> Performing<'a> {
                 let sandboxes = self.sandboxes().await?;
                 sandboxes.read_outgoing(forge.client(), target, carried, *at_ms).await
             }
-            ForgeEffect::Push { carried, branch, old, new } => {
+            ForgeEffect::Push { carried, branch, old, new, follows } => {
                 let sandboxes = self.sandboxes().await?;
-                let client = forge.client();
-                let old = old.as_deref();
-                sandboxes.push_outgoing(client, target, carried, branch, old, new).await
+                let (old, follows) = (old.as_deref(), follows.as_deref());
+                let moving = Moving { branch, old, new, follows };
+                sandboxes.push_outgoing(forge.client(), target, carried, moving).await
             }
             ForgeEffect::FindPullRequest { repository, branch } => {
                 forge.find_pull_request(repository, branch).await.map(Event::PullRequestSeen)

@@ -45,6 +45,7 @@ use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
 pub(crate) use carry::told;
+pub(crate) use outgoing::Moving;
 use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};
 

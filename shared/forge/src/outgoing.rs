@@ -44,15 +44,20 @@ pub struct Work {
     pub files: Vec<OutgoingFile>,
     /// Number of workflows that the repository has.
     pub workflows: u32,
+    /// Its commits.
+    pub commits: BTreeSet<ObjectId>,
     /// The pack that was read.
     pub pack: Vec<u8>,
 }
 
 impl fmt::Debug for Work {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { subject, files, workflows, pack } = self;
-        let bytes = pack.len();
-        write!(f, "Work({subject:?}, {files:?}, {workflows} workflows, {bytes} bytes)")
+        let Self { subject, files, workflows, commits, pack } = self;
+        let (commits, bytes) = (commits.len(), pack.len());
+        write!(
+            f,
+            "Work({subject:?}, {files:?}, {workflows} workflows, {commits} commits, {bytes} bytes)"
+        )
     }
 }
 
@@ -116,7 +121,9 @@ pub async fn read(
     files.sort_by(|(one, _), (other, _)| one.cmp(other));
     let file = |(path, how): (Vec<u8>, OutgoingChange)| OutgoingFile { path: shown(&path), how };
     let files = files.into_iter().map(file).collect();
-    Ok(Some(Work { subject, files, workflows, pack: pack.into_bytes() }))
+    let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit);
+    let commits = commits.map(|(id, _)| id).collect();
+    Ok(Some(Work { subject, files, workflows, commits, pack: pack.into_bytes() }))
 }
 
 /// Checks that the pack's commits lead from `base` to `head` and nowhere else. Returns the root folder of the newest,

@@ -89,7 +89,7 @@ pub fn kind(event: &Event) -> &'static str {
         Event::Pushed(ended) => match ended {
             PushEnd::Done => "pushed",
             PushEnd::Changed => "not pushed: files changed",
-            PushEnd::Moved { .. } => "not pushed: branch moved",
+            PushEnd::Theirs { .. } | PushEnd::Moved { .. } => "not pushed: branch moved",
             PushEnd::Refused { .. } => "not pushed: refused",
         },
         Event::PullRequestSeen(_) => "pull request seen",

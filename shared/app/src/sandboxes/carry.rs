@@ -23,6 +23,7 @@ use super::clone::{left_out, why};
 use super::{Sandboxes, WorkTarget};
 
 const CARRY_SCRIPT: &str = concat!(include_str!("left_out.sh"), include_str!("carry.sh"));
+const BRANCH_SCRIPT: &str = include_str!("branch.sh");
 /// Bytes of the files in which a pack comes. Each is held once here, and once more while it is sent.
 const PIECE_BYTES: usize = 4 * 1024 * 1024;
 /// Largest pack.
@@ -31,6 +32,8 @@ const PACK_BYTES_MAX: u64 = 100 * 1024 * 1024;
 const PIECES: &str = ".bobbin/carried";
 /// Exit code of the script for "nothing stands there yet".
 const NOTHING_THERE: i64 = 9;
+/// Time for the script that takes a branch.
+const BRANCH: Duration = Duration::from_secs(60);
 /// Time for the script to look whether the repository is there.
 const LOOK: Duration = Duration::from_secs(15);
 
@@ -114,7 +117,7 @@ impl Sandboxes {
         let made = if there.exit_code == NOTHING_THERE {
             let pieces = match &base {
                 None => 0,
-                Some(commit) => self.pieces(forge, &at, *commit, sandbox).await?,
+                Some(commit) => self.pieces(forge, &at, (*commit, None), sandbox).await?,
             };
             script.run(&pieces.to_string(), within).await?
         } else {
@@ -128,15 +131,53 @@ impl Sandboxes {
         Ok(Event::Carried { carried, left_out: left_out(&made.text) })
     }
 
-    /// Puts the pack of this commit into the sandbox; returns the number of its files.
+    /// Puts a branch that somebody else has moved beside the checkout. False: the sandbox cannot take it.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(super) async fn bring_branch(
+        &self,
+        forge: &dyn Forge,
+        target: WorkTarget<'_>,
+        carried: &Carried,
+        (branch, commit): (&RefName, ObjectId),
+    ) -> Result<bool, Failure> {
+        let sandbox = self.find(target.sandbox, target.generation).await?;
+        if sandbox.state != SandboxState::Running {
+            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
+        }
+        let Some(at) = at(&carried.repository) else {
+            return Ok(false);
+        };
+        let base = carried.base.as_deref().and_then(|base| base.parse().ok());
+        let pieces = match self.pieces(forge, &at, (commit, base), &sandbox).await {
+            Ok(pieces) => pieces,
+            Err(NotCarried::Told(_)) => return Ok(false),
+            Err(NotCarried::Failed(failure)) => return Err(failure),
+        };
+        let environment = BTreeMap::from([
+            ("BOBBIN_REF".to_owned(), branch.as_str().to_owned()),
+            ("BOBBIN_COMMIT".to_owned(), commit.to_string()),
+            ("BOBBIN_PIECES".to_owned(), pieces.to_string()),
+        ]);
+        let ran = self.provider.exec(&sandbox, BRANCH_SCRIPT, &environment, BRANCH).await;
+        Ok(ran.map_err(|error| error.failure)?.exit_code == 0)
+    }
+
+    /// Puts the pack of this commit, beyond another that is there, into the sandbox; returns the number of its files.
     async fn pieces(
         &self,
         forge: &dyn Forge,
         at: &At,
-        commit: ObjectId,
+        (commit, there): (ObjectId, Option<ObjectId>),
         sandbox: &Sandbox,
     ) -> Result<usize, NotCarried> {
-        let what = Fetch { wants: vec![commit], bytes_max: PACK_BYTES_MAX, ..Fetch::default() };
+        let what = Fetch {
+            wants: vec![commit],
+            haves: there.into_iter().collect(),
+            bytes_max: PACK_BYTES_MAX,
+            ..Fetch::default()
+        };
         let provider = &*self.provider;
         let mut pieces = Pieces { provider, sandbox, held: Vec::new(), put: 0 };
         let Fetched { .. } = forge.fetch(at, &what, &mut pieces).await?;

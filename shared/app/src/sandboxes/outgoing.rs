@@ -93,6 +93,19 @@ fn refused<T>(why: impl Into<String>) -> Result<T, NotRead> {
     Err(NotRead::Refused(why.into()))
 }
 
+/// A branch that is to move.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Moving<'a> {
+    /// Its short name.
+    pub(crate) branch: &'a str,
+    /// Where it has to be; `None`: it must not exist.
+    pub(crate) old: Option<&'a str>,
+    /// Where it has to go.
+    pub(crate) new: &'a str,
+    /// A commit that the new one has to follow.
+    pub(crate) follows: Option<&'a str>,
+}
+
 /// Which commit is wanted.
 #[derive(Debug, Clone, Copy)]
 enum Wanted {
@@ -136,11 +149,9 @@ impl Sandboxes {
         forge: &dyn Forge,
         target: WorkTarget<'_>,
         carried: &Carried,
-        branch: &str,
-        old: Option<&str>,
-        new: &str,
+        moving: Moving<'_>,
     ) -> Result<Event, Failure> {
-        let ended = match self.push_work(forge, target, carried, branch, (old, new)).await {
+        let ended = match self.push_work(forge, target, carried, moving).await {
             Ok(ended) => ended,
             Err(NotRead::Unchanged | NotRead::Changed) => PushEnd::Changed,
             Err(NotRead::Refused(why)) => PushEnd::Refused { why },
@@ -154,8 +165,7 @@ impl Sandboxes {
         forge: &dyn Forge,
         target: WorkTarget<'_>,
         carried: &Carried,
-        branch: &str,
-        (old, new): (Option<&str>, &str),
+        Moving { branch, old, new, follows }: Moving<'_>,
     ) -> Result<PushEnd, NotRead> {
         let name = RefName::branch(branch)
             .map_err(|_| NotRead::Refused(format!("No branch can be named {branch:?}.")))?;
@@ -168,9 +178,26 @@ impl Sandboxes {
             return Ok(PushEnd::Done);
         }
         if there != old {
-            return Ok(moved(there));
+            let Some(theirs) = there else {
+                return Ok(PushEnd::Moved { at: None });
+            };
+            let brought = self.bring_branch(forge, target, carried, (&name, theirs)).await?;
+            let at = theirs.to_string();
+            return Ok(if brought {
+                PushEnd::Theirs { at }
+            } else {
+                PushEnd::Moved { at: Some(at) }
+            });
         }
         let (_, work) = self.read_work(forge, target, carried, Wanted::Shown(new)).await?;
+        if let Some(theirs) = follows
+            && !work.commits.contains(&commit(theirs)?)
+        {
+            return refused(format!(
+                "The work does not have {}, which somebody else put on the branch. Ask the agent to fetch and merge `origin/{branch}`, then press again.",
+                theirs.get(..12).unwrap_or(theirs)
+            ));
+        }
         let push = Push { name, old, new, pack: work.pack };
         Ok(match forge.push(&place, push).await? {
             Pushed::Done => PushEnd::Done,

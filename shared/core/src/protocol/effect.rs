@@ -169,6 +169,8 @@ pub enum ForgeEffect {
         old: Option<String>,
         /// The commit that a person was shown.
         new: String,
+        /// A commit that it has to follow.
+        follows: Option<String>,
     },
     /// Look for the newest pull request of the branch. Answers `PullRequestSeen`.
     FindPullRequest {

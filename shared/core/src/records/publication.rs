@@ -20,6 +20,9 @@ pub struct Publication {
     /// The commit to which Bobbin moved it last; `None` before the first push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed: Option<String>,
+    /// A commit that somebody else put there: only work that follows it is pushed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub theirs: Option<String>,
     /// The proposal that a person was shown last; nothing else can be pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shown: Option<Proposal>,
@@ -150,6 +153,11 @@ pub enum PushEnd {
     Done,
     /// The sandbox has other files than those that were shown: nothing was pushed.
     Changed,
+    /// Somebody else has moved the branch to this commit, which is beside the checkout now: nothing was pushed.
+    Theirs {
+        /// The commit.
+        at: String,
+    },
     /// Somebody else has moved the branch: nothing was pushed.
     Moved {
         /// Where it is; `None`: it does not exist.
@@ -178,7 +186,7 @@ impl Publication {
     /// A publication on this branch of which nothing is pushed.
     #[must_use]
     pub const fn new(branch: String) -> Self {
-        Self { branch, pushed: None, shown: None, pressed: None, pull_request: None }
+        Self { branch, pushed: None, theirs: None, shown: None, pressed: None, pull_request: None }
     }
 }
 

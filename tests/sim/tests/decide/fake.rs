@@ -414,7 +414,7 @@ impl Services for Here<'_> {
         self.s.outgoing.clone().unwrap_or(Outgoing::Unchanged)
     }
 
-    fn push(&mut self, branch: &str, old: Option<&str>, new: &str) -> PushEnd {
+    fn push(&mut self, _: u32, branch: &str, old: Option<&str>, new: &str) -> PushEnd {
         if let Some(ended) = self.s.push_ends.pop() {
             return ended;
         }
@@ -423,7 +423,10 @@ impl Services for Here<'_> {
             return PushEnd::Done;
         }
         if there != old {
-            return PushEnd::Moved { at: there.map(str::to_owned) };
+            return match there {
+                Some(theirs) => PushEnd::Theirs { at: theirs.to_owned() },
+                None => PushEnd::Moved { at: None },
+            };
         }
         let is_shown =
             matches!(&self.s.outgoing, Some(Outgoing::Ready { commit, .. }) if commit == new);

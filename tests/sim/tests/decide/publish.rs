@@ -173,8 +173,16 @@ fn persons_commit_on_the_branch_stays() {
     deliver_until_done(&world, &show("p3"), 1);
     deliver_until_done(&world, &press("p4", SECOND), 1);
     assert_eq!(world.with(|s| s.branches[&branch].clone()), "cccc");
-    let told = words::branch_moved(&branch, Some("cccc"));
+    let told = words::branch_has_theirs(&branch, "cccc");
     assert!(notices(&world).contains(&told), "{:?}", notices(&world));
+    // Work that follows it goes on from there.
+    let third = "dddddddddddddddddddddddddddddddddddddddd";
+    holds(&world, third);
+    deliver_until_done(&world, &show("p5"), 1);
+    deliver_until_done(&world, &press("p6", third), 1);
+    let last = world.with(|s| s.pushes.last().cloned());
+    assert_eq!(last, Some((branch, Some("cccc".to_owned()), third.to_owned())));
+    assert_eq!(record(&world).publication.unwrap().theirs, None);
 }
 
 #[test]

@@ -317,6 +317,7 @@ fn push(
         }
     };
     let (branch, old) = (publication.branch.clone(), publication.pushed.clone());
+    let follows = publication.theirs.clone();
     if pressed.is_pushed {
         return Next::Do(Effect::Forge(ForgeEffect::OpenPullRequest {
             repository: carried.repository,
@@ -333,6 +334,7 @@ fn push(
             branch,
             old,
             new: commit.to_owned(),
+            follows,
         })),
     }
 }
@@ -349,11 +351,18 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
         PushEnd::Done => {
             pressed.is_pushed = true;
             publication.pushed = Some(pressed.proposal.commit.clone());
+            publication.theirs = None;
         }
         PushEnd::Changed => {
             publication.shown = None;
             session.observed.forge.stale = true;
             session.observed.forge.outgoing = None;
+        }
+        PushEnd::Theirs { at } => {
+            let word = words::branch_has_theirs(&publication.branch, &at);
+            session.observed.forge.ending = Some(word);
+            publication.shown = None;
+            (publication.pushed, publication.theirs) = (Some(at.clone()), Some(at));
         }
         PushEnd::Moved { at } => {
             session.observed.forge.ending =

@@ -237,6 +237,15 @@ pub fn not_published(why: &str) -> String {
     format!("Nothing was pushed: {why}")
 }
 
+/// Somebody else's commit is on the branch, and has been brought.
+#[must_use]
+pub fn branch_has_theirs(branch: &str, at: &str) -> String {
+    format!(
+        "Nothing was pushed: somebody else has put {} on the branch `{branch}`. It stays, and the sandbox has it now. Ask the agent to fetch and merge `origin/{branch}`, then press again.",
+        at.get(..12).unwrap_or(at)
+    )
+}
+
 /// Somebody else has moved the branch.
 #[must_use]
 pub fn branch_moved(branch: &str, at: Option<&str>) -> String {
