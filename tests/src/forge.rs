@@ -149,6 +149,21 @@ impl TestRepository<'_> {
         named.filter(|(name, _)| name != "main").collect()
     }
 
+    /// A person pushes a file to a branch.
+    ///
+    /// # Panics
+    /// When git cannot.
+    pub fn push(&self, branch: &str, file: &str, content: &str) {
+        let folder = TempDir::new().expect("a folder");
+        let at = folder.path();
+        git(at, &["clone", "--quiet", "--branch", branch, &self.address(), "there"]);
+        let there = at.join("there");
+        std::fs::write(there.join(file), content).expect("written");
+        git(&there, &["add", "--all"]);
+        git(&there, &["commit", "--quiet", "--message", "By a person"]);
+        git(&there, &["push", "--quiet"]);
+    }
+
     /// The content of a file of a branch.
     ///
     /// # Panics

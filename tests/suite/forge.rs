@@ -20,7 +20,8 @@ pub fn first() -> Vec<Trial> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    vec![merged(Platform::Slack)]
+    let stays = "forge::persons_commit_stays_on_the_branch";
+    vec![merged(Platform::Slack), on(&COMMON, stays, async move |world| theirs(world).await)]
 }
 
 fn merged(platform: Platform) -> Trial {
@@ -159,5 +160,45 @@ async fn published(world: World, platform: Platform) {
     talk.press(&shown, "Open draft pull request").await;
     let next = opened(&repository, 1).await;
     assert_ne!(text(&next, "/head/ref"), branch);
+    talk.finish().await;
+}
+
+async fn theirs(world: World) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let choices = [("repo", &*repository.name)];
+    let (mut talk, first) =
+        world.begin_with(Platform::Discord, &choices, "write: page.txt hello").await;
+    assert_eq!(talk.ended(&first).await.outcome, Outcome::Answered);
+    pressed(&talk, &first, &repository).await;
+    said(&talk, "Pull request #1 is open").await;
+    let (branch, ours) = repository.branches().await.remove(0);
+    repository.push(&branch, "person.txt", "by a person\n");
+    let (_, person) = repository.branches().await.remove(0);
+
+    let second = talk.say("write: more.txt more").await;
+    assert_eq!(talk.ended(&second).await.outcome, Outcome::Answered);
+    talk.press(&offered(&talk, &second, "Update pull request").await, "Update pull request").await;
+    let shown = review(&talk, &ours[..12]).await;
+    talk.press(&shown, "Update pull request").await;
+    said(&talk, &format!("somebody else has put {}", &person[..12])).await;
+    assert_eq!(repository.branches().await, [(branch.clone(), person.clone())]);
+
+    let merge = format!(
+        "run: git add -A && git -c user.name=a -c user.email=a@b commit -qm More && git fetch -q && git -c user.name=a -c user.email=a@b merge -q --allow-unrelated-histories origin/{branch} 2>&1; cat person.txt"
+    );
+    let third = talk.say(&merge).await;
+    assert_eq!(talk.ended(&third).await.outcome, Outcome::Answered);
+    assert!(talk.answer(&third).await.contains("by a person"), "{}", talk.answer(&third).await);
+    talk.press(&offered(&talk, &third, "Update pull request").await, "Update pull request").await;
+    let shown = talk
+        .see(ANSWER_MS_MAX, "the merge is shown", |one| {
+            is_review(one) && one.text.contains("person.txt")
+        })
+        .await;
+    talk.press(&shown, "Update pull request").await;
+    said(&talk, "Pull request #1 is updated").await;
+    assert_eq!(repository.file(&branch, "person.txt"), "by a person\n");
+    assert_eq!(repository.file(&branch, "more.txt").trim(), "more");
     talk.finish().await;
 }
