@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use bobbin_local_chat::{ForgeAnswer, ForgePane, ForgeWish};
-use bobbin_local_forge::Forge;
+use bobbin_local_forge::LocalForge;
 use futures::future::FutureExt;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 /// The stack's own forge. What is pressed is done in its administrator's name.
-pub struct LaptopForge(pub Arc<Forge>);
+pub struct LaptopForge(pub Arc<LocalForge>);
 
 fn shown(view: impl Serialize) -> Result<Value, String> {
     serde_json::to_value(view).map_err(|error| error.to_string())

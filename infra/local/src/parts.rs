@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bobbin_local_aws::Engine;
 use bobbin_local_chat::LocalChat;
 use bobbin_local_daytona::LocalDaytona;
-use bobbin_local_forge::Forge;
+use bobbin_local_forge::LocalForge;
 use bobbin_local_model::Model;
 
 use crate::containers::Relay;
@@ -22,7 +22,7 @@ pub struct StartedParts {
     /// The second provider.
     pub vercel: Option<Arc<bobbin_local_vercel::LocalVercel>>,
     /// The forge with its repositories.
-    pub forge: Option<Arc<Forge>>,
+    pub forge: Option<Arc<LocalForge>>,
     /// The local Discord and Slack, with the page.
     pub chat: Option<Arc<LocalChat>>,
     /// The embedded AWS with the functions.

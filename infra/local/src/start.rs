@@ -14,7 +14,7 @@ use bobbin_local_aws::{Clock, Engine, LogLine, Tables};
 use bobbin_local_breakpoint::{Breakpoints, ControlKey};
 use bobbin_local_chat::{ChatStartError, LocalChat};
 use bobbin_local_daytona::{Confinement, LocalDaytona, opencode};
-use bobbin_local_forge::{Forge, Settings as ForgeSettings};
+use bobbin_local_forge::{ForgeSettings, LocalForge};
 use bobbin_local_model::Model;
 use bobbin_local_sandbox::disk::make_private;
 use bobbin_local_sandbox::outbound::ReachablePorts;
@@ -293,10 +293,10 @@ impl StackStart<'_> {
     }
 
     /// The forge, with an organisation that both chats' tenants are bound to.
-    async fn forge(&self) -> Result<Forge, String> {
+    async fn forge(&self) -> Result<LocalForge, String> {
         let mut settings = ForgeSettings::new(self.state_dir.join("forge"), self.control_key());
         settings.breakpoints = self.breakpoints.clone();
-        Forge::start(settings)
+        LocalForge::start(settings)
             .await
             .map_err(|e| failed("The forge could not be started", &e, START_AGAIN))
     }
@@ -507,7 +507,7 @@ async fn open_repositories(engine: &Engine, ready: &Ready) -> Result<(), String>
 }
 
 /// Notes the forge's addresses and keys.
-fn known(ready: &mut Ready, forge: &Forge) {
+fn known(ready: &mut Ready, forge: &LocalForge) {
     let identity = forge.identity();
     (ready.github_api, ready.github_git) = (forge.api(), forge.git());
     ready.github_app_id = identity.app_id.to_string();

@@ -18,7 +18,8 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    At, ErrorKind, Forge, NewPullRequest, PullRequest, Repository, RepositoryId, RepositoryName,
+    Forge, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt, RepositoryId,
+    RepositoryName,
 };
 
 use crate::sandboxes::told;
@@ -80,8 +81,10 @@ impl StackForge {
         match self.forge.repository(&parsed).await {
             Ok(found) => Ok(FoundRepository::Here(self.described(&found))),
             Err(error) => match error.kind {
-                ErrorKind::NotInstalled | ErrorKind::NotFound => Ok(FoundRepository::NotInstalled),
-                ErrorKind::Other | ErrorKind::RateLimited => Err(error.failure),
+                ForgeErrorKind::NotInstalled | ForgeErrorKind::NotFound => {
+                    Ok(FoundRepository::NotInstalled)
+                }
+                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(error.failure),
                 _ => Ok(FoundRepository::Refused { why: told(&error) }),
             },
         }
@@ -123,7 +126,7 @@ impl StackForge {
         match self.forge.open_pull_request(&at, &new).await {
             Ok(opened) => Ok(Opened::There(seen(opened))),
             Err(error) => match error.kind {
-                ErrorKind::Other | ErrorKind::RateLimited => Err(error.failure),
+                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(error.failure),
                 _ => Ok(Opened::Refused { why: told(&error) }),
             },
         }
@@ -142,13 +145,13 @@ impl StackForge {
 }
 
 /// The target of the forge's calls for this repository.
-pub(crate) fn at(repository: &ForgeRepository) -> Result<At, Failure> {
+pub(crate) fn at(repository: &ForgeRepository) -> Result<RepositoryAt, Failure> {
     let name = repository.name.split_once('/');
     let name = name.and_then(|(owner, name)| RepositoryName::new(owner, name));
     let unusable = || Failure::TurnFailed {
         reason: format!("The repository's name {:?} cannot be used.", repository.name),
     };
-    Ok(At {
+    Ok(RepositoryAt {
         installation: repository.installation,
         repository: RepositoryId(repository.id),
         name: name.ok_or_else(unusable)?,

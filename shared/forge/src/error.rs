@@ -4,7 +4,7 @@ use bobbin_core::base::failure::Failure;
 
 /// Kinds of error that callers handle specially.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum ErrorKind {
+pub enum ForgeErrorKind {
     /// The app is not installed there, or its installation does not include the repository.
     NotInstalled,
     /// The owner has suspended the installation.
@@ -40,7 +40,7 @@ pub enum ErrorKind {
 #[error("{seen}")]
 pub struct ForgeError {
     /// What a caller may handle itself.
-    pub kind: ErrorKind,
+    pub kind: ForgeErrorKind,
     /// What the delivery has to do about it.
     pub failure: Failure,
     /// The error message, for logs and people. It contains no credential.
@@ -54,14 +54,14 @@ pub type ForgeResult<T> = Result<T, ForgeError>;
 
 impl ForgeError {
     /// An error that a repeat does not mend.
-    pub(crate) fn lasting(kind: ErrorKind, seen: impl Into<String>) -> Self {
+    pub(crate) fn lasting(kind: ForgeErrorKind, seen: impl Into<String>) -> Self {
         let seen = seen.into();
         let failure = Failure::NonRecoverable { advice: seen.clone() };
         Self { kind, failure, seen, link: None }
     }
 
     /// An error that may be gone at the next attempt.
-    pub(crate) fn passing(kind: ErrorKind, after_ms: u64, seen: impl Into<String>) -> Self {
+    pub(crate) fn passing(kind: ForgeErrorKind, after_ms: u64, seen: impl Into<String>) -> Self {
         let seen = seen.into();
         let failure = Failure::Wait { after_ms, seen: seen.clone() };
         Self { kind, failure, seen, link: None }
@@ -71,7 +71,7 @@ impl ForgeError {
     pub(crate) fn outage(seen: impl Into<String>) -> Self {
         let seen = seen.into();
         let failure = Failure::Outage { after_ms: 0, seen: seen.clone() };
-        Self { kind: ErrorKind::Other, failure, seen, link: None }
+        Self { kind: ForgeErrorKind::Other, failure, seen, link: None }
     }
 
     /// The same with a page that mends it.
@@ -88,6 +88,6 @@ impl From<ForgeError> for Failure {
 
 impl From<Failure> for ForgeError {
     fn from(failure: Failure) -> Self {
-        Self { kind: ErrorKind::Other, seen: failure.to_string(), failure, link: None }
+        Self { kind: ForgeErrorKind::Other, seen: failure.to_string(), failure, link: None }
     }
 }

@@ -136,14 +136,18 @@ pub struct Repository {
 impl Repository {
     /// The target of operations on it.
     #[must_use]
-    pub fn at(&self) -> At {
-        At { installation: self.installation, repository: self.id, name: self.name.clone() }
+    pub fn at(&self) -> RepositoryAt {
+        RepositoryAt {
+            installation: self.installation,
+            repository: self.id,
+            name: self.name.clone(),
+        }
     }
 }
 
 /// The target of an operation: a repository by its id. Operations find its present name by themselves.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct At {
+pub struct RepositoryAt {
     /// The installation that includes it.
     pub installation: u64,
     /// The repository.
@@ -154,7 +158,7 @@ pub struct At {
 
 /// Repositories of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Listed {
+pub struct RepositoryList {
     /// At most 1,000 of them, in the forge's order.
     pub repositories: Vec<Repository>,
     /// How many there are.
@@ -223,7 +227,7 @@ pub struct PullRequestChange {
 
 /// Properties of a forge.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Facts<'a> {
+pub struct ForgeFacts<'a> {
     /// The word for it in settings and records.
     pub name: &'static str,
     /// Its name as it writes it.
@@ -240,17 +244,17 @@ pub struct Facts<'a> {
 #[async_trait]
 pub trait Forge: fmt::Debug + Send + Sync {
     /// Its properties.
-    fn facts(&self) -> Facts<'_>;
+    fn facts(&self) -> ForgeFacts<'_>;
 
-    /// The app's installation at an account; [`ErrorKind::NotInstalled`](crate::ErrorKind::NotInstalled) if there is
+    /// The app's installation at an account; [`ForgeErrorKind::NotInstalled`](crate::ErrorKind::NotInstalled) if there is
     /// none.
     async fn installation(&self, login: &str, kind: OwnerKind) -> ForgeResult<Installation>;
 
     /// The repositories that an installation includes.
-    async fn repositories(&self, installation: u64) -> ForgeResult<Listed>;
+    async fn repositories(&self, installation: u64) -> ForgeResult<RepositoryList>;
 
     /// The repository with this name, or with another if it was renamed;
-    /// [`ErrorKind::NotInstalled`](crate::ErrorKind::NotInstalled) if no installation includes it, or there is none.
+    /// [`ForgeErrorKind::NotInstalled`](crate::ErrorKind::NotInstalled) if no installation includes it, or there is none.
     async fn repository(&self, name: &RepositoryName) -> ForgeResult<Repository>;
 
     /// The repository with this id.
@@ -261,31 +265,46 @@ pub trait Forge: fmt::Debug + Send + Sync {
     ) -> ForgeResult<Repository>;
 
     /// Default branch, and the refs whose full names begin with one of these; without any, all of them.
-    async fn refs(&self, at: &At, prefixes: &[String]) -> ForgeResult<Refs>;
+    async fn refs(&self, at: &RepositoryAt, prefixes: &[String]) -> ForgeResult<Refs>;
 
-    /// Streams a pack to the sink; [`ErrorKind::TooLarge`](crate::ErrorKind::TooLarge) as soon as it exceeds its bound.
+    /// Streams a pack to the sink; [`ForgeErrorKind::TooLarge`](crate::ErrorKind::TooLarge) as soon as it exceeds its bound.
     /// After an error, what the sink has taken is worthless.
-    async fn fetch(&self, at: &At, what: &Fetch, sink: &mut dyn PackSink) -> ForgeResult<Fetched>;
+    async fn fetch(
+        &self,
+        at: &RepositoryAt,
+        what: &Fetch,
+        sink: &mut dyn PackSink,
+    ) -> ForgeResult<Fetched>;
 
     /// Moves one ref, if it is where it has to be. After an error, whether it was moved is unknown: a repeat finds out.
-    async fn push(&self, at: &At, push: Push) -> ForgeResult<Pushed>;
+    async fn push(&self, at: &RepositoryAt, push: Push) -> ForgeResult<Pushed>;
 
     /// The entries of one folder.
-    async fn tree(&self, at: &At, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>>;
+    async fn tree(&self, at: &RepositoryAt, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>>;
 
     /// The newest commit that both histories have.
-    async fn merge_base(&self, at: &At, one: &ObjectId, other: &ObjectId) -> ForgeResult<ObjectId>;
+    async fn merge_base(
+        &self,
+        at: &RepositoryAt,
+        one: &ObjectId,
+        other: &ObjectId,
+    ) -> ForgeResult<ObjectId>;
 
     /// The newest pull request, in any state, of the branch with this short name.
-    async fn pull_request(&self, at: &At, head: &str) -> ForgeResult<Option<PullRequest>>;
+    async fn pull_request(&self, at: &RepositoryAt, head: &str)
+    -> ForgeResult<Option<PullRequest>>;
 
     /// Opens a pull request, unless its branch has one, in any state: that one is adopted.
-    async fn open_pull_request(&self, at: &At, new: &NewPullRequest) -> ForgeResult<PullRequest>;
+    async fn open_pull_request(
+        &self,
+        at: &RepositoryAt,
+        new: &NewPullRequest,
+    ) -> ForgeResult<PullRequest>;
 
     /// Changes subject or text.
     async fn update_pull_request(
         &self,
-        at: &At,
+        at: &RepositoryAt,
         change: &PullRequestChange,
     ) -> ForgeResult<PullRequest>;
 }

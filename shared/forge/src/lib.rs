@@ -11,9 +11,10 @@ pub mod github;
 pub mod outgoing;
 mod people;
 
-pub use error::{ErrorKind, ForgeError, ForgeResult};
+pub use error::{ForgeError, ForgeErrorKind, ForgeResult};
 pub use forge::{
-    At, Facts, Forge, Installation, Listed, NewPullRequest, Owner, OwnerKind, PullRequest,
-    PullRequestChange, PullRequestState, Repository, RepositoryId, RepositoryName,
+    Forge, ForgeFacts, Installation, NewPullRequest, Owner, OwnerKind, PullRequest,
+    PullRequestChange, PullRequestState, Repository, RepositoryAt, RepositoryId, RepositoryList,
+    RepositoryName,
 };
-pub use people::{Membership, People, Permission, Person, SignIn};
+pub use people::{OrganizationMembership, People, Permission, Person, SignIn};

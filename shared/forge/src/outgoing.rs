@@ -12,8 +12,8 @@ use bobbin_core::records::publication::{FILES_MAX, OutgoingChange, OutgoingFile,
 use bobbin_core::text::{thousands, visible};
 use futures::future::try_join_all;
 
-use crate::error::{ErrorKind, ForgeError};
-use crate::forge::{At, Forge};
+use crate::error::{ForgeError, ForgeErrorKind};
+use crate::forge::{Forge, RepositoryAt};
 use crate::git::{EntryMode, ObjectId, ObjectKind, Pack, PackBounds, TreeEntry};
 
 /// Most commits of one push.
@@ -37,7 +37,7 @@ const OWN_EMAIL: &str = "bobbin@localhost";
 
 /// The work of an agent, read.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Work {
+pub struct OutgoingWork {
     /// Subject of the first commit; empty if Bobbin made it of uncommitted work.
     pub subject: String,
     /// The changed files, by path.
@@ -50,7 +50,7 @@ pub struct Work {
     pub pack: Vec<u8>,
 }
 
-impl fmt::Debug for Work {
+impl fmt::Debug for OutgoingWork {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { subject, files, workflows, commits, pack } = self;
         let (commits, bytes) = (commits.len(), pack.len());
@@ -89,11 +89,11 @@ pub fn elsewhere(base: &ObjectId) -> String {
 /// [`NotOutgoing`].
 pub async fn read(
     forge: &dyn Forge,
-    at: &At,
+    at: &RepositoryAt,
     base: &ObjectId,
     head: &ObjectId,
     pack: Vec<u8>,
-) -> Result<Option<Work>, NotOutgoing> {
+) -> Result<Option<OutgoingWork>, NotOutgoing> {
     let pack = match Pack::read(pack, &PackBounds::PUSH) {
         Ok(pack) => pack,
         Err(error) => return refused(format!("The work cannot be read: {error}.")),
@@ -123,7 +123,7 @@ pub async fn read(
     let files = files.into_iter().map(file).collect();
     let commits = pack.objects().filter(|(_, kind)| *kind == ObjectKind::Commit);
     let commits = commits.map(|(id, _)| id).collect();
-    Ok(Some(Work { subject, files, workflows, commits, pack: pack.into_bytes() }))
+    Ok(Some(OutgoingWork { subject, files, workflows, commits, pack: pack.into_bytes() }))
 }
 
 /// Checks that the pack's commits lead from `base` to `head` and nowhere else. Returns the root folder of the newest,
@@ -197,7 +197,7 @@ struct Folder {
 /// A comparison of two trees, of which the forge has one.
 struct Walk<'a> {
     forge: &'a dyn Forge,
-    at: &'a At,
+    at: &'a RepositoryAt,
     pack: &'a Pack,
     /// The folders that the pack has.
     inside: BTreeSet<ObjectId>,
@@ -241,7 +241,7 @@ impl Walk<'_> {
         };
         match is {
             Ok(is) => Ok((was, is)),
-            Err(error) if error.kind == ErrorKind::NotFound => {
+            Err(error) if error.kind == ForgeErrorKind::NotFound => {
                 refused("A folder is missing from what came out of the sandbox. Try again.")
             }
             Err(error) => Err(NotOutgoing::Failed(error)),

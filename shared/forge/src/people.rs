@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
 
 use crate::error::ForgeResult;
-use crate::forge::At;
+use crate::forge::RepositoryAt;
 
 /// The tokens of a sign-in, or of its renewal. They can do what both the person and the app may.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Person {
 
 /// What a person is in an organisation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Membership {
+pub enum OrganizationMembership {
     /// No member, or one who has not accepted yet.
     None,
     /// A member.
@@ -53,7 +53,7 @@ pub enum Permission {
 }
 
 /// A forge, seen as a person who signed in. An access token that is not accepted any more is
-/// [`ErrorKind::SignInEnded`](crate::ErrorKind::SignInEnded).
+/// [`ForgeErrorKind::SignInEnded`](crate::ErrorKind::SignInEnded).
 #[async_trait]
 pub trait People: Send + Sync {
     /// The forge's page on which a person signs in. It leads to `redirect` with `state` and a code.
@@ -69,10 +69,14 @@ pub trait People: Send + Sync {
     async fn person(&self, access: &Secret) -> ForgeResult<Person>;
 
     /// What the person of the access token is in an organisation.
-    async fn membership(&self, access: &Secret, organization: &str) -> ForgeResult<Membership>;
+    async fn membership(
+        &self,
+        access: &Secret,
+        organization: &str,
+    ) -> ForgeResult<OrganizationMembership>;
 
     /// What a person may do in a repository, as the app sees it.
-    async fn permission(&self, at: &At, person: &Person) -> ForgeResult<Permission>;
+    async fn permission(&self, at: &RepositoryAt, person: &Person) -> ForgeResult<Permission>;
 
     /// Ends an access token. One that has ended is success.
     async fn revoke(&self, access: &Secret) -> ForgeResult<()>;

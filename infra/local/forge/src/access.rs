@@ -5,8 +5,8 @@ use bobbin_local_sandbox::clock::system_ms;
 use crate::api_error::ApiError;
 use crate::json_web_token::Signed;
 use crate::permission::{self, Level};
-use crate::record::{Account, Installation, Permissions, Repository, TokenOf};
-use crate::state::{Engine, Inner, hash};
+use crate::record::{ForgeAccount, Installation, Permissions, RepositoryRecord, TokenOf};
+use crate::state::{Engine, ForgeState, hash};
 
 /// Who calls.
 #[derive(Clone)]
@@ -90,7 +90,7 @@ impl Caller {
     }
 
     /// The account under whose name this caller does something.
-    pub(crate) fn account(&self, inner: &Inner) -> Option<u64> {
+    pub(crate) fn account(&self, inner: &ForgeState) -> Option<u64> {
         match self {
             Self::Nobody => None,
             Self::App(id) => inner.apps.get(id).map(|app| app.bot),
@@ -108,8 +108,8 @@ impl Caller {
     /// The installation is suspended, or the owner's address list refuses everybody.
     pub(crate) fn level(
         &self,
-        inner: &Inner,
-        repository: &Repository,
+        inner: &ForgeState,
+        repository: &RepositoryRecord,
         right: &str,
     ) -> Result<Level, ApiError> {
         let owner = inner.account(repository.owner)?;
@@ -148,8 +148,8 @@ impl Caller {
     /// The caller must not know of the repository, or may not do this.
     pub(crate) fn need(
         &self,
-        inner: &Inner,
-        repository: &Repository,
+        inner: &ForgeState,
+        repository: &RepositoryRecord,
         right: &str,
         needed: Level,
     ) -> Result<(), ApiError> {
@@ -175,7 +175,11 @@ impl Caller {
     }
 
     /// Whether a push that changes workflows is refused.
-    pub(crate) fn lacks_workflows(&self, inner: &Inner, repository: &Repository) -> bool {
+    pub(crate) fn lacks_workflows(
+        &self,
+        inner: &ForgeState,
+        repository: &RepositoryRecord,
+    ) -> bool {
         let is_app = matches!(self, Self::Installation { .. } | Self::Person { app: Some(_), .. });
         let level = self.level(inner, repository, "workflows");
         is_app && level.unwrap_or(Level::None) < Level::Write
@@ -188,7 +192,7 @@ fn public_of(public: Level, right: &str) -> Level {
     if seen.contains(&right) { public } else { Level::None }
 }
 
-fn check(installation: &Installation, owner: Option<&Account>) -> Result<(), ApiError> {
+fn check(installation: &Installation, owner: Option<&ForgeAccount>) -> Result<(), ApiError> {
     if installation.suspended_at.is_some() {
         return Err(ApiError::suspended());
     }

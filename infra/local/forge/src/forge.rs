@@ -14,27 +14,28 @@ use crate::git::merge::Method;
 use crate::limits::STOP_MS_MAX;
 use crate::pulls::{self, Changed, Merge};
 use crate::rest::{self, New};
-use crate::seeds::Identity;
-use crate::settings::{Settings, StartError};
+use crate::seeds::ForgeIdentity;
+use crate::settings::{ForgeSettings, ForgeStartError};
 use crate::state::{Addresses, Engine, SharedEngine};
 use crate::view::{self, PullRequestView, RepositoryView};
 use crate::{planting, web, webhooks};
 
-/// A running forge. Dropping it without [`Forge::stop`] leaves its tasks to the end of the runtime.
-pub struct Forge {
+/// A running forge. Dropping it without [`LocalForge::stop`] leaves its tasks to the end of the runtime.
+pub struct LocalForge {
     engine: SharedEngine,
-    identity: Identity,
+    identity: ForgeIdentity,
 }
 
 /// Listeners on one port: loopback, and a second address if one is given.
-struct Listeners {
+struct ForgeListeners {
     port: u16,
     all: Vec<TcpListener>,
 }
 
-impl Listeners {
-    async fn open(settings: &Settings, port: u16) -> Result<Self, StartError> {
-        let refused = |source| StartError::Io { what: format!("binding 127.0.0.1:{port}"), source };
+impl ForgeListeners {
+    async fn open(settings: &ForgeSettings, port: u16) -> Result<Self, ForgeStartError> {
+        let refused =
+            |source| ForgeStartError::Io { what: format!("binding 127.0.0.1:{port}"), source };
         let loopback = TcpListener::bind(("127.0.0.1", port)).await.map_err(refused)?;
         let port = loopback.local_addr().map_err(refused)?.port();
         let also = serve::also_on(settings.also_on, port).await.map_err(refused)?;
@@ -50,28 +51,28 @@ impl Listeners {
     }
 }
 
-impl Forge {
+impl LocalForge {
     /// Starts a forge; the first time with its seeds.
     ///
     /// # Errors
-    /// See [`StartError`].
-    pub async fn start(settings: Settings) -> Result<Forge, StartError> {
+    /// See [`ForgeStartError`].
+    pub async fn start(settings: ForgeSettings) -> Result<LocalForge, ForgeStartError> {
         // Another part of this program may have installed it: just as well.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let no_redirects = reqwest::redirect::Policy::none();
         let http = reqwest::Client::builder().redirect(no_redirects).no_proxy().build()?;
-        let api = Listeners::open(&settings, settings.api_port).await?;
-        let web = Listeners::open(&settings, settings.web_port).await?;
+        let api = ForgeListeners::open(&settings, settings.api_port).await?;
+        let web = ForgeListeners::open(&settings, settings.web_port).await?;
         let at = |port: u16| format!("http://127.0.0.1:{port}");
         let addresses = Addresses { api: at(api.port), web: at(web.port) };
-        let failed = |source| StartError::Io { what: "opening its state".to_owned(), source };
+        let failed = |source| ForgeStartError::Io { what: "opening its state".to_owned(), source };
         let engine = Arc::new(Engine::open(settings, addresses, http).map_err(failed)?);
-        check_version(&engine.home_dir()).await.map_err(StartError::Git)?;
+        check_version(&engine.home_dir()).await.map_err(ForgeStartError::Git)?;
         let identity = planting::plant(&engine).await?;
         let own = own_only(rest::router(&engine), engine.settings.also_named.clone());
         api.serve(&engine, "forge", own);
         web.serve(&engine, "git", web::router(&engine));
-        Ok(Forge { engine, identity })
+        Ok(LocalForge { engine, identity })
     }
 
     /// Base of the REST API, like `https://api.github.com`: `http://127.0.0.1:PORT`.
@@ -88,7 +89,7 @@ impl Forge {
 
     /// What a client needs to know, secrets included. The same after a restart.
     #[must_use]
-    pub fn identity(&self) -> Identity {
+    pub fn identity(&self) -> ForgeIdentity {
         self.identity.clone()
     }
 

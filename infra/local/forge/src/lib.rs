@@ -40,9 +40,9 @@ mod view;
 mod web;
 mod webhooks;
 
-pub use forge::Forge;
+pub use forge::LocalForge;
 pub use limits::{FILE_BYTES_MAX, PUSH_BYTES_MAX};
-pub use record::{Rule, StatusCheck};
-pub use seeds::{Identity, Seeds};
-pub use settings::{Settings, StartError};
+pub use record::{BranchRule, StatusCheck};
+pub use seeds::{ForgeIdentity, Seeds};
+pub use settings::{ForgeSettings, ForgeStartError};
 pub use view::{BranchView, FileView, PullRequestView, RepositoryView};

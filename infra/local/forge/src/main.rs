@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use bobbin_local_forge::{Forge, Settings};
+use bobbin_local_forge::{ForgeSettings, LocalForge};
 use bobbin_local_sandbox::random::token;
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -23,7 +23,7 @@ fn main() -> ExitCode {
 
 async fn run() -> Result<(), String> {
     let key = token(32);
-    let mut settings = Settings::new(PathBuf::new(), key.clone().into());
+    let mut settings = ForgeSettings::new(PathBuf::new(), key.clone().into());
     let (mut webhook, mut callbacks) = (None, Vec::new());
     let mut arguments = std::env::args().skip(1);
     while let Some(argument) = arguments.next() {
@@ -41,7 +41,7 @@ async fn run() -> Result<(), String> {
     if settings.state_dir.as_os_str().is_empty() {
         return Err(USAGE.to_owned());
     }
-    let forge = Forge::start(settings).await.map_err(|error| error.to_string())?;
+    let forge = LocalForge::start(settings).await.map_err(|error| error.to_string())?;
     forge.set_app_addresses(webhook, callbacks, None)?;
     let listen = |kind| signal(kind).map_err(|error| error.to_string());
     // Install the handlers first: a reader of the address may stop the program at once.

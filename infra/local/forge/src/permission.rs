@@ -1,6 +1,6 @@
 //! Rights: an app's by name, and a person's on a repository.
 
-use crate::record::{Account, Kind, Permissions, Repository, Role};
+use crate::record::{ForgeAccount, Kind, Permissions, RepositoryRecord, Role};
 
 /// What a call needs of a right.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,7 +46,7 @@ pub(crate) fn covers(granted: &Permissions, asked: &Permissions) -> bool {
 }
 
 /// A person's level on a repository with this owner.
-pub(crate) fn of_person(person: u64, repository: &Repository, owner: &Account) -> Level {
+pub(crate) fn of_person(person: u64, repository: &RepositoryRecord, owner: &ForgeAccount) -> Level {
     let public = if repository.is_private { Level::None } else { Level::Read };
     let as_owner = match owner.kind {
         Kind::User if owner.id == person => Level::Admin,

@@ -8,10 +8,10 @@ use bobbin_local_sandbox::random::token;
 
 use crate::api_error::ApiError;
 use crate::limits::{ACCOUNTS_MAX, NAME_CHARS_MAX};
-use crate::record::{Account, App, Kind, Permissions, Role, Token, TokenOf};
-use crate::seeds::{Identity, Seeds};
-use crate::settings::StartError;
-use crate::state::{Inner, SharedEngine, hash};
+use crate::record::{App, ForgeAccount, Kind, Permissions, Role, Token, TokenOf};
+use crate::seeds::{ForgeIdentity, Seeds};
+use crate::settings::ForgeStartError;
+use crate::state::{ForgeState, SharedEngine, hash};
 use crate::web::installing;
 
 /// An app to be made.
@@ -41,7 +41,7 @@ fn slug(name: &str) -> String {
 }
 
 /// Makes an app, with the account under whose name it acts.
-pub(crate) fn make_app(inner: &mut Inner, new: NewApp, now: i64) -> Result<App, ApiError> {
+pub(crate) fn make_app(inner: &mut ForgeState, new: NewApp, now: i64) -> Result<App, ApiError> {
     let slug = slug(&new.name);
     if slug.is_empty() || new.name.chars().count() > NAME_CHARS_MAX {
         return Err(ApiError::unprocessable("Name is invalid"));
@@ -77,14 +77,14 @@ pub(crate) fn make_app(inner: &mut Inner, new: NewApp, now: i64) -> Result<App, 
 }
 
 fn add_account(
-    inner: &mut Inner,
+    inner: &mut ForgeState,
     login: &str,
     kind: Kind,
     password: Option<&str>,
     now: i64,
 ) -> u64 {
     let id = inner.new_id();
-    let account = Account {
+    let account = ForgeAccount {
         id,
         login: login.to_owned(),
         kind,
@@ -110,7 +110,7 @@ fn is_login(login: &str) -> bool {
 ///
 /// # Errors
 /// A seed that cannot be used.
-pub(crate) async fn plant(engine: &SharedEngine) -> Result<Identity, StartError> {
+pub(crate) async fn plant(engine: &SharedEngine) -> Result<ForgeIdentity, ForgeStartError> {
     if let Some(identity) = engine.lock().identity.clone() {
         return Ok(identity);
     }
@@ -119,7 +119,9 @@ pub(crate) async fn plant(engine: &SharedEngine) -> Result<Identity, StartError>
     for (at, login) in logins.iter().enumerate() {
         let is_twice = logins[..at].iter().any(|other| other.eq_ignore_ascii_case(login));
         if !is_login(login) || is_twice {
-            return Err(StartError::Seeds(format!("\"{login}\" is no login, or is there twice")));
+            return Err(ForgeStartError::Seeds(format!(
+                "\"{login}\" is no login, or is there twice"
+            )));
         }
     }
     let pem = match seeds.private_key.clone() {
@@ -130,13 +132,18 @@ pub(crate) async fn plant(engine: &SharedEngine) -> Result<Identity, StartError>
             .map_err(|error| error.to_string())
             .and_then(|made| made),
     };
-    let pem = pem.map_err(StartError::Seeds)?;
-    let refused = |error: ApiError| StartError::Seeds(error.message);
+    let pem = pem.map_err(ForgeStartError::Seeds)?;
+    let refused = |error: ApiError| ForgeStartError::Seeds(error.message);
     engine.change(|inner| planted(inner, seeds, pem, engine.clock.now_ms())).map_err(refused)
 }
 
 /// All in one change: a start that fails in the middle leaves nothing.
-fn planted(inner: &mut Inner, seeds: Seeds, pem: String, now: i64) -> Result<Identity, ApiError> {
+fn planted(
+    inner: &mut ForgeState,
+    seeds: Seeds,
+    pem: String,
+    now: i64,
+) -> Result<ForgeIdentity, ApiError> {
     let secret = |given: Option<String>| given.unwrap_or_else(|| token(40));
     let password = secret(seeds.password);
     let user_token = seeds.user_token.unwrap_or_else(|| format!("ghp_{}", token(36)));
@@ -165,7 +172,7 @@ fn planted(inner: &mut Inner, seeds: Seeds, pem: String, now: i64) -> Result<Ide
         events: seeds.events,
     };
     let app = make_app(inner, new, now)?;
-    let identity = Identity {
+    let identity = ForgeIdentity {
         organization: seeds.organization,
         installation: installing::add(inner, &app, organization, None, now)?,
         app_id: app.id,

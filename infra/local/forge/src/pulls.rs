@@ -9,7 +9,7 @@ use crate::git::merge::Method;
 use crate::git::rules::{Move, rules_of};
 use crate::git::{Git, ZEROS};
 use crate::limits::{PULLS_MAX, TEXT_CHARS_MAX, TITLE_CHARS_MAX};
-use crate::record::{Pull, PullState, Repository, Rule};
+use crate::record::{BranchRule, Pull, PullState, RepositoryRecord};
 use crate::state::SharedEngine;
 use crate::webhooks;
 
@@ -268,17 +268,17 @@ pub(crate) struct Merge {
 }
 
 /// The sentence of a rule that forbids a merge into this branch for now.
-fn blocked(repository: &Repository, base: &str) -> Option<String> {
+fn blocked(repository: &RepositoryRecord, base: &str) -> Option<String> {
     let protected = repository.protections.get(base).map(|it| it.rules.clone());
     let rules = protected.unwrap_or_default().into_iter().chain(rules_of(repository, base));
     rules.into_iter().find_map(|rule| match rule {
-        Rule::PullRequest { required_approving_review_count: count } if count > 0 => {
+        BranchRule::PullRequest { required_approving_review_count: count } if count > 0 => {
             let noun = if count == 1 { "review is" } else { "reviews are" };
             Some(format!(
                 "At least {count} approving {noun} required by reviewers with write access."
             ))
         }
-        Rule::RequiredStatusChecks { required_status_checks: checks } => {
+        BranchRule::RequiredStatusChecks { required_status_checks: checks } => {
             let first = checks.first()?;
             Some(format!("Required status check \"{}\" is expected.", first.context))
         }

@@ -31,7 +31,7 @@ impl Kind {
 
 /// A person or an organisation.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Account {
+pub(crate) struct ForgeAccount {
     pub(crate) id: u64,
     pub(crate) login: String,
     pub(crate) kind: Kind,
@@ -56,7 +56,7 @@ pub(crate) enum Role {
 
 /// A repository. Its folder is named by its id.
 #[derive(Clone, Serialize, Deserialize)]
-pub(crate) struct Repository {
+pub(crate) struct RepositoryRecord {
     pub(crate) id: u64,
     /// Account.
     pub(crate) owner: u64,
@@ -93,7 +93,7 @@ pub(crate) struct Repository {
     pub(crate) next_number: u64,
 }
 
-impl Repository {
+impl RepositoryRecord {
     /// Remembers a name that it had.
     pub(crate) fn remember(&mut self, full_name: &str) {
         if self.former.len() >= FORMER_NAMES_MAX {
@@ -106,7 +106,7 @@ impl Repository {
 /// Rules of one branch, of the older kind.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Protection {
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<BranchRule>,
     pub(crate) binds_administrators: bool,
 }
 
@@ -118,14 +118,14 @@ pub(crate) struct Ruleset {
     /// `~ALL`, `~DEFAULT_BRANCH`, or a pattern of full names.
     pub(crate) include: Vec<String>,
     pub(crate) exclude: Vec<String>,
-    pub(crate) rules: Vec<Rule>,
+    pub(crate) rules: Vec<BranchRule>,
     pub(crate) created_at: i64,
 }
 
 /// A rule, as GitHub's rulesets write it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", content = "parameters", rename_all = "snake_case")]
-pub enum Rule {
+pub enum BranchRule {
     /// Nothing is pushed; it is merged.
     PullRequest {
         /// Approvals that a merge needs.
@@ -206,7 +206,7 @@ pub(crate) struct Installation {
 }
 
 impl Installation {
-    pub(crate) fn holds(&self, repository: &Repository) -> bool {
+    pub(crate) fn holds(&self, repository: &RepositoryRecord) -> bool {
         let is_chosen = |chosen: &Vec<u64>| chosen.contains(&repository.id);
         repository.owner == self.account && self.selected.as_ref().is_none_or(is_chosen)
     }
@@ -283,7 +283,7 @@ pub(crate) struct Pull {
 
 /// A webhook that was sent.
 #[derive(Clone)]
-pub(crate) struct Delivery {
+pub(crate) struct HookDelivery {
     pub(crate) id: u64,
     pub(crate) app: u64,
     pub(crate) guid: String,

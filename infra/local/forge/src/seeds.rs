@@ -61,7 +61,7 @@ impl Default for Seeds {
 
 /// What a client of the forge needs to know, secrets included.
 #[derive(Clone, Serialize, Deserialize)]
-pub struct Identity {
+pub struct ForgeIdentity {
     /// Login of the organisation with the installation.
     pub organization: String,
     /// Id of the installation.
@@ -86,7 +86,7 @@ pub struct Identity {
     pub password: String,
 }
 
-impl std::fmt::Debug for Identity {
+impl std::fmt::Debug for ForgeIdentity {
     /// Omits the secrets.
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter

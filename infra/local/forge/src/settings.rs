@@ -9,7 +9,7 @@ use crate::seeds::Seeds;
 
 /// Settings of a forge.
 #[derive(Clone)]
-pub struct Settings {
+pub struct ForgeSettings {
     /// Folder of its state; created if missing.
     pub state_dir: PathBuf,
     /// Port of the REST API on 127.0.0.1; 0 picks a free one.
@@ -30,7 +30,7 @@ pub struct Settings {
     pub requests_max: u64,
 }
 
-impl Settings {
+impl ForgeSettings {
     /// Free ports, loopback only, GitHub's own limits.
     #[must_use]
     pub fn new(state_dir: PathBuf, control_key: ControlKey) -> Self {
@@ -50,7 +50,7 @@ impl Settings {
 
 /// Why a forge did not start.
 #[derive(Debug, thiserror::Error)]
-pub enum StartError {
+pub enum ForgeStartError {
     /// A port is taken, or the state folder cannot be made or read.
     #[error("the forge: {what}: {source}; choose another port or state folder")]
     Io {

@@ -16,10 +16,11 @@ use tokio_util::task::TaskTracker;
 use crate::api_error::ApiError;
 use crate::limits::{CALLERS_MAX, DELIVERIES_AT_ONCE, WINDOW_MS};
 use crate::record::{
-    Account, App, Code, Delivery, Installation, Kind, Pull, PullState, Repository, Token,
+    App, Code, ForgeAccount, HookDelivery, Installation, Kind, Pull, PullState, RepositoryRecord,
+    Token,
 };
-use crate::seeds::Identity;
-use crate::settings::Settings;
+use crate::seeds::ForgeIdentity;
+use crate::settings::ForgeSettings;
 
 const FILE: &str = "state.json";
 
@@ -30,10 +31,10 @@ pub(crate) fn hash(secret: &str) -> String {
 
 /// All stored state behind one lock. Nothing awaits while it is held.
 #[derive(Default, Serialize, Deserialize)]
-pub(crate) struct Inner {
+pub(crate) struct ForgeState {
     next_id: u64,
-    pub(crate) accounts: BTreeMap<u64, Account>,
-    pub(crate) repositories: BTreeMap<u64, Repository>,
+    pub(crate) accounts: BTreeMap<u64, ForgeAccount>,
+    pub(crate) repositories: BTreeMap<u64, RepositoryRecord>,
     pub(crate) apps: BTreeMap<u64, App>,
     pub(crate) installations: BTreeMap<u64, Installation>,
     /// By hash.
@@ -42,57 +43,57 @@ pub(crate) struct Inner {
     pub(crate) codes: BTreeMap<String, Code>,
     /// Oldest first.
     pub(crate) pulls: Vec<Pull>,
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<ForgeIdentity>,
 }
 
 /// First id that is given; ids of GitHub's are as long.
 const ID_FIRST: u64 = 41_000_000;
 
-impl Inner {
+impl ForgeState {
     pub(crate) fn new_id(&mut self) -> u64 {
         self.next_id = self.next_id.max(ID_FIRST) + 1;
         self.next_id
     }
 
-    pub(crate) fn account(&self, id: u64) -> Result<&Account, ApiError> {
+    pub(crate) fn account(&self, id: u64) -> Result<&ForgeAccount, ApiError> {
         self.accounts.get(&id).ok_or_else(ApiError::not_found)
     }
 
     /// Logins differ in more than case.
-    pub(crate) fn account_of(&self, login: &str) -> Result<&Account, ApiError> {
+    pub(crate) fn account_of(&self, login: &str) -> Result<&ForgeAccount, ApiError> {
         let mut accounts = self.accounts.values();
         let found = accounts.find(|one| one.login.eq_ignore_ascii_case(login));
         found.ok_or_else(ApiError::not_found)
     }
 
-    pub(crate) fn organization_of(&self, login: &str) -> Result<&Account, ApiError> {
+    pub(crate) fn organization_of(&self, login: &str) -> Result<&ForgeAccount, ApiError> {
         let found = self.account_of(login)?;
         if found.kind == Kind::Organization { Ok(found) } else { Err(ApiError::not_found()) }
     }
 
-    pub(crate) fn repository(&self, id: u64) -> Result<&Repository, ApiError> {
+    pub(crate) fn repository(&self, id: u64) -> Result<&RepositoryRecord, ApiError> {
         self.repositories.get(&id).ok_or_else(ApiError::not_found)
     }
 
-    pub(crate) fn repository_mut(&mut self, id: u64) -> Result<&mut Repository, ApiError> {
+    pub(crate) fn repository_mut(&mut self, id: u64) -> Result<&mut RepositoryRecord, ApiError> {
         self.repositories.get_mut(&id).ok_or_else(ApiError::not_found)
     }
 
     /// The repository that has this name now.
-    pub(crate) fn named(&self, owner: &str, name: &str) -> Option<&Repository> {
+    pub(crate) fn named(&self, owner: &str, name: &str) -> Option<&RepositoryRecord> {
         let owner = self.account_of(owner).ok()?.id;
         let mut all = self.repositories.values();
         all.find(|one| one.owner == owner && one.name.eq_ignore_ascii_case(name))
     }
 
     /// The repository that had this name, if no other one has it now.
-    pub(crate) fn formerly_named(&self, owner: &str, name: &str) -> Option<&Repository> {
+    pub(crate) fn formerly_named(&self, owner: &str, name: &str) -> Option<&RepositoryRecord> {
         let wanted = format!("{owner}/{name}").to_lowercase();
         let mut all = self.repositories.values();
         all.find(|one| one.former.contains(&wanted))
     }
 
-    pub(crate) fn full_name(&self, repository: &Repository) -> String {
+    pub(crate) fn full_name(&self, repository: &RepositoryRecord) -> String {
         let owner = self.accounts.get(&repository.owner).map_or("ghost", |one| &one.login);
         format!("{owner}/{}", repository.name)
     }
@@ -177,7 +178,7 @@ pub(crate) enum NoFault {}
 
 /// Shared state of a running forge.
 pub(crate) struct Engine {
-    pub(crate) settings: Settings,
+    pub(crate) settings: ForgeSettings,
     pub(crate) addresses: Addresses,
     pub(crate) clock: Clock,
     pub(crate) faults: Faults<NoFault>,
@@ -187,8 +188,8 @@ pub(crate) struct Engine {
     /// Sends webhooks.
     pub(crate) http: reqwest::Client,
     pub(crate) senders: Semaphore,
-    inner: Mutex<Inner>,
-    deliveries: Mutex<VecDeque<Delivery>>,
+    inner: Mutex<ForgeState>,
+    deliveries: Mutex<VecDeque<HookDelivery>>,
     rates: Mutex<BTreeMap<String, Rate>>,
     /// People who are signed in, by the hash of their cookie.
     sessions: Mutex<BTreeMap<String, u64>>,
@@ -209,7 +210,7 @@ impl Engine {
     /// # Errors
     /// The system's error, or an unreadable file, which may be somebody's work.
     pub(crate) fn open(
-        settings: Settings,
+        settings: ForgeSettings,
         addresses: Addresses,
         http: reqwest::Client,
     ) -> std::io::Result<Self> {
@@ -219,7 +220,7 @@ impl Engine {
         }
         let inner = match std::fs::read(settings.state_dir.join(FILE)) {
             Ok(bytes) => serde_json::from_slice(&bytes).map_err(std::io::Error::other)?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Inner::default(),
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => ForgeState::default(),
             Err(error) => return Err(error),
         };
         sweep(&settings.state_dir.join("spool"), |_| false)?;
@@ -244,7 +245,7 @@ impl Engine {
         })
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Inner> {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, ForgeState> {
         locked(&self.inner)
     }
 
@@ -254,7 +255,7 @@ impl Engine {
     /// The error of the change itself, which then must not have changed anything.
     pub(crate) fn change<T>(
         &self,
-        change: impl FnOnce(&mut Inner) -> Result<T, ApiError>,
+        change: impl FnOnce(&mut ForgeState) -> Result<T, ApiError>,
     ) -> Result<T, ApiError> {
         let mut inner = self.lock();
         let result = change(&mut inner)?;
@@ -292,7 +293,7 @@ impl Engine {
         locked(&self.writers).remove(&repository);
     }
 
-    pub(crate) fn deliveries(&self) -> MutexGuard<'_, VecDeque<Delivery>> {
+    pub(crate) fn deliveries(&self) -> MutexGuard<'_, VecDeque<HookDelivery>> {
         locked(&self.deliveries)
     }
 

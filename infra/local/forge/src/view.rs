@@ -6,8 +6,8 @@ use crate::api_error::ApiError;
 use crate::git::Git;
 use crate::git::diff::Change;
 use crate::pulls;
-use crate::record::{Pull, PullState, Repository};
-use crate::state::{Inner, SharedEngine};
+use crate::record::{Pull, PullState, RepositoryRecord};
+use crate::state::{ForgeState, SharedEngine};
 
 /// A repository.
 #[derive(Clone, Debug, Serialize)]
@@ -95,7 +95,7 @@ impl From<Change> for FileView {
 
 fn pull_view(
     engine: &SharedEngine,
-    inner: &Inner,
+    inner: &ForgeState,
     full_name: &str,
     pull: &Pull,
 ) -> PullRequestView {
@@ -121,7 +121,7 @@ fn pull_view(
 
 /// Every repository, by name.
 pub(crate) async fn repositories(engine: &SharedEngine) -> Result<Vec<RepositoryView>, ApiError> {
-    let records: Vec<Repository> = engine.lock().repositories.values().cloned().collect();
+    let records: Vec<RepositoryRecord> = engine.lock().repositories.values().cloned().collect();
     let mut views = Vec::new();
     for record in records {
         let branches = Git::new(engine, record.id).references("refs/heads/").await?;

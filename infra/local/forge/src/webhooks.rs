@@ -10,9 +10,9 @@ use sha2::Sha256;
 
 use crate::api_error::ApiError;
 use crate::limits::{DELIVERIES_MAX, DELIVERY_ANSWER_BYTES_MAX, DELIVERY_MS_MAX};
-use crate::record::{App, Delivery, Repository};
+use crate::record::{App, HookDelivery, RepositoryRecord};
 use crate::rest::show::Show;
-use crate::state::{Inner, SharedEngine};
+use crate::state::{ForgeState, SharedEngine};
 
 /// Events that every app gets, whatever it asked for.
 const ALWAYS: [&str; 4] =
@@ -35,7 +35,7 @@ pub(crate) fn tell(engine: &SharedEngine, app: &App, event: Event) {
     let Some(url) = app.webhook.clone().filter(|_| is_wanted) else { return };
     let action = event.payload["action"].as_str().map(str::to_owned);
     let Ok(id) = engine.change(|inner| Ok(inner.new_id())) else { return };
-    let delivery = Delivery {
+    let delivery = HookDelivery {
         id,
         app: app.id,
         guid: uuid(),
@@ -63,7 +63,7 @@ pub(crate) fn tell_all(
     repository: u64,
     sender: Option<u64>,
     name: &'static str,
-    payload: impl Fn(&Show<'_>, &Repository) -> Value,
+    payload: impl Fn(&Show<'_>, &RepositoryRecord) -> Value,
 ) {
     let mut events = Vec::new();
     {
@@ -116,7 +116,7 @@ pub(crate) fn tell_of_installation(
     sender: u64,
     name: &'static str,
     action: &str,
-    more: impl FnOnce(&Show<'_>, &Inner) -> Vec<(&'static str, Value)>,
+    more: impl FnOnce(&Show<'_>, &ForgeState) -> Vec<(&'static str, Value)>,
 ) {
     let (app, payload) = {
         let inner = engine.lock();
@@ -158,7 +158,7 @@ fn signature(secret: &str, body: &[u8]) -> String {
     format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
 }
 
-fn send(engine: &SharedEngine, app: &App, mut delivery: Delivery) {
+fn send(engine: &SharedEngine, app: &App, mut delivery: HookDelivery) {
     let body = delivery.payload.to_string().into_bytes();
     let mut headers = BTreeMap::from([
         ("Accept", "*/*".to_owned()),

@@ -13,9 +13,7 @@ use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, RefName};
-use bobbin_forge::{
-    At, ErrorKind as ForgeErrorKind, Forge, ForgeError, RepositoryId, RepositoryName,
-};
+use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt, RepositoryId, RepositoryName};
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
 use tokio::time::timeout;
 
@@ -168,7 +166,7 @@ impl Sandboxes {
     async fn pieces(
         &self,
         forge: &dyn Forge,
-        at: &At,
+        at: &RepositoryAt,
         (commit, there): (ObjectId, Option<ObjectId>),
         sandbox: &Sandbox,
     ) -> Result<usize, NotCarried> {
@@ -187,9 +185,9 @@ impl Sandboxes {
 }
 
 /// The target of the forge's calls; `None` if the repository's name cannot be one.
-pub(super) fn at(repository: &ForgeRepository) -> Option<At> {
+pub(super) fn at(repository: &ForgeRepository) -> Option<RepositoryAt> {
     let (owner, name) = repository.name.split_once('/')?;
-    Some(At {
+    Some(RepositoryAt {
         installation: repository.installation,
         repository: RepositoryId(repository.id),
         name: RepositoryName::new(owner, name)?,

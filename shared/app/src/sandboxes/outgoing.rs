@@ -16,8 +16,8 @@ use bobbin_core::records::publication::{Outgoing, PushEnd};
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_forge::git::{ObjectId, PackBounds, Push, Pushed, RefName};
-use bobbin_forge::outgoing::{self, NotOutgoing, Work};
-use bobbin_forge::{At, ErrorKind as ForgeErrorKind, Forge, ForgeError};
+use bobbin_forge::outgoing::{self, NotOutgoing, OutgoingWork};
+use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt};
 use bobbin_sandbox::{ErrorKind, Sandbox};
 
 use super::carry::{at, told};
@@ -129,7 +129,7 @@ impl Sandboxes {
     ) -> Result<Event, Failure> {
         let read = self.read_work(forge, target, carried, Wanted::Newest { at_ms }).await;
         let outgoing = match read {
-            Ok((commit, Work { subject, files, workflows, .. })) => {
+            Ok((commit, OutgoingWork { subject, files, workflows, .. })) => {
                 Outgoing::Ready { commit: commit.to_string(), subject, files, workflows }
             }
             Err(NotRead::Unchanged) => Outgoing::Unchanged,
@@ -212,7 +212,7 @@ impl Sandboxes {
         target: WorkTarget<'_>,
         carried: &Carried,
         wanted: Wanted,
-    ) -> Result<(ObjectId, Work), NotRead> {
+    ) -> Result<(ObjectId, OutgoingWork), NotRead> {
         let place = place(&carried.repository)?;
         let Some(base) = &carried.base else {
             return refused("The repository had no commit yet when it was brought.");
@@ -265,7 +265,7 @@ impl Sandboxes {
     }
 }
 
-fn place(repository: &ForgeRepository) -> Result<At, NotRead> {
+fn place(repository: &ForgeRepository) -> Result<RepositoryAt, NotRead> {
     let unusable = || NotRead::Refused("The repository's name cannot be used.".to_owned());
     at(repository).ok_or_else(unusable)
 }

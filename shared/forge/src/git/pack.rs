@@ -94,7 +94,7 @@ pub enum PackError {
 
 /// Where an object is in the pack.
 #[derive(Debug, Clone, Copy)]
-struct Place {
+struct ObjectPlace {
     kind: ObjectKind,
     at: usize,
     size: u64,
@@ -103,7 +103,7 @@ struct Place {
 /// A pack that was read: its bytes, and where each object is among them.
 pub struct Pack {
     bytes: Vec<u8>,
-    places: BTreeMap<ObjectId, Place>,
+    places: BTreeMap<ObjectId, ObjectPlace>,
 }
 
 impl fmt::Debug for Pack {
@@ -162,7 +162,7 @@ impl Pack {
     }
 }
 
-fn survey(bytes: &[u8], bounds: &PackBounds) -> Result<BTreeMap<ObjectId, Place>, PackError> {
+fn survey(bytes: &[u8], bounds: &PackBounds) -> Result<BTreeMap<ObjectId, ObjectPlace>, PackError> {
     if bytes.len() > bounds.bytes {
         return Err(PackError::TooLarge { bytes_max: bounds.bytes });
     }
@@ -190,7 +190,7 @@ fn survey(bytes: &[u8], bounds: &PackBounds) -> Result<BTreeMap<ObjectId, Place>
             return Err(PackError::Inflates { bytes_max });
         }
         left = left.checked_sub(size).ok_or(PackError::Inflates { bytes_max: bounds.inflated })?;
-        let place = Place { kind, at: at + head, size };
+        let place = ObjectPlace { kind, at: at + head, size };
         let (id, used) = read_object(&body[place.at..], place)?;
         if places.insert(id, place).is_some() {
             return Err(PackError::Twice(id));
@@ -230,8 +230,8 @@ fn object_head(bytes: &[u8]) -> Result<(ObjectKind, u64, usize), PackError> {
 }
 
 /// Id of the object, and how many bytes it has in the pack.
-fn read_object(bytes: &[u8], place: Place) -> Result<(ObjectId, usize), PackError> {
-    let Place { kind, size, .. } = place;
+fn read_object(bytes: &[u8], place: ObjectPlace) -> Result<(ObjectId, usize), PackError> {
+    let ObjectPlace { kind, size, .. } = place;
     let mut naming = Naming::begin(kind, size);
     let mut content = Vec::new();
     let used = inflate(bytes, size, |piece| {

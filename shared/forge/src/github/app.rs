@@ -9,7 +9,7 @@ use ring::signature::RSA_PKCS1_SHA256;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::error::{ErrorKind, ForgeError, ForgeResult};
+use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 
 /// The permissions that the app asks for, from the first day: another one would have to be accepted by each owner.
 pub const PERMISSIONS: [(&str, &str); 8] = [
@@ -81,7 +81,7 @@ fn read(pem: &str) -> Option<KeyPair> {
 
 fn unusable() -> ForgeError {
     ForgeError::lasting(
-        ErrorKind::Other,
+        ForgeErrorKind::Other,
         "The private key of the GitHub app is missing or cannot be read. The operator stores it as github_private_key with `bobbin secrets`.",
     )
 }

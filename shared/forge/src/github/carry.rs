@@ -3,7 +3,7 @@
 use bobbin_core::base::credentials::redact;
 
 use super::rest::{has, known, unreachable_by};
-use crate::error::{ErrorKind, ForgeError};
+use crate::error::{ForgeError, ForgeErrorKind};
 use crate::git::{GitError, Pushed};
 
 /// User name beside a token (GitHub's documentation: "Authenticating as a GitHub App installation").
@@ -51,14 +51,14 @@ pub(super) fn failed(error: GitError) -> ForgeError {
         GitError::Http(error) => unreachable_by(&error),
         GitError::Status { status, said, after_ms } => status_error(status, &said, after_ms, seen),
         GitError::Remote { said } => {
-            known(&said).unwrap_or_else(|| ForgeError::passing(ErrorKind::Other, 0, seen))
+            known(&said).unwrap_or_else(|| ForgeError::passing(ForgeErrorKind::Other, 0, seen))
         }
-        GitError::UnknownObject { .. } => ForgeError::lasting(ErrorKind::NotFound, seen),
+        GitError::UnknownObject { .. } => ForgeError::lasting(ForgeErrorKind::NotFound, seen),
         GitError::Unsupported { what } => {
-            ForgeError::lasting(ErrorKind::Refused { why: what.to_owned() }, what)
+            ForgeError::lasting(ForgeErrorKind::Refused { why: what.to_owned() }, what)
         }
         GitError::TooLarge { bytes_max } => {
-            ForgeError::lasting(ErrorKind::TooLarge { bytes_max }, seen)
+            ForgeError::lasting(ForgeErrorKind::TooLarge { bytes_max }, seen)
         }
         GitError::Protocol { .. } | GitError::Silent => ForgeError::outage(seen),
         GitError::Sink(failure) => failure.into(),
@@ -73,16 +73,18 @@ fn status_error(status: u16, said: &str, after_ms: u64, seen: String) -> ForgeEr
     match status {
         _ if is_limit => {
             let after_ms = if after_ms == 0 { LIMITED_MS } else { after_ms };
-            ForgeError::passing(ErrorKind::RateLimited, after_ms, seen)
+            ForgeError::passing(ForgeErrorKind::RateLimited, after_ms, seen)
         }
         // A token is not known everywhere in the moment in which it was made.
-        401 => ForgeError::passing(ErrorKind::Other, 0, "GitHub does not accept the token"),
+        401 => ForgeError::passing(ForgeErrorKind::Other, 0, "GitHub does not accept the token"),
         // A repository that was renamed since its name was asked for.
-        300..=399 => ForgeError::passing(ErrorKind::Other, 0, seen),
-        404 => ForgeError::lasting(ErrorKind::NotFound, "GitHub does not know the repository."),
+        300..=399 => ForgeError::passing(ForgeErrorKind::Other, 0, seen),
+        404 => {
+            ForgeError::lasting(ForgeErrorKind::NotFound, "GitHub does not know the repository.")
+        }
         400..=499 => {
             let why = if said.is_empty() { seen.clone() } else { redact(said) };
-            ForgeError::lasting(ErrorKind::Refused { why }, seen)
+            ForgeError::lasting(ForgeErrorKind::Refused { why }, seen)
         }
         _ => ForgeError::outage(seen),
     }

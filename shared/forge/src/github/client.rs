@@ -11,14 +11,14 @@ use super::app::{App, AppKey};
 use super::carry::{USER, explained, failed};
 use super::pulls;
 use super::repositories::{InstallationBody, RepositoriesPage, TokenBody};
-use super::rest::{By, Call, CallError, Rest, now_s};
+use super::rest::{By, Call, RestClient, RestError, now_s};
 use super::settings::GitHubSettings;
-use super::token::{Right, Scope, Token, request};
+use super::token::{Right, Token, TokenScope, request};
 use super::trees::{ComparisonBody, TreeBody};
-use crate::error::{ErrorKind, ForgeError, ForgeResult};
+use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 use crate::forge::{
-    At, Facts, Forge, Installation, Listed, NewPullRequest, OwnerKind, PullRequest,
-    PullRequestChange, Repository, RepositoryId, RepositoryName,
+    Forge, ForgeFacts, Installation, NewPullRequest, OwnerKind, PullRequest, PullRequestChange,
+    Repository, RepositoryAt, RepositoryId, RepositoryList, RepositoryName,
 };
 use crate::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, Remote, TreeEntry};
 
@@ -30,7 +30,7 @@ const PAGES_MAX: u32 = 10;
 /// GitHub, as one app of it.
 pub struct GitHub {
     pub(super) settings: GitHubSettings,
-    pub(super) rest: Arc<Rest>,
+    pub(super) rest: Arc<RestClient>,
     key: AppKey,
     install: String,
 }
@@ -49,7 +49,7 @@ impl GitHub {
     /// [`HttpError::Refused`] when an address is not allowed.
     pub fn new(settings: GitHubSettings) -> Result<Self, HttpError> {
         Ok(Self {
-            rest: Arc::new(Rest::new(&settings.addresses)?),
+            rest: Arc::new(RestClient::new(&settings.addresses)?),
             key: AppKey::of(&settings.private_key),
             install: settings.install_page(),
             settings,
@@ -70,14 +70,14 @@ impl GitHub {
     }
 
     /// A token for one operation on one repository.
-    pub(super) async fn token(&self, at: &At, right: Right) -> ForgeResult<Token> {
-        self.minted(at.installation, Scope::Id(at.repository), right).await
+    pub(super) async fn token(&self, at: &RepositoryAt, right: Right) -> ForgeResult<Token> {
+        self.minted(at.installation, TokenScope::Id(at.repository), right).await
     }
 
     async fn minted(
         &self,
         installation: u64,
-        scope: Scope<'_>,
+        scope: TokenScope<'_>,
         right: Right,
     ) -> ForgeResult<Token> {
         let signature = self.signature()?;
@@ -89,14 +89,14 @@ impl GitHub {
             Err(error) => return Err(self.not_minted(&id, right, error).await),
         };
         let name = match (scope, body.repositories.as_slice()) {
-            (Scope::Id(_) | Scope::Name(_), [repository]) => repository.named(),
+            (TokenScope::Id(_) | TokenScope::Name(_), [repository]) => repository.named(),
             _ => None,
         };
         Ok(Token::new(&self.rest, body.token, name))
     }
 
     /// Looks why there is no token: GitHub's refusals of it have the same few words for all reasons.
-    async fn not_minted(&self, installation: &str, right: Right, error: CallError) -> ForgeError {
+    async fn not_minted(&self, installation: &str, right: Right, error: RestError) -> ForgeError {
         if !matches!(error.status(), Some(403 | 404 | 422)) {
             return error.into();
         }
@@ -107,16 +107,16 @@ impl GitHub {
         let login = found.login();
         let missing = found.lacks(&[right.permission()]);
         let (kind, seen) = if found.is_suspended() {
-            (ErrorKind::Suspended, format!("{login} has suspended Bobbin's installation."))
+            (ForgeErrorKind::Suspended, format!("{login} has suspended Bobbin's installation."))
         } else if !missing.is_empty() {
             let seen = format!(
                 "{login} has not granted what Bobbin needs for this: {}.",
                 missing.join(", ")
             );
-            (ErrorKind::PermissionsMissing(missing), seen)
+            (ForgeErrorKind::PermissionsMissing(missing), seen)
         } else {
             let seen = format!("Bobbin's installation at {login} does not include the repository.");
-            (ErrorKind::NotInstalled, seen)
+            (ForgeErrorKind::NotInstalled, seen)
         };
         ForgeError::lasting(kind, seen).mended_at(found.html_url)
     }
@@ -133,20 +133,19 @@ impl GitHub {
 
     fn not_installed(&self) -> ForgeError {
         let seen = "Bobbin's GitHub app is not installed there, or there is no such repository.";
-        ForgeError::lasting(ErrorKind::NotInstalled, seen).mended_at(&self.install)
+        ForgeError::lasting(ForgeErrorKind::NotInstalled, seen).mended_at(&self.install)
     }
 
     /// The one repository of this scope.
     async fn one(
         &self,
         installation: InstallationBody,
-        scope: Scope<'_>,
+        scope: TokenScope<'_>,
     ) -> ForgeResult<Repository> {
         if installation.is_suspended() {
             let seen = format!("{} has suspended Bobbin's installation.", installation.login());
-            return Err(
-                ForgeError::lasting(ErrorKind::Suspended, seen).mended_at(installation.html_url)
-            );
+            return Err(ForgeError::lasting(ForgeErrorKind::Suspended, seen)
+                .mended_at(installation.html_url));
         }
         let token = self.minted(installation.id, scope, Right::Metadata).await?;
         let read = self.page(&token, 1).await;
@@ -159,15 +158,19 @@ impl GitHub {
         }
     }
 
-    async fn page(&self, token: &Token, page: u32) -> Result<RepositoriesPage, CallError> {
+    async fn page(&self, token: &Token, page: u32) -> Result<RepositoriesPage, RestError> {
         let page = page.to_string();
         let query = [("per_page", PAGE_ITEMS), ("page", page.as_str())];
         let path = ["installation", "repositories"];
         self.rest.read(Call::get(token.by(), &path).with(&query)).await
     }
 
-    async fn listed(&self, installation: &InstallationBody, token: &Token) -> ForgeResult<Listed> {
-        let mut listed = Listed { repositories: Vec::new(), total: 0 };
+    async fn listed(
+        &self,
+        installation: &InstallationBody,
+        token: &Token,
+    ) -> ForgeResult<RepositoryList> {
+        let mut listed = RepositoryList { repositories: Vec::new(), total: 0 };
         for number in 1..=PAGES_MAX {
             let page = self.page(token, number).await?;
             listed.total = page.total_count;
@@ -182,7 +185,7 @@ impl GitHub {
     }
 
     /// The repository over git, for one operation.
-    fn remote<'a>(&'a self, at: &At, token: &'a Token) -> Remote<'a> {
+    fn remote<'a>(&'a self, at: &RepositoryAt, token: &'a Token) -> Remote<'a> {
         let name = token.name.as_ref().unwrap_or(&at.name);
         Remote {
             http: &self.rest.http,
@@ -193,24 +196,24 @@ impl GitHub {
     }
 
     /// An error of an operation, with the page on which the owner can mend it.
-    pub(super) fn told(&self, at: &At, error: impl Into<ForgeError>) -> ForgeError {
+    pub(super) fn told(&self, at: &RepositoryAt, error: impl Into<ForgeError>) -> ForgeError {
         let error = error.into();
         match error.kind {
-            ErrorKind::NotAllowedAddress => {
+            ForgeErrorKind::NotAllowedAddress => {
                 let (web, owner) = (&self.settings.addresses.web, at.name.owner());
                 error.mended_at(format!("{web}/organizations/{owner}/settings/security"))
             }
-            ErrorKind::Suspended if error.link.is_none() => error.mended_at(&self.install),
+            ForgeErrorKind::Suspended if error.link.is_none() => error.mended_at(&self.install),
             _ => error,
         }
     }
 
     async fn opened(
         &self,
-        at: &At,
+        at: &RepositoryAt,
         new: &NewPullRequest,
         token: &Token,
-    ) -> Result<PullRequest, CallError> {
+    ) -> Result<PullRequest, RestError> {
         let name = token.name.as_ref().unwrap_or(&at.name);
         let newest = || pulls::newest(&self.rest, token.by(), (at.repository, name), &new.head);
         if let Some(found) = newest().await? {
@@ -227,9 +230,9 @@ impl GitHub {
 
 #[async_trait]
 impl Forge for GitHub {
-    fn facts(&self) -> Facts<'_> {
+    fn facts(&self) -> ForgeFacts<'_> {
         let addresses = &self.settings.addresses;
-        Facts {
+        ForgeFacts {
             name: "github",
             brand: "GitHub",
             web: &addresses.web,
@@ -246,10 +249,10 @@ impl Forge for GitHub {
         Ok(self.installed(&[accounts, login, "installation"]).await?.into())
     }
 
-    async fn repositories(&self, installation: u64) -> ForgeResult<Listed> {
+    async fn repositories(&self, installation: u64) -> ForgeResult<RepositoryList> {
         let id = installation.to_string();
         let found = self.installed(&["app", "installations", &id]).await?;
-        let token = self.minted(installation, Scope::All, Right::Metadata).await?;
+        let token = self.minted(installation, TokenScope::All, Right::Metadata).await?;
         let listed = self.listed(&found, &token).await;
         token.end().await;
         listed
@@ -259,7 +262,7 @@ impl Forge for GitHub {
         let signature = self.signature()?;
         let path = ["repos", name.owner(), name.name(), "installation"];
         let error = match self.rest.read(Call::get(By::App(&signature), &path)).await {
-            Ok(found) => return self.one(found, Scope::Name(name)).await,
+            Ok(found) => return self.one(found, TokenScope::Name(name)).await,
             Err(error) => error,
         };
         if error.status() == Some(404) {
@@ -271,7 +274,7 @@ impl Forge for GitHub {
         };
         let id_text = id.0.to_string();
         let found = self.installed(&["repositories", &id_text, "installation"]).await?;
-        self.one(found, Scope::Id(id)).await
+        self.one(found, TokenScope::Id(id)).await
     }
 
     async fn repository_by_id(
@@ -281,31 +284,36 @@ impl Forge for GitHub {
     ) -> ForgeResult<Repository> {
         let installation = installation.to_string();
         let found = self.installed(&["app", "installations", &installation]).await?;
-        self.one(found, Scope::Id(id)).await
+        self.one(found, TokenScope::Id(id)).await
     }
 
-    async fn refs(&self, at: &At, prefixes: &[String]) -> ForgeResult<Refs> {
+    async fn refs(&self, at: &RepositoryAt, prefixes: &[String]) -> ForgeResult<Refs> {
         let token = self.token(at, Right::ReadContents).await?;
         let refs = self.remote(at, &token).refs(prefixes).await;
         token.end().await;
         refs.map_err(|error| self.told(at, failed(error)))
     }
 
-    async fn fetch(&self, at: &At, what: &Fetch, sink: &mut dyn PackSink) -> ForgeResult<Fetched> {
+    async fn fetch(
+        &self,
+        at: &RepositoryAt,
+        what: &Fetch,
+        sink: &mut dyn PackSink,
+    ) -> ForgeResult<Fetched> {
         let token = self.token(at, Right::ReadContents).await?;
         let fetched = self.remote(at, &token).fetch(what, sink).await;
         token.end().await;
         fetched.map_err(|error| self.told(at, failed(error)))
     }
 
-    async fn push(&self, at: &At, push: Push) -> ForgeResult<Pushed> {
+    async fn push(&self, at: &RepositoryAt, push: Push) -> ForgeResult<Pushed> {
         let token = self.token(at, Right::WriteContents).await?;
         let pushed = self.remote(at, &token).push(push).await;
         token.end().await;
         pushed.map_err(failed).and_then(explained).map_err(|error| self.told(at, error))
     }
 
-    async fn tree(&self, at: &At, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>> {
+    async fn tree(&self, at: &RepositoryAt, tree: &ObjectId) -> ForgeResult<Vec<TreeEntry>> {
         let token = self.token(at, Right::ReadContents).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let id = tree.to_string();
@@ -315,13 +323,21 @@ impl Forge for GitHub {
         let body: TreeBody = read.map_err(|error| self.told(at, error))?;
         if body.truncated {
             let seen = "A folder has more entries than GitHub lists.";
-            return Err(ForgeError::lasting(ErrorKind::Refused { why: seen.to_owned() }, seen));
+            return Err(ForgeError::lasting(
+                ForgeErrorKind::Refused { why: seen.to_owned() },
+                seen,
+            ));
         }
         let unknown = || ForgeError::outage("GitHub lists an entry of an unknown kind");
         body.entries().ok_or_else(unknown)
     }
 
-    async fn merge_base(&self, at: &At, one: &ObjectId, other: &ObjectId) -> ForgeResult<ObjectId> {
+    async fn merge_base(
+        &self,
+        at: &RepositoryAt,
+        one: &ObjectId,
+        other: &ObjectId,
+    ) -> ForgeResult<ObjectId> {
         let token = self.token(at, Right::ReadContents).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let both = format!("{one}...{other}");
@@ -334,7 +350,11 @@ impl Forge for GitHub {
         Ok(body.merge_base_commit.sha)
     }
 
-    async fn pull_request(&self, at: &At, head: &str) -> ForgeResult<Option<PullRequest>> {
+    async fn pull_request(
+        &self,
+        at: &RepositoryAt,
+        head: &str,
+    ) -> ForgeResult<Option<PullRequest>> {
         let token = self.token(at, Right::ReadPullRequests).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let found = pulls::newest(&self.rest, token.by(), (at.repository, name), head).await;
@@ -342,7 +362,11 @@ impl Forge for GitHub {
         found.map_err(|error| self.told(at, error))
     }
 
-    async fn open_pull_request(&self, at: &At, new: &NewPullRequest) -> ForgeResult<PullRequest> {
+    async fn open_pull_request(
+        &self,
+        at: &RepositoryAt,
+        new: &NewPullRequest,
+    ) -> ForgeResult<PullRequest> {
         let right = match new.person {
             Some(_) => Right::ReadPullRequests,
             None => Right::WritePullRequests,
@@ -355,7 +379,7 @@ impl Forge for GitHub {
 
     async fn update_pull_request(
         &self,
-        at: &At,
+        at: &RepositoryAt,
         change: &PullRequestChange,
     ) -> ForgeResult<PullRequest> {
         let token = self.token(at, Right::WritePullRequests).await?;
@@ -367,8 +391,8 @@ impl Forge for GitHub {
 }
 
 /// The repository's id, if the refusal is the way to its present address: `…/repositories/ID/…`.
-fn moved_to(error: &CallError) -> Option<RepositoryId> {
-    let CallError::Refused(refusal) = error else {
+fn moved_to(error: &RestError) -> Option<RepositoryId> {
+    let RestError::Refused(refusal) = error else {
         return None;
     };
     let location = refusal.location.as_ref().filter(|_| refusal.status == 301)?;

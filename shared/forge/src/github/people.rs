@@ -10,9 +10,9 @@ use super::client::GitHub;
 use super::repositories::AccountBody;
 use super::rest::{By, Call};
 use super::token::Right;
-use crate::error::{ErrorKind, ForgeError, ForgeResult};
-use crate::forge::At;
-use crate::people::{Membership, People, Permission, Person, SignIn};
+use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
+use crate::forge::RepositoryAt;
+use crate::people::{OrganizationMembership, People, Permission, Person, SignIn};
 
 /// An answer of the sign-in: tokens, or an error.
 #[derive(Deserialize)]
@@ -57,14 +57,14 @@ impl SignInBody {
             "bad_verification_code" | "bad_refresh_token" | "unverified_user_email" => {
                 let seen =
                     format!("GitHub did not accept the sign-in ({}). Sign in again.", self.error);
-                ForgeError::lasting(ErrorKind::SignInEnded, seen)
+                ForgeError::lasting(ForgeErrorKind::SignInEnded, seen)
             }
             error => {
                 let seen = format!(
                     "GitHub refused the sign-in ({error}): {}. The operator has to check the app's client id, secret and callback address.",
                     self.error_description
                 );
-                ForgeError::lasting(ErrorKind::Refused { why: error.to_owned() }, seen)
+                ForgeError::lasting(ForgeErrorKind::Refused { why: error.to_owned() }, seen)
             }
         })
     }
@@ -122,22 +122,26 @@ impl People for GitHub {
         Ok(Person { id: body.id, login: body.login })
     }
 
-    async fn membership(&self, access: &Secret, organization: &str) -> ForgeResult<Membership> {
+    async fn membership(
+        &self,
+        access: &Secret,
+        organization: &str,
+    ) -> ForgeResult<OrganizationMembership> {
         let path = ["user", "memberships", "orgs", organization];
         let body: MembershipBody = match self.rest.read(Call::get(By::Person(access), &path)).await
         {
             Ok(body) => body,
-            Err(error) if error.status() == Some(404) => return Ok(Membership::None),
+            Err(error) if error.status() == Some(404) => return Ok(OrganizationMembership::None),
             Err(error) => return Err(error.into()),
         };
         Ok(match (body.state.as_str(), body.role.as_str()) {
-            ("active", "admin") => Membership::Admin,
-            ("active", _) => Membership::Member,
-            _ => Membership::None,
+            ("active", "admin") => OrganizationMembership::Admin,
+            ("active", _) => OrganizationMembership::Member,
+            _ => OrganizationMembership::None,
         })
     }
 
-    async fn permission(&self, at: &At, person: &Person) -> ForgeResult<Permission> {
+    async fn permission(&self, at: &RepositoryAt, person: &Person) -> ForgeResult<Permission> {
         let token = self.token(at, Right::Metadata).await?;
         let name = token.name.as_ref().unwrap_or(&at.name);
         let path =

@@ -3,7 +3,7 @@
 use bobbin_http::Method;
 use serde::{Deserialize, Serialize};
 
-use super::rest::{By, Call, CallError, Rest};
+use super::rest::{By, Call, RestClient, RestError};
 use crate::forge::{
     NewPullRequest, PullRequest, PullRequestChange, PullRequestState, RepositoryId, RepositoryName,
 };
@@ -80,11 +80,11 @@ struct ChangeBody<'a> {
 
 /// The newest pull request of a branch of the repository itself.
 pub(super) async fn newest(
-    rest: &Rest,
+    rest: &RestClient,
     by: By<'_>,
     (id, name): (RepositoryId, &RepositoryName),
     branch: &str,
-) -> Result<Option<PullRequest>, CallError> {
+) -> Result<Option<PullRequest>, RestError> {
     let head = format!("{}:{branch}", name.owner());
     let query = [
         ("state", "all"),
@@ -105,11 +105,11 @@ pub(super) async fn newest(
 
 /// Opens a pull request.
 pub(super) async fn open(
-    rest: &Rest,
+    rest: &RestClient,
     by: By<'_>,
     name: &RepositoryName,
     new: &NewPullRequest,
-) -> Result<PullRequest, CallError> {
+) -> Result<PullRequest, RestError> {
     let path = ["repos", name.owner(), name.name(), "pulls"];
     let body = |draft: bool| NewBody {
         title: &new.subject,
@@ -131,11 +131,11 @@ pub(super) async fn open(
 
 /// Changes subject or text.
 pub(super) async fn change(
-    rest: &Rest,
+    rest: &RestClient,
     by: By<'_>,
     name: &RepositoryName,
     change: &PullRequestChange,
-) -> Result<PullRequest, CallError> {
+) -> Result<PullRequest, RestError> {
     let number = change.number.to_string();
     let path = ["repos", name.owner(), name.name(), "pulls", &number];
     let body = ChangeBody { title: change.subject.as_deref(), body: change.body.as_deref() };

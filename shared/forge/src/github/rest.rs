@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::settings::Addresses;
-use crate::error::{ErrorKind, ForgeError};
+use crate::error::{ForgeError, ForgeErrorKind};
 
 /// The version of the API that these shapes are of.
 const API_VERSION: &str = "2022-11-28";
@@ -74,7 +74,7 @@ impl<'a> Call<'a> {
 
 /// A call without the requested answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum CallError {
+pub(super) enum RestError {
     /// No answer; whether the call had its effect is unknown.
     Http(HttpError),
     /// GitHub refused.
@@ -107,7 +107,7 @@ enum Whose {
     Client,
 }
 
-impl CallError {
+impl RestError {
     /// The status of a refusal that is none for too many requests.
     pub(super) fn status(&self) -> Option<u16> {
         match self {
@@ -122,20 +122,20 @@ impl CallError {
     }
 }
 
-impl From<HttpError> for CallError {
+impl From<HttpError> for RestError {
     fn from(error: HttpError) -> Self {
         Self::Http(error)
     }
 }
 
-impl From<CallError> for ForgeError {
-    fn from(error: CallError) -> Self {
+impl From<RestError> for ForgeError {
+    fn from(error: RestError) -> Self {
         match error {
-            CallError::Http(error) => unreachable_by(&error),
-            CallError::NoAnswer { status, seen } => {
+            RestError::Http(error) => unreachable_by(&error),
+            RestError::NoAnswer { status, seen } => {
                 Self::outage(format!("GitHub is not answering properly ({status}): {seen}"))
             }
-            CallError::Refused(refusal) => refused(refusal),
+            RestError::Refused(refusal) => refused(refusal),
         }
     }
 }
@@ -144,12 +144,12 @@ impl From<CallError> for ForgeError {
 pub(super) fn unreachable_by(error: &HttpError) -> ForgeError {
     match error {
         HttpError::Refused { .. } => ForgeError::lasting(
-            ErrorKind::Other,
+            ForgeErrorKind::Other,
             format!("The address of GitHub cannot be used: {error}. The operator has to check it."),
         ),
         HttpError::TooLarge { bytes_max, .. } => {
             let bytes_max = *bytes_max as u64;
-            ForgeError::lasting(ErrorKind::TooLarge { bytes_max }, error.to_string())
+            ForgeError::lasting(ForgeErrorKind::TooLarge { bytes_max }, error.to_string())
         }
         HttpError::Timeout { .. } | HttpError::Transport { .. } => {
             ForgeError::outage(error.to_string())
@@ -161,30 +161,30 @@ fn refused(refusal: Refusal) -> ForgeError {
     let Refusal { status, said, limited_ms, sign_on, by, .. } = refusal;
     if let Some(after_ms) = limited_ms {
         let seen = "GitHub is limiting requests";
-        return ForgeError::passing(ErrorKind::RateLimited, after_ms, seen);
+        return ForgeError::passing(ForgeErrorKind::RateLimited, after_ms, seen);
     }
     if let Some(error) = known(&said) {
         return error;
     }
     match (status, by) {
         (401, Whose::App | Whose::Client) => ForgeError::lasting(
-            ErrorKind::Other,
+            ForgeErrorKind::Other,
             format!(
                 "GitHub refused the app's key: {said}. The operator has to check the app's id, private key and client secret."
             ),
         ),
         // A token is not known everywhere in the moment in which it was made.
         (401, Whose::Installation) => {
-            ForgeError::passing(ErrorKind::Other, 0, "GitHub does not accept the token")
+            ForgeError::passing(ForgeErrorKind::Other, 0, "GitHub does not accept the token")
         }
         (401, Whose::Person) => ForgeError::lasting(
-            ErrorKind::SignInEnded,
+            ForgeErrorKind::SignInEnded,
             "Your connection to GitHub has ended. Connect your account again.",
         ),
-        (404 | 410, _) => ForgeError::lasting(ErrorKind::NotFound, "GitHub does not know it."),
+        (404 | 410, _) => ForgeError::lasting(ForgeErrorKind::NotFound, "GitHub does not know it."),
         _ => {
             let seen = format!("GitHub refused the request ({status}): {said}");
-            let error = ForgeError::lasting(ErrorKind::Refused { why: said }, seen);
+            let error = ForgeError::lasting(ForgeErrorKind::Refused { why: said }, seen);
             ForgeError { link: sign_on, ..error }
         }
     }
@@ -194,11 +194,11 @@ fn refused(refusal: Refusal) -> ForgeError {
 pub(super) fn known(said: &str) -> Option<ForgeError> {
     let (kind, seen) = if has(said, "IP allow list") {
         let seen = "The owner allows only certain addresses, and Bobbin's is not among them. An administrator of the owner has to switch on the addresses of installed GitHub apps, or add Bobbin's.";
-        (ErrorKind::NotAllowedAddress, seen)
+        (ForgeErrorKind::NotAllowedAddress, seen)
     } else if has(said, "archived") && has(said, "read-only") {
-        (ErrorKind::Archived, "The repository is archived, so nothing can be changed in it.")
+        (ForgeErrorKind::Archived, "The repository is archived, so nothing can be changed in it.")
     } else if has(said, "installation has been suspended") {
-        (ErrorKind::Suspended, "The owner has suspended Bobbin's installation.")
+        (ForgeErrorKind::Suspended, "The owner has suspended Bobbin's installation.")
     } else {
         return None;
     };
@@ -211,13 +211,13 @@ pub(super) fn has(said: &str, words: &str) -> bool {
 }
 
 /// The API at one address.
-pub(super) struct Rest {
+pub(super) struct RestClient {
     pub(super) http: Http,
     api: Url,
     web: Url,
 }
 
-impl Rest {
+impl RestClient {
     /// # Errors
     /// [`HttpError::Refused`] when an address is not allowed.
     pub(super) fn new(addresses: &Addresses) -> Result<Self, HttpError> {
@@ -238,12 +238,12 @@ impl Rest {
     }
 
     /// The answer parsed as JSON.
-    pub(super) async fn read<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, CallError> {
+    pub(super) async fn read<T: DeserializeOwned>(&self, call: Call<'_>) -> Result<T, RestError> {
         parsed(&self.send(call).await?)
     }
 
     /// The answer unparsed, unless GitHub refuses.
-    pub(super) async fn send(&self, call: Call<'_>) -> Result<ReceivedAnswer, CallError> {
+    pub(super) async fn send(&self, call: Call<'_>) -> Result<ReceivedAnswer, RestError> {
         let Call { by, method, path, query, body } = call;
         let mut url = below(&self.api, path);
         if !query.is_empty() {
@@ -265,7 +265,7 @@ impl Rest {
     pub(super) async fn sign_in<T: DeserializeOwned>(
         &self,
         form: &[(&str, &str)],
-    ) -> Result<T, CallError> {
+    ) -> Result<T, RestError> {
         let url = below(&self.web, &["login", "oauth", "access_token"]);
         let request = self.http.request(Method::POST, url.as_str())?;
         let request = request.header(ACCEPT, "application/json").form(form);
@@ -297,8 +297,8 @@ fn signed(request: RequestBuilder, by: By<'_>) -> (RequestBuilder, Whose) {
     }
 }
 
-fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, CallError> {
-    answer.json().ok_or_else(|| CallError::NoAnswer {
+fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, RestError> {
+    answer.json().ok_or_else(|| RestError::NoAnswer {
         status: answer.status,
         seen: match answer.media_type().as_str() {
             "" => "an empty or unlabelled answer".to_owned(),
@@ -308,7 +308,7 @@ fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, CallError> 
     })
 }
 
-fn answered(answer: ReceivedAnswer, by: Whose) -> Result<ReceivedAnswer, CallError> {
+fn answered(answer: ReceivedAnswer, by: Whose) -> Result<ReceivedAnswer, RestError> {
     let status = answer.status;
     if answer.ok() {
         return Ok(answer);
@@ -317,10 +317,10 @@ fn answered(answer: ReceivedAnswer, by: Whose) -> Result<ReceivedAnswer, CallErr
     let header = |name: &str| answer.headers.get(name).and_then(|value| value.to_str().ok());
     if limited_ms.is_none() && (status >= 500 || answer.json::<Value>().is_none()) {
         let seen = format!("{} where an answer was due", answer.media_type());
-        return Err(CallError::NoAnswer { status, seen });
+        return Err(RestError::NoAnswer { status, seen });
     }
     let sign_on = header("x-github-sso").and_then(|value| value.split_once("url="));
-    Err(CallError::Refused(Refusal {
+    Err(RestError::Refused(Refusal {
         status,
         said: said(&answer),
         limited_ms,

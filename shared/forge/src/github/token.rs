@@ -6,7 +6,7 @@ use bobbin_core::base::secret::Secret;
 use serde_json::{Map, Value, json};
 use tokio::runtime::Handle;
 
-use super::rest::{By, Call, Rest};
+use super::rest::{By, Call, RestClient};
 use crate::forge::{RepositoryId, RepositoryName};
 
 /// The right of an operation.
@@ -34,7 +34,7 @@ impl Right {
 
 /// The repositories that a token is for.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Scope<'a> {
+pub(super) enum TokenScope<'a> {
     Id(RepositoryId),
     Name(&'a RepositoryName),
     /// All that the installation includes, to list them.
@@ -42,26 +42,32 @@ pub(super) enum Scope<'a> {
 }
 
 /// The body of the request for a token.
-pub(super) fn request(scope: Scope<'_>, right: Right) -> Value {
+pub(super) fn request(scope: TokenScope<'_>, right: Right) -> Value {
     let (permission, level) = right.permission();
     let permissions = Map::from_iter([(permission.to_owned(), json!(level))]);
     match scope {
-        Scope::Id(id) => json!({"repository_ids": [id.0], "permissions": permissions}),
-        Scope::Name(name) => json!({"repositories": [name.name()], "permissions": permissions}),
-        Scope::All => json!({ "permissions": permissions }),
+        TokenScope::Id(id) => json!({"repository_ids": [id.0], "permissions": permissions}),
+        TokenScope::Name(name) => {
+            json!({"repositories": [name.name()], "permissions": permissions})
+        }
+        TokenScope::All => json!({ "permissions": permissions }),
     }
 }
 
 /// A token that is alive. [`Token::end`] revokes it; so does a drop, for an operation that was given up.
 pub(super) struct Token {
-    rest: Arc<Rest>,
+    rest: Arc<RestClient>,
     secret: Secret,
     /// The repository's present name, if the token is for one.
     pub(super) name: Option<RepositoryName>,
 }
 
 impl Token {
-    pub(super) fn new(rest: &Arc<Rest>, secret: Secret, name: Option<RepositoryName>) -> Self {
+    pub(super) fn new(
+        rest: &Arc<RestClient>,
+        secret: Secret,
+        name: Option<RepositoryName>,
+    ) -> Self {
         Self { rest: Arc::clone(rest), secret, name }
     }
 
@@ -93,7 +99,7 @@ impl Drop for Token {
     }
 }
 
-async fn revoke(rest: &Rest, secret: &Secret) {
+async fn revoke(rest: &RestClient, secret: &Secret) {
     let call = Call::delete(By::Installation(secret), &["installation", "token"]);
     match rest.send(call).await {
         Ok(_) => {}

@@ -21,7 +21,7 @@ const REPOSITORIES_MAX: usize = 1_000;
 
 /// Why a webhook is rejected. For the log; the sender learns only that it was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum Unverified {
+pub enum UnverifiedHook {
     /// Without a secret anybody could sign.
     #[error("no webhook secret is configured")]
     NoSecret,
@@ -34,17 +34,17 @@ pub enum Unverified {
 /// Empty ones are none.
 ///
 /// # Errors
-/// [`Unverified`], which names what was wrong and never the expected value.
-pub fn verify(secrets: &[&str], signature: &str, raw: &[u8]) -> Result<(), Unverified> {
-    let digits = signature.strip_prefix("sha256=").ok_or(Unverified::Signature)?;
-    let claimed = hex::decode(digits).map_err(|_| Unverified::Signature)?;
+/// [`UnverifiedHook`], which names what was wrong and never the expected value.
+pub fn verify(secrets: &[&str], signature: &str, raw: &[u8]) -> Result<(), UnverifiedHook> {
+    let digits = signature.strip_prefix("sha256=").ok_or(UnverifiedHook::Signature)?;
+    let claimed = hex::decode(digits).map_err(|_| UnverifiedHook::Signature)?;
     let mut secrets = secrets.iter().filter(|secret| !secret.is_empty()).peekable();
-    secrets.peek().ok_or(Unverified::NoSecret)?;
+    secrets.peek().ok_or(UnverifiedHook::NoSecret)?;
     let fits = |secret: &&str| {
         let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
         hmac::verify(&key, raw, &claimed).is_ok()
     };
-    if secrets.any(fits) { Ok(()) } else { Err(Unverified::Signature) }
+    if secrets.any(fits) { Ok(()) } else { Err(UnverifiedHook::Signature) }
 }
 
 /// What happened to an installation.
@@ -99,7 +99,7 @@ pub enum Event {
 /// The body is not what the event's name says.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("the body does not belong to the event")]
-pub struct Unreadable;
+pub struct UnreadableHook;
 
 #[derive(Deserialize)]
 struct EventBody {
@@ -127,20 +127,20 @@ struct IdBody {
 /// Reads a verified webhook. What Bobbin does not act on is [`Event::Other`].
 ///
 /// # Errors
-/// [`Unreadable`].
-pub fn parse(event: &str, raw: &[u8]) -> Result<Event, Unreadable> {
+/// [`UnreadableHook`].
+pub fn parse(event: &str, raw: &[u8]) -> Result<Event, UnreadableHook> {
     if !matches!(event, "installation" | "installation_repositories" | "github_app_authorization") {
         return Ok(if event == "ping" { Event::Ping } else { Event::Other });
     }
-    let body: EventBody = serde_json::from_slice(raw).map_err(|_| Unreadable)?;
+    let body: EventBody = serde_json::from_slice(raw).map_err(|_| UnreadableHook)?;
     if event == "github_app_authorization" {
         if body.action != "revoked" {
             return Ok(Event::Other);
         }
-        let AccountBody { id, login, .. } = body.sender.ok_or(Unreadable)?;
+        let AccountBody { id, login, .. } = body.sender.ok_or(UnreadableHook)?;
         return Ok(Event::AuthorizationRevoked { person: Person { id, login } });
     }
-    let installation = body.installation.ok_or(Unreadable)?;
+    let installation = body.installation.ok_or(UnreadableHook)?;
     if event == "installation_repositories" {
         let ids = |bodies: Vec<IdBody>| {
             bodies.into_iter().take(REPOSITORIES_MAX).map(|body| RepositoryId(body.id)).collect()
@@ -159,6 +159,6 @@ pub fn parse(event: &str, raw: &[u8]) -> Result<Event, Unreadable> {
         "new_permissions_accepted" => InstallationAction::PermissionsAccepted,
         _ => InstallationAction::Other,
     };
-    let owner = installation.account.ok_or(Unreadable)?.into();
+    let owner = installation.account.ok_or(UnreadableHook)?.into();
     Ok(Event::Installation { action, installation: installation.id, owner })
 }

@@ -9,7 +9,7 @@ use bobbin_forge::git::{
 };
 use bobbin_http::{AllowedHosts, Http};
 
-use crate::git::{MAIN, Place, git, raw};
+use crate::git::{MAIN, ObjectPlace, git, raw};
 use crate::world::{TOKEN, World};
 
 const MIB: u64 = 1024 * 1024;
@@ -29,14 +29,14 @@ impl PackSink for Kept {
 
 /// A served place, and what is needed to speak to it.
 struct Served {
-    place: Place,
+    place: ObjectPlace,
     world: World,
     http: Http,
     secret: Secret,
 }
 
 impl Served {
-    async fn of(place: Place) -> Self {
+    async fn of(place: ObjectPlace) -> Self {
         let world = World::serving(&place).await;
         let http = Http::new(world.base(), AllowedHosts::Named(Vec::new())).unwrap();
         Self { place, world, http, secret: TOKEN.to_owned().into() }
@@ -76,7 +76,7 @@ fn main() -> RefName {
 
 #[tokio::test]
 async fn whole_history_clones_as_a_bundle() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let refs = served.remote().refs(&[MAIN.to_owned()]).await.unwrap();
     assert_eq!(refs.default_branch.as_deref(), Some(MAIN));
     let tip = refs.refs[MAIN].commit();
@@ -108,7 +108,7 @@ async fn whole_history_clones_as_a_bundle() {
 
 #[tokio::test]
 async fn shallow_history_names_its_ends() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let tip = served.place.at("HEAD");
     let (pack, fetched) = served.fetch(Fetch { depth: Some(1), ..of(&[tip]) }).await;
     assert_eq!(fetched.shallow, [tip]);
@@ -131,7 +131,7 @@ async fn shallow_history_names_its_ends() {
 
 #[tokio::test]
 async fn files_can_be_left_out_and_follow() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let tip = served.place.at("HEAD");
     let folder = tempfile::tempdir().unwrap();
     git(folder.path(), &["init", "--quiet"]);
@@ -154,7 +154,7 @@ async fn files_can_be_left_out_and_follow() {
 
 #[tokio::test]
 async fn empty_repository_has_a_default_branch() {
-    let served = Served::of(Place::empty()).await;
+    let served = Served::of(ObjectPlace::empty()).await;
     let refs = served.remote().refs(&[]).await.unwrap();
     assert_eq!(refs.default_branch.as_deref(), Some(MAIN));
     assert!(refs.refs.is_empty());
@@ -165,7 +165,7 @@ async fn empty_repository_has_a_default_branch() {
 
 #[tokio::test]
 async fn one_of_many_refs_is_found() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let tip = served.place.at("HEAD");
     git(&served.place.work, &["tag", "--annotate", "v1", "--message", "one"]);
     let work = served.place.work.to_str().unwrap();
@@ -194,7 +194,7 @@ async fn one_of_many_refs_is_found() {
 
 #[tokio::test]
 async fn too_many_refs_are_an_error() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let tip = served.place.at("HEAD");
     let lines: String =
         (0..20_001).map(|number| format!("{tip} refs/heads/b/{number:05}\n")).collect();
@@ -206,7 +206,7 @@ async fn too_many_refs_are_an_error() {
 
 #[tokio::test]
 async fn fetch_ends_at_its_bound() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let noise: String = (0..40_000_u64)
         .map(|n| format!("{:016x}\n", n.wrapping_mul(0x9e37_79b9_7f4a_7c15)))
         .collect();
@@ -221,7 +221,7 @@ async fn fetch_ends_at_its_bound() {
 
 #[tokio::test]
 async fn failed_fetches_say_why() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let nowhere: ObjectId = "00000000000000000000000000000000000000aa".parse().unwrap();
     let what = Fetch { bytes_max: MIB, ..of(&[nowhere]) };
     let error = served.remote().fetch(&what, &mut Kept::default()).await.unwrap_err();
@@ -249,7 +249,7 @@ async fn failed_fetches_say_why() {
 
 #[tokio::test]
 async fn sha256_repository_is_refused_in_words() {
-    let place = Place::with(&["--object-format=sha256"]);
+    let place = ObjectPlace::with(&["--object-format=sha256"]);
     let served = Served::of(place).await;
     let words = "The repository uses SHA-256, which Bobbin does not support.";
     let error = served.remote().refs(&[]).await.unwrap_err();
@@ -261,7 +261,7 @@ async fn sha256_repository_is_refused_in_words() {
 
 #[tokio::test]
 async fn push_moves_one_ref_once() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let base = served.place.at("HEAD");
     let one = served.place.commit("src/a.txt", "three\n");
     assert_eq!(served.push("bobbin/x-1", None, one).await, Pushed::Done);
@@ -285,7 +285,7 @@ async fn push_moves_one_ref_once() {
 
 #[tokio::test]
 async fn person_on_the_branch_wins() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let base = served.place.at("HEAD");
     let ours = served.place.commit("src/a.txt", "ours\n");
     git(&served.place.work, &["checkout", "--quiet", "--detach", &base.to_string()]);
@@ -309,7 +309,7 @@ async fn person_on_the_branch_wins() {
 
 #[tokio::test]
 async fn refused_push_tells_the_joined_reason() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let base = served.place.at("HEAD");
     // Cut inside of words: each write is a piece of its own on the band.
     served.place.hook(
@@ -329,7 +329,7 @@ async fn refused_push_tells_the_joined_reason() {
 
 #[tokio::test]
 async fn incomplete_and_damaged_packs_are_refused() {
-    let served = Served::of(Place::filled()).await;
+    let served = Served::of(ObjectPlace::filled()).await;
     let base = served.place.at("HEAD");
     let one = served.place.commit("src/a.txt", "three\n");
     let two = served.place.commit("src/a.txt", "four\n");
@@ -349,7 +349,7 @@ async fn incomplete_and_damaged_packs_are_refused() {
 
 #[test]
 fn ref_names_follow_git() {
-    let place = Place::empty();
+    let place = ObjectPlace::empty();
     for name in [
         "refs/heads/main",
         "refs/heads/bobbin/fix-it-1a2b",

@@ -49,14 +49,14 @@ pub fn raw(folder: &Path, arguments: &[&str], input: &[u8]) -> Vec<u8> {
 }
 
 /// A bare repository below a folder that is served, and a checkout beside it.
-pub struct Place {
+pub struct ObjectPlace {
     _folder: TempDir,
     pub root: PathBuf,
     pub bare: PathBuf,
     pub work: PathBuf,
 }
 
-impl Place {
+impl ObjectPlace {
     /// `acme/web.git`, without a commit.
     pub fn empty() -> Self {
         Self::with(&[])

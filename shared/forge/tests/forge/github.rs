@@ -9,13 +9,13 @@ use bobbin_core::base::secret::Secret;
 use bobbin_forge::git::{EntryMode, Fetch, ObjectId, Push, Pushed, RefName};
 use bobbin_forge::github::{Addresses, App, GitHub, GitHubSettings, PERMISSIONS};
 use bobbin_forge::{
-    At, ErrorKind, Forge as _, ForgeError, NewPullRequest, OwnerKind, PullRequestChange,
-    PullRequestState, RepositoryId, RepositoryName,
+    Forge as _, ForgeError, ForgeErrorKind, NewPullRequest, OwnerKind, PullRequestChange,
+    PullRequestState, RepositoryAt, RepositoryId, RepositoryName,
 };
 use serde_json::{Value, json};
 
 use crate::carriage::Kept;
-use crate::git::{MAIN, Place};
+use crate::git::{MAIN, ObjectPlace};
 use crate::world::{
     CLIENT_SECRET, Reply, TOKEN, World, at, installation, key, name, openssl, owner, reply,
     repository,
@@ -113,7 +113,7 @@ async fn signature_is_one_that_openssl_verifies() {
 
 #[tokio::test]
 async fn enterprise_server_is_another_base() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let world = World::serving(&place).await;
     let git = format!("{}/git", world.base());
     let addresses = Addresses { git, ..Addresses::of(&format!("{}/api/v3/", world.base())) };
@@ -162,14 +162,14 @@ async fn renamed_repository_is_found_by_its_id() {
     world.on("GET /repos/acme/older/installation", elsewhere);
     let older = RepositoryName::new("acme", "older").unwrap();
     let error = world.github().repository(&older).await.unwrap_err();
-    assert!(matches!(error.kind, ErrorKind::Refused { .. }), "{error:?}");
+    assert!(matches!(error.kind, ForgeErrorKind::Refused { .. }), "{error:?}");
 }
 
 #[tokio::test]
 async fn operation_uses_the_present_name() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let world = World::serving(&place).await;
-    let before = At { name: RepositoryName::new("former", "name").unwrap(), ..at() };
+    let before = RepositoryAt { name: RepositoryName::new("former", "name").unwrap(), ..at() };
     let refs = world.github().refs(&before, &[]).await.unwrap();
     assert_eq!(refs.refs[MAIN].id, place.at("HEAD"));
     let lines = world.lines();
@@ -242,7 +242,7 @@ async fn missing_rights_are_told_with_their_page() {
     let mut without = installation();
     without["permissions"] = json!({"contents": "read"});
     let (error, _) = unminted(422, refused, reply(200, without)).await;
-    assert_eq!(error.kind, ErrorKind::PermissionsMissing(vec!["contents: write".to_owned()]));
+    assert_eq!(error.kind, ForgeErrorKind::PermissionsMissing(vec!["contents: write".to_owned()]));
     assert_eq!(error.seen, "acme has not granted what Bobbin needs for this: contents: write.");
     assert_eq!(error.link.as_deref(), Some(PAGE));
 
@@ -250,19 +250,19 @@ async fn missing_rights_are_told_with_their_page() {
     suspended["suspended_at"] = json!("2026-12-01T00:00:00Z");
     let words = "This installation has been suspended";
     let (error, _) = unminted(403, words, reply(200, suspended.clone())).await;
-    assert_eq!(error.kind, ErrorKind::Suspended);
+    assert_eq!(error.kind, ForgeErrorKind::Suspended);
     assert_eq!(error.seen, "acme has suspended Bobbin's installation.");
     assert_eq!(error.link.as_deref(), Some(PAGE));
 
     let outside = "There is at least one repository that does not exist or is not accessible";
     let (error, _) = unminted(422, outside, reply(200, installation())).await;
-    assert_eq!(error.kind, ErrorKind::NotInstalled);
+    assert_eq!(error.kind, ForgeErrorKind::NotInstalled);
     assert_eq!(error.seen, "Bobbin's installation at acme does not include the repository.");
     assert_eq!(error.link.as_deref(), Some(PAGE));
 
     let gone = reply(404, json!({"message": "Not Found"}));
     let (error, world) = unminted(404, "Not Found", gone).await;
-    assert_eq!(error.kind, ErrorKind::NotInstalled);
+    assert_eq!(error.kind, ForgeErrorKind::NotInstalled);
     let install = format!("{}/apps/bobbin/installations/new", world.base());
     assert_eq!(error.link, Some(install.clone()));
     assert_eq!(world.github().facts().install, install);
@@ -272,12 +272,15 @@ async fn missing_rights_are_told_with_their_page() {
     let world = World::start().await;
     world.on("GET /repos/acme/web/installation", reply(200, suspended));
     let error = world.github().repository(&name()).await.unwrap_err();
-    assert_eq!((error.kind, error.link.as_deref()), (ErrorKind::Suspended, Some(PAGE)));
+    assert_eq!((error.kind, error.link.as_deref()), (ForgeErrorKind::Suspended, Some(PAGE)));
     let world = World::start().await;
     let error = world.github().repository(&name()).await.unwrap_err();
     assert_eq!(
         (error.kind, error.link),
-        (ErrorKind::NotInstalled, Some(format!("{}/apps/bobbin/installations/new", world.base())))
+        (
+            ForgeErrorKind::NotInstalled,
+            Some(format!("{}/apps/bobbin/installations/new", world.base()))
+        )
     );
 }
 
@@ -324,10 +327,12 @@ async fn refusals_are_told_apart() {
         assert_eq!(failure["after_ms"].as_u64().unwrap_or(0), after_ms, "{error:?}");
         assert!(!format!("{error} {error:?}").contains("ghs_"));
         let page = match error.kind {
-            ErrorKind::NotAllowedAddress => {
+            ForgeErrorKind::NotAllowedAddress => {
                 Some(format!("{}/organizations/acme/settings/security", world.base()))
             }
-            ErrorKind::Suspended => Some(format!("{}/apps/bobbin/installations/new", world.base())),
+            ForgeErrorKind::Suspended => {
+                Some(format!("{}/apps/bobbin/installations/new", world.base()))
+            }
             _ => None,
         };
         assert_eq!(error.link, page);
@@ -559,7 +564,7 @@ async fn existing_pull_request_is_adopted() {
     world.on(OPEN, invalid("No commits between main and bobbin/fix"));
     let error = world.github().open_pull_request(&at(), &new()).await.unwrap_err();
     let why = "No commits between main and bobbin/fix".to_owned();
-    assert_eq!(error.kind, ErrorKind::Refused { why });
+    assert_eq!(error.kind, ForgeErrorKind::Refused { why });
 }
 
 #[tokio::test]
@@ -603,7 +608,7 @@ async fn person_is_the_author_with_their_token() {
     let minted = world.one(MINT).body;
     assert_eq!(minted["permissions"], json!({"pull_requests": "read"}));
     let error = github.open_pull_request(&at(), &new).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::SignInEnded);
+    assert_eq!(error.kind, ForgeErrorKind::SignInEnded);
     let error = github.open_pull_request(&at(), &new).await.unwrap_err();
     let page = "https://github.example/orgs/acme/sso?authorization_request=A";
     assert_eq!(error.link.as_deref(), Some(page));
@@ -624,7 +629,7 @@ async fn pull_request_changes_by_what_is_named() {
 
 #[tokio::test]
 async fn branch_is_carried_both_ways() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let world = World::serving(&place).await;
     let github = world.github();
     let base = place.at("HEAD");
@@ -634,7 +639,7 @@ async fn branch_is_carried_both_ways() {
     assert_eq!(fetched.bytes, kept.0.len() as u64);
     let small = Fetch { bytes_max: 100, ..what };
     let error = github.fetch(&at(), &small, &mut Kept::default()).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::TooLarge { bytes_max: 100 });
+    assert_eq!(error.kind, ForgeErrorKind::TooLarge { bytes_max: 100 });
 
     let next = place.commit("src/a.txt", "three\n");
     let branch = RefName::branch("bobbin/fix").unwrap();
@@ -656,7 +661,7 @@ async fn branch_is_carried_both_ways() {
 
 #[tokio::test]
 async fn refused_push_has_a_sentence_of_ours() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let world = World::serving(&place).await;
     let base = place.at("HEAD");
     let next = place.commit("src/a.txt", "three\n");
@@ -709,7 +714,7 @@ async fn refused_push_has_a_sentence_of_ours() {
         "#!/bin/sh\necho 'ERROR: This repository was archived so it is read-only.' >&2\nexit 1\n",
     );
     let error = github.push(&at(), push()).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::Archived);
+    assert_eq!(error.kind, ForgeErrorKind::Archived);
     let secret = "ghp_0123456789abcdefghij";
     place.hook("pre-receive", &format!("#!/bin/sh\necho 'found {secret}' >&2\nexit 1\n"));
     let Ok(Pushed::Refused { why }) = github.push(&at(), push()).await else { panic!("{secret}") };
@@ -719,11 +724,11 @@ async fn refused_push_has_a_sentence_of_ours() {
 
 #[tokio::test]
 async fn repository_that_is_gone_is_not_found() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let world = World::serving(&place).await;
     std::fs::remove_dir_all(&place.bare).unwrap();
     let error = world.github().refs(&at(), &[]).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::NotFound);
+    assert_eq!(error.kind, ForgeErrorKind::NotFound);
     assert_eq!(world.lines().last().unwrap(), REVOKE);
 }
 

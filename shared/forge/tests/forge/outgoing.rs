@@ -3,16 +3,16 @@
 use std::path::Path;
 
 use bobbin_core::records::publication::FILES_MAX;
-use bobbin_forge::ErrorKind;
+use bobbin_forge::ForgeErrorKind;
 use bobbin_forge::git::ObjectId;
-use bobbin_forge::outgoing::{self, NotOutgoing, Work};
+use bobbin_forge::outgoing::{self, NotOutgoing, OutgoingWork};
 use serde_json::{Value, json};
 
-use crate::git::{Place, git, raw};
+use crate::git::{ObjectPlace, git, raw};
 use crate::world::{World, at, reply};
 
 /// GitHub with every folder of a commit.
-async fn forge(place: &Place, commit: ObjectId) -> World {
+async fn forge(place: &ObjectPlace, commit: ObjectId) -> World {
     let world = World::start().await;
     world.minting();
     let has = |id: &str, tree: &str| {
@@ -47,7 +47,7 @@ async fn read(
     base: ObjectId,
     head: ObjectId,
     pack: Vec<u8>,
-) -> Result<Option<Work>, String> {
+) -> Result<Option<OutgoingWork>, String> {
     let read = outgoing::read(&world.github(), &at(), &base, &head, pack).await;
     read.map_err(|error| match error {
         NotOutgoing::Refused(why) => why,
@@ -56,50 +56,50 @@ async fn read(
 }
 
 /// What the checkout's newest commit would bring to a GitHub that has `base`.
-async fn brought(place: &Place, base: ObjectId) -> Result<Option<Work>, String> {
+async fn brought(place: &ObjectPlace, base: ObjectId) -> Result<Option<OutgoingWork>, String> {
     let head = place.at("HEAD");
     read(&forge(place, base).await, base, head, place.pack(Some(base), head)).await
 }
 
-fn listed(work: &Work) -> Vec<String> {
+fn listed(work: &OutgoingWork) -> Vec<String> {
     work.files.iter().map(|file| format!("{} {}", file.how.sign(), file.path)).collect()
 }
 
-fn write(place: &Place, path: &str, text: &str) {
+fn write(place: &ObjectPlace, path: &str, text: &str) {
     let file = place.work.join(path);
     std::fs::create_dir_all(file.parent().unwrap()).unwrap();
     std::fs::write(file, text).unwrap();
 }
 
-fn link(place: &Place, to: &str, path: &str) {
+fn link(place: &ObjectPlace, to: &str, path: &str) {
     std::os::unix::fs::symlink(to, place.work.join(path)).unwrap();
 }
 
-fn commit(place: &Place, message: &str) -> ObjectId {
+fn commit(place: &ObjectPlace, message: &str) -> ObjectId {
     git(&place.work, &["add", "--all"]);
     git(&place.work, &["commit", "--quiet", "--allow-empty", "--message", message]);
     place.at("HEAD")
 }
 
 /// A pack of exactly these objects.
-fn pack_of(place: &Place, objects: &str) -> Vec<u8> {
+fn pack_of(place: &ObjectPlace, objects: &str) -> Vec<u8> {
     raw(&place.work, &["pack-objects", "--stdout", "-q", "--window=0"], objects.as_bytes())
 }
 
-fn store(place: &Place, kind: &str, content: &[u8]) -> ObjectId {
+fn store(place: &ObjectPlace, kind: &str, content: &[u8]) -> ObjectId {
     let written =
         raw(&place.work, &["hash-object", "-t", kind, "-w", "--stdin", "--literally"], content);
     String::from_utf8(written).unwrap().trim().parse().unwrap()
 }
 
 /// A commit of this folder after the checkout's newest.
-fn commit_of(place: &Place, tree: ObjectId) -> ObjectId {
+fn commit_of(place: &ObjectPlace, tree: ObjectId) -> ObjectId {
     let made = git(&place.work, &["commit-tree", &tree.to_string(), "-p", "HEAD", "-m", "made"]);
     made.parse().unwrap()
 }
 
 /// A folder with one entry again and again.
-fn folder(place: &Place, mode: &str, id: ObjectId, count: usize) -> ObjectId {
+fn folder(place: &ObjectPlace, mode: &str, id: ObjectId, count: usize) -> ObjectId {
     let mut content = Vec::new();
     for number in 0..count {
         content.extend_from_slice(format!("{mode} {number:04}\0").as_bytes());
@@ -114,7 +114,7 @@ fn remove(path: &Path) {
 
 #[tokio::test]
 async fn work_is_every_changed_file() {
-    let place = Place::empty();
+    let place = ObjectPlace::empty();
     for path in ["a.txt", "gone.txt", "run.sh", "same/deep/x", "kind/inner/y", "turned", "to-link"]
     {
         write(&place, path, path);
@@ -157,7 +157,7 @@ async fn work_is_every_changed_file() {
 
 #[tokio::test]
 async fn reverted_work_changes_nothing() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     place.commit("src/a.txt", "three\n");
     place.commit("src/a.txt", "two\n");
@@ -166,7 +166,7 @@ async fn reverted_work_changes_nothing() {
 
 #[tokio::test]
 async fn uncommitted_work_has_no_subject() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     write(&place, "new.txt", "new");
     git(&place.work, &["add", "--all"]);
@@ -190,7 +190,7 @@ async fn uncommitted_work_has_no_subject() {
 
 #[tokio::test]
 async fn merges_of_own_work_are_read() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     git(&place.work, &["checkout", "--quiet", "-b", "side"]);
     place.commit("side.txt", "side");
@@ -205,7 +205,7 @@ async fn merges_of_own_work_are_read() {
 
 #[tokio::test]
 async fn work_on_other_commits_is_refused() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     let expected = outgoing::elsewhere(&base);
     assert!(expected.starts_with(&format!("The work does not follow {}", &base.to_string()[..7])));
@@ -224,7 +224,7 @@ async fn work_on_other_commits_is_refused() {
 
 #[tokio::test]
 async fn stray_and_missing_commits_are_refused() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     let stray = place.commit("stray.txt", "stray");
     git(&place.work, &["reset", "--quiet", "--hard", &base.to_string()]);
@@ -245,7 +245,7 @@ async fn stray_and_missing_commits_are_refused() {
 
 #[tokio::test]
 async fn damaged_and_dangerous_packs_are_refused() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     let blob = store(&place, "blob", b"[core]\n");
     let id = hex::decode(blob.to_string()).unwrap();
@@ -266,7 +266,7 @@ async fn damaged_and_dangerous_packs_are_refused() {
 
 #[tokio::test]
 async fn changed_workflows_are_refused() {
-    type Change = fn(&Place);
+    type Change = fn(&ObjectPlace);
     let table: [(&str, Change); 7] = [
         (".github/workflows/ci.yml", |place| {
             write(place, ".github/workflows/ci.yml", "on: issues\n")
@@ -293,7 +293,7 @@ async fn changed_workflows_are_refused() {
         }),
     ];
     for (named, change) in table {
-        let place = Place::empty();
+        let place = ObjectPlace::empty();
         write(&place, ".github/workflows/ci.yml", "on: push\n");
         write(&place, "plain/evil.yml", "on: pull_request_target\n");
         write(&place, ".github/CODEOWNERS", "* @a\n");
@@ -304,7 +304,7 @@ async fn changed_workflows_are_refused() {
         assert!(refusal.starts_with(named), "{named}: {refusal}");
         assert!(refusal.contains("is a workflow, which Bobbin does not change."), "{refusal}");
     }
-    let place = Place::empty();
+    let place = ObjectPlace::empty();
     write(&place, ".github/CODEOWNERS", "* @a\n");
     write(&place, "docs/workflows/x", "x");
     let base = commit(&place, "Start");
@@ -317,7 +317,7 @@ async fn changed_workflows_are_refused() {
 
 #[tokio::test]
 async fn moved_folder_is_listed_whole() {
-    let place = Place::empty();
+    let place = ObjectPlace::empty();
     write(&place, "old/one.txt", "one");
     write(&place, "old/deep/two.txt", "two");
     write(&place, "same/deep/two.txt", "other");
@@ -334,7 +334,7 @@ async fn moved_folder_is_listed_whole() {
 
 #[tokio::test]
 async fn paths_hide_nothing() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     write(&place, "a\nM src\t\u{1b}[2K/\u{202e}txt.é", "x");
     commit(&place, "Change");
@@ -344,7 +344,7 @@ async fn paths_hide_nothing() {
 
 #[tokio::test]
 async fn number_of_files_is_bounded() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     for number in 0..FILES_MAX {
         write(&place, &format!("many/{}/{number}", number % 7), "x");
@@ -359,7 +359,7 @@ async fn number_of_files_is_bounded() {
 
 #[tokio::test]
 async fn folders_in_folders_are_bounded() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     let world = forge(&place, base).await;
     let mut tree = store(&place, "tree", b"");
@@ -388,7 +388,7 @@ async fn folders_in_folders_are_bounded() {
 
 #[tokio::test]
 async fn calls_to_the_forge_are_bounded() {
-    let place = Place::empty();
+    let place = ObjectPlace::empty();
     for number in 0..310 {
         write(&place, &format!("many/{number}/file"), &number.to_string());
     }
@@ -402,7 +402,7 @@ async fn calls_to_the_forge_are_bounded() {
 
 #[tokio::test]
 async fn number_of_commits_is_bounded() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     let mut stream = String::new();
     for number in 0..1_001 {
@@ -418,7 +418,7 @@ async fn number_of_commits_is_bounded() {
 
 #[tokio::test]
 async fn silent_forge_is_a_failure() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     let head = place.commit("src/a.txt", "three\n");
     let world = World::start().await;
@@ -427,11 +427,11 @@ async fn silent_forge_is_a_failure() {
     world.on(&route, reply(502, Value::Null).undescribed());
     let pack = place.pack(Some(base), head);
     let failed = outgoing::read(&world.github(), &at(), &base, &head, pack.clone()).await;
-    let is_other = |kind: &ErrorKind| *kind == ErrorKind::Other;
+    let is_other = |kind: &ForgeErrorKind| *kind == ForgeErrorKind::Other;
     assert!(matches!(failed, Err(NotOutgoing::Failed(error)) if is_other(&error.kind)));
     let empty = World::start().await;
     empty.minting();
     let unknown = outgoing::read(&empty.github(), &at(), &base, &head, pack).await;
-    let is_unknown = |kind: &ErrorKind| *kind == ErrorKind::NotFound;
+    let is_unknown = |kind: &ForgeErrorKind| *kind == ForgeErrorKind::NotFound;
     assert!(matches!(unknown, Err(NotOutgoing::Failed(error)) if is_unknown(&error.kind)));
 }

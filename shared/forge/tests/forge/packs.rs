@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 
 use bobbin_forge::git::{EntryMode, ObjectKind, Pack, PackBounds, PackError};
 
-use crate::git::{Place, git, raw};
+use crate::git::{ObjectPlace, git, raw};
 
 #[test]
 fn pack_of_whole_objects_is_read() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let base = place.at("HEAD");
     place.commit("src/ünïcode.txt", "three\n");
     std::os::unix::fs::symlink("a.txt", place.work.join("src/link")).unwrap();
@@ -59,7 +59,7 @@ fn pack_of_whole_objects_is_read() {
 
 #[test]
 fn deltas_are_refused() {
-    let place = Place::empty();
+    let place = ObjectPlace::empty();
     let text = |end: &str| (0..500).map(|line| format!("line {line}\n")).collect::<String>() + end;
     let base = place.commit("a.txt", &text("one"));
     let tip = place.commit("a.txt", &text("two"));
@@ -81,7 +81,7 @@ fn deltas_are_refused() {
 
 #[test]
 fn tags_are_refused() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     git(&place.work, &["tag", "--annotate", "v1", "--message", "one"]);
     let bytes = raw(
         &place.work,
@@ -93,7 +93,7 @@ fn tags_are_refused() {
 
 #[test]
 fn bounds_of_packs_hold() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let bytes = place.pack(None, place.at("HEAD"));
     let roomy = PackBounds::PUSH;
     let refused = |bounds: PackBounds| Pack::read(bytes.clone(), &bounds).unwrap_err();
@@ -117,7 +117,7 @@ fn bounds_of_packs_hold() {
 /// GitHub's own signed merges, and what converters and other programs leave in commits.
 #[test]
 fn signed_merge_is_read() {
-    let place = Place::filled();
+    let place = ObjectPlace::filled();
     let tree = git(&place.work, &["rev-parse", "HEAD^{tree}"]);
     let tip = place.at("HEAD");
     let parent = place.at("HEAD^");

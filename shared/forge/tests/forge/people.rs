@@ -1,7 +1,7 @@
 //! Signing in, and what a person may do.
 
 use bobbin_core::base::secret::Secret;
-use bobbin_forge::{ErrorKind, Membership, People as _, Permission, Person};
+use bobbin_forge::{ForgeErrorKind, OrganizationMembership, People as _, Permission, Person};
 use serde_json::{Value, json};
 
 use crate::world::{CLIENT_SECRET, World, at, reply};
@@ -58,14 +58,17 @@ async fn person_signs_in_on_githubs_page() {
 #[tokio::test]
 async fn refused_sign_ins_are_told_apart() {
     for (code, kind) in [
-        ("bad_verification_code", ErrorKind::SignInEnded),
-        ("bad_refresh_token", ErrorKind::SignInEnded),
+        ("bad_verification_code", ForgeErrorKind::SignInEnded),
+        ("bad_refresh_token", ForgeErrorKind::SignInEnded),
         (
             "incorrect_client_credentials",
-            ErrorKind::Refused { why: "incorrect_client_credentials".to_owned() },
+            ForgeErrorKind::Refused { why: "incorrect_client_credentials".to_owned() },
         ),
-        ("redirect_uri_mismatch", ErrorKind::Refused { why: "redirect_uri_mismatch".to_owned() }),
-        ("", ErrorKind::Refused { why: String::new() }),
+        (
+            "redirect_uri_mismatch",
+            ForgeErrorKind::Refused { why: "redirect_uri_mismatch".to_owned() },
+        ),
+        ("", ForgeErrorKind::Refused { why: String::new() }),
     ] {
         let world = World::start().await;
         world.on(TOKENS, reply(200, json!({"error": code, "error_description": "Because."})));
@@ -85,14 +88,14 @@ async fn person_and_membership_are_read() {
     assert_eq!(github.person(&access()).await.unwrap(), ada);
     assert_eq!(world.one("GET /user").bearer(), ACCESS);
     let error = github.person(&access()).await.unwrap_err();
-    assert_eq!(error.kind, ErrorKind::SignInEnded);
+    assert_eq!(error.kind, ForgeErrorKind::SignInEnded);
 
     for (status, state, role, membership) in [
-        (200, "active", "admin", Membership::Admin),
-        (200, "active", "member", Membership::Member),
-        (200, "active", "billing_manager", Membership::Member),
-        (200, "pending", "admin", Membership::None),
-        (404, "", "", Membership::None),
+        (200, "active", "admin", OrganizationMembership::Admin),
+        (200, "active", "member", OrganizationMembership::Member),
+        (200, "active", "billing_manager", OrganizationMembership::Member),
+        (200, "pending", "admin", OrganizationMembership::None),
+        (404, "", "", OrganizationMembership::None),
     ] {
         let world = World::start().await;
         let body = json!({"state": state, "role": role, "message": "Not Found"});

@@ -1,7 +1,7 @@
 //! Webhooks: whose they are, and what is read in them.
 
 use bobbin_forge::github::webhook::{
-    Event, InstallationAction, Unreadable, Unverified, parse, verify,
+    Event, InstallationAction, UnreadableHook, UnverifiedHook, parse, verify,
 };
 use bobbin_forge::{OwnerKind, RepositoryId};
 use serde_json::{Value, json};
@@ -18,8 +18,8 @@ fn signature_is_githubs() {
     assert_eq!(verify(&[SECRET, ""], SIGNATURE, BODY), Ok(()));
     let upper = SIGNATURE.to_uppercase().replace("SHA", "sha");
     assert_eq!(verify(&[SECRET], &upper, BODY), Ok(()), "hex in either case");
-    assert_eq!(verify(&[], SIGNATURE, BODY), Err(Unverified::NoSecret));
-    assert_eq!(verify(&["", ""], SIGNATURE, BODY), Err(Unverified::NoSecret));
+    assert_eq!(verify(&[], SIGNATURE, BODY), Err(UnverifiedHook::NoSecret));
+    assert_eq!(verify(&["", ""], SIGNATURE, BODY), Err(UnverifiedHook::NoSecret));
     for (secret, signature, body) in [
         ("other", SIGNATURE, BODY),
         (SECRET, SIGNATURE, b"Hello, World?"),
@@ -29,11 +29,15 @@ fn signature_is_githubs() {
         (SECRET, "sha256=", BODY),
         (SECRET, "", BODY),
     ] {
-        assert_eq!(verify(&[secret], signature, body), Err(Unverified::Signature), "{signature}");
+        assert_eq!(
+            verify(&[secret], signature, body),
+            Err(UnverifiedHook::Signature),
+            "{signature}"
+        );
     }
 }
 
-fn read(event: &str, body: &Value) -> Result<Event, Unreadable> {
+fn read(event: &str, body: &Value) -> Result<Event, UnreadableHook> {
     parse(event, body.to_string().as_bytes())
 }
 
@@ -80,7 +84,7 @@ fn events_are_read_openly() {
         ("github_app_authorization", json!({"action": "revoked"})),
         ("installation", json!([])),
     ] {
-        assert_eq!(read(event, &body), Err(Unreadable), "{event} {body}");
+        assert_eq!(read(event, &body), Err(UnreadableHook), "{event} {body}");
     }
 }
 

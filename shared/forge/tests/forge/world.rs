@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
-use bobbin_forge::{At, RepositoryId, RepositoryName};
+use bobbin_forge::{RepositoryAt, RepositoryId, RepositoryName};
 use futures::StreamExt as _;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -22,7 +22,7 @@ use tokio::process::Command;
 use tokio::task::JoinHandle;
 
 use crate::description;
-use crate::git::Place;
+use crate::git::ObjectPlace;
 
 /// The token that the script mints.
 pub const TOKEN: &str = "ghs_7_eyJhbGciOiJSUzI1NiJ9.eyJpc3MiOiI3In0.c2lnbmF0dXJlb2ZhdG9rZW4";
@@ -115,7 +115,7 @@ impl World {
     }
 
     /// One that serves the repositories of this place, and mints tokens.
-    pub async fn serving(place: &Place) -> Self {
+    pub async fn serving(place: &ObjectPlace) -> Self {
         let world = Self::start().await;
         locked(&world.script).root = place.root.clone();
         world.minting();
@@ -204,8 +204,8 @@ pub fn name() -> RepositoryName {
     RepositoryName::new("acme", "web").unwrap()
 }
 
-pub fn at() -> At {
-    At { installation: 7, repository: RepositoryId(42), name: name() }
+pub fn at() -> RepositoryAt {
+    RepositoryAt { installation: 7, repository: RepositoryId(42), name: name() }
 }
 
 /// An app's key, made by OpenSSL once for all tests: as GitHub gives it, the same in PKCS#8, and its public half.

@@ -15,7 +15,7 @@ pub(crate) struct Signer {
 
 /// A commit.
 #[derive(Clone, Debug)]
-pub(crate) struct Commit {
+pub(crate) struct CommitShown {
     pub(crate) sha: String,
     pub(crate) tree: String,
     pub(crate) parents: Vec<String>,
@@ -31,14 +31,18 @@ const FIELDS: usize = 10;
 
 impl Git {
     /// The newest commits of a range, newest first.
-    pub(crate) async fn log(&self, range: &[&str], max: usize) -> Result<Vec<Commit>, ApiError> {
+    pub(crate) async fn log(
+        &self,
+        range: &[&str],
+        max: usize,
+    ) -> Result<Vec<CommitShown>, ApiError> {
         let count = format!("--max-count={max}");
         let arguments = ["log", "-z", "--no-show-signature", FORMAT, &count];
         let arguments: Vec<&str> =
             arguments.into_iter().chain(range.iter().copied()).chain(["--"]).collect();
         let text = String::from_utf8_lossy(&self.bytes(&arguments).await?).into_owned();
         let fields: Vec<&str> = text.split('\0').collect();
-        let mut commits: Vec<Commit> = fields.chunks_exact(FIELDS).map(read).collect();
+        let mut commits: Vec<CommitShown> = fields.chunks_exact(FIELDS).map(read).collect();
         let shas: Vec<String> = commits.iter().map(|one| one.sha.clone()).collect();
         let signed = self.signed(&shas).await?;
         for commit in &mut commits {
@@ -48,7 +52,7 @@ impl Git {
     }
 
     /// One commit.
-    pub(crate) async fn one(&self, sha: &str) -> Result<Commit, ApiError> {
+    pub(crate) async fn one(&self, sha: &str) -> Result<CommitShown, ApiError> {
         let found = self.log(&["--no-walk", sha], 1).await?;
         found.into_iter().next().ok_or_else(ApiError::not_found)
     }
@@ -66,13 +70,13 @@ impl Git {
     }
 }
 
-fn read(fields: &[&str]) -> Commit {
+fn read(fields: &[&str]) -> CommitShown {
     let signer = |at: usize| Signer {
         name: fields[at].to_owned(),
         mail: fields[at + 1].to_owned(),
         at_ms: fields[at + 2].parse::<i64>().unwrap_or_default().saturating_mul(1_000),
     };
-    Commit {
+    CommitShown {
         sha: fields[0].trim_start().to_owned(),
         tree: fields[1].to_owned(),
         parents: fields[2].split_whitespace().map(str::to_owned).collect(),

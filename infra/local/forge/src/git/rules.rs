@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use super::commits::Commit;
+use super::commits::CommitShown;
 use super::refusal::{Refusal, Violation};
 use super::{Git, ZEROS};
 use crate::api_error::ApiError;
 use crate::limits::{FILE_BYTES_ADVISED, FILE_BYTES_MAX, PUSHED_OBJECTS_MAX, SCANNED_BYTES_MAX};
-use crate::record::{Repository, Rule};
+use crate::record::{BranchRule, RepositoryRecord};
 
 /// A branch that a push moves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(crate) struct Move {
 
 /// What is known of a push beside its objects.
 pub(crate) struct Push<'a> {
-    pub(crate) repository: &'a Repository,
+    pub(crate) repository: &'a RepositoryRecord,
     pub(crate) moves: &'a [Move],
     pub(crate) lacks_workflows: bool,
     /// Rules of the older kind may not bind an administrator.
@@ -31,7 +31,7 @@ pub(crate) struct Push<'a> {
 }
 
 /// A new file of a push.
-struct Blob {
+struct PushedBlob {
     sha: String,
     path: String,
     bytes: u64,
@@ -58,7 +58,7 @@ impl Push<'_> {
             refusal.large_files(&files, FILE_BYTES_MAX, &self.trace);
             return Ok((refusal, String::new()));
         }
-        let searched = |one: &&Blob| {
+        let searched = |one: &&PushedBlob| {
             let is_searched = self.repository.protects_pushes && one.bytes <= SCANNED_BYTES_MAX;
             is_searched || one.bytes <= POINTER_BYTES_MAX
         };
@@ -79,7 +79,7 @@ impl Push<'_> {
     }
 
     /// `None` if the objects are not all there.
-    async fn new_files(&self, git: &Git) -> Result<Option<Vec<Blob>>, ApiError> {
+    async fn new_files(&self, git: &Git) -> Result<Option<Vec<PushedBlob>>, ApiError> {
         let new = self.moves.iter().map(|one| one.new.as_str()).filter(|new| *new != ZEROS);
         let new: Vec<&str> = new.collect();
         if new.is_empty() {
@@ -101,7 +101,7 @@ impl Push<'_> {
             let parts: Vec<&str> = line.splitn(4, ' ').collect();
             let ["blob", bytes, sha, path] = parts.as_slice() else { return None };
             let bytes = bytes.parse().ok()?;
-            Some(Blob { sha: (*sha).to_owned(), path: (*path).to_owned(), bytes })
+            Some(PushedBlob { sha: (*sha).to_owned(), path: (*path).to_owned(), bytes })
         };
         Ok(Some(text.lines().filter_map(read).collect()))
     }
@@ -110,7 +110,7 @@ impl Push<'_> {
         &self,
         git: &Git,
         one: &Move,
-        blobs: &[Blob],
+        blobs: &[PushedBlob],
         contents: &BTreeMap<String, Vec<u8>>,
         refusal: &mut Refusal,
     ) -> Result<(), ApiError> {
@@ -151,39 +151,39 @@ impl Push<'_> {
         &self,
         git: &Git,
         one: &Move,
-        rules: &[Rule],
-        blobs: &[Blob],
+        rules: &[BranchRule],
+        blobs: &[PushedBlob],
     ) -> Result<Vec<Violation>, ApiError> {
         let mut found = Vec::new();
         let (is_new, is_end) = (one.old == ZEROS, one.new == ZEROS);
         for rule in rules {
             let violation = match rule {
-                Rule::PullRequest { .. } if !is_end => {
+                BranchRule::PullRequest { .. } if !is_end => {
                     Some(Violation::new("Changes must be made through a pull request."))
                 }
-                Rule::RequiredSignatures if !is_end => {
+                BranchRule::RequiredSignatures if !is_end => {
                     let commits = new_commits(git, &one.new).await?;
                     let unsigned = commits.into_iter().filter(|one| !one.is_signed);
                     let unsigned: Vec<String> = unsigned.map(|one| one.sha).collect();
                     let sentence = "Commits must have verified signatures.".to_owned();
                     (!unsigned.is_empty()).then_some(Violation { sentence, found: unsigned })
                 }
-                Rule::RequiredStatusChecks { required_status_checks: checks } if !is_end => {
+                BranchRule::RequiredStatusChecks { required_status_checks: checks } if !is_end => {
                     let count = checks.len();
                     Some(Violation::new(match checks.as_slice() {
                         [one] => format!("Required status check \"{}\" is expected.", one.context),
                         _ => format!("{count} of {count} required status checks are expected."),
                     }))
                 }
-                Rule::NonFastForward if !is_new && !is_end => {
+                BranchRule::NonFastForward if !is_new && !is_end => {
                     let is_forward = git.is_ancestor(&one.old, &one.new).await?;
                     (!is_forward).then(|| Violation::new("Cannot force-push to this branch"))
                 }
-                Rule::Deletion if is_end => Some(Violation::new("Cannot delete this branch")),
-                Rule::Creation if is_new => {
+                BranchRule::Deletion if is_end => Some(Violation::new("Cannot delete this branch")),
+                BranchRule::Creation if is_new => {
                     Some(Violation::new("Cannot create ref due to creations being restricted."))
                 }
-                Rule::FilePathRestriction { restricted_file_paths: patterns } if !is_end => {
+                BranchRule::FilePathRestriction { restricted_file_paths: patterns } if !is_end => {
                     let is_restricted =
                         |path: &&str| patterns.iter().any(|pattern| fits(pattern, path));
                     let paths = blobs.iter().map(|one| one.path.as_str());
@@ -192,7 +192,7 @@ impl Push<'_> {
                     let sentence = "File paths are restricted.".to_owned();
                     (!paths.is_empty()).then_some(Violation { sentence, found: paths })
                 }
-                Rule::MaxFileSize { max_file_size: max } if !is_end => {
+                BranchRule::MaxFileSize { max_file_size: max } if !is_end => {
                     let bytes = max.saturating_mul(1024 * 1024);
                     let large = blobs.iter().filter(|one| one.bytes > bytes);
                     let large: Vec<String> = large.map(|one| one.path.clone()).collect();
@@ -211,7 +211,7 @@ impl Push<'_> {
         &self,
         git: &Git,
         one: &Move,
-        blobs: &[Blob],
+        blobs: &[PushedBlob],
         contents: &BTreeMap<String, Vec<u8>>,
     ) -> Result<Vec<(String, String, usize)>, ApiError> {
         let mut places = Vec::new();
@@ -227,7 +227,7 @@ impl Push<'_> {
 }
 
 /// The rules of rulesets that hold for a branch.
-pub(crate) fn rules_of(repository: &Repository, branch: &str) -> Vec<Rule> {
+pub(crate) fn rules_of(repository: &RepositoryRecord, branch: &str) -> Vec<BranchRule> {
     let full = format!("refs/heads/{branch}");
     let is_meant = |pattern: &String| match pattern.as_str() {
         "~ALL" => true,
@@ -269,7 +269,7 @@ fn fits_bytes(pattern: &[u8], name: &[u8]) -> bool {
     }
 }
 
-async fn new_commits(git: &Git, new: &str) -> Result<Vec<Commit>, ApiError> {
+async fn new_commits(git: &Git, new: &str) -> Result<Vec<CommitShown>, ApiError> {
     git.log(&[new, "--not", "--all"], PUSHED_OBJECTS_MAX).await
 }
 
@@ -302,8 +302,9 @@ fn secret_line(text: &str) -> Option<usize> {
     text.lines().position(has_secret).map(|index| index + 1)
 }
 
-fn warning(blobs: &[Blob]) -> String {
-    let large: Vec<&Blob> = blobs.iter().filter(|one| one.bytes > FILE_BYTES_ADVISED).collect();
+fn warning(blobs: &[PushedBlob]) -> String {
+    let large: Vec<&PushedBlob> =
+        blobs.iter().filter(|one| one.bytes > FILE_BYTES_ADVISED).collect();
     if large.is_empty() {
         return String::new();
     }

@@ -42,13 +42,13 @@ pub(crate) struct Git {
 }
 
 /// What a call said.
-pub(crate) struct Said {
+pub(crate) struct GitOutput {
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
 }
 
-impl Said {
+impl GitOutput {
     pub(crate) fn is_ok(&self) -> bool {
         self.code == Some(0)
     }
@@ -97,7 +97,7 @@ impl Git {
     ///
     /// # Errors
     /// It could not be started, took too long, or said too much.
-    pub(crate) async fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Result<Said, ApiError> {
+    pub(crate) async fn run<S: AsRef<str>>(&self, arguments: &[S]) -> Result<GitOutput, ApiError> {
         self.run_with(arguments, Vec::new()).await
     }
 
@@ -109,7 +109,7 @@ impl Git {
         &self,
         arguments: &[S],
         input: Vec<u8>,
-    ) -> Result<Said, ApiError> {
+    ) -> Result<GitOutput, ApiError> {
         let mut command = self.command();
         command.args(arguments.iter().map(AsRef::as_ref)).stdin(Stdio::piped());
         finish(command, input).await
@@ -160,7 +160,7 @@ fn plain(home: &Path) -> Command {
     command
 }
 
-async fn finish(mut command: Command, input: Vec<u8>) -> Result<Said, ApiError> {
+async fn finish(mut command: Command, input: Vec<u8>) -> Result<GitOutput, ApiError> {
     let mut child = command.spawn().map_err(ApiError::internal)?;
     let stdin = child.stdin.take();
     let stdout = child.stdout.take().ok_or_else(|| ApiError::internal("no output of git"))?;
@@ -193,7 +193,7 @@ async fn finish(mut command: Command, input: Vec<u8>) -> Result<Said, ApiError> 
     let status = tokio::time::timeout(bound, child.wait()).await;
     let status = status.map_err(ApiError::internal)?.map_err(ApiError::internal)?;
     let err = String::from_utf8_lossy(&err.map_err(ApiError::internal)?).into_owned();
-    Ok(Said { code: status.code(), out, err })
+    Ok(GitOutput { code: status.code(), out, err })
 }
 
 /// Whether this machine's `git` can do what is asked of it.

@@ -7,7 +7,7 @@ use serde_json::json;
 use super::{Call, created, json_answer, linked, ok};
 use crate::api_error::{Answer, ApiError};
 use crate::limits::{PAGE_DEFAULT, PAGE_MAX};
-use crate::record::{CodeOf, Delivery};
+use crate::record::{CodeOf, HookDelivery};
 use crate::state::hash;
 use crate::webhooks;
 
@@ -64,15 +64,15 @@ pub(super) async fn deliveries(call: &Call) -> Answer {
         None => u64::MAX,
         Some(cursor) => cursor.parse().map_err(|_| ApiError::bad("Invalid cursor"))?,
     };
-    let is_wanted = |one: &&Delivery| match call.asked("status") {
+    let is_wanted = |one: &&HookDelivery| match call.asked("status") {
         Some("success") => one.status == "OK",
         Some("failure") => one.status_code >= 400,
         _ => true,
     };
-    let found: Vec<Delivery> = {
+    let found: Vec<HookDelivery> = {
         let all = call.engine.deliveries();
         let own = all.iter().filter(|one| one.app == app.id && one.id < before).filter(is_wanted);
-        let mut own: Vec<Delivery> = own.cloned().collect();
+        let mut own: Vec<HookDelivery> = own.cloned().collect();
         own.sort_by_key(|one| std::cmp::Reverse(one.id));
         own
     };

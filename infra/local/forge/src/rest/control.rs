@@ -40,7 +40,7 @@ struct Addresses {
 
 /// What a repository offers depends on its owner's plan.
 #[derive(Deserialize)]
-struct Plan {
+struct OwnerPlan {
     repository: String,
     drafts: bool,
 }
@@ -110,7 +110,7 @@ fn addresses(engine: &SharedEngine, text: &[u8]) -> Answer {
 }
 
 fn plan(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let Plan { repository, drafts } = body::read(text)?;
+    let OwnerPlan { repository, drafts } = body::read(text)?;
     engine.change(|inner| {
         let named = repository.split_once('/').and_then(|(owner, name)| inner.named(owner, name));
         let id = named.ok_or_else(ApiError::not_found)?.id;

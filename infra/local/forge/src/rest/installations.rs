@@ -8,12 +8,14 @@ use crate::access::Caller;
 use crate::api_error::{Answer, ApiError};
 use crate::limits::{INSTALLATION_TOKEN_MS, TOKEN_REPOSITORIES_MAX};
 use crate::permission;
-use crate::record::{Account, Installation, Kind, Permissions, Repository, Token, TokenOf};
-use crate::state::{Inner, hash};
+use crate::record::{
+    ForgeAccount, Installation, Kind, Permissions, RepositoryRecord, Token, TokenOf,
+};
+use crate::state::{ForgeState, hash};
 use crate::webhooks;
 
 /// The installation of the path, of the app that calls.
-fn own(call: &Call, inner: &Inner) -> Result<Installation, ApiError> {
+fn own(call: &Call, inner: &ForgeState) -> Result<Installation, ApiError> {
     let Caller::App(app) = call.caller else {
         return Err(ApiError::unauthorized("A JSON web token could not be decoded"));
     };
@@ -45,7 +47,7 @@ fn remove(call: &Call, installation: &Installation) -> Result<(), ApiError> {
     crate::web::installing::uninstall(&call.engine, installation.id, installation.account)
 }
 
-fn of_account(call: &Call, inner: &Inner, account: &Account) -> Answer {
+fn of_account(call: &Call, inner: &ForgeState, account: &ForgeAccount) -> Answer {
     let Caller::App(app) = call.caller else {
         return Err(ApiError::unauthorized("A JSON web token could not be decoded"));
     };
@@ -93,7 +95,7 @@ struct Asked {
 
 /// The repositories that are asked for, all of them held.
 fn chosen(
-    inner: &Inner,
+    inner: &ForgeState,
     installation: &Installation,
     asked: &Asked,
 ) -> Result<Option<Vec<u64>>, ApiError> {
@@ -206,7 +208,7 @@ pub(super) async fn repositories(call: &Call) -> Answer {
         return Err(ApiError::suspended());
     }
     let is_named =
-        |one: &&Repository| repositories.as_ref().is_none_or(|all| all.contains(&one.id));
+        |one: &&RepositoryRecord| repositories.as_ref().is_none_or(|all| all.contains(&one.id));
     let held = inner.repositories.values().filter(|one| installation.holds(one)).filter(is_named);
     let told: Vec<Value> = held.map(|one| call.show(&inner).repository(one, None)).collect();
     let total = told.len();
@@ -232,7 +234,7 @@ pub(super) async fn revoke(call: &Call) -> Answer {
 }
 
 /// Whether a person administrates an account.
-pub(crate) fn administrates(inner: &Inner, person: u64, account: u64) -> bool {
+pub(crate) fn administrates(inner: &ForgeState, person: u64, account: u64) -> bool {
     match inner.accounts.get(&account) {
         Some(one) if one.kind == Kind::Organization => {
             one.members.get(&person) == Some(&crate::record::Role::Admin)

@@ -33,8 +33,8 @@ use crate::access::Caller;
 use crate::api_error::{Answer, ApiError};
 use crate::limits::{ANONYMOUS_REQUESTS_MAX, BODY_BYTES_MAX, PAGE_DEFAULT, PAGE_MAX};
 use crate::permission::Level;
-use crate::record::{App, Repository};
-use crate::state::{Engine, Inner, Rate, SharedEngine};
+use crate::record::{App, RepositoryRecord};
+use crate::state::{Engine, ForgeState, Rate, SharedEngine};
 use routes::Route;
 use show::Show;
 
@@ -273,7 +273,7 @@ impl Call {
         self.engine.clock.now_ms()
     }
 
-    fn show<'a>(&'a self, inner: &'a Inner) -> Show<'a> {
+    fn show<'a>(&'a self, inner: &'a ForgeState) -> Show<'a> {
         Show { inner, at: &self.engine.addresses }
     }
 
@@ -281,7 +281,7 @@ impl Call {
     ///
     /// # Errors
     /// It has moved, the caller must not know of it, or may not do this.
-    fn repository(&self, right: &str, needed: Level) -> Result<Repository, ApiError> {
+    fn repository(&self, right: &str, needed: Level) -> Result<RepositoryRecord, ApiError> {
         let inner = self.engine.lock();
         let (owner, name) = (self.part("owner"), self.part("repo"));
         let name = name.strip_suffix(".git").unwrap_or(name);
@@ -303,7 +303,7 @@ impl Call {
     }
 
     /// The same, as one that can be changed.
-    fn writable(&self, right: &str) -> Result<Repository, ApiError> {
+    fn writable(&self, right: &str) -> Result<RepositoryRecord, ApiError> {
         let repository = self.repository(right, Level::Write)?;
         if repository.is_archived { Err(ApiError::archived()) } else { Ok(repository) }
     }

@@ -8,8 +8,8 @@ use crate::access::Caller;
 use crate::api_error::{Answer, ApiError};
 use crate::limits::ANONYMOUS_REQUESTS_MAX;
 use crate::permission::{Level, of_person};
-use crate::record::{App, Installation, Repository, TokenOf};
-use crate::state::{Inner, hash};
+use crate::record::{App, Installation, RepositoryRecord, TokenOf};
+use crate::state::{ForgeState, hash};
 use crate::web::signing_in::revoke_grant;
 
 pub(super) async fn own(call: &Call) -> Answer {
@@ -40,17 +40,17 @@ pub(super) async fn membership(call: &Call) -> Answer {
 }
 
 /// Whether a person sees an installation: something that it holds is the person's to read.
-fn sees(inner: &Inner, person: u64, installation: &Installation) -> bool {
+fn sees(inner: &ForgeState, person: u64, installation: &Installation) -> bool {
     let belongs = inner.accounts.get(&installation.account);
     let belongs = belongs.is_some_and(|one| one.id == person || one.members.contains_key(&person));
     belongs || readable(inner, person, installation).next().is_some()
 }
 
 fn readable<'a>(
-    inner: &'a Inner,
+    inner: &'a ForgeState,
     person: u64,
     installation: &'a Installation,
-) -> impl Iterator<Item = (&'a Repository, Level)> {
+) -> impl Iterator<Item = (&'a RepositoryRecord, Level)> {
     let held = inner.repositories.values().filter(|one| installation.holds(one));
     held.filter_map(move |one| {
         let level = of_person(person, one, inner.accounts.get(&one.owner)?);

@@ -10,9 +10,9 @@ use crate::git::repository::Reference;
 use crate::git::rules::{Move, Push, rules_of};
 use crate::git::{Git, ZEROS};
 use crate::permission::Level;
-use crate::record::Repository;
+use crate::record::RepositoryRecord;
 
-fn is_protected(repository: &Repository, branch: &str) -> bool {
+fn is_protected(repository: &RepositoryRecord, branch: &str) -> bool {
     repository.protections.contains_key(branch) || !rules_of(repository, branch).is_empty()
 }
 
@@ -98,7 +98,7 @@ pub(super) async fn matching(call: &Call) -> Answer {
 }
 
 /// Moves a reference in a caller's name, by the repository's rules.
-async fn moved(call: &Call, record: &Repository, one: Move) -> Result<(), ApiError> {
+async fn moved(call: &Call, record: &RepositoryRecord, one: Move) -> Result<(), ApiError> {
     let git = Git::new(&call.engine, record.id);
     let writer = call.engine.writer(record.id);
     let held = writer.lock().await;

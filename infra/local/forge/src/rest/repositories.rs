@@ -11,7 +11,7 @@ use crate::git::Git;
 use crate::git::commits::Signer;
 use crate::limits::{NAME_CHARS_MAX, REPOSITORIES_MAX};
 use crate::permission::{Level, of_person};
-use crate::record::{Kind, Repository};
+use crate::record::{Kind, RepositoryRecord};
 use crate::state::SharedEngine;
 use crate::webhooks;
 
@@ -53,7 +53,7 @@ pub(crate) async fn make(
     owner: u64,
     sender: u64,
     new: New,
-) -> Result<Repository, ApiError> {
+) -> Result<RepositoryRecord, ApiError> {
     check_name(&new.name)?;
     let now = engine.clock.now_ms();
     let is_private = match new.visibility.as_deref() {
@@ -68,7 +68,7 @@ pub(crate) async fn make(
         if inner.repositories.len() >= REPOSITORIES_MAX {
             return Err(ApiError::full("repositories"));
         }
-        let record = Repository {
+        let record = RepositoryRecord {
             id: inner.new_id(),
             owner,
             name: new.name.clone(),
@@ -100,7 +100,7 @@ pub(crate) async fn make(
     Ok(record)
 }
 
-async fn first_commit(git: &Git, record: &Repository, now: i64) -> Result<(), ApiError> {
+async fn first_commit(git: &Git, record: &RepositoryRecord, now: i64) -> Result<(), ApiError> {
     let text = format!("# {}\n", record.name).into_bytes();
     let blob = git.run_with(&["hash-object", "-w", "--stdin"], text).await?.text();
     let line = format!("100644 blob {blob}\tREADME.md\n").into_bytes();
@@ -162,7 +162,7 @@ pub(super) async fn list_of_organization(call: &Call) -> Answer {
 }
 
 /// The caller's level on a repository in one word, as answers about it have it.
-fn level(call: &Call, repository: &Repository) -> Result<Level, ApiError> {
+fn level(call: &Call, repository: &RepositoryRecord) -> Result<Level, ApiError> {
     let inner = call.engine.lock();
     match &call.caller {
         Caller::Person { id, app: None, .. } => {

@@ -9,17 +9,17 @@ use crate::api_error::{Answer, ApiError};
 use crate::git::rules::rules_of;
 use crate::limits::RULES_MAX;
 use crate::permission::Level;
-use crate::record::{Protection, Repository, Rule, Ruleset, StatusCheck};
+use crate::record::{BranchRule, Protection, RepositoryRecord, Ruleset, StatusCheck};
 
 /// A rule as it is told, with the parameters that GitHub always tells.
-fn rule(rule: &Rule) -> Value {
+fn rule(rule: &BranchRule) -> Value {
     let mut told = serde_json::to_value(rule).unwrap_or_default();
     let more = match rule {
-        Rule::PullRequest { .. } => json!({
+        BranchRule::PullRequest { .. } => json!({
             "dismiss_stale_reviews_on_push": false, "require_code_owner_review": false,
             "require_last_push_approval": false, "required_review_thread_resolution": false,
         }),
-        Rule::RequiredStatusChecks { .. } => {
+        BranchRule::RequiredStatusChecks { .. } => {
             json!({ "strict_required_status_checks_policy": false })
         }
         _ => json!({}),
@@ -45,7 +45,7 @@ pub(super) async fn of_branch(call: &Call) -> Answer {
     call.list(told.collect())
 }
 
-fn ruleset_view(call: &Call, repository: &Repository, set: &Ruleset) -> Value {
+fn ruleset_view(call: &Call, repository: &RepositoryRecord, set: &Ruleset) -> Value {
     let inner = call.engine.lock();
     let show = call.show(&inner);
     let full_name = inner.full_name(repository);
@@ -99,7 +99,7 @@ struct Names {
 }
 
 /// A rule as it comes. One without parameters has their defaults.
-fn parsed(mut value: Value) -> Result<Rule, ApiError> {
+fn parsed(mut value: Value) -> Result<BranchRule, ApiError> {
     if value["type"] == "pull_request" && value["parameters"].is_null() {
         value["parameters"] = json!({});
     }
@@ -120,7 +120,7 @@ pub(super) async fn create_ruleset(call: &Call) -> Answer {
     let names = new.conditions.ref_name.unwrap_or_default();
     let is_push = new.target.as_deref() == Some("push");
     let include = if is_push { vec!["~ALL".to_owned()] } else { names.include };
-    let rules = new.rules.into_iter().map(parsed).collect::<Result<Vec<Rule>, _>>()?;
+    let rules = new.rules.into_iter().map(parsed).collect::<Result<Vec<BranchRule>, _>>()?;
     let now = call.now();
     let set = call.engine.change(|inner| {
         let id = inner.new_id();
@@ -153,34 +153,39 @@ fn unprotected() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "Branch not protected")
 }
 
-fn protection_view(call: &Call, repository: &Repository, branch: &str, one: &Protection) -> Value {
+fn protection_view(
+    call: &Call,
+    repository: &RepositoryRecord,
+    branch: &str,
+    one: &Protection,
+) -> Value {
     let full_name = call.engine.lock().full_name(repository);
     let at = format!(
         "{}/repos/{full_name}/branches/{}/protection",
         call.engine.addresses.api,
         super::encoded(branch)
     );
-    let has = |wanted: fn(&Rule) -> bool| one.rules.iter().any(wanted);
+    let has = |wanted: fn(&BranchRule) -> bool| one.rules.iter().any(wanted);
     let mut told = json!({
         "url": at, "enforce_admins": { "url": format!("{at}/enforce_admins"), "enabled": one.binds_administrators },
         "required_linear_history": { "enabled": false },
-        "allow_force_pushes": { "enabled": !has(|rule| matches!(rule, Rule::NonFastForward)) },
-        "allow_deletions": { "enabled": !has(|rule| matches!(rule, Rule::Deletion)) },
+        "allow_force_pushes": { "enabled": !has(|rule| matches!(rule, BranchRule::NonFastForward)) },
+        "allow_deletions": { "enabled": !has(|rule| matches!(rule, BranchRule::Deletion)) },
         "required_signatures": {
             "url": format!("{at}/required_signatures"),
-            "enabled": has(|rule| matches!(rule, Rule::RequiredSignatures)),
+            "enabled": has(|rule| matches!(rule, BranchRule::RequiredSignatures)),
         },
     });
     for rule in &one.rules {
         match rule {
-            Rule::PullRequest { required_approving_review_count: count } => {
+            BranchRule::PullRequest { required_approving_review_count: count } => {
                 told["required_pull_request_reviews"] = json!({
                     "url": format!("{at}/required_pull_request_reviews"), "dismiss_stale_reviews": false,
                     "require_code_owner_reviews": false, "required_approving_review_count": count,
                     "require_last_push_approval": false,
                 });
             }
-            Rule::RequiredStatusChecks { required_status_checks: checks } => {
+            BranchRule::RequiredStatusChecks { required_status_checks: checks } => {
                 let names: Vec<&String> = checks.iter().map(|one| &one.context).collect();
                 let apps = names.iter().map(|name| json!({ "context": name, "app_id": null }));
                 let apps: Vec<Value> = apps.collect();
@@ -230,18 +235,18 @@ pub(super) async fn protect(call: &Call) -> Answer {
     let mut rules = Vec::new();
     if let Some(reviews) = new.required_pull_request_reviews {
         let required_approving_review_count = reviews.required_approving_review_count;
-        rules.push(Rule::PullRequest { required_approving_review_count });
+        rules.push(BranchRule::PullRequest { required_approving_review_count });
     }
     if let Some(checks) = new.required_status_checks {
         let named = checks.contexts.into_iter().map(|context| StatusCheck { context });
         let required_status_checks = named.chain(checks.checks).collect();
-        rules.push(Rule::RequiredStatusChecks { required_status_checks });
+        rules.push(BranchRule::RequiredStatusChecks { required_status_checks });
     }
     if new.allow_force_pushes != Some(true) {
-        rules.push(Rule::NonFastForward);
+        rules.push(BranchRule::NonFastForward);
     }
     if new.allow_deletions != Some(true) {
-        rules.push(Rule::Deletion);
+        rules.push(BranchRule::Deletion);
     }
     let one = Protection { rules, binds_administrators: new.enforce_admins == Some(true) };
     let branch = call.part("branch").to_owned();
@@ -271,8 +276,8 @@ pub(super) async fn require_signatures(call: &Call) -> Answer {
     let one = call.engine.change(|inner| {
         let protections = &mut inner.repository_mut(found.id)?.protections;
         let one = protections.get_mut(branch).ok_or_else(unprotected)?;
-        if !one.rules.contains(&Rule::RequiredSignatures) {
-            one.rules.push(Rule::RequiredSignatures);
+        if !one.rules.contains(&BranchRule::RequiredSignatures) {
+            one.rules.push(BranchRule::RequiredSignatures);
         }
         Ok(one.clone())
     })?;

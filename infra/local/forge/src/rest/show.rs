@@ -5,19 +5,19 @@ use base64::engine::general_purpose::STANDARD;
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value, json};
 
-use crate::git::commits::{Commit, Signer};
+use crate::git::commits::{CommitShown, Signer};
 use crate::git::diff::Change;
 use crate::permission::Level;
 use crate::pulls::Numbers;
 use crate::record::{
-    Account, App, Delivery, Installation, Kind, Pull, PullState, Repository, Role,
+    App, ForgeAccount, HookDelivery, Installation, Kind, Pull, PullState, RepositoryRecord, Role,
 };
-use crate::state::{Addresses, Inner};
+use crate::state::{Addresses, ForgeState};
 
 /// The state, and the addresses under which it is told.
 #[derive(Clone, Copy)]
 pub(crate) struct Show<'a> {
-    pub(crate) inner: &'a Inner,
+    pub(crate) inner: &'a ForgeState,
     pub(crate) at: &'a Addresses,
 }
 
@@ -107,7 +107,7 @@ impl Show<'_> {
     }
 
     /// An account in short.
-    pub(crate) fn user(&self, account: &Account) -> Value {
+    pub(crate) fn user(&self, account: &ForgeAccount) -> Value {
         let base = format!("{}/users/{}", self.at.api, account.login);
         let page = match account.kind {
             Kind::Bot => {
@@ -135,7 +135,7 @@ impl Show<'_> {
     }
 
     /// An account as everybody may see it.
-    pub(crate) fn profile(&self, account: &Account) -> Value {
+    pub(crate) fn profile(&self, account: &ForgeAccount) -> Value {
         let empty = ["name", "company", "location", "email", "hireable", "bio"];
         let mut profile = with(
             self.user(account),
@@ -156,7 +156,7 @@ impl Show<'_> {
     }
 
     /// An account as its owner sees it.
-    pub(crate) fn own_profile(&self, account: &Account) -> Value {
+    pub(crate) fn own_profile(&self, account: &ForgeAccount) -> Value {
         let numbers = [
             "private_gists",
             "total_private_repos",
@@ -171,7 +171,7 @@ impl Show<'_> {
         with(profile, [("two_factor_authentication", true.into())])
     }
 
-    pub(crate) fn organization(&self, account: &Account) -> Value {
+    pub(crate) fn organization(&self, account: &ForgeAccount) -> Value {
         let base = format!("{}/orgs/{}", self.at.api, account.login);
         let rests = [
             ("url", ""),
@@ -194,7 +194,12 @@ impl Show<'_> {
         )
     }
 
-    pub(crate) fn membership(&self, organization: &Account, person: &Account, role: Role) -> Value {
+    pub(crate) fn membership(
+        &self,
+        organization: &ForgeAccount,
+        person: &ForgeAccount,
+        role: Role,
+    ) -> Value {
         let base = format!("{}/orgs/{}", self.at.api, organization.login);
         json!({
             "url": format!("{base}/memberships/{}", person.login), "state": "active", "role": role,
@@ -204,7 +209,7 @@ impl Show<'_> {
     }
 
     /// A repository in whole. `level` is the caller's, where there is one.
-    pub(crate) fn repository(&self, repository: &Repository, level: Option<Level>) -> Value {
+    pub(crate) fn repository(&self, repository: &RepositoryRecord, level: Option<Level>) -> Value {
         let full_name = self.inner.full_name(repository);
         let base = format!("{}/repos/{full_name}", self.at.api);
         let page = format!("{}/{full_name}", self.at.web);
@@ -283,7 +288,7 @@ impl Show<'_> {
     }
 
     /// A repository as webhooks of installations name it.
-    pub(crate) fn short(&self, repository: &Repository) -> Value {
+    pub(crate) fn short(&self, repository: &RepositoryRecord) -> Value {
         json!({
             "id": repository.id, "node_id": self.node("Repository", repository.id), "name": repository.name,
             "full_name": self.inner.full_name(repository), "private": repository.is_private,
@@ -353,14 +358,14 @@ impl Show<'_> {
         id.and_then(|(id, _)| id.parse().ok()).map_or(Value::Null, |id| self.user_of(id))
     }
 
-    fn verification(&self, commit: &Commit) -> Value {
+    fn verification(&self, commit: &CommitShown) -> Value {
         let reason = if commit.is_signed { "valid" } else { "unsigned" };
         json!({
             "verified": commit.is_signed, "reason": reason, "signature": null, "payload": null, "verified_at": null,
         })
     }
 
-    pub(crate) fn commit(&self, full_name: &str, commit: &Commit) -> Value {
+    pub(crate) fn commit(&self, full_name: &str, commit: &CommitShown) -> Value {
         let base = format!("{}/repos/{full_name}", self.at.api);
         let page = format!("{}/{full_name}/commit/{}", self.at.web, commit.sha);
         let at = format!("{base}/commits/{}", commit.sha);
@@ -386,7 +391,7 @@ impl Show<'_> {
     }
 
     /// A commit as git's own calls tell it.
-    pub(crate) fn git_commit(&self, full_name: &str, commit: &Commit) -> Value {
+    pub(crate) fn git_commit(&self, full_name: &str, commit: &CommitShown) -> Value {
         let base = format!("{}/repos/{full_name}/git", self.at.api);
         let page = |sha: &str| format!("{}/{full_name}/commit/{sha}", self.at.web);
         let parents = commit.parents.iter().map(|sha| {
@@ -485,7 +490,7 @@ impl Show<'_> {
         told
     }
 
-    fn association(&self, repository: &Repository, pull: &Pull) -> &'static str {
+    fn association(&self, repository: &RepositoryRecord, pull: &Pull) -> &'static str {
         let owner = self.inner.accounts.get(&repository.owner);
         match owner {
             Some(owner) if owner.id == pull.author => "OWNER",
@@ -496,7 +501,7 @@ impl Show<'_> {
     }
 
     /// A sent webhook in short.
-    pub(crate) fn delivery(&self, delivery: &Delivery) -> Value {
+    pub(crate) fn delivery(&self, delivery: &HookDelivery) -> Value {
         json!({
             "id": delivery.id, "guid": delivery.guid, "delivered_at": self.time(delivery.delivered_at),
             "redelivery": delivery.is_again,
@@ -508,7 +513,7 @@ impl Show<'_> {
     }
 
     /// The same with what was sent and answered.
-    pub(crate) fn delivery_whole(&self, delivery: &Delivery) -> Value {
+    pub(crate) fn delivery_whole(&self, delivery: &HookDelivery) -> Value {
         with(
             self.delivery(delivery),
             [

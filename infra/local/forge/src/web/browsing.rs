@@ -5,23 +5,23 @@ use std::fmt::Write as _;
 use axum::http::header;
 use axum::response::IntoResponse as _;
 
-use super::{Page, Visit, html, see};
+use super::{PageAnswer, Visit, html, see};
 use crate::access::Caller;
 use crate::api_error::ApiError;
 use crate::git::Git;
 use crate::git::merge::Method;
 use crate::permission::Level;
 use crate::pulls::{self, Changed, Merge};
-use crate::record::{Pull, PullState, Repository};
-use crate::state::Inner;
+use crate::record::{Pull, PullState, RepositoryRecord};
+use crate::state::ForgeState;
 
 /// The repository of a page, and what the visitor may do with it.
 fn found(
     visit: &Visit,
-    inner: &Inner,
+    inner: &ForgeState,
     owner: &str,
     name: &str,
-) -> Result<(Repository, Level), ApiError> {
+) -> Result<(RepositoryRecord, Level), ApiError> {
     let caller = match visit.person {
         Some(id) => Caller::Person { id, app: None },
         None => Caller::Nobody,
@@ -34,7 +34,7 @@ fn found(
     }
 }
 
-pub(super) fn index(visit: &Visit) -> Page {
+pub(super) fn index(visit: &Visit) -> PageAnswer {
     let inner = visit.engine.lock();
     let mut content = match visit.person.and_then(|id| inner.accounts.get(&id)) {
         Some(person) => format!(
@@ -77,7 +77,7 @@ const fn word(pull: &Pull) -> &'static str {
     }
 }
 
-pub(super) async fn repository(visit: &Visit, owner: &str, name: &str) -> Page {
+pub(super) async fn repository(visit: &Visit, owner: &str, name: &str) -> PageAnswer {
     let (record, _) = found(visit, &visit.engine.lock(), owner, name)?;
     let branches = Git::new(&visit.engine, record.id).references("refs/heads/").await?;
     let inner = visit.engine.lock();
@@ -131,7 +131,7 @@ fn buttons(pull: &Pull, at: &str) -> String {
     html::form(at, &format!("{seen}{}", buttons.collect::<String>()))
 }
 
-pub(super) async fn pull(visit: &Visit, owner: &str, name: &str, number: &str) -> Page {
+pub(super) async fn pull(visit: &Visit, owner: &str, name: &str, number: &str) -> PageAnswer {
     let (number, is_text) = match number.strip_suffix(".diff") {
         Some(number) => (number, true),
         None => (number, false),
@@ -183,7 +183,7 @@ pub(super) async fn pull(visit: &Visit, owner: &str, name: &str, number: &str) -
 }
 
 /// A press of one of the buttons.
-pub(super) async fn press(visit: &Visit, owner: &str, name: &str, number: &str) -> Page {
+pub(super) async fn press(visit: &Visit, owner: &str, name: &str, number: &str) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),

@@ -4,23 +4,23 @@ use std::collections::BTreeMap;
 
 use axum::response::Response;
 
-use super::{Page, Visit, html, see, with_parameters};
+use super::{PageAnswer, Visit, html, see, with_parameters};
 use crate::api_error::ApiError;
 use crate::limits::ACCOUNTS_MAX;
 use crate::record::{App, Installation, TokenOf};
 use crate::rest::administrates;
 use crate::rest::show::Show;
 use crate::rest::tell_of_repositories;
-use crate::state::{Inner, SharedEngine};
+use crate::state::{ForgeState, SharedEngine};
 use crate::webhooks::tell_of_installation;
 
-fn by_slug(inner: &Inner, slug: &str) -> Result<App, ApiError> {
+fn by_slug(inner: &ForgeState, slug: &str) -> Result<App, ApiError> {
     let found = inner.apps.values().find(|app| app.slug == slug);
     found.cloned().ok_or_else(ApiError::not_found)
 }
 
 /// An app's own page.
-pub(super) fn app(visit: &Visit, slug: &str) -> Page {
+pub(super) fn app(visit: &Visit, slug: &str) -> PageAnswer {
     let app = by_slug(&visit.engine.lock(), slug)?;
     let at = format!("/apps/{slug}/installations/new");
     let content = format!(
@@ -40,7 +40,7 @@ fn rights(app: &App) -> String {
 }
 
 /// The repositories of an account, for choosing from.
-fn choice(inner: &Inner, account: u64, selected: Option<&Vec<u64>>) -> String {
+fn choice(inner: &ForgeState, account: u64, selected: Option<&Vec<u64>>) -> String {
     let own = inner.repositories.values().filter(|one| one.owner == account);
     let boxes = own.map(|one| {
         let is_chosen = selected.is_some_and(|all| all.contains(&one.id));
@@ -58,7 +58,7 @@ fn choice(inner: &Inner, account: u64, selected: Option<&Vec<u64>>) -> String {
     )
 }
 
-pub(super) fn page(visit: &Visit, slug: &str) -> Page {
+pub(super) fn page(visit: &Visit, slug: &str) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -92,7 +92,7 @@ pub(super) fn page(visit: &Visit, slug: &str) -> Page {
 }
 
 /// The chosen repositories; `None` for all.
-fn chosen(visit: &Visit, inner: &Inner, account: u64) -> Result<Option<Vec<u64>>, ApiError> {
+fn chosen(visit: &Visit, inner: &ForgeState, account: u64) -> Result<Option<Vec<u64>>, ApiError> {
     if visit.field("selection") == Some("all") {
         return Ok(None);
     }
@@ -106,7 +106,7 @@ fn chosen(visit: &Visit, inner: &Inner, account: u64) -> Result<Option<Vec<u64>>
     Ok(Some(ids))
 }
 
-pub(super) fn install(visit: &Visit, slug: &str) -> Page {
+pub(super) fn install(visit: &Visit, slug: &str) -> PageAnswer {
     let person = match visit.signed_in() {
         Ok(person) => person,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -144,7 +144,7 @@ pub(super) fn install(visit: &Visit, slug: &str) -> Page {
 
 /// Installs an app.
 pub(crate) fn add(
-    inner: &mut Inner,
+    inner: &mut ForgeState,
     app: &App,
     account: u64,
     selected: Option<Vec<u64>>,
@@ -237,7 +237,7 @@ fn own(visit: &Visit, id: &str) -> Result<Result<(u64, Installation), Box<Respon
     Ok(Ok((person, found.clone())))
 }
 
-pub(super) fn settings(visit: &Visit, id: &str) -> Page {
+pub(super) fn settings(visit: &Visit, id: &str) -> PageAnswer {
     let (_, found) = match own(visit, id)? {
         Ok(own) => own,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -273,7 +273,7 @@ pub(super) fn settings(visit: &Visit, id: &str) -> Page {
     Ok(html::page(&format!("Installation of {}", app.name), &content))
 }
 
-pub(super) fn change(visit: &Visit, id: &str) -> Page {
+pub(super) fn change(visit: &Visit, id: &str) -> PageAnswer {
     let (person, found) = match own(visit, id)? {
         Ok(own) => own,
         Err(elsewhere) => return Ok(*elsewhere),
@@ -297,7 +297,7 @@ fn choose(visit: &Visit, found: &Installation, person: u64) -> Result<(), ApiErr
     let selected = chosen(visit, &engine.lock(), found.account)?;
     let now = engine.clock.now_ms();
     let (before, after) = engine.change(|inner| {
-        let held = |inner: &Inner, one: &Installation| -> Vec<u64> {
+        let held = |inner: &ForgeState, one: &Installation| -> Vec<u64> {
             let held = inner.repositories.values().filter(|it| one.holds(it));
             held.map(|it| it.id).collect()
         };

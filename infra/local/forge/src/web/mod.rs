@@ -44,7 +44,7 @@ pub(crate) struct Visit {
 }
 
 /// A page's result. A refusal is a page too.
-type Page = Result<Response, ApiError>;
+type PageAnswer = Result<Response, ApiError>;
 
 async fn answer(
     State(engine): State<SharedEngine>,

@@ -4,7 +4,7 @@ use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use bobbin_local_sandbox::random::token;
 
-use super::{Page, Visit, html, see};
+use super::{PageAnswer, Visit, html, see};
 use crate::api_error::ApiError;
 use crate::limits::CODES_MAX;
 use crate::record::Kind;
@@ -67,7 +67,7 @@ pub(super) fn sign_in_fields(engine: &Engine) -> String {
     )
 }
 
-pub(super) fn page(visit: &Visit) -> Page {
+pub(super) fn page(visit: &Visit) -> PageAnswer {
     let back = html::hidden("return_to", visit.asked("return_to").unwrap_or("/"));
     let fields = sign_in_fields(&visit.engine);
     let content = html::form("/login", &format!("{back}{fields}<button>Sign in</button>"));
@@ -85,12 +85,12 @@ pub(super) fn checked(visit: &Visit) -> Result<u64, ApiError> {
     if is_right { Ok(account.id) } else { Err(wrong()) }
 }
 
-pub(super) fn sign_in(visit: &Visit) -> Page {
+pub(super) fn sign_in(visit: &Visit) -> PageAnswer {
     let person = checked(visit)?;
     Ok(enter(visit, person, visit.field("return_to").unwrap_or("/")))
 }
 
-pub(super) fn sign_out(visit: &Visit) -> Page {
+pub(super) fn sign_out(visit: &Visit) -> PageAnswer {
     if let Some(person) = visit.person {
         visit.engine.sessions().retain(|_, other| *other != person);
     }
@@ -109,7 +109,7 @@ pub(crate) fn ticket(engine: &Engine, person: u64) -> String {
     ticket
 }
 
-pub(super) fn by_ticket(visit: &Visit, ticket: &str) -> Page {
+pub(super) fn by_ticket(visit: &Visit, ticket: &str) -> PageAnswer {
     let person = visit.engine.sessions().remove(&key_of_ticket(ticket));
     let person = person.ok_or_else(|| {
         ApiError::unauthorized("This address was opened before. Sign in instead.")

@@ -10,11 +10,11 @@ use bobbin_local_sandbox::random::token;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
-use super::{Page, Visit, html, see, with_parameters};
+use super::{PageAnswer, Visit, html, see, with_parameters};
 use crate::api_error::ApiError;
 use crate::limits::{CODE_MS, PERSON_TOKEN_MS, REFRESH_TOKEN_MS};
 use crate::record::{App, Code, CodeOf, Token, TokenOf};
-use crate::state::{Inner, SharedEngine, hash};
+use crate::state::{ForgeState, SharedEngine, hash};
 use crate::webhooks::{self, Event};
 
 const CODE_LETTERS: usize = 20;
@@ -69,7 +69,7 @@ fn asked(visit: &Visit, get: impl Fn(&str) -> Option<String>) -> Result<Asked, A
     Ok(Asked { app, redirect, state: get("state"), challenge })
 }
 
-pub(super) fn page(visit: &Visit) -> Page {
+pub(super) fn page(visit: &Visit) -> PageAnswer {
     let asked = asked(visit, |name| visit.asked(name).map(str::to_owned))?;
     let person = match visit.signed_in() {
         Ok(person) => person,
@@ -103,7 +103,7 @@ pub(super) fn page(visit: &Visit) -> Page {
     Ok(html::page(&format!("Authorize {}", asked.app.name), &content))
 }
 
-pub(super) fn authorize(visit: &Visit) -> Page {
+pub(super) fn authorize(visit: &Visit) -> PageAnswer {
     let asked = asked(visit, |name| visit.field(name).map(str::to_owned))?;
     let person = match visit.signed_in() {
         Ok(person) => person,
@@ -206,7 +206,7 @@ fn traded(visit: &Visit) -> Result<Value, Refused> {
 }
 
 /// The person of a code, which is used up by being named.
-fn coded(inner: &mut Inner, app: u64, visit: &Visit, now: i64) -> Result<u64, Refused> {
+fn coded(inner: &mut ForgeState, app: u64, visit: &Visit, now: i64) -> Result<u64, Refused> {
     let key = hash(visit.field("code").unwrap_or_default());
     let code = inner.codes.get(&key).filter(|code| code.expires_at > now).cloned();
     let Some(CodeOf::SignIn { person, app: of, redirect, challenge }) = code.map(|code| code.of)
@@ -229,7 +229,7 @@ fn coded(inner: &mut Inner, app: u64, visit: &Visit, now: i64) -> Result<u64, Re
 }
 
 /// The person of a refresh token; it and its pair end.
-fn refreshed(inner: &mut Inner, app: u64, said: &str, now: i64) -> Result<u64, Refused> {
+fn refreshed(inner: &mut ForgeState, app: u64, said: &str, now: i64) -> Result<u64, Refused> {
     let key = hash(said);
     let known = inner.tokens.get(&key).filter(|one| one.expires_at.is_none_or(|end| end > now));
     let Some(TokenOf::Refresh { person, app: of, pair }) = known.map(|one| one.of.clone()) else {
@@ -244,7 +244,7 @@ fn refreshed(inner: &mut Inner, app: u64, said: &str, now: i64) -> Result<u64, R
 }
 
 /// A new pair of tokens.
-fn issue(inner: &mut Inner, person: u64, app: u64, now: i64) -> Value {
+fn issue(inner: &mut ForgeState, person: u64, app: u64, now: i64) -> Value {
     let access = format!("ghu_{}", token(TOKEN_LETTERS));
     let refresh = format!("ghr_{}", token(REFRESH_LETTERS));
     let record = |of, ms: i64| Token { of, created_at: now, expires_at: Some(now + ms) };

@@ -154,7 +154,7 @@ async fn tokens_of_people_are_replaced_and_end() {
     let third = refresh(&text(&second, "refresh_token")).await;
     let token = text(&third, "access_token");
 
-    // The app looks at a token, and gives it back.
+    // The app looks at a token, and revokes it.
     let path = format!("/applications/{}/token", world.id.client_id);
     let by_app = |method: Method, path: &str| {
         let request = world.http.request(method, format!("{}{path}", world.forge.api()));

@@ -23,7 +23,7 @@ async fn a_restart_keeps_everything_but_sign_ins() {
     std::fs::create_dir_all(spool.join("objects")).unwrap();
 
     let world = world.restarted().await;
-    let identity = |one: &bobbin_local_forge::Identity| serde_json::to_value(one).unwrap();
+    let identity = |one: &bobbin_local_forge::ForgeIdentity| serde_json::to_value(one).unwrap();
     assert_eq!(identity(&world.id), identity(&before));
     assert!(!spool.exists());
     let (_, pull) = world.get("/repos/laptop/web/pulls/1", &token).await;

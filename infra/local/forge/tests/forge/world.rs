@@ -5,7 +5,7 @@ use std::process::Output;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
-use bobbin_local_forge::{Forge, Identity, Settings};
+use bobbin_local_forge::{ForgeIdentity, ForgeSettings, LocalForge};
 use bobbin_rules::github::{Exchange, Judged, judge};
 use bobbin_test_server::{Received, Reply, Server};
 use reqwest::{Client, Method, RequestBuilder, Response, StatusCode};
@@ -16,12 +16,12 @@ pub const WEBHOOK_SECRET: &str = "It's a Secret to Everybody";
 const WAIT_MS_MAX: u64 = 30_000;
 
 pub struct World {
-    pub forge: Forge,
+    pub forge: LocalForge,
     /// What is told of events.
     pub hook: Server,
     pub http: Client,
     pub folder: PathBuf,
-    pub id: Identity,
+    pub id: ForgeIdentity,
 }
 
 /// A folder that no other test uses.
@@ -35,20 +35,20 @@ fn fresh_folder(name: &str) -> PathBuf {
     folder
 }
 
-fn settings(folder: &Path) -> Settings {
-    let mut settings = Settings::new(folder.join("state"), KEY.to_owned().into());
+fn settings(folder: &Path) -> ForgeSettings {
+    let mut settings = ForgeSettings::new(folder.join("state"), KEY.to_owned().into());
     settings.seeds.webhook_secret = Some(WEBHOOK_SECRET.to_owned());
     settings
 }
 
 /// What git said.
-pub struct Said {
+pub struct GitOutput {
     pub is_ok: bool,
     pub out: String,
     pub err: String,
 }
 
-impl From<Output> for Said {
+impl From<Output> for GitOutput {
     fn from(output: Output) -> Self {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).trim_end().to_owned();
         Self {
@@ -59,7 +59,7 @@ impl From<Output> for Said {
     }
 }
 
-impl Said {
+impl GitOutput {
     /// Fails with what git said unless it is well.
     pub fn well(self) -> String {
         assert!(self.is_ok, "{}", self.err);
@@ -82,9 +82,9 @@ impl World {
         Self::with(settings(&fresh_folder(name))).await
     }
 
-    pub async fn with(settings: Settings) -> Self {
+    pub async fn with(settings: ForgeSettings) -> Self {
         let folder = settings.state_dir.parent().unwrap().to_owned();
-        let forge = Forge::start(settings).await.unwrap();
+        let forge = LocalForge::start(settings).await.unwrap();
         let hook = Server::answering([Reply::json(200, &json!({}))]).await;
         let callbacks = vec!["http://127.0.0.1/github/callback".to_owned()];
         forge.set_app_addresses(Some(format!("{}/hook", hook.base())), callbacks, None).unwrap();
@@ -203,7 +203,7 @@ impl World {
     }
 
     /// Git in a folder below this world's own, without anybody's configuration.
-    pub async fn git(&self, folder: &str, arguments: &[&str]) -> Said {
+    pub async fn git(&self, folder: &str, arguments: &[&str]) -> GitOutput {
         let mut command = tokio::process::Command::new("git");
         command
             .env_clear()
@@ -236,7 +236,13 @@ impl World {
     }
 
     /// Pushes what is checked out to a branch.
-    pub async fn push(&self, folder: &str, repository: &str, token: &str, branch: &str) -> Said {
+    pub async fn push(
+        &self,
+        folder: &str,
+        repository: &str,
+        token: &str,
+        branch: &str,
+    ) -> GitOutput {
         let to = format!("HEAD:refs/heads/{branch}");
         self.git(folder, &["push", &self.address(repository, token), &to]).await
     }
