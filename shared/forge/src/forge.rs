@@ -246,7 +246,7 @@ pub trait Forge: fmt::Debug + Send + Sync {
     /// Its properties.
     fn facts(&self) -> ForgeFacts<'_>;
 
-    /// The app's installation at an account; [`ForgeErrorKind::NotInstalled`](crate::ErrorKind::NotInstalled) if there is
+    /// The app's installation at an account; [`NotInstalled`](crate::ForgeErrorKind::NotInstalled) if there is
     /// none.
     async fn installation(&self, login: &str, kind: OwnerKind) -> ForgeResult<Installation>;
 
@@ -254,7 +254,7 @@ pub trait Forge: fmt::Debug + Send + Sync {
     async fn repositories(&self, installation: u64) -> ForgeResult<RepositoryList>;
 
     /// The repository with this name, or with another if it was renamed;
-    /// [`ForgeErrorKind::NotInstalled`](crate::ErrorKind::NotInstalled) if no installation includes it, or there is none.
+    /// [`NotInstalled`](crate::ForgeErrorKind::NotInstalled) if no installation includes it, or there is none.
     async fn repository(&self, name: &RepositoryName) -> ForgeResult<Repository>;
 
     /// The repository with this id.
@@ -267,7 +267,7 @@ pub trait Forge: fmt::Debug + Send + Sync {
     /// Default branch, and the refs whose full names begin with one of these; without any, all of them.
     async fn refs(&self, at: &RepositoryAt, prefixes: &[String]) -> ForgeResult<Refs>;
 
-    /// Streams a pack to the sink; [`ForgeErrorKind::TooLarge`](crate::ErrorKind::TooLarge) as soon as it exceeds its bound.
+    /// Streams a pack to the sink; [`TooLarge`](crate::ForgeErrorKind::TooLarge) as soon as it exceeds its bound.
     /// After an error, what the sink has taken is worthless.
     async fn fetch(
         &self,

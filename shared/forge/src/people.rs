@@ -53,7 +53,7 @@ pub enum Permission {
 }
 
 /// A forge, seen as a person who signed in. An access token that is not accepted any more is
-/// [`ForgeErrorKind::SignInEnded`](crate::ErrorKind::SignInEnded).
+/// [`SignInEnded`](crate::ForgeErrorKind::SignInEnded).
 #[async_trait]
 pub trait People: Send + Sync {
     /// The forge's page on which a person signs in. It leads to `redirect` with `state` and a code.

@@ -13,11 +13,12 @@ use bobbin_core::records::flags::{Queued, StoppedAll};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
-    Operation, Overview, Prompt, Quote, Reply, Surface, Want, WhichSandbox, Work,
+    Operation, Overview, Prompt, PublishStep, Quote, Reply, Surface, Want, WhichSandbox, Work,
 };
 use bobbin_core::records::observations::Observations;
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
+use bobbin_core::records::publication::{Pressed, Proposal, Publication, PullRequestRef};
 use bobbin_core::records::sandbox::{
     InUse, KeptSnapshot, Lease, Operated, Phase, SandboxRecord, TimelineEntry, Tools, Waiting,
 };
@@ -274,9 +275,27 @@ fn session(stage: Stage) -> Session {
         due_at_ms: Some(T + 1_800_000),
         shown: vec!["0123456789abcdef".to_owned()],
         untold: untold(),
+        publication: Some(publication()),
         unknown: UnknownFields::default(),
         sandbox: SandboxRecord::default(),
         observed: Observations::default(),
+    }
+}
+
+fn publication() -> Publication {
+    let proposal = Proposal {
+        commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+        subject: "Add the page".to_owned(),
+        body: "> It is done.".to_owned(),
+    };
+    let page = "https://github.com/acme/shop/pull/7".to_owned();
+    Publication {
+        branch: "bobbin/add-the-page-01234567".to_owned(),
+        pushed: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
+        theirs: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
+        shown: Some(proposal.clone()),
+        pressed: Some(Pressed { id: "p-1".into(), by: anna(), proposal, is_pushed: true }),
+        pull_request: Some(PullRequestRef { number: 7, page }),
     }
 }
 
@@ -586,7 +605,11 @@ fn runtime_change() -> SettingsChange {
 
 /// What says how agents are run: of the shape after.
 fn of_a_runtime() -> Selection {
-    Selection { runtime: Some("native".to_owned()), ..of_a_sandbox() }
+    Selection {
+        runtime: Some("native".to_owned()),
+        pull_requests: Some("ready".to_owned()),
+        ..of_a_sandbox()
+    }
 }
 
 fn own_key() -> OwnKey {
@@ -741,6 +764,16 @@ fn bodies() -> Vec<(&'static str, String)> {
             Work::Connect { to: Some(thread().sandbox()), by: anna(), membership: membership() },
         ),
         message(
+            "message-publish",
+            Work::Publish {
+                step: PublishStep::Push {
+                    commit: "0123456789abcdef0123456789abcdef01234567".to_owned(),
+                },
+                by: anna(),
+                membership: membership(),
+            },
+        ),
+        message(
             "message-create",
             Work::Create(NewSandbox {
                 name: "frontend".parse().unwrap(),
@@ -817,6 +850,15 @@ fn bodies() -> Vec<(&'static str, String)> {
             "control-connect",
             Want::Connect { to: Some(WhichSandbox::Named("frontend".parse().unwrap())) },
         ),
+        control(
+            "control-publish",
+            Want::Publish {
+                step: PublishStep::Show {
+                    subject: Some("Add the page".to_owned()),
+                    body: Some("It is done.".to_owned()),
+                },
+            },
+        ),
         control("control-ask-destroy", Want::AskDestroy { sandbox: WhichSandbox::Here }),
         control(
             "control-operate",
@@ -849,6 +891,8 @@ fn bodies() -> Vec<(&'static str, String)> {
         "control-configure-default",
         "control-configure-allow",
         "control-configure-disallow",
+        "control-configure-open",
+        "control-configure-close",
         "control-configure-direct",
     ];
     for (name, (_, change)) in configure.into_iter().zip(changes()) {
