@@ -1,7 +1,9 @@
 //! How calls fail.
 
 use bobbin_core::base::failure::Failure;
-use bobbin_core::protocol::effect::{AgentEffect, ChatEffect, Effect, SandboxEffect, Sending};
+use bobbin_core::protocol::effect::{
+    AgentEffect, ChatEffect, Effect, ForgeEffect, SandboxEffect, Sending,
+};
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::sandbox::SandboxState;
 
@@ -36,8 +38,17 @@ pub(super) fn stands_on(effect: &Effect) -> &'static [Out] {
         | Effect::FindAgent { .. } => &[Out::Table],
         Effect::Sandbox(effect) if effect.rests_on_account() => &[Out::Provider, Out::Account],
         Effect::Sandbox(_) => &[Out::Provider],
+        Effect::Forge(effect) if is_in_sandbox(effect) => &[Out::Provider],
         _ => &[],
     }
+}
+
+/// Whether a call of the forge also works in the sandbox.
+const fn is_in_sandbox(effect: &ForgeEffect) -> bool {
+    matches!(
+        effect,
+        ForgeEffect::Carry { .. } | ForgeEffect::ReadOutgoing { .. } | ForgeEffect::Push { .. }
+    )
 }
 
 /// What another account shows of a sandbox that is not in it; none: the effect does not look there.
@@ -60,6 +71,7 @@ pub(super) fn not_there(effect: &Effect) -> Option<Event> {
             Some(Event::NotSent(Failure::SandboxGone))
         }
         Effect::Sandbox(_) | Effect::Agent(_) => Some(Event::Failed(Failure::SandboxGone)),
+        Effect::Forge(effect) if is_in_sandbox(effect) => Some(Event::Failed(Failure::SandboxGone)),
         _ => None,
     }
 }
@@ -104,6 +116,13 @@ pub(super) fn fails(effect: &Effect, at: u64, done: bool) -> Event {
         ) => down,
         (Effect::Agent(AgentEffect::SendPrompt { .. } | AgentEffect::FindPrompt { .. }), _) => {
             Failure::SessionMissing
+        }
+        (Effect::Forge(effect), 0) if is_in_sandbox(effect) => down,
+        (Effect::Forge(_), 1) => {
+            Failure::Outage { after_ms: 0, seen: "the forge does not answer".to_owned() }
+        }
+        (Effect::Forge(_), 2) => {
+            Failure::NonRecoverable { advice: "the app is suspended".to_owned() }
         }
         (Effect::Sandbox(_), 1 | 2) => {
             Failure::Outage { after_ms: 0, seen: "the provider does not answer".to_owned() }

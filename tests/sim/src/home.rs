@@ -124,6 +124,8 @@ impl Home {
             hangs: false,
             sessions: BTreeSet::new(),
             workspaces: BTreeSet::new(),
+            changes: 0,
+            brought: BTreeMap::new(),
             is_native: mode == Ok(RuntimeMode::Native),
             agents: BTreeMap::new(),
         });
@@ -217,6 +219,10 @@ impl Home {
                 if let Some(sandbox) = self.sandboxes.get_mut(&generation) {
                     sandbox.agent(from.place).abort(&messages, now_ms);
                 }
+            }
+            Late::Push(call) => drop(threads[from.place].pushed(call)),
+            Late::Request { branch, is_draft } => {
+                threads[from.place].requested(&branch, is_draft);
             }
         }
     }

@@ -13,6 +13,7 @@ pub mod dice;
 pub mod due;
 pub mod durations;
 mod failing;
+pub mod forge;
 pub mod home;
 pub mod plan;
 pub mod promises;

@@ -2,11 +2,12 @@
 
 use bobbin_core::base::ids::{Ms, SandboxKey, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Message, Operation, Prompt, Work};
+use bobbin_core::records::message::{Message, Operation, Prompt, PublishStep, Work};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::selection::Selection;
 
 use super::announcer::Announcing;
+use super::forge::PushCall;
 
 /// When every history begins.
 pub const START_MS: Ms = 1_800_000_000_000;
@@ -98,8 +99,37 @@ pub enum Deed {
     Chooses(Option<RuntimeMode>),
     /// Control messages goes on with the word for a prompt that waits.
     Announce(Announcing),
+    /// Somebody presses on the newest or the oldest proposal that stands in the thread, if there is one.
+    Press {
+        /// Id of the message.
+        id: String,
+        is_oldest: bool,
+    },
+    /// A person does something at the forge, with the thread's branch or its pull request.
+    AtForge(AtForge),
+    /// Files in the sandbox change that no prompt changes.
+    FilesChange,
+    /// Those who manage the thread's tenant open all repositories, or close them.
+    Opens(bool),
     /// Nothing: time passes until then.
     Rest,
+}
+
+/// What a person does at the forge.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AtForge {
+    /// Puts a commit on the thread's branch, whether that is there or not.
+    Pushes,
+    /// Merges the open pull request.
+    Merges,
+    /// Closes it.
+    Closes,
+    /// Deletes the branch.
+    Deletes,
+}
+
+impl AtForge {
+    pub const ALL: [Self; 4] = [Self::Pushes, Self::Merges, Self::Closes, Self::Deletes];
 }
 
 /// A call that arrives late.
@@ -114,6 +144,12 @@ pub enum Late {
     },
     /// An abort of the run of these prompts.
     Abort(u32, Vec<String>),
+    Push(PushCall),
+    /// The call that opens the pull request of this branch.
+    Request {
+        branch: String,
+        is_draft: bool,
+    },
 }
 
 /// Who says everything.
@@ -143,6 +179,20 @@ pub fn name(name: &str) -> Work {
 /// The thread goes to another sandbox, or back to its own.
 pub fn connect(to: Option<SandboxKey>) -> Work {
     Work::Connect { to, by: ann(), membership: Membership::default() }
+}
+
+/// Somebody wants to see what would be published.
+pub fn propose() -> Work {
+    publish(PublishStep::Show { subject: None, body: None })
+}
+
+/// Somebody presses on a proposal.
+pub fn press(commit: &str) -> Work {
+    publish(PublishStep::Push { commit: commit.to_owned() })
+}
+
+fn publish(step: PublishStep) -> Work {
+    Work::Publish { step, by: ann(), membership: Membership::default() }
 }
 
 /// Somebody in the chat wants something of a sandbox.

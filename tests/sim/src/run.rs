@@ -144,6 +144,10 @@ impl World {
                     inner.places[place].settings.defaults.runtime = name;
                 }
                 Deed::Announce(at) => inner.announces(place, at),
+                Deed::Press { id, is_oldest } => inner.press(place, &id, is_oldest),
+                Deed::AtForge(what) => inner.at_forge(place, what),
+                Deed::FilesChange => inner.files_change(place),
+                Deed::Opens(are_open) => inner.opens(place, are_open),
                 Deed::Rest => {}
             }
         }
@@ -238,7 +242,7 @@ impl World {
             inner.note(place, || format!("delivers {} for the {receives}. time", message.id));
             let hand = Worker::new(self.clone(), group, token, skew_ms, &message.work);
             let limits = Arc::clone(&self.limits);
-            let runtime = inner.runtime;
+            let (runtime, forge) = (inner.runtime, inner.forge.clone());
             let work = Box::pin(async move {
                 let delivery = Delivery {
                     id: format!("{}#{receives}", message.id),
@@ -248,7 +252,7 @@ impl World {
                     model: "m",
                     providers: &[],
                     runtime,
-                    forge: None,
+                    forge: forge.as_ref(),
                     limits: &limits,
                     split: |text| text.split(' ').map(str::to_owned).collect(),
                 };

@@ -25,6 +25,10 @@ pub struct Sandbox {
     pub(super) workspaces: BTreeSet<usize>,
     /// Its agents are run by the daemon, in sessions of its own.
     pub(super) is_native: bool,
+    /// Changes of its files that no prompt made.
+    pub changes: usize,
+    /// Commits of its thread's branch that were brought into it, and after how many prompts.
+    pub brought: BTreeMap<String, usize>,
     /// Each thread's own session of the agent.
     pub agents: BTreeMap<usize, Agent>,
 }

@@ -66,6 +66,17 @@ impl From<Missed> for Event {
     }
 }
 
+/// A branch that is to move.
+#[derive(Debug, Clone, Copy)]
+pub struct Moving<'a> {
+    pub branch: &'a str,
+    /// Where it has to be; none: it must not exist.
+    pub old: Option<&'a str>,
+    pub new: &'a str,
+    /// A commit that the new one has to follow.
+    pub follows: Option<&'a str>,
+}
+
 /// What happens to the wish to have a server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Serving {
@@ -149,8 +160,8 @@ pub trait Services {
         Outgoing::Unchanged
     }
 
-    /// The branch is to move from `old` to `new`.
-    fn push(&mut self, _branch: &str, _old: Option<&str>, _new: &str) -> PushEnd {
+    /// A branch is to move to what is in a sandbox that runs.
+    fn push(&mut self, _generation: u32, _moving: &Moving<'_>) -> PushEnd {
         PushEnd::Refused { why: "nothing is pushed here".to_owned() }
     }
 
@@ -329,9 +340,12 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
             SandboxState::Running => Event::OutgoingRead(on.outgoing(generation)),
             _ => Event::Failed(silent()),
         },
-        ForgeEffect::Push { branch, old, new, .. } => match on.stands(generation) {
+        ForgeEffect::Push { branch, old, new, follows, .. } => match on.stands(generation) {
             SandboxState::Gone => Event::Failed(Failure::SandboxGone),
-            SandboxState::Running => Event::Pushed(on.push(branch, old.as_deref(), new)),
+            SandboxState::Running => {
+                let (old, follows) = (old.as_deref(), follows.as_deref());
+                Event::Pushed(on.push(generation, &Moving { branch, old, new, follows }))
+            }
             _ => Event::Failed(silent()),
         },
         ForgeEffect::FindPullRequest { branch, .. } => {

@@ -8,10 +8,11 @@ use bobbin_core::base::limits::Limits;
 use bobbin_core::base::person::Person;
 use bobbin_core::protocol::decide::orphan::is_orphan;
 use bobbin_core::records::flags::StoppedAll;
-use bobbin_core::records::message::{DeadPrompt, Message, Work};
+use bobbin_core::records::message::{DeadPrompt, Message, PublishStep, Work};
 use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
+use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 
 use super::announcer::Announcing;
@@ -56,6 +57,8 @@ pub struct Inner {
     pub call_ms: Option<u64>,
     /// How agents are run in the sandboxes that begin.
     pub runtime: RuntimeMode,
+    /// The forge, where there is one.
+    pub forge: Option<BoundForge>,
     /// Of a piece of work and its card the card goes first; else the work does, or chance decides.
     pub cards_first: bool,
     /// The sweeper looks at the index.
@@ -82,6 +85,8 @@ pub struct Inner {
     pub pauses_used: bool,
     /// The planted fault: whether the turn has begun is not asked once the card of its prompt stands.
     pub forgets_announced: bool,
+    /// The planted fault: pushed is what the sandbox has, whatever was shown.
+    pub pushes_unshown: bool,
     /// Prompts are announced; how long each step of that takes.
     pub announcer: Option<Dice>,
     pub(super) outages: Vec<(Out, Ms)>,
@@ -147,6 +152,7 @@ impl Inner {
             calls: 0,
             call_ms: None,
             runtime: RuntimeMode::default(),
+            forge: None,
             cards_first: false,
             sweeps: true,
             hunts_crash: false,
@@ -160,6 +166,7 @@ impl Inner {
             makes_unwanted: false,
             pauses_used: false,
             forgets_announced: false,
+            pushes_unshown: false,
             announcer: None,
             outages: Vec::new(),
             log: Vec::new(),
@@ -393,7 +400,11 @@ impl Inner {
             // The letter of the message that a notice is about is still there; sweeps come again by themselves.
             if matches!(
                 dead.message.work,
-                Work::Prompt(_) | Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. }
+                Work::Prompt(_)
+                    | Work::Reset { .. }
+                    | Work::Name { .. }
+                    | Work::Connect { .. }
+                    | Work::Publish { .. }
             ) {
                 self.places[group.place].letters.push(dead.message);
             }
@@ -593,10 +604,8 @@ impl Inner {
         here.known_ids.insert(message.id.clone(), now_ms);
         let accepted = match &message.work {
             Work::Prompt(_) => Some(Request::Prompt),
-            Work::Reset { .. }
-            | Work::Name { .. }
-            | Work::Connect { .. }
-            | Work::Publish { .. } => Some(Request::Notice),
+            Work::Reset { .. } | Work::Name { .. } | Work::Connect { .. } => Some(Request::Notice),
+            Work::Publish { .. } => Some(Request::Publication),
             Work::Operate { .. } | Work::Create(_) => Some(Request::Operation),
             Work::Sweep | Work::Reconcile | Work::DeadLetter { .. } => None,
         };
@@ -605,6 +614,12 @@ impl Inner {
             Work::Create(_) => drop(self.met.insert("create")),
             Work::Name { .. } => drop(self.met.insert("name")),
             Work::Connect { .. } => drop(self.met.insert("connect")),
+            Work::Publish { step: PublishStep::Show { .. }, .. } => {
+                self.met.insert("propose");
+            }
+            Work::Publish { step: PublishStep::Push { .. }, .. } => {
+                self.met.insert("press");
+            }
             _ => {}
         }
         if let Some(kind) = accepted {

@@ -14,6 +14,7 @@ use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::base::limits::Limits;
 use bobbin_core::records::message::{Message, Operation, Work};
 
+use super::forge;
 use super::plan::{Deed, START_MS, Trouble};
 use super::state::Inner;
 use super::thread::SimThread;
@@ -74,6 +75,15 @@ impl World {
         Self {
             inner: Arc::new(Mutex::new(Inner::new(threads, seed, trouble))),
             limits: Arc::new(limits),
+        }
+    }
+
+    /// There is a forge, and all of its repositories are open to the threads that there are.
+    pub fn has_forge(&self) {
+        let mut inner = self.lock();
+        inner.forge = Some(forge::bound());
+        for place in 0..inner.places.len() {
+            inner.opens(place, true);
         }
     }
 

@@ -66,6 +66,21 @@ pub enum Fact {
     /// The thread could not be written in when something of the turn was to be said: its files are left to the next one
     /// that is answered.
     Closed { turn: usize },
+    /// A new post shows what would be pushed.
+    Proposed { commit: String },
+    /// Bobbin moved a branch at the forge: where it was, which branch and commit the thread's record named when the call
+    /// was sent, and commits of people that it had before, and has no more.
+    Pushed {
+        branch: String,
+        from: Option<String>,
+        to: String,
+        recorded: Option<(String, Option<String>)>,
+        dropped: Vec<String>,
+    },
+    /// A pull request was opened for a branch.
+    Requested { branch: String },
+    /// A person closed or merged a branch's pull request.
+    PersonClosed { branch: String },
     /// Something that has a bound was used so often.
     Spent { what: &'static str, times: u64, bound: u64 },
 }
@@ -77,6 +92,8 @@ pub enum Request {
     Prompt,
     /// Something that a notice answers: a fresh sandbox is wanted, a name for it, or another one.
     Notice,
+    /// Something that a proposal answers, or a notice: the work is wanted in a pull request.
+    Publication,
     /// Somebody wants something of the sandbox: the record alone says the result of it.
     Operation,
 }

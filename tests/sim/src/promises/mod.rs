@@ -25,7 +25,7 @@ pub struct Promise {
 /// All that can be seen in one thread, and the twelfth beside those of the design. The seventh is about two tenants,
 /// the eleventh about credentials in a sandbox, the ninth is about all states that can be reached: in one history it is
 /// that an end was reached at all.
-pub const ALL: [Promise; 10] = [
+pub const ALL: [Promise; 11] = [
     Promise { number: 1, words: "at most one live sandbox a thread", holds: one_live_sandbox },
     Promise { number: 2, words: "no orphan once all is quiet", holds: no_orphan },
     Promise {
@@ -55,6 +55,11 @@ pub const ALL: [Promise; 10] = [
         number: 10,
         words: "two turns never work in one workspace at the same time, and no run goes on that no turn owns",
         holds: one_at_a_time,
+    },
+    Promise {
+        number: 15,
+        words: "a push moves only the branch on record, from the commit on record to one that was shown",
+        holds: pushed_as_shown,
     },
 ];
 
@@ -172,8 +177,9 @@ fn ended_once_visibly(history: &History) -> Result<(), String> {
         if *kind == Request::Operation {
             continue;
         }
-        if *kind == Request::Notice {
-            if !stands(&PostKind::Notice) {
+        if let Request::Notice | Request::Publication = kind {
+            let is_shown = *kind == Request::Publication && stands(&PostKind::Review);
+            if !is_shown && !stands(&PostKind::Notice) {
                 return Err(format!("what {turn} asked for was not answered"));
             }
             continue;
@@ -328,6 +334,38 @@ fn one_at_a_time(history: &History) -> Result<(), String> {
         }
         _ => Ok(()),
     }
+}
+
+/// What a person has put on a branch stays, and a branch has one pull request, unless a person closes that while the
+/// call for another is on its way.
+fn pushed_as_shown(history: &History) -> Result<(), String> {
+    for (at, fact) in history.facts.iter().enumerate() {
+        let before = &history.facts[..at];
+        match fact {
+            Fact::Pushed { branch, from, to, recorded, dropped } => {
+                if recorded.as_ref() != Some(&(branch.clone(), from.clone())) {
+                    return Err(format!(
+                        "{branch} was moved from {from:?} to {to}, and on record was {recorded:?}"
+                    ));
+                }
+                if !before.contains(&Fact::Proposed { commit: to.clone() }) {
+                    return Err(format!("{to} was pushed, and nobody had been shown it"));
+                }
+                if let Some(commit) = dropped.first() {
+                    return Err(format!("{branch} has a person's commit {commit} no more"));
+                }
+            }
+            Fact::Requested { branch } => {
+                let closed = Fact::PersonClosed { branch: branch.clone() };
+                let last = before.iter().rev().find(|one| *one == fact || **one == closed);
+                if last == Some(fact) {
+                    return Err(format!("{branch} has two pull requests"));
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 fn bounded(history: &History) -> Result<(), String> {

@@ -60,6 +60,11 @@ impl SimThread {
                 let live = !matches!(card.state, CardState::Ended { .. });
                 self.cards.insert(id.clone(), (turn, live));
             }
+            (Some(_), Post::Review(review)) if !stands => {
+                let commit = review.proposal.commit.clone();
+                self.proposals.push(commit.clone());
+                self.history.facts.push(Fact::Proposed { commit });
+            }
             (Some(turn), Post::Moved { .. }) => {
                 self.cards.insert(id.clone(), (turn, false));
             }

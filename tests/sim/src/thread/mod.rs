@@ -16,6 +16,7 @@ use bobbin_core::records::session::Session;
 use bobbin_core::tenant::settings::Settings;
 
 use super::due::Due;
+use super::forge::Repository;
 use super::home::Home;
 use super::queue::{DELIVERIES_MAX, Entry};
 use crate::promises::{End, Ending, Fact, History, WHO_ASKS};
@@ -50,6 +51,10 @@ pub struct SimThread {
     pub(super) posts: BTreeMap<String, PostKind>,
     /// Cards that stand: whose they are, and whether they look alive.
     pub(super) cards: BTreeMap<String, (usize, bool)>,
+    /// Commits of the proposals that stand, oldest first.
+    pub proposals: Vec<String>,
+    /// Its repository at the forge.
+    pub forge: Repository,
     /// How often each file of the agent was shown.
     showings: BTreeMap<String, u64>,
     /// Accepted turns by place.
@@ -90,6 +95,8 @@ impl SimThread {
             home: Home::of(place),
             posts: BTreeMap::new(),
             cards: BTreeMap::new(),
+            proposals: Vec::new(),
+            forge: Repository::default(),
             showings: BTreeMap::new(),
             turns: Vec::new(),
             history: History {

@@ -5,16 +5,20 @@ use bobbin_core::base::ids::{
     AgentSessionId, AskId, Ms, PostKind, PostRef, SandboxKey, SandboxName, ThreadKey, TurnId,
 };
 use bobbin_core::base::person::Person;
-use bobbin_core::protocol::effect::{AgentEffect, Effect, Follow, SandboxEffect, Sending, Watched};
+use bobbin_core::protocol::effect::{
+    AgentEffect, Effect, Follow, ForgeEffect, SandboxEffect, Sending, Watched,
+};
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
 use bobbin_core::protocol::target::Addressed;
 use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::Post;
+use bobbin_core::records::carried::{Carried, ForgeRepository, FoundRepository};
 use bobbin_core::records::changes::Changes;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{Message, Operation, Work};
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::parked::Seen;
+use bobbin_core::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxRecord, SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -23,9 +27,10 @@ use bobbin_core::tenant::settings::AgentOptions;
 
 use super::Worker;
 use crate::dice::Dice;
+use crate::forge;
 use crate::home::{Caller, Home};
 use crate::plan::Late;
-use crate::services::{Missed, Sent, Services, Serving, perform, silent};
+use crate::services::{Missed, Moving, Sent, Services, Serving, perform, silent};
 use crate::state::Inner;
 use crate::thread::SimThread;
 use crate::thread::running::changes;
@@ -130,6 +135,24 @@ impl Worker {
         matches!(self.work, Work::Reset { .. } | Work::Operate { want: Operation::Destroy, .. })
     }
 
+    /// The call of a forge's effect that changes something there; none: after what is looked at first, there is none.
+    fn at_forge(&self, inner: &Inner, generation: u32, effect: &ForgeEffect) -> Option<Late> {
+        let (here, home) = (&inner.places[self.place], &inner.places[self.at()].home);
+        match effect {
+            ForgeEffect::Push { branch, old, new, follows, .. } => {
+                let (old, follows) = (old.as_deref(), follows.as_deref());
+                let call = here.push_call(home, generation, &Moving { branch, old, new, follows });
+                let is_running = home.is_running(generation, inner.now_ms);
+                call.ok().filter(|_| is_running).map(Late::Push)
+            }
+            ForgeEffect::OpenPullRequest { branch, is_draft, .. } => {
+                let is_new = here.forge.pull_request(branch).is_none();
+                is_new.then(|| Late::Request { branch: branch.clone(), is_draft: *is_draft })
+            }
+            _ => None,
+        }
+    }
+
     fn delete(&self, generation: u32) -> Late {
         Late::Delete { generation, by_person: self.is_asked_to_delete() }
     }
@@ -203,6 +226,13 @@ impl Worker {
             Effect::Agent(AgentEffect::EndRun(run)) => {
                 Late::Abort(run.generation, run.messages.clone())
             }
+            Effect::Forge(effect) => match self.at_forge(&inner, generation, effect) {
+                Some(call) => {
+                    inner.met.insert("late at the forge");
+                    call
+                }
+                None => return false,
+            },
             _ => return false,
         };
         let at_ms = inner.now_ms + after_ms;
@@ -329,6 +359,54 @@ impl Services for Here<'_> {
             home.clone_into(generation);
             Ok(LeftOut::default())
         })
+    }
+
+    fn find_repository(&mut self, name: &str) -> FoundRepository {
+        FoundRepository::Here(forge::repository(name))
+    }
+
+    fn carry(
+        &mut self,
+        generation: u32,
+        repository: &ForgeRepository,
+    ) -> Result<Carried, NotCloned> {
+        self.clone_into(generation, &repository.name)?;
+        Ok(self.inner.places[self.worker.place].carried(repository))
+    }
+
+    fn outgoing(&mut self, generation: u32) -> Outgoing {
+        if self.inner.troubled() && self.inner.dice.falls(30) {
+            return Outgoing::Refused { why: "the work is too large.".to_owned() };
+        }
+        self.with(|here, home, _, _| here.outgoing(home, generation))
+    }
+
+    fn push(&mut self, generation: u32, moving: &Moving<'_>) -> PushEnd {
+        let pushes_unshown = self.inner.pushes_unshown;
+        let ended = self.with(|here, home, _, _| match pushes_unshown {
+            true => here.pushes_unshown(home, generation, moving),
+            false => here.pushes(home, generation, moving),
+        });
+        self.inner.met.insert(match &ended {
+            PushEnd::Done => "pushed",
+            PushEnd::Changed => "shown anew",
+            PushEnd::Theirs { .. } | PushEnd::Moved { at: Some(_) } => "branch moved",
+            PushEnd::Moved { at: None } => "branch gone",
+            PushEnd::Refused { .. } => "not followed",
+        });
+        ended
+    }
+
+    fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
+        self.inner.places[self.worker.place].forge.pull_request(branch)
+    }
+
+    fn open_pull_request(&mut self, branch: &str, is_draft: bool) -> Opened {
+        let here = &mut self.inner.places[self.worker.place];
+        match here.forge.pull_request(branch) {
+            Some(seen) => Opened::There(seen),
+            None => here.requested(branch, is_draft),
+        }
     }
 
     fn serve(&mut self, generation: u32, is_new: bool) -> Serving {

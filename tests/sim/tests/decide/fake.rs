@@ -11,7 +11,7 @@ use bobbin_core::records::observations::NameWrite;
 use bobbin_core::records::outside::{self, AgentSeen};
 use bobbin_core::records::sandbox::{SandboxRecord, SnapshotSeen};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
-use bobbin_sim::services::{Attached, Missed, Sent, Services, Serving, perform};
+use bobbin_sim::services::{Attached, Missed, Moving, Sent, Services, Serving, perform};
 
 /// So long after it began to hold a run.
 pub(super) const OTHERS_AFTER_MS: u64 = 2_000;
@@ -414,7 +414,7 @@ impl Services for Here<'_> {
         self.s.outgoing.clone().unwrap_or(Outgoing::Unchanged)
     }
 
-    fn push(&mut self, _: u32, branch: &str, old: Option<&str>, new: &str) -> PushEnd {
+    fn push(&mut self, _: u32, &Moving { branch, old, new, .. }: &Moving<'_>) -> PushEnd {
         if let Some(ended) = self.s.push_ends.pop() {
             return ended;
         }

@@ -8,7 +8,7 @@ use libtest_mimic::{Failed, Trial};
 
 use crate::proof;
 
-/// A history that keeps all promises: one prompt, answered.
+/// A history that keeps all promises: one prompt, answered, and its work published.
 fn good() -> History {
     let facts = vec![
         Fact::Live(1),
@@ -17,6 +17,9 @@ fn good() -> History {
         Fact::Posted { turn: 0, kind: PostKind::Chunk(0) },
         Fact::Told { turn: 0, ending: Ending::Answered },
         Fact::Ended { turn: 0, ending: Ending::Answered },
+        Fact::Proposed { commit: "c1".to_owned() },
+        pushed(None, "c1"),
+        Fact::Requested { branch: "b".to_owned() },
         Fact::Spent { what: "calls", times: 1, bound: 1 },
         Fact::Called { turn: 0, kind: PostKind::Chunk(0), who: vec![WHO_ASKS.to_owned()] },
     ];
@@ -38,10 +41,17 @@ fn good() -> History {
     }
 }
 
+/// A push that moves the branch on record from where that says it is.
+fn pushed(from: Option<&str>, to: &str) -> Fact {
+    let (branch, from) = ("b".to_owned(), from.map(str::to_owned));
+    let recorded = Some((branch.clone(), from.clone()));
+    Fact::Pushed { branch, from, to: to.to_owned(), recorded, dropped: Vec::new() }
+}
+
 /// What breaks exactly one promise, by its number.
 type Break = (u8, &'static str, fn(&mut History));
 
-const BREAKS: [Break; 22] = [
+const BREAKS: [Break; 28] = [
     (1, "two sandboxes", |h| h.facts.push(Fact::Live(2))),
     (2, "an orphan", |h| h.end.as_mut().unwrap().listed.push((0, false))),
     (2, "a sandbox that is missing", |h| h.end.as_mut().unwrap().listed.clear()),
@@ -81,6 +91,32 @@ const BREAKS: [Break; 22] = [
             workspace: "1:project".to_owned(),
             who: vec!["a".to_owned(), "b".to_owned()],
         })
+    }),
+    (3, "a proposal that was not shown", |h| {
+        h.accepted.push(Request::Publication);
+        h.facts.push(Fact::Ended { turn: 1, ending: Ending::Answered });
+    }),
+    (15, "a push of what nobody was shown", |h| h.facts.push(pushed(Some("c1"), "c2"))),
+    (15, "a push to a branch that is not on record", |h| {
+        let (branch, to) = ("main".to_owned(), "c1".to_owned());
+        let recorded = Some(("b".to_owned(), None));
+        h.facts.push(Fact::Pushed { branch, from: None, to, recorded, dropped: Vec::new() });
+    }),
+    (15, "a push from a commit that is not on record", |h| {
+        let (branch, to) = ("b".to_owned(), "c1".to_owned());
+        let recorded = Some((branch.clone(), Some("c1".to_owned())));
+        let (from, dropped) = (Some("c0".to_owned()), Vec::new());
+        h.facts.push(Fact::Pushed { branch, from, to, recorded, dropped });
+    }),
+    (15, "a push over a person's commit", |h| {
+        let mut over = pushed(Some("c0"), "c1");
+        if let Fact::Pushed { dropped, .. } = &mut over {
+            dropped.push("c0".to_owned());
+        }
+        h.facts.push(over);
+    }),
+    (15, "a second pull request of a branch", |h| {
+        h.facts.push(Fact::Requested { branch: "b".to_owned() })
     }),
     (9, "a turn that stays", |h| h.end.as_mut().unwrap().turn = true),
 ];

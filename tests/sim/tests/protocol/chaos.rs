@@ -3,6 +3,7 @@
 //!
 //! `BOBBIN_SEED=n` replays one history and prints it; `BOBBIN_SEEDS=n` runs so many.
 
+mod publish;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -29,6 +30,9 @@ const SEEDS: u64 = 2_000;
 const FIRST_SEEDS: u64 = 200;
 /// Histories of many threads that share sandboxes.
 const SHARED_SEEDS: u64 = 24;
+/// Histories with a forge, and so many of them are looked at after every change.
+const PUBLISHED_SEEDS: u64 = 400;
+const FIRST_PUBLISHED_SEEDS: u64 = 60;
 /// How long things go wrong.
 const TROUBLE_MS: u64 = 90 * 60_000;
 const HOUR_MS: u64 = 60 * 60_000;
@@ -306,6 +310,25 @@ pub fn shared_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
     (world, judged)
 }
 
+/// One history with a forge.
+///
+/// # Errors
+/// What is broken, in words.
+pub fn published_history(seed: u64, logs: bool) -> (World, Result<(), String>) {
+    let mut dice = Dice::new(seed ^ 0x5055_424C_4953_4845);
+    let threads = 1 + dice.place(3);
+    let trouble = Trouble::Dice { until_ms: plan::START_MS + TROUBLE_MS };
+    let world = World::new(threads, dice.next(), trouble, Limits::DEFAULT);
+    world.has_forge();
+    world.lock().logs = logs;
+    (0..threads).for_each(|place| publish::plan(&world, &mut dice, place));
+    outages(&world, &mut dice, seed);
+    wall_clocks(&world, seed);
+    modes(&world, seed);
+    let judged = judge(&world);
+    (world, judged)
+}
+
 fn judge(world: &World) -> Result<(), String> {
     world.run(settled)?;
     verdicts(world, "when all is quiet")?;
@@ -361,6 +384,8 @@ fn met(
             Fact::Withheld { .. } => Some("withheld".to_owned()),
             Fact::Disturbed { .. } => Some("disturbed".to_owned()),
             Fact::Posted { kind: PostKind::Ask(_), .. } => Some("asked".to_owned()),
+            Fact::Proposed { .. } => Some("proposed".to_owned()),
+            Fact::Requested { .. } => Some("requested".to_owned()),
             _ => None,
         }));
     }
@@ -390,6 +415,14 @@ fn number(name: &str) -> Option<u64> {
 /// The first that breaks a promise, with its history.
 pub fn run_shared() -> Result<BTreeSet<Transition>, String> {
     met(0..SHARED_SEEDS, shared_history).map(|(transitions, _)| transitions)
+}
+
+/// The same for the histories with a forge.
+///
+/// # Errors
+/// The first that breaks a promise, with its history.
+pub fn run_published() -> Result<BTreeSet<Transition>, String> {
+    met(0..PUBLISHED_SEEDS, published_history).map(|(transitions, _)| transitions)
 }
 
 /// All histories of one kind, or the one that is wanted.
@@ -433,6 +466,12 @@ pub fn trials() -> Vec<Trial> {
         proof("protocol::chaos::first_seeded_histories_keep_promises", || {
             all(history, FIRST_SEEDS, &[])
         }),
+        proof("protocol::chaos::first_published_histories_keep_promises", || {
+            all(published_history, FIRST_PUBLISHED_SEEDS, &[])
+        }),
+        deep(proof("protocol::chaos::every_published_history_keeps_promises", || {
+            all(published_history, PUBLISHED_SEEDS, &publish::MET)
+        })),
         deep(proof("protocol::chaos::every_seeded_history_keeps_promises", || {
             all(history, SEEDS, &MET)
         })),

@@ -2,6 +2,7 @@
 //! quiet, and every promise is judged. That the crash happened where it was wanted is asserted each time.
 
 mod outside;
+mod publish;
 mod shared;
 
 use std::collections::BTreeSet;
@@ -503,10 +504,10 @@ const ALONE: [Scenario; 26] = [
     },
 ];
 
-/// All of them: what one thread meets alone, what several do that share a sandbox, and what an agent does that works
-/// outside.
+/// All of them: what one thread meets alone, what several do that share a sandbox, what an agent does that works
+/// outside, and how work gets to a pull request.
 fn scenarios() -> impl Iterator<Item = &'static Scenario> {
-    let more = shared::SCENARIOS.iter().chain(&outside::SCENARIOS);
+    let more = shared::SCENARIOS.iter().chain(&outside::SCENARIOS).chain(&publish::SCENARIOS);
     ALONE.iter().chain(more)
 }
 
@@ -650,6 +651,17 @@ pub fn trials() -> Vec<Trial> {
     }));
     trials.push(proof("protocol::crash::tool_sandbox_outlasts_agents_turn", || {
         outside::stays_up().map_err(Failed::from)
+    }));
+    trials.push(proof("protocol::crash::persons_come_at_any_moment", || {
+        let histories = publish::at_every_moment()?;
+        println!("{histories} histories kept all promises");
+        Ok(())
+    }));
+    trials.push(proof("protocol::crash::late_push_moves_no_branch", || {
+        publish::late_pushes_change_nothing().map_err(Failed::from)
+    }));
+    trials.push(proof("protocol::crash::unshown_and_overwriting_pushes_are_caught", || {
+        publish::faults_are_caught().map_err(Failed::from)
     }));
     trials.push(proof("protocol::crash::prompt_arrives_after_three_round_trips", || {
         three_round_trips().map_err(Failed::from)

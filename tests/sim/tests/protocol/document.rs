@@ -75,7 +75,7 @@ fn the_table_is_what_happens() -> Result<(), Failed> {
     // Rare changes need many histories: as many as it takes, within a bound.
     let histories = (0..SEEDS_MAX).step_by(SEEDS_AT_ONCE);
     let histories = histories.map(|seeds| chaos::run(seeds..seeds + SEEDS_AT_ONCE as u64));
-    let quick: [Proof; 2] = [crash::singly, chaos::run_shared];
+    let quick: [Proof; 3] = [crash::singly, chaos::run_shared, chaos::run_published];
     let quick = quick.into_iter().map(|run| run());
     let mut more = quick.chain(few).chain(histories);
     while !documented.is_subset(&seen) {

@@ -1,0 +1,101 @@
+//! Histories with a forge: work is proposed, pressed and pushed, while people push, merge, close and delete there.
+
+use bobbin_core::records::message::{Operation, Work};
+
+use super::super::dice::Dice;
+use super::super::plan::{self, AtForge, Deed, prompt, reset};
+use super::super::world::World;
+use super::TROUBLE_MS;
+
+/// What these histories must meet, so that nothing holds for want of an occasion.
+pub(super) const MET: [&str; 20] = [
+    "propose",
+    "press",
+    "pressed an old one",
+    "proposed",
+    "pushed",
+    "requested",
+    "shown anew",
+    "branch moved",
+    "branch gone",
+    "not followed",
+    "late at the forge",
+    "pushed by a person",
+    "merged",
+    "closed",
+    "branch deleted",
+    "repositories closed",
+    "crash",
+    "zombie",
+    "reply lost",
+    "conflict",
+];
+
+/// What is done in a thread.
+pub(super) fn plan(world: &World, dice: &mut Dice, place: usize) {
+    let mut at_ms = dice.below(60_000);
+    let mut presses = 0;
+    for number in 0..1 + dice.below(4) {
+        let id = format!("t{place}m{number}");
+        let work = if number > 0 && dice.falls(80) { reset() } else { prompt(&id) };
+        send(world, place, (&id, work), at_ms);
+        if dice.falls(100) {
+            world.plan(at_ms + dice.below(120_000), place, Deed::Stop(id));
+        }
+        let mut shown_ms = at_ms + dice.below(4 * 60_000);
+        for time in 0..1 + dice.below(2) {
+            let id = format!("t{place}p{number}-{time}");
+            send(world, place, (&id, plan::propose()), shown_ms);
+            if dice.falls(150) {
+                let again_ms = shown_ms + dice.below(20 * 60_000);
+                send(world, place, (&id, plan::propose()), again_ms);
+            }
+            let mut pressed_ms = shown_ms + dice.below(3 * 60_000);
+            // Between what is shown and a press, above all.
+            if dice.falls(300) {
+                let what = AtForge::ALL[dice.place(AtForge::ALL.len())];
+                world.plan(shown_ms + dice.below(3 * 60_000), place, Deed::AtForge(what));
+            }
+            for _ in 0..dice.below(4) {
+                presses += 1;
+                let id = format!("t{place}x{presses}");
+                let is_oldest = dice.falls(200);
+                world.plan(pressed_ms, place, Deed::Press { id, is_oldest });
+                let apart_ms = if dice.falls(500) { 5_000 } else { 120_000 };
+                pressed_ms += dice.below(apart_ms);
+            }
+            shown_ms = pressed_ms + dice.below(60_000);
+        }
+        at_ms += dice.below(25 * 60_000);
+    }
+    for what in AtForge::ALL {
+        for _ in 0..dice.below(3) {
+            world.plan(dice.below(at_ms + 10 * 60_000), place, Deed::AtForge(what));
+        }
+    }
+    for _ in 0..dice.below(3) {
+        world.plan(dice.below(at_ms + 10 * 60_000), place, Deed::FilesChange);
+    }
+    if dice.falls(100) {
+        let closed_ms = dice.below(TROUBLE_MS);
+        world.plan(closed_ms, place, Deed::Opens(false));
+        world.plan(closed_ms + dice.below(30 * 60_000), place, Deed::Opens(true));
+    }
+    for want in [Operation::Pause, Operation::Destroy] {
+        if dice.falls(150) {
+            let work = (&*format!("t{place}o-{}", want.word()), plan::operate(want));
+            send(world, place, work, dice.below(TROUBLE_MS));
+        }
+    }
+    for deed in [Deed::Lose, Deed::ServerDies, Deed::StopsByItself, Deed::StopAll] {
+        if dice.falls(100) {
+            world.plan(dice.below(TROUBLE_MS), place, deed);
+        }
+    }
+}
+
+fn send(world: &World, place: usize, (id, work): (&str, Work), at_ms: u64) {
+    let mut message = world.message(place, id, work);
+    message.accepted_at_ms += at_ms;
+    world.plan(at_ms, place, Deed::Send(message));
+}
