@@ -68,8 +68,8 @@ pub enum Fact {
     Closed { turn: usize },
     /// A new post shows what would be pushed.
     Proposed { commit: String },
-    /// Bobbin moved a branch at the forge: where it was, which branch and commit the thread's record named when the call
-    /// was sent, and commits of people that it had before, and has no more.
+    /// Bobbin moved a branch at the forge: where it was, which branch and commit the thread's record named when the
+    /// call was sent, and commits of people that it had before, and has no more.
     Pushed {
         branch: String,
         from: Option<String>,

@@ -383,9 +383,12 @@ impl Services for Here<'_> {
 
     fn push(&mut self, generation: u32, moving: &Moving<'_>) -> PushEnd {
         let pushes_unshown = self.inner.pushes_unshown;
-        let ended = self.with(|here, home, _, _| match pushes_unshown {
-            true => here.pushes_unshown(home, generation, moving),
-            false => here.pushes(home, generation, moving),
+        let ended = self.with(|here, home, _, _| {
+            if pushes_unshown {
+                here.pushes_unshown(home, generation, moving)
+            } else {
+                here.pushes(home, generation, moving)
+            }
         });
         self.inner.met.insert(match &ended {
             PushEnd::Done => "pushed",
