@@ -151,6 +151,7 @@ mod tests {
             slack_api: "http://127.0.0.1:1/slack".to_owned(),
             daytona_api: "http://127.0.0.1:2/api".to_owned(),
             vercel_api: "http://127.0.0.1:3/api".to_owned(),
+            github_api: "http://127.0.0.1:4".to_owned(),
             slack_signing_secret: "signing".to_owned(),
             daytona_api_key: "dtn".to_owned(),
             ..Ready::default()
