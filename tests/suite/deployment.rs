@@ -335,7 +335,7 @@ fn parameters_are_asked_well() {
         grouped.extend(names.iter().map(|name| name.as_str().unwrap().to_owned()));
     }
     assert_eq!(grouped, declared.clone(), "in the order of the groups");
-    assert!(declared.len() <= 17, "{} questions", declared.len());
+    assert!(declared.len() <= 19, "{} questions", declared.len());
 }
 
 /// The page of an alarm.

@@ -18,11 +18,10 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    Forge, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt, RepositoryId,
-    RepositoryName,
+    Forge, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt, RepositoryName,
 };
 
-use crate::sandboxes::told;
+use crate::sandboxes::{at, told};
 
 /// The forge, with the owners that the operator has bound to tenants.
 pub struct StackForge {
@@ -99,7 +98,7 @@ impl StackForge {
         repository: &ForgeRepository,
         branch: &str,
     ) -> Result<Option<PullRequestSeen>, Failure> {
-        let found = self.forge.pull_request(&at(repository)?, branch).await;
+        let found = self.forge.pull_request(&target(repository)?, branch).await;
         found.map(|found| found.map(seen)).map_err(|error| error.failure)
     }
 
@@ -114,7 +113,7 @@ impl StackForge {
         proposal: &Proposal,
         is_draft: bool,
     ) -> Result<Opened, Failure> {
-        let at = at(repository)?;
+        let at = target(repository)?;
         let new = NewPullRequest {
             head: branch.to_owned(),
             base: repository.branch.clone(),
@@ -144,17 +143,9 @@ impl StackForge {
     }
 }
 
-/// The target of the forge's calls for this repository.
-pub(crate) fn at(repository: &ForgeRepository) -> Result<RepositoryAt, Failure> {
-    let name = repository.name.split_once('/');
-    let name = name.and_then(|(owner, name)| RepositoryName::new(owner, name));
-    let unusable = || Failure::TurnFailed {
+fn target(repository: &ForgeRepository) -> Result<RepositoryAt, Failure> {
+    at(repository).ok_or_else(|| Failure::TurnFailed {
         reason: format!("The repository's name {:?} cannot be used.", repository.name),
-    };
-    Ok(RepositoryAt {
-        installation: repository.installation,
-        repository: RepositoryId(repository.id),
-        name: name.ok_or_else(unusable)?,
     })
 }
 

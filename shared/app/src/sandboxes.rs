@@ -44,7 +44,7 @@ use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
-pub(crate) use carry::told;
+pub(crate) use carry::{at, told};
 pub(crate) use outgoing::Moving;
 use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};

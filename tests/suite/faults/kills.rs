@@ -13,7 +13,7 @@ use bobbin_tests::limits::{
     STAND_IN_KILLS_AT_ONCE,
 };
 use bobbin_tests::processes;
-use bobbin_tests::stack::{Options, Stack, quick, words};
+use bobbin_tests::stack::{Options, Stack, at_night, quick, words};
 use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
@@ -124,7 +124,11 @@ struct Killed<'w> {
 }
 
 pub fn trials() -> Vec<Trial> {
-    [REAL, STAND_IN, AT_VERCEL, AT_SSH, NATIVE]
+    // What is killed is the worker: with OpenCode itself, which takes minutes, at night alone.
+    let by_night = at_night().then_some(REAL);
+    [STAND_IN, AT_VERCEL, AT_SSH, NATIVE]
+        .into_iter()
+        .chain(by_night)
         .map(|agent| {
             let name = format!("faults::{}_kill_9_costs_only_time", agent.word);
             alone(&name, async move || match agent.place.lacks() {
@@ -132,7 +136,7 @@ pub fn trials() -> Vec<Trial> {
                 None => kills(agent).await,
             })
         })
-        .into()
+        .collect()
 }
 
 /// Deliveries of a dead worker come back after six seconds.

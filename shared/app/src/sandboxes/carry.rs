@@ -185,7 +185,7 @@ impl Sandboxes {
 }
 
 /// The target of the forge's calls; `None` if the repository's name cannot be one.
-pub(super) fn at(repository: &ForgeRepository) -> Option<RepositoryAt> {
+pub(crate) fn at(repository: &ForgeRepository) -> Option<RepositoryAt> {
     let (owner, name) = repository.name.split_once('/')?;
     Some(RepositoryAt {
         installation: repository.installation,

@@ -565,7 +565,7 @@ fn crashed(
 
 /// Pairs of one scenario and one order, about: of more, every so many are met. With `BOBBIN_KILLS=all` the second
 /// number.
-const PAIRS_MAX: [u32; 2] = [150, 1_500];
+const PAIRS_MAX: [u32; 2] = [80, 1_500];
 
 /// All crashes of one scenario. How many points there were, and how many pairs.
 fn scenario(

@@ -103,15 +103,18 @@ fn every_phase_and_failure_is_named() -> Result<(), Failed> {
     }
 }
 
+/// That every line of the table happens takes minutes of histories: a run by night finds out. That nothing else happens
+/// is found by day too, by each proof.
 pub fn trials() -> Vec<Trial> {
-    vec![
-        proof(
-            "protocol::document::every_phase_and_failure_is_named",
-            every_phase_and_failure_is_named,
-        ),
-        deep(proof(
+    let mut trials = vec![proof(
+        "protocol::document::every_phase_and_failure_is_named",
+        every_phase_and_failure_is_named,
+    )];
+    if crate::at_night() {
+        trials.push(deep(proof(
             "protocol::document::documented_table_matches_behaviour",
             the_table_is_what_happens,
-        )),
-    ]
+        )));
+    }
+    trials
 }

@@ -43,6 +43,11 @@ fn proof(
     Trial::test(name.clone(), move || durations::measured(&name, test))
 }
 
+/// Whether this is the run of all proofs (`just nightly`).
+fn at_night() -> bool {
+    std::env::var("BOBBIN_PLATFORMS").as_deref() == Ok("all")
+}
+
 /// Leaves a proof to `just deep`, because it is too slow to run after every change.
 fn deep(proof: Trial) -> Trial {
     proof.with_ignored_flag(true)

@@ -21,6 +21,7 @@ const recorded = async (url, options) => {
   exchanges.push({
     method: options?.method ?? 'GET', path: target.pathname, request: parsed(options?.body ?? ''), status: answer.status,
     answer: parsed(text), has_answer: text !== '', moved: answer.redirected,
+    is_diff: (answer.headers.get('content-type') ?? '').includes('diff'),
     limits: ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'].every((name) => answer.headers.has(name)),
   })
   return answer
