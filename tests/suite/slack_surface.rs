@@ -234,6 +234,8 @@ async fn home() {
   <Choose a default sandbox provider>
   *Runtime:* none; the operator's setting applies
   <Choose a default runtime>
+  *Pull requests:* none; they are opened as drafts
+  <Choose how pull requests are opened>
   (Channels can have their own defaults: /bobbin config help.)
 ",
     );

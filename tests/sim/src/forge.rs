@@ -208,13 +208,23 @@ impl SimThread {
         match self.push_call(home, generation, moving) {
             Ok(call) => self.pushed(call),
             Err(PushEnd::Moved { at: Some(at) }) => {
-                let prompts = self.prompts_in(home, generation);
-                if let Some(sandbox) = home.sandboxes.get_mut(&generation) {
-                    sandbox.brought.insert(at.clone(), prompts);
-                }
+                self.bring(home, generation, &at);
                 PushEnd::Theirs { at }
             }
-            Err(ended) => ended,
+            Err(ended) => {
+                // A new sandbox has not what was brought into the one before.
+                if let (PushEnd::Refused { .. }, Some(old)) = (&ended, moving.old) {
+                    self.bring(home, generation, old);
+                }
+                ended
+            }
+        }
+    }
+
+    fn bring(&self, home: &mut Home, generation: u32, commit: &str) {
+        let prompts = self.prompts_in(home, generation);
+        if let Some(sandbox) = home.sandboxes.get_mut(&generation) {
+            sandbox.brought.entry(commit.to_owned()).or_insert(prompts);
         }
     }
 

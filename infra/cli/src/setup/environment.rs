@@ -97,6 +97,8 @@ const OWN: [(&str, &[(&str, ValueSource)]); 4] = [
             ("PROVIDER_SECRET_ID", ValueSource::Output("ProviderSecretArn")),
             ("STACK_KEY_ID", ValueSource::Output("StackKeyArn")),
             CREDENTIALS_KEY,
+            ("GITHUB_APP_ID", ValueSource::Parameter("GitHubAppId")),
+            ("GITHUB_OWNERS", ValueSource::Parameter("GitHubOwners")),
             ("INGRESS_URL", ValueSource::Output("IngressAddress")),
             ("TOOLS_URL", ValueSource::OutputIfAny("ToolsAddress")),
         ],

@@ -193,6 +193,10 @@ impl Sandboxes {
         if let Some(theirs) = follows
             && !work.commits.contains(&commit(theirs)?)
         {
+            // A sandbox that is new since has only what it was given.
+            if let Some(there) = there {
+                self.bring_branch(forge, target, carried, (&name, there)).await?;
+            }
             return refused(format!(
                 "The work does not have {}, which somebody else put on the branch. Ask the agent to fetch and merge `origin/{branch}`, then press again.",
                 theirs.get(..12).unwrap_or(theirs)

@@ -20,7 +20,10 @@ pub struct Publication {
     /// The commit to which Bobbin moved it last; `None` before the first push.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pushed: Option<String>,
-    /// A commit that somebody else put there: only work that follows it is pushed.
+    /// Commits to which a push of Bobbin's may have moved it: nobody has heard the end of those pushes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unheard: Vec<String>,
+    /// The newest commit that somebody else put there: only work that follows it is pushed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub theirs: Option<String>,
     /// The proposal that a person was shown last; nothing else can be pushed.
@@ -186,7 +189,15 @@ impl Publication {
     /// A publication on this branch of which nothing is pushed.
     #[must_use]
     pub const fn new(branch: String) -> Self {
-        Self { branch, pushed: None, theirs: None, shown: None, pressed: None, pull_request: None }
+        Self {
+            branch,
+            pushed: None,
+            unheard: Vec::new(),
+            theirs: None,
+            shown: None,
+            pressed: None,
+            pull_request: None,
+        }
     }
 }
 

@@ -292,6 +292,7 @@ fn publication() -> Publication {
     Publication {
         branch: "bobbin/add-the-page-01234567".to_owned(),
         pushed: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
+        unheard: vec!["fedcba9876543210fedcba9876543210fedcba98".to_owned()],
         theirs: Some("89abcdef0123456789abcdef0123456789abcdef".to_owned()),
         shown: Some(proposal.clone()),
         pressed: Some(Pressed { id: "p-1".into(), by: anna(), proposal, is_pushed: true }),

@@ -182,7 +182,7 @@ fn persons_commit_on_the_branch_stays() {
     deliver_until_done(&world, &press("p6", third), 1);
     let last = world.with(|s| s.pushes.last().cloned());
     assert_eq!(last, Some((branch, Some("cccc".to_owned()), third.to_owned())));
-    assert_eq!(record(&world).publication.unwrap().theirs, None);
+    assert_eq!(record(&world).publication.unwrap().theirs.as_deref(), Some("cccc"));
 }
 
 #[test]

@@ -565,7 +565,7 @@ fn crashed(
 
 /// Pairs of one scenario and one order, about: of more, every so many are met. With `BOBBIN_KILLS=all` the second
 /// number.
-const PAIRS_MAX: [u32; 2] = [80, 1_500];
+const PAIRS_MAX: [u32; 2] = [150, 1_500];
 
 /// All crashes of one scenario. How many points there were, and how many pairs.
 fn scenario(
@@ -656,6 +656,9 @@ pub fn trials() -> Vec<Trial> {
         let histories = publish::at_every_moment()?;
         println!("{histories} histories kept all promises");
         Ok(())
+    }));
+    trials.push(proof("protocol::crash::unheard_push_stops_no_later_one", || {
+        publish::own_pushes_stop_nothing().map_err(Failed::from)
     }));
     trials.push(proof("protocol::crash::late_push_moves_no_branch", || {
         publish::late_pushes_change_nothing().map_err(Failed::from)

@@ -29,6 +29,8 @@ use crate::tenant::selection::PullRequests;
 const FILES_SHOWN: usize = 40;
 /// Characters of an answer that a proposed text quotes.
 const QUOTED_CHARS_MAX: usize = 1_200;
+/// Pushes whose end nobody heard that are remembered.
+const UNHEARD_MAX: usize = 8;
 
 /// The button under an ended turn that changed files; `None` where there is nothing to press.
 pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishOffer> {
@@ -313,6 +315,11 @@ fn push(
             let is_pushed = publication.pushed.as_deref() == Some(commit);
             let pressed = Pressed { id, by: by.clone(), proposal, is_pushed };
             publication.pressed = Some(pressed.clone());
+            if !publication.unheard.iter().any(|one| one == commit) {
+                publication.unheard.push(commit.to_owned());
+                let surplus = publication.unheard.len().saturating_sub(UNHEARD_MAX);
+                publication.unheard.drain(..surplus);
+            }
             pressed
         }
     };
@@ -351,12 +358,19 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
         PushEnd::Done => {
             pressed.is_pushed = true;
             publication.pushed = Some(pressed.proposal.commit.clone());
-            publication.theirs = None;
+            publication.unheard.clear();
         }
         PushEnd::Changed => {
             publication.shown = None;
             session.observed.forge.stale = true;
             session.observed.forge.outgoing = None;
+        }
+        // A push of ours whose end nobody heard: this one goes on from there.
+        PushEnd::Theirs { at } | PushEnd::Moved { at: Some(at) }
+            if publication.unheard.contains(&at) =>
+        {
+            publication.unheard.retain(|one| *one != at);
+            publication.pushed = Some(at);
         }
         PushEnd::Theirs { at } => {
             let word = words::branch_has_theirs(&publication.branch, &at);
@@ -369,7 +383,7 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
                 Some(words::branch_moved(&publication.branch, at.as_deref()));
             // A branch that is gone can be made again.
             if at.is_none() {
-                publication.pushed = None;
+                (publication.pushed, publication.theirs) = (None, None);
             }
         }
         PushEnd::Refused { why } => {
@@ -397,8 +411,8 @@ pub(super) fn opened(session: &mut Session, ended: Opened) {
 /// A publication never makes a sandbox: the work would not be in it.
 fn bring_up(session: &mut Session, context: &Context<'_>) -> BroughtUp {
     match session.sandbox.phase {
-        Phase::Destroying | Phase::Destroyed | Phase::Error => {
-            BroughtUp::No("the sandbox no longer exists.".to_owned())
+        Phase::Creating | Phase::Destroying | Phase::Destroyed | Phase::Error => {
+            BroughtUp::No("the sandbox with the work no longer exists.".to_owned())
         }
         _ => operate::bring_up(session, context),
     }

@@ -85,6 +85,18 @@ fn followed(world: &World) -> Result<(), String> {
     world.run(settled)
 }
 
+/// A person's commit is in what was pushed last; a new sandbox does not have it, and its work is shown.
+fn begun_anew(world: &World) -> Result<(), String> {
+    followed(world)?;
+    after(world, 0, Deed::Press { id: "x3".to_owned(), is_oldest: false });
+    world.run(settled)?;
+    world.lock().places[0].home.lose();
+    world.lock().places[0].next_run_takes_ms = Some(5_000);
+    send(world, "m4", prompt("m4"));
+    send(world, "p4", plan::propose());
+    world.run(settled)
+}
+
 fn deleted(world: &World) -> Result<(), String> {
     shown_anew(world)?;
     at_forge(world, AtForge::Deletes);
@@ -136,7 +148,7 @@ fn is_at_newest(place: &SimThread) -> bool {
     there.is_some() && there == place.proposals.last()
 }
 
-pub(super) const SCENARIOS: [Scenario; 11] = [
+pub(super) const SCENARIOS: [Scenario; 12] = [
     Scenario {
         name: "propose",
         threads: 1,
@@ -222,6 +234,24 @@ pub(super) const SCENARIOS: [Scenario; 11] = [
         proves: |places| counts(&places[0]) == (3, 2, 1) && is_at_newest(&places[0]),
     },
     Scenario {
+        name: "publish from a new sandbox after a person",
+        threads: 1,
+        before: begun_anew,
+        then: |world| {
+            after(world, 0, Deed::Press { id: "x4".to_owned(), is_oldest: false });
+            let minutes = 60_000;
+            for (after_ms, id, work) in
+                [(5 * minutes, "m5", prompt("m5")), (10 * minutes, "p5", plan::propose())]
+            {
+                let message = world.message(0, id, work);
+                after(world, after_ms, Deed::Send(message));
+            }
+            let press = Deed::Press { id: "x5".to_owned(), is_oldest: false };
+            after(world, 15 * minutes, press);
+        },
+        proves: |places| counts(&places[0]) == (5, 3, 1) && is_at_newest(&places[0]),
+    },
+    Scenario {
         name: "publish where the branch was deleted",
         threads: 1,
         before: deleted,
@@ -277,6 +307,46 @@ fn at_a_moment(deed: &Deed, moment: u64, crash: Option<(u32, bool)>) -> Result<u
         format!("{deed:?} at {moment}, crash at {crash:?}: {why}\n  {facts:?}")
     })?;
     Ok(inner.calls - before)
+}
+
+/// The sandbox is lost at each moment of a press, and the worker dies at each of its calls: later work of the thread
+/// gets to the pull request all the same.
+///
+/// # Errors
+/// It does not.
+pub(super) fn own_pushes_stop_nothing() -> Result<(), String> {
+    for moment in 0..14 {
+        for at in (1..=12).flat_map(|call| [(call, false), (call, true)]) {
+            goes_on(moment, at)?;
+        }
+    }
+    Ok(())
+}
+
+fn goes_on(moment: u64, (call, is_after): (u32, bool)) -> Result<(), String> {
+    let world = World::new(1, 1, Trouble::None, Limits::DEFAULT);
+    world.lock().sweeps = false;
+    shown(&world)?;
+    let mut inner = world.lock();
+    (inner.sweeps, inner.call_ms) = (true, Some(CALL_MS));
+    inner.trouble = Trouble::Crashes { at: vec![(inner.calls + call, is_after)], hit: 0 };
+    drop(inner);
+    press(&world);
+    after(&world, moment * CALL_MS + CALL_MS / 2, Deed::Lose);
+    world.run(settled)?;
+    work_on(&world)?;
+    send(&world, "p2", plan::propose());
+    world.run(settled)?;
+    press_anew(&world);
+    world.run(settled)?;
+    let inner = world.lock();
+    let here = &inner.places[0];
+    promises::check(&here.history)?;
+    if is_at_newest(here) && counts(here).2 == 1 {
+        return Ok(());
+    }
+    let seen = (counts(here), here.record.as_ref().map(|record| &record.publication));
+    Err(format!("lost at {moment}, crash at {call} (after: {is_after}): {seen:?}"))
 }
 
 /// What happens between the moment at which a push is sent and that at which it arrives.
