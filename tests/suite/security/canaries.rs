@@ -115,8 +115,8 @@ async fn canaries() {
         gone(&world, platform).await;
         buried(&world, platform).await;
     }
-    crate::own_keys::enter_and_list(&world, &own.value).await;
     carried(&world).await;
+    crate::own_keys::enter_and_list(&world, &own.value).await;
     secrets.push(Secret::new("github_user_token", &*world.ready.github_user_token));
     secrets.push(Secret::new("github_private_key", key_line(&world)));
     secrets.push(own);
