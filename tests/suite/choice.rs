@@ -234,9 +234,10 @@ async fn refused(platform: Platform) {
     let world = &place.world;
     // Who does not manage the place changes nothing.
     let member = world.colleague(platform).await;
+    let before = settings(world, platform).await;
     let model = default_of(DefaultKind::Model, Some(OTHER_MODEL));
     configure(world, platform, member, false, model).await;
-    assert_eq!(settings(world, platform).await, Settings::default());
+    assert_eq!(settings(world, platform).await, before);
 
     set(world, platform, default_of(DefaultKind::Repo, Some("acme/nothing"))).await;
     let (mut talk, first) = world.begin(platform, "run: ls").await;

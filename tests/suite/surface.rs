@@ -246,6 +246,7 @@ Bobbin (only you see it)
   People: everyone whom the operator allows
   Defaults: none
   Defaults of this channel: none of its own
+  Repositories of the forge: all
 
 Bobbin (only you see it)
   Done: the default model is openai/gpt-5.
@@ -318,6 +319,7 @@ Bobbin (only you see it)
   People: everyone whom the operator allows
   Defaults: none
   Defaults of this channel: repository octo/service
+  Repositories of the forge: all
   Last changes:
   - <some time> ago, Ada: removed `{role}` from the list
   - <some time> ago, Ada: allowed `{role}`
