@@ -2,7 +2,7 @@
 //!
 //! Promised: nothing in the bytes makes it panic, or hold more than the pack, some 60 bytes for each object, and one
 //! commit or folder; every id is computed from the content; what git would call corrupt is refused. An object that
-//! grows beyond the size it claims is refused at that piece. SHA-1 does not withstand whoever makes two contents of one
+//! grows beyond the size it claims is refused at that piece. SHA-1 does not stop somebody who makes two contents of one
 //! id on purpose: the forge's own check of a push does, and what is pushed is the pack that was read.
 
 use std::collections::BTreeMap;

@@ -11,7 +11,7 @@ use super::remote::{AGENT, Incoming, Remote, Service};
 
 /// Most refs that one call reads.
 const REFS_MAX: usize = 20_000;
-/// Most bytes of such an answer.
+/// Maximum size of a list of refs, in bytes.
 const REFS_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Most bytes of the list of a server's abilities.
 const OFFER_BYTES_MAX: u64 = 64 * 1024;

@@ -81,7 +81,7 @@ pub(super) struct RepositoryBody {
     id: u64,
     name: String,
     owner: AccountBody,
-    // A repository of which that is not known is treated as the more careful of both.
+    // If GitHub does not say, assume the stricter case.
     #[serde(default = "yes")]
     private: bool,
     #[serde(default)]

@@ -1,4 +1,4 @@
-//! Real git, with nothing of whoever runs the tests.
+//! Real git, without the configuration of the person who runs the tests.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

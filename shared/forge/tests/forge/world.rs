@@ -291,7 +291,7 @@ async fn rest(script: &Shared, request: Request) -> Response {
     response
 }
 
-/// `git http-backend` (CGI), for whoever has the token.
+/// `git http-backend` (CGI), behind a token.
 async fn git(script: &Shared, path: &str, request: Request) -> Response {
     let (head, body) = request.into_parts();
     let header = |name: &str| head.headers.get(name).map(|v| v.to_str().unwrap().to_owned());

@@ -44,7 +44,7 @@ pub(crate) fn off() -> Failure {
     }
 }
 
-/// Where its files are: whoever has a link may read them.
+/// Where its files are. Anybody with a link can read them.
 pub(crate) fn files(settings: &ChatSettings<'_>) -> FileSource {
     FileSource {
         hosts: &["cdn.discordapp.com", "media.discordapp.net"],

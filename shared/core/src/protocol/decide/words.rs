@@ -319,7 +319,7 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
 }
 
 /// A sandbox with a private repository belongs to its thread alone.
-pub const PRIVATE_NOT_SHARED: &str = "A private repository is in this sandbox, so it gets no name: whoever knew the name could use it.";
+pub const PRIVATE_NOT_SHARED: &str = "A private repository is in this sandbox, so it gets no name: anybody who knew the name could use it.";
 
 /// The same of its snapshots.
 pub const PRIVATE_NOT_KEPT: &str =
