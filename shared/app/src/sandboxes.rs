@@ -256,6 +256,17 @@ impl Sandboxes {
         Ok(self.provider.observe(&self.name(sandbox, generation)).await?)
     }
 
+    /// The sandbox, if it runs; [`Failure::SandboxDown`] if it does not.
+    async fn find_running(
+        &self,
+        sandbox: &SandboxKey,
+        generation: u32,
+    ) -> Result<Sandbox, Failure> {
+        let found = self.find(sandbox, generation).await?;
+        server::running(&found)?;
+        Ok(found)
+    }
+
     fn password(&self, name: &str) -> String {
         sandbox_password(&self.settings.stack_key, name)
     }

@@ -11,7 +11,6 @@ use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
-use bobbin_core::records::sandbox::SandboxState;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, RefName};
 use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt, RepositoryId, RepositoryName};
 use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
@@ -84,10 +83,7 @@ impl Sandboxes {
         repository: &ForgeRepository,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find(target.sandbox, target.generation).await?;
-        if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
-        }
+        let sandbox = self.find_running(target.sandbox, target.generation).await?;
         let within = Duration::from_millis(within_ms);
         match timeout(within, self.carried(forge, &sandbox, repository, within)).await {
             Ok(Ok(event)) => Ok(event),
@@ -140,10 +136,7 @@ impl Sandboxes {
         carried: &Carried,
         (branch, commit): (&RefName, ObjectId),
     ) -> Result<bool, Failure> {
-        let sandbox = self.find(target.sandbox, target.generation).await?;
-        if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
-        }
+        let sandbox = self.find_running(target.sandbox, target.generation).await?;
         let Some(at) = at(&carried.repository) else {
             return Ok(false);
         };

@@ -11,7 +11,6 @@ use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
-use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::tenant::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_sandbox::ErrorKind;
@@ -34,10 +33,7 @@ impl Sandboxes {
         repo: &str,
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find(key, generation).await?;
-        if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
-        }
+        let sandbox = self.find_running(key, generation).await?;
         let environment = BTreeMap::from([(REPO.to_owned(), clone_address(repo))]);
         let timeout = Duration::from_millis(within_ms);
         let ran = self.provider.exec(&sandbox, CLONE_SCRIPT, &environment, timeout).await;

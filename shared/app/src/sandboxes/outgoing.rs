@@ -13,7 +13,6 @@ use bobbin_core::base::ids::Ms;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::publication::{Outgoing, PushEnd};
-use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_forge::git::{ObjectId, PackBounds, Push, Pushed, RefName};
 use bobbin_forge::outgoing::{self, NotOutgoing, OutgoingWork};
@@ -222,11 +221,7 @@ impl Sandboxes {
             return refused("The repository had no commit yet when it was brought.");
         };
         let base = commit(base)?;
-        let sandbox = self.find(target.sandbox, target.generation).await?;
-        if sandbox.state != SandboxState::Running {
-            let seen = "the sandbox is not running".to_owned();
-            return Err(Failure::SandboxDown { seen }.into());
-        }
+        let sandbox = self.find_running(target.sandbox, target.generation).await?;
         let out = format!(".bobbin/outgoing/{}", target.thread.short_hash());
         let environment = environment(target.workspace.path(), &out, &base, wanted);
         let ran = self.provider.exec(&sandbox, SCRIPT, &environment, WITHIN).await;

@@ -232,7 +232,7 @@ impl Sandboxes {
     }
 }
 
-fn running(sandbox: &Sandbox) -> Result<(), Failure> {
+pub(super) fn running(sandbox: &Sandbox) -> Result<(), Failure> {
     if sandbox.state == SandboxState::Running {
         return Ok(());
     }

@@ -12,7 +12,6 @@ use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, ThreadKey};
 use bobbin_core::protocol::event::Event;
-use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_sandbox::ErrorKind;
@@ -100,10 +99,7 @@ impl Sandboxes {
         thread: &ThreadKey,
         within_ms: u64,
     ) -> Result<Result<Workplace, NoWorkspace>, Failure> {
-        let sandbox = self.find(key, generation).await?;
-        if sandbox.state != SandboxState::Running {
-            return Err(Failure::SandboxDown { seen: "the sandbox is not running".to_owned() });
-        }
+        let sandbox = self.find_running(key, generation).await?;
         let name = thread.short_hash();
         let environment = [(WORKSPACE.to_owned(), name.clone())].into();
         let fit = self.runtime.facts().fit_workspace;

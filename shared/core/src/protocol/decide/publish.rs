@@ -38,7 +38,7 @@ pub(super) fn offer(session: &Session, context: &Context<'_>) -> Option<PublishO
     let Stage::Ending { usage, .. } = &turn.stage else {
         return None;
     };
-    let (carried, _) = carried(session)?;
+    let carried = carried(session)?;
     if usage.files == 0 || may(&carried, Some(forge::channel(context)), context).is_err() {
         return None;
     }
@@ -99,7 +99,7 @@ pub(super) fn next(
     if let Err(refusal) = context.settings.admit(membership, &by.id) {
         return told(session, &refusal.to_string(), context);
     }
-    let Some((carried, base)) = carried(session) else {
+    let Some(carried) = carried(session) else {
         return told(session, words::NOTHING_CARRIED, context);
     };
     let channel = (!membership.operates).then_some(&*membership.channel);
@@ -118,16 +118,14 @@ pub(super) fn next(
         };
     }
     match step {
-        PublishStep::Push { commit } => push(session, commit, by, (carried, base), way, context),
-        PublishStep::Show { .. } => show(session, step, (carried, base), way, context),
+        PublishStep::Push { commit } => push(session, commit, by, carried, way, context),
+        PublishStep::Show { .. } => show(session, step, carried, way, context),
     }
 }
 
-/// The repository that was brought into the present sandbox, and the commit; `None` if there is neither.
-fn carried(session: &Session) -> Option<(Carried, String)> {
-    let carried = session.sandbox.carried.clone()?;
-    let base = carried.base.clone()?;
-    Some((carried, base))
+/// The repository that was brought into the present sandbox; `None` if there is none, or it had no commit.
+fn carried(session: &Session) -> Option<Carried> {
+    session.sandbox.carried.clone().filter(|carried| carried.base.is_some())
 }
 
 /// Says this in the thread, then ends the message.
@@ -145,8 +143,8 @@ fn end(session: &mut Session, context: &Context<'_>) -> Next {
     if let Some(publication) = &mut session.publication {
         publication.pressed.take_if(|pressed| pressed.id == id);
     }
-    let outcome = Outcome::Answered;
-    record::remember(session, EndedTurn { id, outcome, at_ms: context.now_ms }, context);
+    let ended = EndedTurn { id, outcome: Outcome::Answered, at_ms: context.now_ms };
+    record::remember(session, ended, context);
     record::at_rest(session, Next::Done, context)
 }
 
@@ -158,7 +156,7 @@ pub(super) fn refused(session: &mut Session, reason: &str) {
 fn show(
     session: &mut Session,
     step: &PublishStep,
-    (carried, _): (Carried, String),
+    carried: Carried,
     way: PullRequests,
     context: &Context<'_>,
 ) -> Next {
@@ -291,7 +289,7 @@ fn push(
     session: &mut Session,
     commit: &str,
     by: &Person,
-    (carried, base): (Carried, String),
+    carried: Carried,
     way: PullRequests,
     context: &Context<'_>,
 ) -> Next {
@@ -299,7 +297,7 @@ fn push(
     // The press that was overtaken shows what is there now.
     if session.observed.forge.stale {
         let step = PublishStep::Show { subject: None, body: None };
-        return show(session, &step, (carried, base), way, context);
+        return show(session, &step, carried, way, context);
     }
     let Some(publication) = &mut session.publication else {
         return told(session, words::NOT_SHOWN, context);
