@@ -216,8 +216,9 @@ async fn ssh_host_session_outlives_stop() {
     assert!(answer.text.contains("on it"), "{answer:?}");
     let notes = "cat /var/lib/bobbin/1/disk/*/project/src/notes.txt";
     assert_eq!(machine.as_root(notes).trim(), "hello");
-    // A program that a server has just forked still bears its name.
-    let servers = "ps -u bobbin-1 -o pid=,ppid=,comm= | awk '$3 == \"opencode\" { parent[$1] = $2 } \
+    // A program that a server has just forked still bears its name, and so does a dead one that nobody has reaped.
+    let servers = "ps -u bobbin-1 -o pid=,ppid=,stat=,comm= | \
+        awk '$3 !~ /^Z/ && $4 == \"opencode\" { parent[$1] = $2 } \
         END { for (pid in parent) count += !(parent[pid] in parent); print count + 0 }'";
     assert_eq!(machine.as_root(servers).trim(), "1");
 
