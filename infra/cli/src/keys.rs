@@ -31,7 +31,7 @@ impl ProvidedKey {
 
 /// Every key that a person provides, in the order of the prompts. The stack's own key is not listed; the stack
 /// generates it.
-pub const KEYS: [ProvidedKey; 10] = [
+pub const KEYS: [ProvidedKey; 12] = [
     ProvidedKey {
         key: Stored::DiscordBotToken,
         variable: "DISCORD_BOT_TOKEN",
@@ -73,6 +73,18 @@ pub const KEYS: [ProvidedKey; 10] = [
         variable: "GITHUB_PRIVATE_KEY",
         title: "Private key of the GitHub App",
         found: "the app's settings at GitHub, General, Private keys, then base64 -w0 on the file",
+    },
+    ProvidedKey {
+        key: Stored::GitHubClientSecret,
+        variable: "GITHUB_CLIENT_SECRET",
+        title: "Client secret of the GitHub App",
+        found: "the app's settings at GitHub, General, Client secrets; only for signing in there from the chat",
+    },
+    ProvidedKey {
+        key: Stored::GitHubWebhookSecret,
+        variable: "GITHUB_WEBHOOK_SECRET",
+        title: "Webhook secret of the GitHub App",
+        found: "the app's settings at GitHub, General, Webhook; while you replace it, the new and the old one with a space between",
     },
     ProvidedKey {
         key: Stored::AnthropicApiKey,

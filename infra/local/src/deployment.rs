@@ -49,7 +49,7 @@ impl Deployment {
         let tenants =
             [Tenant::discord(&ready.discord_guild_id), Tenant::slack(&ready.slack_team_id)];
         let owners = tenants.map(|tenant| format!("{tenant}={}", ready.github_owner));
-        parameters.insert("GitHubAppId".to_owned(), ready.github_app_id.clone());
+        parameters.insert("GitHubAppId".to_owned(), ready.github_client_id.clone());
         parameters.insert("GitHubOwners".to_owned(), owners.join(","));
         parameters.insert("Concurrency".to_owned(), CONCURRENCY.to_owned());
         let mut overrides: Map<String, Value> = [
@@ -119,6 +119,8 @@ fn secrets(
         (Key::DaytonaApiKey, &ready.daytona_api_key),
         (Key::VercelToken, &ready.vercel_token),
         (Key::GitHubPrivateKey, &ready.github_private_key),
+        (Key::GitHubClientSecret, &ready.github_client_secret),
+        (Key::GitHubWebhookSecret, &ready.github_webhook_secret),
     ]
     .map(|(key, value)| (key.name().to_owned(), value.clone()))
     .into();

@@ -52,6 +52,10 @@ pub struct Ready {
     pub github_git: String,
     /// Id of the app that is installed there.
     pub github_app_id: String,
+    /// The app's client id.
+    pub github_client_id: String,
+    /// The app's client secret.
+    pub github_client_secret: String,
     /// The app's private key, PEM.
     pub github_private_key: String,
     /// Signs the forge's webhooks.

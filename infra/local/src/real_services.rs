@@ -98,6 +98,12 @@ impl RealServices {
             };
             let key = needed("GITHUB_PRIVATE_KEY")?;
             services.keys.insert(Key::GitHubPrivateKey.name().to_owned(), key);
+            for (key, name) in [
+                (Key::GitHubClientSecret, "GITHUB_CLIENT_SECRET"),
+                (Key::GitHubWebhookSecret, "GITHUB_WEBHOOK_SECRET"),
+            ] {
+                services.keys.insert(key.name().to_owned(), var(name).unwrap_or_default());
+            }
             services.parameters.insert("GitHubAppId".to_owned(), id);
             services.parameters.insert("GitHubOwners".to_owned(), needed("GITHUB_OWNERS")?);
             let api = var("GITHUB_API_URL").unwrap_or_else(|| "https://api.github.com".to_owned());

@@ -511,6 +511,8 @@ fn known(ready: &mut Ready, forge: &LocalForge) {
     let identity = forge.identity();
     (ready.github_api, ready.github_git) = (forge.api(), forge.git());
     ready.github_app_id = identity.app_id.to_string();
+    ready.github_client_id = identity.client_id;
+    ready.github_client_secret = identity.client_secret;
     ready.github_private_key = identity.private_key;
     ready.github_webhook_secret = identity.webhook_secret;
     ready.github_owner = identity.organization;

@@ -47,8 +47,8 @@ impl StackForge {
             issuer: config.forge_app_id.clone(),
             private_key: pem(keys.of(Key::GitHubPrivateKey)),
             slug: config.forge.github_app.clone(),
-            client_id: String::new(),
-            client_secret: Secret::default(),
+            client_id: config.forge_app_id.clone(),
+            client_secret: keys.of(Key::GitHubClientSecret).clone(),
         };
         let forge = GitHub::new(settings).map_err(|error| error.to_string())?;
         Ok(Some(Self { forge: Arc::new(forge), owners: config.forge_owners.clone() }))

@@ -211,7 +211,12 @@ fn allowed(found: &Found) -> Option<&'static str> {
         "control_key",
         "aws_secret_access_key",
     ];
-    let forge = ["github_user_token", "github_private_key"];
+    let forge = [
+        "github_user_token",
+        "github_private_key",
+        "github_client_secret",
+        "github_webhook_secret",
+    ];
     let (why, _) = ALLOWED.into_iter().find(|(_, place)| found.place.starts_with(place))?;
     let secrets = found.place == "state/aws/aws.sqlite: table secrets"
         // The same rows, as bytes of the file and of its log.

@@ -85,7 +85,14 @@ const CREDENTIALS_KEY: (&str, ValueSource) =
 
 /// Further variables of each function, by its logical id.
 const OWN: [(&str, &[(&str, ValueSource)]); 4] = [
-    ("Ingress", &[("INGRESS_SECRET_ID", ValueSource::Output("IngressSecretArn")), CREDENTIALS_KEY]),
+    (
+        "Ingress",
+        &[
+            ("INGRESS_SECRET_ID", ValueSource::Output("IngressSecretArn")),
+            CREDENTIALS_KEY,
+            ("GITHUB_APP_ID", ValueSource::Parameter("GitHubAppId")),
+        ],
+    ),
     (
         "Worker",
         &[

@@ -8,6 +8,8 @@
 pub enum Key {
     /// Verifies Slack's requests.
     SlackSigningSecret,
+    /// Verifies GitHub's webhooks. While it is replaced, the value has the new and the old one, with a space between.
+    GitHubWebhookSecret,
     /// Lets the worker act on Discord as the bot.
     DiscordBotToken,
     /// Lets the worker act on Slack as the bot.
@@ -20,6 +22,8 @@ pub enum Key {
     OpenRouterApiKey,
     /// A private key: the app of the forge signs with it.
     GitHubPrivateKey,
+    /// Proves the app when people sign in on the forge's page.
+    GitHubClientSecret,
     /// Creates and deletes sandboxes.
     DaytonaApiKey,
     /// Creates and deletes sandboxes that Vercel runs.
@@ -32,14 +36,16 @@ pub enum Key {
 
 impl Key {
     /// Every key, in the order in which set-up asks for them.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 13] = [
         Self::SlackSigningSecret,
+        Self::GitHubWebhookSecret,
         Self::DiscordBotToken,
         Self::SlackBotToken,
         Self::AnthropicApiKey,
         Self::OpenAiApiKey,
         Self::OpenRouterApiKey,
         Self::GitHubPrivateKey,
+        Self::GitHubClientSecret,
         Self::DaytonaApiKey,
         Self::VercelToken,
         Self::SshKey,
@@ -56,7 +62,9 @@ impl Key {
             Self::AnthropicApiKey => "anthropic_api_key",
             Self::OpenAiApiKey => "openai_api_key",
             Self::OpenRouterApiKey => "openrouter_api_key",
+            Self::GitHubWebhookSecret => "github_webhook_secret",
             Self::GitHubPrivateKey => "github_private_key",
+            Self::GitHubClientSecret => "github_client_secret",
             Self::DaytonaApiKey => "daytona_api_key",
             Self::VercelToken => "vercel_token",
             Self::SshKey => "ssh_key",
@@ -68,13 +76,14 @@ impl Key {
     #[must_use]
     pub const fn secret(self) -> &'static str {
         match self {
-            Self::SlackSigningSecret => "IngressSecret",
+            Self::SlackSigningSecret | Self::GitHubWebhookSecret => "IngressSecret",
             Self::DiscordBotToken
             | Self::SlackBotToken
             | Self::AnthropicApiKey
             | Self::OpenAiApiKey
             | Self::OpenRouterApiKey
-            | Self::GitHubPrivateKey => "WorkerSecret",
+            | Self::GitHubPrivateKey
+            | Self::GitHubClientSecret => "WorkerSecret",
             Self::DaytonaApiKey | Self::VercelToken | Self::SshKey => "ProviderSecret",
             Self::StackKey => "StackKey",
         }
@@ -96,9 +105,11 @@ impl Key {
             Self::OpenAiApiKey => Some("openai"),
             Self::OpenRouterApiKey => Some("openrouter"),
             Self::SlackSigningSecret
+            | Self::GitHubWebhookSecret
             | Self::DiscordBotToken
             | Self::SlackBotToken
             | Self::GitHubPrivateKey
+            | Self::GitHubClientSecret
             | Self::VercelToken
             | Self::SshKey
             | Self::StackKey => None,
