@@ -16,6 +16,7 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, Post, ShownFile};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::outside;
+use bobbin_core::records::publication::Presser;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::AgentOptions;
@@ -168,7 +169,8 @@ impl<'a> Performing<'a> {
             ForgeEffect::FindPullRequest { repository, branch } => {
                 forge.find_pull_request(repository, branch).await.map(Event::PullRequestSeen)
             }
-            ForgeEffect::OpenPullRequest { repository, branch, proposal, is_draft } => {
+            ForgeEffect::AskPresser { .. } => Ok(Event::PresserSeen(Presser::NotLinked)),
+            ForgeEffect::OpenPullRequest { repository, branch, proposal, is_draft, .. } => {
                 let opened = forge.open_pull_request(repository, branch, proposal, *is_draft);
                 opened.await.map(Event::Opened)
             }

@@ -22,7 +22,7 @@ use bobbin_core::records::images::Image;
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::outside::AgentSeen;
-use bobbin_core::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
+use bobbin_core::records::publication::{Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
 use bobbin_core::records::run::PromptState;
 use bobbin_core::records::sandbox::{SandboxState, SnapshotSeen};
 use bobbin_core::records::session::StrayRun;
@@ -168,6 +168,11 @@ pub trait Services {
     /// The newest pull request of the branch.
     fn pull_request(&mut self, _branch: &str) -> Option<PullRequestSeen> {
         None
+    }
+
+    /// Whether the account of the person who pressed may push.
+    fn presser(&mut self, _person: &str) -> Presser {
+        Presser::NotLinked
     }
 
     /// The branch's pull request is wanted.
@@ -351,6 +356,7 @@ fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Ev
         ForgeEffect::FindPullRequest { branch, .. } => {
             Event::PullRequestSeen(on.pull_request(branch))
         }
+        ForgeEffect::AskPresser { person, .. } => Event::PresserSeen(on.presser(person)),
         ForgeEffect::OpenPullRequest { branch, is_draft, .. } => {
             Event::Opened(on.open_pull_request(branch, *is_draft))
         }

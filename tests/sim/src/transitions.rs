@@ -93,6 +93,7 @@ pub fn kind(event: &Event) -> &'static str {
             PushEnd::Refused { .. } => "not pushed: refused",
         },
         Event::PullRequestSeen(_) => "pull request seen",
+        Event::PresserSeen(_) => "presser seen",
         Event::Opened(ended) => match ended {
             Opened::There(_) => "pull request open",
             Opened::Refused { .. } => "pull request refused",

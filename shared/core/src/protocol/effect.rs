@@ -159,6 +159,13 @@ pub enum ForgeEffect {
         /// Time of the request: the time of the commit that is made.
         at_ms: Ms,
     },
+    /// Find out whether a person's own account may push. Answers `PresserSeen`.
+    AskPresser {
+        /// The repository.
+        repository: ForgeRepository,
+        /// The chat's id of the person.
+        person: String,
+    },
     /// Move the branch from the one commit to the other, with the objects from the sandbox. Answers `Pushed`.
     Push {
         /// The repository, with the commit that was brought.
@@ -189,6 +196,8 @@ pub enum ForgeEffect {
         proposal: Proposal,
         /// Open it as a draft.
         is_draft: bool,
+        /// The chat's id of the person who pressed: their linked account is its author, otherwise the app is.
+        person: String,
     },
 }
 
@@ -514,6 +523,7 @@ impl ForgeEffect {
             Self::Find { .. } => "find_repository",
             Self::Carry { .. } => "carry",
             Self::ReadOutgoing { .. } => "read_outgoing",
+            Self::AskPresser { .. } => "ask_presser",
             Self::Push { .. } => "push",
             Self::FindPullRequest { .. } => "find_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",

@@ -13,7 +13,7 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::Seen;
-use crate::records::publication::{Opened, Outgoing, PullRequestSeen, PushEnd};
+use crate::records::publication::{Opened, Outgoing, Presser, PullRequestSeen, PushEnd};
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
@@ -106,6 +106,8 @@ pub enum Event {
     Pushed(PushEnd),
     /// The branch's newest pull request; `None` if it has none.
     PullRequestSeen(Option<PullRequestSeen>),
+    /// Whether the presser's own account may push.
+    PresserSeen(Presser),
     /// End of the call that opens a pull request.
     Opened(Opened),
     /// The repository was not cloned, and a retry cannot help.

@@ -11,7 +11,7 @@ use crate::records::images::Image;
 use crate::records::ledger::LedgerEntry;
 use crate::records::outside::AgentSeen;
 use crate::records::parked::{Parked, Seen};
-use crate::records::publication::{Outgoing, PullRequestSeen};
+use crate::records::publication::{Outgoing, Presser, PullRequestSeen};
 use crate::records::run::{PromptState, RunAnswer};
 use crate::records::sandbox::{SandboxState, SnapshotSeen};
 use crate::tenant::settings::AgentOptions;
@@ -113,6 +113,8 @@ pub struct ForgeObserved {
     pub pull_request: Option<Option<PullRequestSeen>>,
     /// What the thread's last turns asked and answered.
     pub recalled: Option<Vec<LedgerEntry>>,
+    /// The account of the person who pressed.
+    pub presser: Option<Presser>,
     /// The sandbox has other files than those that were shown.
     pub stale: bool,
     /// The proposal is posted.

@@ -173,6 +173,20 @@ pub enum PushEnd {
     },
 }
 
+/// Whether a person's own account may push to a repository.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub enum Presser {
+    /// It may.
+    MayPush,
+    /// It may not.
+    MayNotPush {
+        /// The account's name.
+        login: String,
+    },
+    /// The person has linked none.
+    NotLinked,
+}
+
 /// End of the call that opens a pull request.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Opened {

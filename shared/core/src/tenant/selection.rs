@@ -34,6 +34,9 @@ pub struct Selection {
     /// How pull requests are opened, by the name of a [`PullRequests`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_requests: Option<String>,
+    /// Who may have something pushed, by the name of a [`PullRequestsBy`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pull_requests_by: Option<String>,
 }
 
 /// How pull requests are opened.
@@ -62,6 +65,29 @@ impl PullRequests {
     }
 }
 
+/// Who may have something pushed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum PullRequestsBy {
+    /// Whoever may use Bobbin in the channel.
+    Everyone,
+    /// Whoever has linked an account of their own that may push to the repository.
+    Linked,
+}
+
+impl PullRequestsBy {
+    /// The names that can be chosen.
+    pub const NAMES: [&str; 2] = ["everyone", "linked"];
+
+    /// The choice with this name; everyone if nobody chose.
+    #[must_use]
+    pub fn named(name: Option<&str>) -> Self {
+        match name {
+            Some("linked") => Self::Linked,
+            _ => Self::Everyone,
+        }
+    }
+}
+
 impl Selection {
     /// Whether nothing was chosen.
     #[must_use]
@@ -83,6 +109,7 @@ impl Selection {
             snapshot: first(&self.snapshot, &other.snapshot),
             in_common: self.in_common || other.in_common,
             pull_requests: first(&self.pull_requests, &other.pull_requests),
+            pull_requests_by: first(&self.pull_requests_by, &other.pull_requests_by),
         }
     }
 }

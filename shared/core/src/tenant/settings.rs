@@ -22,7 +22,7 @@ use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
 use crate::tenant::repositories::{self, REPOSITORIES_MAX, Repositories};
 use crate::tenant::runtime_mode::RuntimeMode;
-use crate::tenant::selection::{PullRequests, Selection};
+use crate::tenant::selection::{PullRequests, PullRequestsBy, Selection};
 
 /// Channels that have defaults of their own.
 pub const CHANNELS_MAX: usize = 200;
@@ -147,6 +147,8 @@ pub enum DefaultKind {
     Runtime,
     /// How pull requests are opened.
     PullRequests,
+    /// Who may have something pushed.
+    PullRequestsBy,
 }
 
 /// A list of the settings.
@@ -382,8 +384,15 @@ struct KindRow {
 
 impl DefaultKind {
     /// All kinds, in display order.
-    pub const ALL: [Self; 6] =
-        [Self::Repo, Self::Model, Self::Agent, Self::Provider, Self::Runtime, Self::PullRequests];
+    pub const ALL: [Self; 7] = [
+        Self::Repo,
+        Self::Model,
+        Self::Agent,
+        Self::Provider,
+        Self::Runtime,
+        Self::PullRequests,
+        Self::PullRequestsBy,
+    ];
 
     const fn row(self) -> KindRow {
         match self {
@@ -434,6 +443,14 @@ impl DefaultKind {
                 choices: &PullRequests::NAMES,
                 of: |selection| &selection.pull_requests,
                 of_mut: |selection| &mut selection.pull_requests,
+            },
+            Self::PullRequestsBy => KindRow {
+                word: "pull-requests-by",
+                label: "Pull requests by",
+                expected: "who may open pull requests: choose everyone or linked",
+                choices: &PullRequestsBy::NAMES,
+                of: |selection| &selection.pull_requests_by,
+                of_mut: |selection| &mut selection.pull_requests_by,
             },
         }
     }

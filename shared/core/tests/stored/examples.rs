@@ -10,6 +10,7 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::ask::{About, Ask, Choice, Field, Opt, Question, Settlement};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
 use bobbin_core::records::flags::{Queued, StoppedAll};
+use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
 use bobbin_core::records::ledger::LedgerEntry;
 use bobbin_core::records::message::{
     Announce, Attachment, Body, Control, DeadLetters, DeadPrompt, Message, NewSandbox, Open,
@@ -609,6 +610,7 @@ fn of_a_runtime() -> Selection {
     Selection {
         runtime: Some("native".to_owned()),
         pull_requests: Some("ready".to_owned()),
+        pull_requests_by: Some("linked".to_owned()),
         ..of_a_sandbox()
     }
 }
@@ -908,5 +910,11 @@ fn bodies() -> Vec<(&'static str, String)> {
     bodies.push(("message-direct", direct.encode()));
     let dead = Body::DeadLetters(DeadLetters { id: "dead-letters-1".to_owned() });
     bodies.push(("dead-letters", dead.encode()));
+    for (name, about) in [
+        ("forge-installation", ForgeSubject::Installation { installation: 7 }),
+        ("forge-person", ForgeSubject::Person { person: 9 }),
+    ] {
+        bodies.push((name, Body::Forge(ForgeHint::of("deleted", about)).encode()));
+    }
     bodies
 }

@@ -126,6 +126,8 @@ pub(super) struct State {
     pub(super) pushes: Vec<(String, Option<String>, String)>,
     /// Pull requests by branch, oldest first.
     pub(super) pulls: Vec<(String, PullRequestSeen)>,
+    /// Linked accounts that may push, or may not, by the person.
+    pub(super) accounts: BTreeMap<String, Presser>,
     /// The next clone comes to this.
     pub(super) not_cloned: Option<NotCloned>,
     /// What clones do not bring along.
@@ -441,6 +443,10 @@ impl Services for Here<'_> {
     fn pull_request(&mut self, branch: &str) -> Option<PullRequestSeen> {
         let (_, seen) = self.s.pulls.iter().rev().find(|(head, _)| head == branch)?;
         Some(seen.clone())
+    }
+
+    fn presser(&mut self, person: &str) -> Presser {
+        self.s.accounts.get(person).cloned().unwrap_or(Presser::NotLinked)
     }
 
     fn open_pull_request(&mut self, branch: &str, is_draft: bool) -> Opened {

@@ -48,7 +48,7 @@ use bobbin_core::records::message::{
 use bobbin_core::records::outcome::Outcome;
 use bobbin_core::records::parked::{Doubt, Doubtful, Parked, Seen};
 use bobbin_core::records::publication::{
-    Opened, Outgoing, OutgoingChange, OutgoingFile, PullRequestRef, PullRequestSeen,
+    Opened, Outgoing, OutgoingChange, OutgoingFile, Presser, PullRequestRef, PullRequestSeen,
     PullRequestState, PushEnd,
 };
 use bobbin_core::records::run::{PromptState, RunAnswer, RunEnd};

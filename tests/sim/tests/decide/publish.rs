@@ -237,6 +237,30 @@ fn closed_repository_is_not_published() {
 }
 
 #[test]
+fn only_linked_account_with_write_pushes() {
+    let linked = |account: Option<Presser>| {
+        let world = worked();
+        world.with(|s| {
+            let by = Some("linked".to_owned());
+            let defaults = Selection { pull_requests_by: by, ..Selection::default() };
+            s.settings.channels.insert("10".to_owned(), defaults);
+            s.accounts.extend(account.map(|account| (person("ann").id, account)));
+        });
+        deliver_until_done(&world, &show("p1"), 1);
+        deliver_until_done(&world, &press("p2", FIRST), 1);
+        (world.with(|s| (s.pushes.len(), s.pulls.len())), notices(&world).pop().unwrap())
+    };
+    assert_eq!(linked(None), ((0, 0), words::NOT_LINKED.to_owned()));
+    assert_eq!(
+        linked(Some(Presser::MayNotPush { login: "ann-at-acme".to_owned() })),
+        ((0, 0), "Nothing was pushed: in this channel it takes an account that may push to acme/api, and ann-at-acme may not. Somebody else can press.".to_owned())
+    );
+    let (done, word) = linked(Some(Presser::MayPush));
+    assert_eq!(done, (1, 1));
+    assert!(word.starts_with("Pull request #1 is open"), "{word}");
+}
+
+#[test]
 fn nothing_is_published_of_nothing() {
     let world = worked();
     world.with(|s| s.outgoing = None);

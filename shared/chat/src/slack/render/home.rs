@@ -127,10 +127,14 @@ fn defaults(picture: &Picture) -> Vec<Value> {
     let said = |kind: DefaultKind, name: &str, value: &Option<String>| match (value, kind) {
         (Some(value), _) => format!("*{name}:* `{}`", quoted(value, LINE_UNITS_MAX)),
         (None, DefaultKind::PullRequests) => format!("*{name}:* none; they are opened as drafts"),
+        (None, DefaultKind::PullRequestsBy) => {
+            format!("*{name}:* none; everyone who may use me may open them")
+        }
         (None, _) => format!("*{name}:* none; the operator's setting applies"),
     };
     let choose = |kind: DefaultKind, name: &str| match kind {
         DefaultKind::PullRequests => "Choose how pull requests are opened".to_owned(),
+        DefaultKind::PullRequestsBy => "Choose who may open pull requests".to_owned(),
         _ => format!("Choose a default {}", name.to_lowercase()),
     };
     if !picture.manages {

@@ -58,6 +58,7 @@ fn done(session: &mut Session, of: &Effect, event: Event, context: &Context<'_>)
         }
         Event::Pushed(ended) => publish::pushed(session, ended),
         Event::PullRequestSeen(seen) => session.observed.forge.pull_request = Some(seen),
+        Event::PresserSeen(seen) => session.observed.forge.presser = Some(seen),
         Event::Opened(ended) => publish::opened(session, ended),
         Event::NotCloned { why } => {
             outage::provider_answered(session);

@@ -16,14 +16,14 @@ use crate::records::ledger::LedgerEntry;
 use crate::records::message::PublishStep;
 use crate::records::outcome::Outcome;
 use crate::records::publication::{
-    self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Proposal, Publication, PullRequestSeen,
-    PullRequestState, PushEnd, SUBJECT_CHARS_MAX,
+    self, BODY_CHARS_MAX, Opened, Outgoing, Pressed, Presser, Proposal, Publication,
+    PullRequestSeen, PullRequestState, PushEnd, SUBJECT_CHARS_MAX,
 };
 use crate::records::sandbox::Phase;
 use crate::records::session::Session;
 use crate::records::stage::Stage;
 use crate::records::turn::EndedTurn;
-use crate::tenant::selection::PullRequests;
+use crate::tenant::selection::{PullRequests, PullRequestsBy};
 
 /// Files that a review lists by name.
 const FILES_SHOWN: usize = 40;
@@ -52,12 +52,15 @@ fn offered(session: &Session) -> PublishOffer {
     }
 }
 
+/// How this channel has pull requests opened.
+#[derive(Clone, Copy)]
+struct Way {
+    is_draft: bool,
+    by: PullRequestsBy,
+}
+
 /// Whether this repository's work may leave from this channel (`None`: the operator asks); else why not, for people.
-fn may(
-    carried: &Carried,
-    channel: Option<&str>,
-    context: &Context<'_>,
-) -> Result<PullRequests, String> {
+fn may(carried: &Carried, channel: Option<&str>, context: &Context<'_>) -> Result<Way, String> {
     let repository = &carried.repository;
     let is_bound = context.delivery.forge.is_some_and(|forge| forge.is_here(&repository.name));
     let is_open = channel
@@ -65,10 +68,15 @@ fn may(
     if !is_bound || !is_open {
         return Err(words::not_open_any_more(&repository.name));
     }
-    let channel = channel.unwrap_or_default();
-    match PullRequests::named(context.settings.defaults_of(channel).pull_requests.as_deref()) {
+    let defaults = context.settings.defaults_of(channel.unwrap_or_default());
+    let by = match channel {
+        Some(_) => PullRequestsBy::named(defaults.pull_requests_by.as_deref()),
+        None => PullRequestsBy::Everyone,
+    };
+    match PullRequests::named(defaults.pull_requests.as_deref()) {
         PullRequests::Off => Err(words::NO_PULL_REQUESTS.to_owned()),
-        way => Ok(way),
+        PullRequests::Draft => Ok(Way { is_draft: true, by }),
+        PullRequests::Ready => Ok(Way { is_draft: false, by }),
     }
 }
 
@@ -157,7 +165,7 @@ fn show(
     session: &mut Session,
     step: &PublishStep,
     carried: Carried,
-    way: PullRequests,
+    way: Way,
     context: &Context<'_>,
 ) -> Next {
     // The pull request may have been merged or closed since: what comes next begins a new branch.
@@ -229,7 +237,7 @@ fn show(
         files: files.into_iter().take(FILES_SHOWN).collect(),
         workflows,
         offer: offered(session),
-        is_draft: way == PullRequests::Draft,
+        is_draft: way.is_draft,
     };
     Next::Do(Effect::Chat(ChatEffect::Post {
         turn: context.delivery.message.id.clone(),
@@ -290,7 +298,7 @@ fn push(
     commit: &str,
     by: &Person,
     carried: Carried,
-    way: PullRequests,
+    way: Way,
     context: &Context<'_>,
 ) -> Next {
     let id = context.delivery.message.id.clone();
@@ -298,6 +306,26 @@ fn push(
     if session.observed.forge.stale {
         let step = PublishStep::Show { subject: None, body: None };
         return show(session, &step, carried, way, context);
+    }
+    let has_pushed = session.publication.as_ref().is_some_and(|publication| {
+        publication.pressed.as_ref().is_some_and(|pressed| pressed.id == id && pressed.is_pushed)
+    });
+    if way.by == PullRequestsBy::Linked && !has_pushed {
+        let repository = &carried.repository;
+        match &session.observed.forge.presser {
+            None => {
+                return Next::Do(Effect::Forge(ForgeEffect::AskPresser {
+                    repository: repository.clone(),
+                    person: by.id.clone(),
+                }));
+            }
+            Some(Presser::MayPush) => {}
+            Some(Presser::NotLinked) => return told(session, words::NOT_LINKED, context),
+            Some(Presser::MayNotPush { login }) => {
+                let word = words::may_not_push(login, &repository.name);
+                return told(session, &word, context);
+            }
+        }
     }
     let Some(publication) = &mut session.publication else {
         return told(session, words::NOT_SHOWN, context);
@@ -328,7 +356,8 @@ fn push(
             repository: carried.repository,
             branch,
             proposal: pressed.proposal,
-            is_draft: way == PullRequests::Draft,
+            is_draft: way.is_draft,
+            person: pressed.by.id,
         }));
     }
     match bring_up(session, context) {

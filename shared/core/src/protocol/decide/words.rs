@@ -219,6 +219,16 @@ pub const NOTHING_TO_PUBLISH: &str =
     "There is nothing to publish: the files are as they were when the repository was brought.";
 /// The setting says no.
 pub const NO_PULL_REQUESTS: &str = "Pull requests are switched off in this channel. Who may manage this server or workspace changes that: `config default pull-requests draft`.";
+/// Only people with an account of their own may have something pushed, and this person has linked none.
+pub const NOT_LINKED: &str = "Nothing was pushed: in this channel it takes a GitHub account of your own. Connect it with `github connect`, then press again.";
+
+/// The presser's own account may not push.
+#[must_use]
+pub fn may_not_push(login: &str, repository: &str) -> String {
+    format!(
+        "Nothing was pushed: in this channel it takes an account that may push to {repository}, and {login} may not. Somebody else can press."
+    )
+}
 /// The press does not fit to what was shown last.
 pub const NOT_SHOWN: &str =
     "Nothing was pushed: this is not what was shown last. `pr` shows what there is now.";
