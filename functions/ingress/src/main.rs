@@ -12,6 +12,7 @@ mod router;
 mod setup;
 mod signing;
 mod suggestions;
+mod webhooks;
 
 use std::process::ExitCode;
 use std::sync::Arc;

@@ -15,6 +15,7 @@ use bobbin_cloud::secrets::CachedSecret;
 use bobbin_core::protocol::signals::{Alarm, INGRESS_FAILED};
 use bobbin_core::records::message::{Announce, Body as WorkBody};
 use bobbin_core::tokens::nudge;
+use bobbin_forge::github::webhook;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
@@ -23,6 +24,7 @@ use crate::nudges::Nudges;
 use crate::setup::{self, KeySetup};
 use crate::signing::{READ_MS_MAX, Signing};
 use crate::suggestions::Suggestions;
+use crate::webhooks::{Webhook, WebhookAnswer};
 
 /// Time for the announcement: what is left of the platform's three seconds when the prompt has taken as long as it may.
 const ANNOUNCE_MS_MAX: u64 = 500;
@@ -85,6 +87,7 @@ impl Router {
                 self.page(request, &path[setup::PATH.len()..]).await
             }
             ("POST", nudge::PATH) => self.nudge(request).await,
+            ("POST", webhook::PATH) => self.webhook(request).await,
             ("POST", path) => match self.endpoints_at(path) {
                 Some(endpoints) => {
                     let inbound = self.received(endpoints, path, request).await;
@@ -92,10 +95,13 @@ impl Router {
                 }
                 None => HttpAnswer::text(404, &self.nothing_here()),
             },
-            (_, path) if path == nudge::PATH || self.endpoints_at(path).is_some() => {
+            (_, path)
+                if [nudge::PATH, webhook::PATH].contains(&path)
+                    || self.endpoints_at(path).is_some() =>
+            {
                 HttpAnswer::text(
                     405,
-                    "Only POST is accepted here: chat platforms and daemons deliver to this address.",
+                    "Only POST is accepted here: chat platforms, the forge and daemons deliver to this address.",
                 )
             }
             _ => HttpAnswer::text(404, "Nothing is here. Try /health."),
@@ -135,6 +141,36 @@ impl Router {
             status = answer.status,
             "a request was answered"
         );
+        answer
+    }
+
+    async fn webhook(&self, request: &Request) -> HttpAnswer {
+        let hook = Webhook {
+            raw: request.body().as_ref(),
+            signature: header(request, webhook::SIGNATURE).unwrap_or_default(),
+            event: header(request, webhook::EVENT).unwrap_or_default(),
+            now_ms: now_ms(),
+        };
+        let WebhookAnswer { answer, note, has_failed } =
+            hook.take(&self.signing, &self.queues).await;
+        let status = answer.status;
+        if has_failed {
+            self.count_failure();
+        } else if status >= 400 {
+            tracing::info!(
+                event = "ingress.refused",
+                request = note,
+                status,
+                "a webhook was refused"
+            );
+        } else {
+            tracing::info!(
+                event = "ingress.answered",
+                request = note,
+                status,
+                "a webhook was answered"
+            );
+        }
         answer
     }
 

@@ -4,6 +4,7 @@
 
 use bobbin_chat::{BAD_SIGNATURE, Endpoints, Inbound, RawRequest, Verifier};
 use bobbin_cloud::secrets::{CachedSecret, StoredKeys};
+use bobbin_core::base::ids::Ms;
 use bobbin_core::tenant::keys::Key;
 
 /// Longest time for reading the secret: a platform waits three seconds in all.
@@ -22,21 +23,34 @@ impl Signing {
 
     /// Handles a request that looks signed with this key.
     pub async fn receive(&self, to: &dyn Endpoints, key: Key, request: &RawRequest<'_>) -> Inbound {
-        let judged = |keys: &StoredKeys| match keys.of(key) {
-            missing if missing.is_empty() => to.receive(request, Verifier::Missing),
-            key => to.receive(request, Verifier::Key(key)),
+        let judge = |verifier: Verifier<'_>| to.receive(request, verifier);
+        self.judged(key, request.now_ms, judge, |inbound| inbound.note == BAD_SIGNATURE).await
+    }
+
+    /// Judges something that looks signed with this key: with the stored one, and if that is wrong, with one that has
+    /// been stored since.
+    pub async fn judged<T>(
+        &self,
+        key: Key,
+        now_ms: Ms,
+        judge: impl Fn(Verifier<'_>) -> T,
+        is_wrong: impl Fn(&T) -> bool,
+    ) -> T {
+        let with = |keys: &StoredKeys| match keys.of(key) {
+            missing if missing.is_empty() => judge(Verifier::Missing),
+            key => judge(Verifier::Key(key)),
         };
-        let Ok(keys) = self.0.known(request.now_ms).await else {
-            return to.receive(request, Verifier::Unread);
+        let Ok(keys) = self.0.known(now_ms).await else {
+            return judge(Verifier::Unread);
         };
-        let inbound = judged(&keys);
+        let judged = with(&keys);
         // No key, or the previous one: a new one may have been stored since.
-        if !keys.of(key).is_empty() && inbound.note != BAD_SIGNATURE {
-            return inbound;
+        if !keys.of(key).is_empty() && !is_wrong(&judged) {
+            return judged;
         }
-        match self.0.newer(request.now_ms).await {
-            Some(newer) if !newer.of(key).is_empty() => judged(&newer),
-            _ => inbound,
+        match self.0.newer(now_ms).await {
+            Some(newer) if !newer.of(key).is_empty() => with(&newer),
+            _ => judged,
         }
     }
 }

@@ -8,7 +8,7 @@ use bobbin_app::control::Lane;
 use bobbin_app::sandboxes::Sandboxes;
 use bobbin_app::visibility::Visibility;
 use bobbin_app::world::{self, Keyless, Live, WorldParts};
-use bobbin_app::{opening, overview, runtimes};
+use bobbin_app::{forge_hints, opening, overview, runtimes};
 use bobbin_chat::Chats;
 use bobbin_cloud::aws::Aws;
 use bobbin_cloud::breaker::Breakers;
@@ -430,6 +430,10 @@ impl Worker {
                 announce(&self.lane(parts), waiting, receipt.arrival()).await
             }
             Body::DeadLetters(_) => self.give_up_dead_letters(parts, deadline_ms).await,
+            Body::Forge(hint) => {
+                let forge = parts.forge.as_deref();
+                forge_hints::look(&self.lane(parts), forge, hint, receipt.arrival()).await
+            }
         }
     }
 

@@ -60,6 +60,8 @@ pub async fn notify(lane: &Lane<'_>, body: &Body, arrival: Arrival) -> Verdict {
         Body::Announce(_) => Verdict::Done,
         // The next tick that still finds letters sends another.
         Body::DeadLetters(_) => Verdict::Done,
+        // Nobody waits for it, and each use of the forge finds out by itself.
+        Body::Forge(_) => Verdict::Done,
     }
 }
 

@@ -5,11 +5,14 @@ use std::sync::Arc;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
+use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::publication::{
     Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
@@ -18,7 +21,8 @@ use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
-    Forge, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt, RepositoryName,
+    Forge, ForgeError, ForgeErrorKind, NewPullRequest, PullRequest, Repository, RepositoryAt,
+    RepositoryName,
 };
 
 use crate::sandboxes::{at, told};
@@ -28,6 +32,7 @@ pub struct StackForge {
     forge: Arc<dyn Forge>,
     owners: Vec<(Tenant, String)>,
 }
+    metrics: Metrics,
 
 impl StackForge {
     /// `None` if no forge is set up.
@@ -51,7 +56,11 @@ impl StackForge {
             client_secret: keys.of(Key::GitHubClientSecret).clone(),
         };
         let forge = GitHub::new(settings).map_err(|error| error.to_string())?;
-        Ok(Some(Self { forge: Arc::new(forge), owners: config.forge_owners.clone() }))
+        Ok(Some(Self {
+            forge: Arc::new(forge),
+            owners: config.forge_owners.clone(),
+            metrics: Metrics::new(&config.stack),
+        }))
     }
 
     /// The forge's client.
@@ -83,7 +92,7 @@ impl StackForge {
                 ForgeErrorKind::NotInstalled | ForgeErrorKind::NotFound => {
                     Ok(FoundRepository::NotInstalled)
                 }
-                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(error.failure),
+                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
                 _ => Ok(FoundRepository::Refused { why: told(&error) }),
             },
         }
@@ -99,7 +108,7 @@ impl StackForge {
         branch: &str,
     ) -> Result<Option<PullRequestSeen>, Failure> {
         let found = self.forge.pull_request(&target(repository)?, branch).await;
-        found.map(|found| found.map(seen)).map_err(|error| error.failure)
+        found.map(|found| found.map(seen)).map_err(|error| self.failed(error))
     }
 
     /// Opens the pull request of a branch, unless it has one.
@@ -125,13 +134,25 @@ impl StackForge {
         match self.forge.open_pull_request(&at, &new).await {
             Ok(opened) => Ok(Opened::There(seen(opened))),
             Err(error) => match error.kind {
-                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(error.failure),
+                ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Err(self.failed(error)),
                 _ => Ok(Opened::Refused { why: told(&error) }),
             },
         }
     }
 
     fn described(&self, found: &Repository) -> ForgeRepository {
+    /// What to do about a failed call. One that only the operator can mend (a refused key, a setting that cannot be used)
+    /// is counted.
+    pub(crate) fn failed(&self, error: ForgeError) -> Failure {
+        if let (ForgeErrorKind::Other, Failure::NonRecoverable { advice }) =
+            (&error.kind, &error.failure)
+        {
+            tracing::error!(event = FORGE_UNUSABLE, "{advice} (docs/RUNBOOK.md)");
+            self.metrics.count(Alarm::ServiceAway, now_ms());
+        }
+        error.failure
+    }
+
         ForgeRepository {
             installation: found.installation,
             id: found.id.0,

@@ -11,6 +11,7 @@ mod commands;
 pub mod control;
 pub mod dead;
 pub mod forge;
+pub mod forge_hints;
 pub mod keyed;
 pub mod model_keys;
 pub mod opening;

@@ -250,6 +250,9 @@ pub trait Forge: fmt::Debug + Send + Sync {
     /// none.
     async fn installation(&self, login: &str, kind: OwnerKind) -> ForgeResult<Installation>;
 
+    /// The installation with this id; [`NotInstalled`](crate::ForgeErrorKind::NotInstalled) if it has ended.
+    async fn installation_by_id(&self, installation: u64) -> ForgeResult<Installation>;
+
     /// The repositories that an installation includes.
     async fn repositories(&self, installation: u64) -> ForgeResult<RepositoryList>;
 

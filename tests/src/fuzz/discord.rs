@@ -63,7 +63,11 @@ fn prompt_of(body: &Body) -> Option<&Prompt> {
             Work::Prompt(prompt) => Some(prompt),
             _ => None,
         },
-        Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::DeadLetters(_) => None,
+        Body::Control(_)
+        | Body::Announce(_)
+        | Body::Overview(_)
+        | Body::DeadLetters(_)
+        | Body::Forge(_) => None,
     }
 }
 

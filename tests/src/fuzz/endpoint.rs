@@ -71,7 +71,7 @@ fn worked_on(body: &Body, tenant: &str) {
             (control.thread.tenant(), &control.by)
         }
         Body::Overview(overview) => (Tenant::slack(&overview.team), &overview.by),
-        Body::Announce(_) | Body::DeadLetters(_) => {
+        Body::Announce(_) | Body::DeadLetters(_) | Body::Forge(_) => {
             panic!("no platform says that something waits")
         }
     };

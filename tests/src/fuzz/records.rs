@@ -29,6 +29,7 @@ pub(super) fn body(input: &[u8]) {
         }
         // Nor is it this word, or does it begin with `home:`.
         Body::DeadLetters(_) => assert_eq!(body.group(), "dead-letters"),
+        Body::Forge(hint) => assert_eq!(body.group(), hint.group()),
         Body::Overview(one) => assert_eq!(body.group(), format!("home:{}:{}", one.team, one.by.id)),
     }
 }

@@ -70,6 +70,11 @@ pub async fn ingress() {
     assert_eq!(told["statusCode"], 200, "Discord shows words only then");
     assert_eq!(count(&function, Alarm::WorkDropped), 2);
     assert_eq!(logged(&function, INGRESS_FAILED), 2);
+    let hook = event("github", "installation-deleted");
+    let refused = function.invoke(&hook).await.unwrap();
+    assert_eq!((&refused["statusCode"], count(&function, Alarm::WorkDropped)), (&json!(401), 2));
+    let unqueued = function.invoke(&signed(&hook)).await.unwrap();
+    assert_eq!((&unqueued["statusCode"], count(&function, Alarm::WorkDropped)), (&json!(503), 3));
     function.end().await;
 }
 

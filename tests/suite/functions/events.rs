@@ -17,6 +17,8 @@ use super::secret;
 
 /// Development keys: they sign nothing but these events.
 pub const SLACK_SECRET: &str = "a-signing-secret-for-tests";
+/// The new webhook secret and the old one, which signs here.
+pub const WEBHOOK_SECRETS: &str = "a-new-webhook-secret a-webhook-secret-for-tests";
 const DISCORD_SEED: [u8; 32] = [9; 32];
 
 /// File, status, what the answer is (its `type` on Discord), and which bodies are queued.
@@ -95,6 +97,18 @@ const SLACK: &[Row] = &[
 ];
 
 #[rustfmt::skip]
+const GITHUB: &[Row] = &[
+    ("authorization-revoked", 202, "text", "forge person"),
+    ("installation-created", 202, "text", ""),
+    ("installation-deleted", 202, "text", "forge installation"),
+    ("installation-repositories", 202, "text", "forge installation"),
+    ("installation-suspend", 202, "text", "forge installation"),
+    ("ping", 202, "text", ""),
+    ("push", 202, "text", ""),
+    ("unreadable", 400, "text", ""),
+];
+
+#[rustfmt::skip]
 const OTHERS: &[Row] = &[
     ("health", 200, "status", ""),
     ("not-found", 404, "text", ""),
@@ -153,6 +167,12 @@ pub(super) fn signed(event: &Value) -> Value {
         let signature = hex::encode(mac.finalize().into_bytes());
         headers["x-slack-signature"] = json!(format!("v0={signature}"));
         headers["x-slack-request-timestamp"] = json!(now);
+    } else if headers["x-hub-signature-256"].is_string() {
+        let (_, old) = WEBHOOK_SECRETS.split_once(' ').unwrap();
+        let mut mac = Hmac::<Sha256>::new_from_slice(old.as_bytes()).unwrap();
+        mac.update(&raw);
+        let signature = hex::encode(mac.finalize().into_bytes());
+        headers["x-hub-signature-256"] = json!(format!("sha256={signature}"));
     }
     event
 }
@@ -164,8 +184,13 @@ fn sent(calls: &[Called]) -> String {
         let body: Value = serde_json::from_str(call.body["MessageBody"].as_str().unwrap()).unwrap();
         assert_eq!(body["schema"], 1, "{body}");
         let want = &body["want"];
-        let what =
-            [&body["work"]["work"], &want["command"], &want["want"], &body["place"]["place"]];
+        let what = [
+            &body["work"]["work"],
+            &want["command"],
+            &want["want"],
+            &body["place"]["place"],
+            &body["about"]["about"],
+        ];
         let what = what.into_iter().find_map(Value::as_str).unwrap_or_default();
         format!("{} {what}", body["kind"].as_str().unwrap()).trim().to_owned()
     });
@@ -190,7 +215,8 @@ fn kind(answer: &Value) -> String {
 pub async fn ingress() {
     let mut function = start("ingress").await;
     let mut wrong = Vec::new();
-    for (folder, table) in [("discord", DISCORD), ("slack", SLACK), ("ingress", OTHERS)] {
+    let tables = [("discord", DISCORD), ("slack", SLACK), ("github", GITHUB), ("ingress", OTHERS)];
+    for (folder, table) in tables {
         let events = stored(folder);
         let mut told = Vec::new();
         for (name, event) in &events {
@@ -234,6 +260,8 @@ const WORKER: &[(&str, bool, &[&str])] = &[
     // Nothing is there any more.
     ("dead-letters", false, &["AmazonSQS.ReceiveMessage", "AmazonSQS.ReceiveMessage"]),
     ("elsewhere", true, &[]),
+    // This stack has no forge.
+    ("forge-hint", false, &[]),
     ("newer", true, &[]),
     // The turn is written with its place in the sandbox's record.
     ("prompt", true, &["DynamoDB_20120810.BatchGetItem", "DynamoDB_20120810.TransactWriteItems", "GET /daytona/sandbox",

@@ -41,6 +41,7 @@ fn secret() -> Value {
     json!({
         "discord_bot_token": "a-bot-token", "slack_bot_token": "xoxb-a-bot-token",
         "slack_signing_secret": events::SLACK_SECRET, "daytona_api_key": "a-provider-key",
+        "github_webhook_secret": events::WEBHOOK_SECRETS,
         "anthropic_api_key": "a-model-key", "openai_api_key": "", "openrouter_api_key": "",
         "stack_key": "k".repeat(48),
     })

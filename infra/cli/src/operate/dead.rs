@@ -160,6 +160,7 @@ fn kind(body: &Body) -> String {
         Body::Announce(_) => "announcement",
         Body::Overview(_) => "overview",
         Body::DeadLetters(_) => "dead letters",
+        Body::Forge(_) => "forge hint",
         Body::Control(control) => match control.want {
             Want::Stop { .. } => "stop",
             Want::StopAll => "stop all",

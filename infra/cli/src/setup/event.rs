@@ -14,6 +14,7 @@ use bobbin_chat::slack;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::deployed::{Deployed, ReceivedMessage};
 use bobbin_core::records::message::Body;
+use bobbin_forge::github::webhook;
 use clap::Args;
 use ed25519_dalek::{Signer as _, SigningKey};
 use serde_json::{Value, json};
@@ -101,10 +102,12 @@ fn function(event: &Value) -> &'static str {
 async fn made(target: &StackTarget, event: Value) -> Result<(Value, Vec<String>), String> {
     let has = |header: &str| event["headers"][header].is_string();
     let (discord, slack) = (has(DISCORD_SIGNATURE), has(SLACK_SIGNATURE));
+    let forge = has(webhook::SIGNATURE);
     match function(&event) {
         "Worker" => record(target, event).await,
         "Ingress" if discord => interaction(target, event).await,
         "Ingress" if slack => delivery(target, event).await,
+        "Ingress" if forge => hook(target, event).await,
         _ => Ok((
             event,
             vec!["Nothing in it is signed or belongs to a stack, so it is unchanged.".to_owned()],
@@ -164,6 +167,16 @@ async fn delivery(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<
         slack::signature(secret.expose(), &at, raw.as_bytes()).into();
     event["headers"][SLACK_TIME] = at.into();
     Ok((event, notes))
+}
+
+async fn hook(target: &StackTarget, mut event: Value) -> Result<(Value, Vec<String>), String> {
+    let secret = target.needed("github_webhook_secret").await?.value;
+    // While it is replaced, the old one stands behind it.
+    let present = secret.expose().split_whitespace().next().unwrap_or_default();
+    let signature = webhook::signature(present, text(&event)?.as_bytes());
+    event["headers"][webhook::SIGNATURE] = signature.into();
+    let note = "It is signed. Its installation is made up: the worker looks for it, and logs that there is none.";
+    Ok((event, vec![note.to_owned()]))
 }
 
 /// The request body as text, as every platform sends.

@@ -159,9 +159,9 @@ pub enum Alarm {
     /// Requested work was given up, or its end could not be posted: [`INGRESS_FAILED`], [`CONTROL_DROPPED`],
     /// [`GIVEN_UP`], [`SignalKind::TurnLost`], [`SignalKind::TurnUntold`].
     WorkDropped,
-    /// The table, a chat or a sandbox provider is unavailable or unusable: [`TABLE_FAILED`],
+    /// The table, a chat, a sandbox provider or the forge is unavailable or unusable: [`TABLE_FAILED`],
     /// [`SignalKind::ChatOutageBegan`],
-    /// [`BREAKER_OPENED`], [`ACCOUNT_OTHER`].
+    /// [`BREAKER_OPENED`], [`ACCOUNT_OTHER`], [`FORGE_UNUSABLE`].
     ServiceAway,
     /// A turn has failed: [`SignalKind::TurnFailed`].
     TurnFailed,
@@ -202,6 +202,12 @@ pub const BREAKER_OPENED: &str = "provider.breaker.opened";
 pub const ORPHANS_HELD: &str = "sandbox.orphan.held";
 /// Event: records were not asked to look for their sandboxes, because most sandboxes were missing.
 pub const VANISHED_HELD: &str = "sandbox.vanished.held";
+/// Event: the forge refuses the app's key, or the key or an address of the forge cannot be used.
+pub const FORGE_UNUSABLE: &str = "forge.unusable";
+/// Event: an installation of the app has ended; its owner's repositories cannot be reached any more.
+pub const INSTALLATION_ENDED: &str = "forge.installation_ended";
+/// Event: the owner of an installation has suspended it.
+pub const INSTALLATION_SUSPENDED: &str = "forge.installation_suspended";
 /// Event: usage of a turn: time, tokens, money, and file changes.
 pub const USED: &str = "turn.used";
 

@@ -6,6 +6,7 @@ use crate::base::ids::{AskId, Ms, SandboxKey, SandboxName, ThreadKey, TurnId, di
 use crate::base::person::{Membership, Person};
 pub use crate::base::reply::Reply;
 use crate::records::ask::Choice;
+use crate::records::forge_hint::ForgeHint;
 use crate::schema::{self, Shape, UnknownFields, Unreadable};
 use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
@@ -28,6 +29,8 @@ pub enum Body {
     Overview(Overview),
     /// There are dead letters: tell the people who wait for them.
     DeadLetters(DeadLetters),
+    /// The forge may have changed: look.
+    Forge(ForgeHint),
 }
 
 /// There are dead letters in their queues. The sweeper sends this at a tick that finds some; the worker takes them out
@@ -65,7 +68,7 @@ impl Body {
                 _ if control.membership.operates => None,
                 _ => Some((&control.thread, &control.by)),
             },
-            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
+            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) | Self::Forge(_) => None,
         }
     }
 
@@ -84,7 +87,7 @@ impl Body {
                 announce.prompt.as_mut().map(|prompt| &mut prompt.membership)
             }
             Self::Control(control) => Some(&mut control.membership),
-            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
+            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) | Self::Forge(_) => None,
         }
     }
 }
@@ -739,7 +742,7 @@ impl Body {
             },
             Self::Control(control) => Some(&control.thread),
             Self::Announce(announce) => Some(&announce.thread),
-            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) => None,
+            Self::Open(_) | Self::Overview(_) | Self::DeadLetters(_) | Self::Forge(_) => None,
         }
     }
 
@@ -748,7 +751,11 @@ impl Body {
     pub fn is_control(&self) -> bool {
         match self {
             Self::Message(_) | Self::Open(_) => false,
-            Self::Control(_) | Self::Announce(_) | Self::Overview(_) | Self::DeadLetters(_) => true,
+            Self::Control(_)
+            | Self::Announce(_)
+            | Self::Overview(_)
+            | Self::DeadLetters(_)
+            | Self::Forge(_) => true,
         }
     }
 
@@ -772,6 +779,7 @@ impl Body {
             Self::Overview(o) => format!("home:{}:{}", o.team, o.by.id),
             // One of them at a time.
             Self::DeadLetters(_) => "dead-letters".to_owned(),
+            Self::Forge(hint) => hint.group(),
         }
     }
 
@@ -785,6 +793,7 @@ impl Body {
             Self::Announce(announce) => &announce.turn,
             Self::Overview(overview) => &overview.id,
             Self::DeadLetters(found) => &found.id,
+            Self::Forge(hint) => &hint.id,
             Self::Control(control) => match &control.want {
                 Want::Stop { turn: Some(turn) }
                 | Want::Diff { turn: Some(turn) }
@@ -820,6 +829,7 @@ impl Body {
             Self::Announce(a) => &a.turn,
             Self::Overview(o) => &o.id,
             Self::DeadLetters(found) => &found.id,
+            Self::Forge(hint) => &hint.id,
         }
     }
 }

@@ -7,6 +7,7 @@ pub mod card;
 pub mod carried;
 pub mod changes;
 pub mod flags;
+pub mod forge_hint;
 pub mod images;
 pub mod ledger;
 pub mod message;

@@ -249,6 +249,11 @@ impl Forge for GitHub {
         Ok(self.installed(&[accounts, login, "installation"]).await?.into())
     }
 
+    async fn installation_by_id(&self, installation: u64) -> ForgeResult<Installation> {
+        let id = installation.to_string();
+        Ok(self.installed(&["app", "installations", &id]).await?.into())
+    }
+
     async fn repositories(&self, installation: u64) -> ForgeResult<RepositoryList> {
         let id = installation.to_string();
         let found = self.installed(&["app", "installations", &id]).await?;

@@ -3,6 +3,7 @@
 //! A webhook is a hint to look, never a fact: it is neither repeated nor ordered, a captured one can be sent again, and
 //! the event's name and id are outside of the signature.
 
+use bobbin_core::records::forge_hint::{ForgeHint, ForgeSubject};
 use ring::hmac;
 use serde::Deserialize;
 
@@ -10,6 +11,8 @@ use super::repositories::AccountBody;
 use crate::forge::{Owner, RepositoryId};
 use crate::people::Person;
 
+/// Path at which the stack takes webhooks.
+pub const PATH: &str = "/github/webhooks";
 /// Header with the signature of the body.
 pub const SIGNATURE: &str = "x-hub-signature-256";
 /// Header with the event's name.
@@ -45,6 +48,13 @@ pub fn verify(secrets: &[&str], signature: &str, raw: &[u8]) -> Result<(), Unver
         hmac::verify(&key, raw, &claimed).is_ok()
     };
     if secrets.any(fits) { Ok(()) } else { Err(UnverifiedHook::Signature) }
+}
+
+/// The signature of a body, as GitHub makes it.
+#[must_use]
+pub fn signature(secret: &str, raw: &[u8]) -> String {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+    format!("sha256={}", hex::encode(hmac::sign(&key, raw)))
 }
 
 /// What happened to an installation.
@@ -94,6 +104,48 @@ pub enum Event {
     },
     /// One that is not read.
     Other,
+}
+
+impl Event {
+    /// Where to look because of it; `None` if nothing that is kept could be wrong now.
+    #[must_use]
+    pub fn hint(&self) -> Option<ForgeHint> {
+        let at = |installation: &u64| ForgeSubject::Installation { installation: *installation };
+        match self {
+            Self::Installation { action: InstallationAction::Deleted, installation, .. } => {
+                Some(ForgeHint::of("deleted", at(installation)))
+            }
+            Self::Installation { action: InstallationAction::Suspended, installation, .. } => {
+                Some(ForgeHint::of("suspended", at(installation)))
+            }
+            Self::Repositories { installation, .. } => {
+                Some(ForgeHint::of("repositories", at(installation)))
+            }
+            Self::AuthorizationRevoked { person } => {
+                Some(ForgeHint::of("revoked", ForgeSubject::Person { person: person.id }))
+            }
+            Self::Installation { .. } | Self::Ping | Self::Other => None,
+        }
+    }
+
+    /// Its name for the log.
+    #[must_use]
+    pub const fn name(&self) -> &'static str {
+        match self {
+            Self::Ping => "github: ping",
+            Self::Installation { action, .. } => match action {
+                InstallationAction::Created => "github: installation created",
+                InstallationAction::Deleted => "github: installation deleted",
+                InstallationAction::Suspended => "github: installation suspended",
+                InstallationAction::Unsuspended => "github: installation unsuspended",
+                InstallationAction::PermissionsAccepted => "github: permissions accepted",
+                InstallationAction::Other => "github: installation",
+            },
+            Self::Repositories { .. } => "github: installation's repositories",
+            Self::AuthorizationRevoked { .. } => "github: authorization revoked",
+            Self::Other => "github: another event",
+        }
+    }
 }
 
 /// The body is not what the event's name says.

@@ -223,6 +223,19 @@ async fn read_only_installation_cannot_push() {
     assert_eq!(PERMISSIONS.len(), 8);
 }
 
+#[tokio::test]
+async fn ended_installation_is_told_by_its_id() {
+    let world = World::start().await;
+    let mut suspended = installation();
+    suspended["suspended_at"] = json!("2026-12-01T00:00:00Z");
+    world.on("GET /app/installations/7", reply(200, suspended));
+    let github = world.github();
+    let found = github.installation_by_id(7).await.unwrap();
+    assert_eq!((found.id, found.is_suspended), (7, true));
+    let error = github.installation_by_id(8).await.unwrap_err();
+    assert_eq!(error.kind, ForgeErrorKind::NotInstalled);
+}
+
 /// The error of a call for a token that this installation does not give.
 async fn unminted(status: u16, message: &str, found: Reply) -> (ForgeError, World) {
     let world = World::start().await;

@@ -1,7 +1,7 @@
 //! Webhooks: whose they are, and what is read in them.
 
 use bobbin_forge::github::webhook::{
-    Event, InstallationAction, UnreadableHook, UnverifiedHook, parse, verify,
+    Event, InstallationAction, UnreadableHook, UnverifiedHook, parse, signature, verify,
 };
 use bobbin_forge::{OwnerKind, RepositoryId};
 use serde_json::{Value, json};
@@ -13,6 +13,7 @@ const SIGNATURE: &str = "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c
 
 #[test]
 fn signature_is_githubs() {
+    assert_eq!(signature(SECRET, BODY), SIGNATURE);
     assert_eq!(verify(&[SECRET], SIGNATURE, BODY), Ok(()));
     assert_eq!(verify(&["next", SECRET], SIGNATURE, BODY), Ok(()), "one of two secrets");
     assert_eq!(verify(&[SECRET, ""], SIGNATURE, BODY), Ok(()));
@@ -86,6 +87,29 @@ fn events_are_read_openly() {
     ] {
         assert_eq!(read(event, &body), Err(UnreadableHook), "{event} {body}");
     }
+}
+
+#[test]
+fn only_endings_and_changes_are_hints() {
+    let hint = |event: &str, body: Value| read(event, &body).unwrap().hint().map(|hint| hint.id);
+    let account = json!({"id": 9, "login": "acme", "type": "Organization"});
+    let installation = |action: &str| {
+        let body = json!({"action": action, "installation": {"id": 7, "account": account}});
+        hint("installation", body)
+    };
+    assert_eq!(installation("deleted").as_deref(), Some("forge-installation-7-deleted"));
+    assert_eq!(installation("suspend").as_deref(), Some("forge-installation-7-suspended"));
+    for action in ["created", "unsuspend", "new_permissions_accepted", "whatever"] {
+        assert_eq!(installation(action), None, "{action}");
+    }
+    let body = json!({"action": "removed", "installation": {"id": 7}});
+    let named = "forge-installation-7-repositories";
+    assert_eq!(hint("installation_repositories", body).as_deref(), Some(named));
+    let body = json!({"action": "revoked", "sender": {"id": 9, "login": "ada"}});
+    let named = "forge-person-9-revoked";
+    assert_eq!(hint("github_app_authorization", body).as_deref(), Some(named));
+    assert_eq!(hint("push", json!({})), None);
+    assert_eq!(hint("ping", json!({})), None);
 }
 
 /// GitHub's own examples, from the folder beside the one that `BOBBIN_SPECS` names.

@@ -192,7 +192,11 @@ impl<'a> AdmittedInteraction<'a> {
                 "This could not be accepted just now, and nothing was started. Please try again"
             }
             Body::Message(_) => words::MAYBE_TAKEN,
-            Body::Control(_) | Body::Announce(_) | Body::Overview(_) | Body::DeadLetters(_) => {
+            Body::Control(_)
+            | Body::Announce(_)
+            | Body::Overview(_)
+            | Body::DeadLetters(_)
+            | Body::Forge(_) => {
                 "Bobbin does not know whether this was accepted. Trying again does no harm"
             }
         };

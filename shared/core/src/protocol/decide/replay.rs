@@ -47,7 +47,8 @@ pub fn replay(
     match body {
         Body::Message(Message { work: Work::Sweep | Work::Reconcile, .. })
         | Body::Announce(_)
-        | Body::DeadLetters(_) => return Replay::AsksItself,
+        | Body::DeadLetters(_)
+        | Body::Forge(_) => return Replay::AsksItself,
         Body::Message(message) => {
             let id = message.about();
             let over = |session: &Session| {

@@ -1,0 +1,131 @@
+//! Webhooks of the forge: verified over the raw body, and turned into a hint for the worker.
+//!
+//! Promised: a webhook changes nothing by itself. The forge does not send one again, so one that could not be queued is
+//! lost, which costs no safety: each use of the forge looks for itself.
+
+use bobbin_chat::{HttpAnswer, Verifier};
+use bobbin_cloud::queue::Queues;
+use bobbin_core::base::ids::Ms;
+use bobbin_core::protocol::signals::INGRESS_FAILED;
+use bobbin_core::records::message::Body;
+use bobbin_core::tenant::keys::Key;
+use bobbin_forge::github::webhook::{self, UnverifiedHook};
+
+use crate::signing::Signing;
+
+/// Largest body that is read, in bytes: a function's URL takes no larger one (GitHub sends up to 25 MB).
+const BODY_BYTES_MAX: usize = 6 * 1024 * 1024;
+
+/// A webhook, not verified yet.
+#[derive(Debug, Clone, Copy)]
+pub struct Webhook<'a> {
+    /// The body, unparsed.
+    pub raw: &'a [u8],
+    /// The signature that came with it; empty without one.
+    pub signature: &'a str,
+    /// The event's name, which is outside of the signature.
+    pub event: &'a str,
+    /// When it came.
+    pub now_ms: Ms,
+}
+
+/// The answer to a webhook.
+#[derive(Debug)]
+pub struct WebhookAnswer {
+    /// The answer.
+    pub answer: HttpAnswer,
+    /// The outcome for the log: a few fixed words.
+    pub note: &'static str,
+    /// The stack could not do its part, which is logged.
+    pub has_failed: bool,
+}
+
+impl WebhookAnswer {
+    fn of(status: u16, words: &str, note: &'static str) -> Self {
+        Self { answer: HttpAnswer::text(status, words), note, has_failed: false }
+    }
+
+    fn failed(words: &str, note: &'static str, why: &str) -> Self {
+        tracing::error!(
+            event = INGRESS_FAILED,
+            request = note,
+            status = 503,
+            "a webhook could not be judged or accepted: {why}"
+        );
+        Self { has_failed: true, ..Self::of(503, words, note) }
+    }
+}
+
+/// Whose a webhook is.
+enum Verdict {
+    Forges,
+    Foreign,
+    Missing,
+    Unread,
+}
+
+impl Webhook<'_> {
+    /// Verifies it, and queues what it hints at.
+    pub async fn take(&self, signing: &Signing, queues: &Queues) -> WebhookAnswer {
+        if self.raw.len() > BODY_BYTES_MAX {
+            return WebhookAnswer::of(413, "The body is too large.", "github: too large");
+        }
+        match self.judged(signing).await {
+            Verdict::Forges => self.accepted(queues).await,
+            Verdict::Foreign => {
+                WebhookAnswer::of(401, "The signature is not valid.", "github: bad signature")
+            }
+            Verdict::Missing => WebhookAnswer::of(
+                503,
+                "Bobbin takes no webhooks of GitHub yet: it has no webhook secret. Its operator stores GITHUB_WEBHOOK_SECRET with `bobbin secrets`; Bobbin uses it within a minute.",
+                "github: no webhook secret",
+            ),
+            Verdict::Unread => WebhookAnswer::failed(
+                "Bobbin cannot read its webhook secret right now. Deliver this again later.",
+                "github",
+                "the webhook secret could not be read",
+            ),
+        }
+    }
+
+    async fn judged(&self, signing: &Signing) -> Verdict {
+        // One that is not signed at all is judged without the secret.
+        if webhook::verify(&[], self.signature, self.raw) == Err(UnverifiedHook::Signature) {
+            return Verdict::Foreign;
+        }
+        let judge = |verifier: Verifier<'_>| match verifier {
+            Verifier::Key(stored) => {
+                // While it is replaced, the value has the new one and the old one.
+                let secrets: Vec<&str> = stored.expose().split_whitespace().collect();
+                match webhook::verify(&secrets, self.signature, self.raw) {
+                    Ok(()) => Verdict::Forges,
+                    Err(UnverifiedHook::NoSecret) => Verdict::Missing,
+                    Err(UnverifiedHook::Signature) => Verdict::Foreign,
+                }
+            }
+            Verifier::Unread => Verdict::Unread,
+            Verifier::Missing | Verifier::Nothing => Verdict::Missing,
+        };
+        let is_wrong = |verdict: &Verdict| !matches!(verdict, Verdict::Forges);
+        signing.judged(Key::GitHubWebhookSecret, self.now_ms, judge, is_wrong).await
+    }
+
+    async fn accepted(&self, queues: &Queues) -> WebhookAnswer {
+        let Ok(event) = webhook::parse(self.event, self.raw) else {
+            return WebhookAnswer::of(
+                400,
+                "The body is not what the event's name says. Bobbin reads application/json.",
+                "github: unreadable",
+            );
+        };
+        let note = event.name();
+        let Some(hint) = event.hint() else {
+            return WebhookAnswer::of(202, "Nothing is to be done.", note);
+        };
+        let Err(error) = queues.send(&Body::Forge(hint)).await else {
+            return WebhookAnswer::of(202, "Bobbin looks into it.", note);
+        };
+        let words = "Bobbin could not accept this. Deliver it again later.";
+        WebhookAnswer::failed(words, note, &error.to_string())
+    }
+}
