@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use bobbin_local_aws::{FolderError, FolderLock};
+use bobbin_local_breakpoint::{FolderError, FolderLock};
 use bobbin_local_sandbox::disk::private_folder;
 
 /// The checkout: the nearest parent folder with the template, else the one in which this program was built.

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
-use bobbin_local_aws::FolderLock;
+use bobbin_local_breakpoint::FolderLock;
 
 use crate::folders::{lock, project_root};
 use crate::options::LaptopOptions;

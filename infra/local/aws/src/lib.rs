@@ -35,7 +35,6 @@ mod cloudformation;
 mod dynamodb;
 mod endpoint;
 mod engine;
-mod folder;
 mod kms;
 mod lambda;
 mod limits;
@@ -52,7 +51,6 @@ mod template;
 
 pub use clock::Clock;
 pub use engine::{Engine, EngineError, EngineSettings};
-pub use folder::{FolderError, FolderLock};
 pub use lambda::{Invoked, RuntimeApi};
 pub use log::{LogLine, LogSink, LogStream};
 pub use signature::{AccessKey, EngineKeys};

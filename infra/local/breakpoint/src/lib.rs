@@ -20,6 +20,7 @@
 
 mod access;
 mod call;
+mod folder;
 mod limits;
 mod process;
 
@@ -42,6 +43,7 @@ use tokio::sync::Notify;
 pub use access::{
     ControlKey, KEY_COOKIE, PREVIEW_COOKIE, has_own_host, own_only, remove_key_cookies,
 };
+pub use folder::{FolderError, FolderLock};
 
 /// A process with an invocation.
 #[derive(Clone, Debug)]

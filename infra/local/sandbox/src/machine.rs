@@ -1,15 +1,14 @@
 //! What a provider and this machine give every sandbox, and the start of a sandbox's first process.
 
 use std::borrow::Cow;
-use std::fs::File;
 use std::net::{IpAddr, TcpListener};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use bobbin_local_breakpoint::{FolderError, FolderLock};
 use rand::Rng;
-use rustix::fs::{FlockOperation, flock};
 use tokio_util::task::TaskTracker;
 
 use crate::confine::{self, Bwrap, Confinement, SYSTEM_PATH};
@@ -98,8 +97,8 @@ pub struct LocalMachine {
     init: PathBuf,
     bwrap: Option<Bwrap>,
     spawner: Spawner,
-    /// Held while the state folder is ours; released by the system when the process ends.
-    _lock: File,
+    /// Held while the state folder is ours, until [`LocalMachine::end`].
+    lock: Mutex<Option<FolderLock>>,
 }
 
 /// Settings of one start of a sandbox.
@@ -164,7 +163,7 @@ impl LocalMachine {
             init,
             bwrap,
             spawner: Spawner::new().map_err(MachineError::Start)?,
-            _lock: lock,
+            lock: Mutex::new(Some(lock)),
         })
     }
 
@@ -182,6 +181,8 @@ impl LocalMachine {
         // Anything still running ends with the program.
         let _ = tokio::time::timeout(bound, self.tasks.wait()).await;
         ProcessSet::of_state_dir(&self.state_dir).end(0).await;
+        // Whatever still holds this machine has nothing more to write.
+        self.lock.lock().unwrap_or_else(PoisonError::into_inner).take();
     }
 
     /// Starts the first process of a sandbox with its environment.
@@ -307,13 +308,14 @@ pub fn free_port(had: u16, of_others: &[u16]) -> Option<u16> {
 }
 
 /// Locks the state folder for this process.
-fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, File), MachineError> {
+fn lock_state_dir(state_dir: &Path) -> Result<(PathBuf, FolderLock), MachineError> {
     let unusable = |source| MachineError::StateDir { path: state_dir.to_owned(), source };
     private_folder(state_dir).map_err(unusable)?;
     let folder = state_dir.canonicalize().map_err(unusable)?;
-    let lock = File::create(folder.join("lock")).map_err(unusable)?;
-    flock(&lock, FlockOperation::NonBlockingLockExclusive)
-        .map_err(|_| MachineError::InUse(folder.clone()))?;
+    let lock = FolderLock::take(&folder).map_err(|error| match error {
+        FolderError::Taken => MachineError::InUse(folder.clone()),
+        FolderError::Unusable(source) => unusable(source),
+    })?;
     Ok((folder, lock))
 }
 

@@ -12,7 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bobbin_local_breakpoint::own_only;
+use bobbin_local_breakpoint::{FolderLock, own_only};
 use tokio::net::TcpListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -21,7 +21,6 @@ use crate::account::AwsAccount;
 use crate::cloudformation::CloudFormation;
 use crate::dynamodb::Dynamo;
 use crate::endpoint::{self, Services};
-use crate::folder::FolderLock;
 use crate::kms::Kms;
 use crate::lambda::{self, FunctionUrl, Functions, Traces};
 use crate::limits;

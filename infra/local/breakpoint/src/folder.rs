@@ -1,4 +1,4 @@
-//! Lock of a state folder: one stack at a time.
+//! Lock of a state folder: one program at a time.
 
 use std::fs::{self, File, TryLockError};
 use std::io;
