@@ -59,6 +59,8 @@ struct Block {
     head: Vec<String>,
     /// Its closing line, without indent; `None` for a table.
     tail: Option<String>,
+    /// Where that line stands; empty if the block has none.
+    last_line: Range<usize>,
     /// It has its own end. A fence without a closing line ends with its list or quote, which is not opened again with
     /// it.
     closed: bool,
@@ -128,6 +130,12 @@ impl<'a> Map<'a> {
         starts.dedup_by_key(|(at, _)| *at);
         let cuts = cuts(text, &starts, &whole, &blocks);
         Self { text, cuts, blocks }
+    }
+
+    /// Whether a part that ends here would end a block with less than its closing line.
+    fn is_in_last_line(&self, at: usize) -> bool {
+        let index = self.blocks.partition_point(|block| block.last_line.end <= at);
+        self.blocks.get(index).is_some_and(|block| block.last_line.contains(&at))
     }
 
     fn block_at(&self, at: usize) -> Option<&Block> {
@@ -217,8 +225,9 @@ impl<'a> Map<'a> {
             if used > max {
                 break;
             }
-            if offset > 0 && used + closing(from + offset) <= max {
-                any = Some(from + offset);
+            let at = from + offset;
+            if offset > 0 && used + closing(at) <= max && !self.is_in_last_line(at) {
+                any = Some(at);
                 // An escaped mark stays escaped.
                 let escaped = rest[..offset].ends_with('\\');
                 if !escaped && !would_open_block(&rest[offset..]) {
@@ -266,11 +275,13 @@ fn fence(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
         if range.end >= text.trim_end().len() { text.len() + 1 } else { range.end },
         |at| range.start + at,
     );
+    let last_line = end..closed.map_or(end, |_| range.start + trimmed.len());
     (content < end).then(|| Block {
         inside: content..end,
         indent,
         head: vec![format!("{marks}{info}")],
         tail: Some(marks),
+        last_line,
         closed: closed.is_some(),
     })
 }
@@ -290,6 +301,7 @@ fn table(text: &str, range: &Range<usize>, max: usize) -> Option<Block> {
         indent,
         head: head.map(str::to_owned).into(),
         tail: None,
+        last_line: end..end,
         closed: true,
     })
 }

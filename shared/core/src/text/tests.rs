@@ -99,6 +99,17 @@ fn split_code_block_keeps_its_language() {
 }
 
 #[test]
+fn no_cut_stands_in_a_closing_fence() {
+    // However the bound falls beside the one long word of the block.
+    for length in 300..420 {
+        let answer = format!("```\n{}\n```", "x".repeat(length));
+        for part in split(&answer, 400) {
+            assert!(part.starts_with("```\n") && part.ends_with("\n```"), "{length}: {part}");
+        }
+    }
+}
+
+#[test]
 fn nested_list_code_survives_split() {
     let code: String = (0..80).map(|n| format!("       step_{n}();\n")).collect();
     let answer = format!("1. First\n\n   - Then\n\n       ```js\n{code}       ```\n\n2. Last");
