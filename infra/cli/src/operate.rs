@@ -14,6 +14,7 @@ mod named;
 mod orphans;
 mod pr;
 mod progress;
+mod request;
 mod sandbox;
 mod sandboxes;
 mod send;

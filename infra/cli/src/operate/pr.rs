@@ -3,23 +3,17 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::ids::{ThreadKey, TurnId};
-use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Message, PublishStep, Work};
+use bobbin_core::base::ids::ThreadKey;
+use bobbin_core::records::message::{PublishStep, Work};
 use bobbin_core::records::publication::{Proposal, Publication, PullRequestRef};
 use bobbin_core::records::session::Session;
 use serde::Serialize;
 
 use super::arguments::{OpenPullRequest, ShowPullRequest};
-use super::send::terminal_name;
+use super::request::{self, Request};
 use super::show;
 use super::stack::Stack;
 use crate::output::{CommandError, ExitStatus, Output};
-use crate::time::pause;
-
-/// Poll interval.
-const LOOK_MS: u64 = 500;
 
 /// The JSON answer.
 #[derive(Serialize)]
@@ -109,38 +103,14 @@ pub async fn open(stack: &Stack, what: &OpenPullRequest) -> Result<Output, Comma
     Output::new(answer.words(stack), &answer, status)
 }
 
-/// Sends the message and waits for its end; `false`: it did not end within the wait.
+/// Sends the step and waits for its end; `false`: it did not end within the wait.
 async fn ask(
     stack: &Stack,
     thread: &ThreadKey,
     step: PublishStep,
     until: Instant,
 ) -> Result<(Session, bool), CommandError> {
-    let accepted_at_ms = now_ms();
-    let id = TurnId::from(format!("pr-{}-{accepted_at_ms}", thread.short_hash()));
-    let message = Message {
-        id: id.clone(),
-        thread: thread.clone(),
-        accepted_at_ms,
-        work: Work::Publish {
-            step,
-            by: Person { id: String::new(), name: terminal_name(None) },
-            membership: Membership { operates: true, ..Membership::default() },
-        },
-    };
-    let sent = stack.queues()?.send(&Body::Message(message)).await;
-    sent.map_err(|e| {
-        format!(
-            "{e}. It is unknown whether this was requested; look with: bobbin {} pr show {thread}",
-            stack.said
-        )
-    })?;
-    loop {
-        let (session, _) = show::record(stack, thread).await?;
-        let is_over = session.ended.iter().any(|one| one.id == id);
-        if is_over || Instant::now() >= until {
-            return Ok((session, is_over));
-        }
-        pause(LOOK_MS).await;
-    }
+    let (by, membership) = request::operator();
+    let asked = Request { name: "pr", look: "pr show", until };
+    asked.carry_out(stack, thread, Work::Publish { step, by, membership }).await
 }

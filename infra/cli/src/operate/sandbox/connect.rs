@@ -2,22 +2,16 @@
 
 use std::time::{Duration, Instant};
 
-use bobbin_cloud::clock::now_ms;
-use bobbin_core::base::ids::{SandboxKey, ThreadKey, TurnId};
-use bobbin_core::base::person::{Membership, Person};
-use bobbin_core::records::message::{Body, Message, Work};
+use bobbin_core::base::ids::{SandboxKey, ThreadKey};
+use bobbin_core::records::message::Work;
 use serde::Serialize;
 
 use super::super::arguments::{Connect, GivenSandbox};
-use super::super::send::terminal_name;
+use super::super::request::{self, Request};
 use super::super::show;
 use super::super::stack::Stack;
 use super::chosen;
 use crate::output::{CommandError, ExitStatus, Output};
-use crate::time::pause;
-
-/// Poll interval.
-const LOOK_MS: u64 = 500;
 
 /// The JSON answer.
 #[derive(Serialize)]
@@ -52,34 +46,11 @@ pub async fn run(stack: &Stack, what: &Connect) -> Result<Output, CommandError> 
             "A turn is running or waiting in the thread: the thread moves to the other sandbox after it."
         );
     }
-    let accepted_at_ms = now_ms();
-    let id = TurnId::from(format!("connect-{}-{accepted_at_ms}", thread.short_hash()));
-    let message = Message {
-        id: id.clone(),
-        thread: thread.clone(),
-        accepted_at_ms,
-        work: Work::Connect {
-            to,
-            by: Person { id: String::new(), name: terminal_name(None) },
-            membership: Membership { operates: true, ..Membership::default() },
-        },
-    };
-    let sent = stack.queues()?.send(&Body::Message(message)).await;
-    sent.map_err(|e| {
-        format!(
-            "{e}. It is unknown whether this was requested; see where the thread works with: bobbin {} thread show {thread}",
-            stack.said
-        )
-    })?;
+    let (by, membership) = request::operator();
     let until = Instant::now() + Duration::from_millis(what.wait_ms);
-    let (session, is_over) = loop {
-        let (session, _) = show::record(stack, thread).await?;
-        let is_over = session.ended.iter().any(|one| one.id == id);
-        if is_over || Instant::now() >= until {
-            break (session, is_over);
-        }
-        pause(LOOK_MS).await;
-    };
+    let asked = Request { name: "connect", look: "thread show", until };
+    let work = Work::Connect { to, by, membership };
+    let (session, is_over) = asked.carry_out(stack, thread, work).await?;
     let is_there = session.sandbox_key() == wanted;
     let name = session.sandbox.name.as_ref().map(ToString::to_string);
     let place = match &name {

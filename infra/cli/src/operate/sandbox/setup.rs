@@ -13,7 +13,7 @@ use bobbin_core::tenant::settings::Settings;
 use serde::Serialize;
 
 use super::super::arguments::SetupKey;
-use super::super::send::terminal_name;
+use super::super::request;
 use super::super::stack::Stack;
 use crate::operate::named::unread;
 use crate::output::{CommandError, ExitStatus, Output};
@@ -80,8 +80,7 @@ async fn settings(stack: &Stack, tenant: &Tenant) -> Result<Settings, CommandErr
 /// The requester: no platform user.
 fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
     let nowhere = SandboxKey::without_thread(tenant, &request.into());
-    let by = Person { id: String::new(), name: terminal_name(None) };
-    let membership = Membership { operates: true, ..Membership::default() };
+    let (by, membership) = request::operator();
     (nowhere.thread().clone(), by, membership)
 }
 
