@@ -28,6 +28,7 @@ pub struct Ready {
     pub github_api: String,
     pub github_git: String,
     pub github_private_key: String,
+    pub github_webhook_secret: String,
     pub github_owner: String,
     pub github_user_token: String,
     pub model_api: String,

@@ -46,6 +46,7 @@ mod trouble;
 mod upgrade;
 mod vercel;
 mod waiting;
+mod webhooks;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::ExitCode;
@@ -106,6 +107,7 @@ fn first() -> impl Iterator<Item = Trial> {
         stand_in::trials(),
         fuzz::trials(),
         forge::first(),
+        webhooks::trials(),
         security::trials(),
     ]
     .into_iter()

@@ -157,6 +157,7 @@ pub async fn start(
         let engine = parts.engine.insert(engine);
         let proxy = start.proxy(engine, &chat, &table, &mut ready).await?;
         parts.ingress_proxy = Some(proxy);
+        led_to_ingress(&forge, &ready.ingress)?;
         open_repositories(engine, &ready).await?;
         if let (Some(gate), Some(function_url)) =
             (&parts.nudge_gate, engine.function_url("Ingress"))
@@ -504,6 +505,15 @@ async fn open_repositories(engine: &Engine, ready: &Ready) -> Result<(), String>
         put.map_err(|e| failed("The chats' settings could not be written", &e, START_AGAIN))?;
     }
     Ok(())
+}
+
+/// Ingress takes the forge's webhooks, and the people who have signed in there.
+fn led_to_ingress(forge: &LocalForge, ingress: &str) -> Result<(), String> {
+    let webhook = format!("{ingress}/github/webhooks");
+    let callback = format!("{ingress}/github/signed-in");
+    forge
+        .set_app_addresses(Some(webhook), vec![callback], None)
+        .map_err(|e| failed("The forge does not take the ingress's address", &e, START_AGAIN))
 }
 
 /// Notes the forge's addresses and keys.

@@ -1,0 +1,94 @@
+//! The forge's webhooks, at the real ingress: whose they are, and that they are hints and no facts.
+
+use bobbin_tests::http;
+use bobbin_tests::limits::VISIBLE_MS_MAX;
+use bobbin_tests::wait::eventually;
+use bobbin_tests::world::World;
+use hmac::{Hmac, KeyInit as _, Mac as _};
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use sha2::Sha256;
+
+use crate::run::{CHAT, on};
+
+/// An installation that the forge does not have.
+const NOWHERE: u64 = 987_654_321;
+
+pub fn trials() -> Vec<Trial> {
+    vec![
+        on(&CHAT, "webhooks::unsigned_webhooks_are_refused", unsigned),
+        on(&CHAT, "webhooks::webhook_is_a_hint_and_no_fact", hints),
+    ]
+}
+
+/// GitHub's signature with this secret.
+fn signature(secret: &str, body: &str) -> String {
+    let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
+    mac.update(body.as_bytes());
+    format!("sha256={}", hex::encode(mac.finalize().into_bytes()))
+}
+
+fn deleted(installation: u64) -> String {
+    let account = json!({"id": 9, "login": "acme", "type": "Organization"});
+    let installation = json!({"id": installation, "account": account});
+    json!({"action": "deleted", "installation": installation}).to_string()
+}
+
+/// The status of the answer.
+async fn delivered(world: &World, event: &str, body: &str, signature: &str) -> u16 {
+    let url = format!("{}/github/webhooks", world.deployment.ingress);
+    let request = http::client().post(url).header("content-type", "application/json");
+    let request = request.header("x-github-event", event).header("x-hub-signature-256", signature);
+    http::send(request.body(body.to_owned())).await.unwrap().status
+}
+
+/// Whether the functions have logged this of that installation.
+async fn is_logged(world: &World, event: &str, installation: u64) {
+    let log = world.state_dir.parent().unwrap().join("output.log");
+    let words = [format!("\"event\":\"{event}\""), format!("\"installation\":{installation}")];
+    eventually(VISIBLE_MS_MAX, event, async || {
+        let text = std::fs::read_to_string(&log).unwrap();
+        let mut lines = text.lines();
+        let found = lines.any(|line| words.iter().all(|words| line.contains(words)));
+        if found { Ok(()) } else { Err(format!("no {event} of {installation}")) }
+    })
+    .await;
+}
+
+async fn unsigned(world: World) {
+    let secret = &world.ready.github_webhook_secret;
+    let body = deleted(NOWHERE + 1);
+    let good = signature(secret, &body);
+    for (what, body, signature) in [
+        ("none", body.clone(), String::new()),
+        ("another secret's", body.clone(), signature("another", &body)),
+        ("without a secret", body.clone(), signature("", &body)),
+        ("cut", body.clone(), good[..good.len() - 2].to_owned()),
+        ("SHA-1's name", body.clone(), good.replace("sha256=", "sha1=")),
+        ("no hex", body.clone(), format!("{}zz", &good[..good.len() - 2])),
+        ("of another body", deleted(NOWHERE + 2), good.clone()),
+        ("of a longer body", format!("{body} "), good),
+    ] {
+        assert_eq!(delivered(&world, "installation", &body, &signature).await, 401, "{what}");
+    }
+    let url = format!("{}/github/webhooks", world.deployment.ingress);
+    let looked = http::send(http::client().get(url)).await.unwrap();
+    assert_eq!(looked.status, 405);
+    let other = r#"{"zen": "…"}"#;
+    assert_eq!(delivered(&world, "whatever", other, &signature(secret, other)).await, 202);
+}
+
+async fn hints(world: World) {
+    let secret = &world.ready.github_webhook_secret;
+    let state = std::fs::read(world.state_dir.join("forge/state.json")).unwrap();
+    let state: Value = serde_json::from_slice(&state).unwrap();
+    let there = state["identity"]["installation"].as_u64().unwrap();
+    for (installation, seen) in
+        [(there, "forge.installation_seen"), (NOWHERE, "forge.installation_ended")]
+    {
+        let body = deleted(installation);
+        let signature = signature(secret, &body);
+        assert_eq!(delivered(&world, "installation", &body, &signature).await, 202);
+        is_logged(&world, seen, installation).await;
+    }
+}
