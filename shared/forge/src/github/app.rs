@@ -1,5 +1,7 @@
 //! Who the app is: its key, the signatures made with it, and the permissions that it asks for.
 
+use std::collections::BTreeMap;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bobbin_core::base::secret::Secret;
@@ -9,6 +11,7 @@ use ring::signature::RSA_PKCS1_SHA256;
 use serde::Deserialize;
 use serde_json::json;
 
+use super::repositories::AccountBody;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 
 /// The permissions that the app asks for, from the first day: another one would have to be accepted by each owner.
@@ -42,6 +45,46 @@ pub struct App {
     /// Its client id.
     #[serde(default)]
     pub client_id: String,
+    /// What it asks for, by name and level.
+    #[serde(default)]
+    pub permissions: BTreeMap<String, String>,
+    #[serde(default)]
+    owner: AccountBody,
+}
+
+impl App {
+    /// The login of its owner; empty if it is an enterprise's.
+    #[must_use]
+    pub fn owner(&self) -> &str {
+        &self.owner.login
+    }
+
+    /// Permissions that Bobbin needs and that the app does not ask for, each as `name: level`.
+    #[must_use]
+    pub fn lacks(&self) -> Vec<String> {
+        lacking(&self.permissions, &PERMISSIONS)
+    }
+
+    /// Permissions that the app asks for beyond what Bobbin needs, each as `name: level`.
+    #[must_use]
+    pub fn surplus(&self) -> Vec<String> {
+        let needed: BTreeMap<&str, &str> = PERMISSIONS.into_iter().collect();
+        let is_more = |(name, level): &(&String, &String)| {
+            needed.get(name.as_str()).is_none_or(|needed| *needed == "read" && *level != "read")
+        };
+        let more = self.permissions.iter().filter(is_more);
+        more.map(|(name, level)| format!("{name}: {level}")).collect()
+    }
+}
+
+/// Those of the permissions that are not granted, each as `name: level`.
+pub(super) fn lacking(granted: &BTreeMap<String, String>, wanted: &[(&str, &str)]) -> Vec<String> {
+    let is_granted = |(name, level): &(&str, &str)| {
+        let granted = granted.get(*name).map(String::as_str);
+        granted.is_some_and(|granted| granted == *level || granted != "read")
+    };
+    let lacking = wanted.iter().filter(|one| !is_granted(one));
+    lacking.map(|(name, level)| format!("{name}: {level}")).collect()
 }
 
 /// The app's private key.

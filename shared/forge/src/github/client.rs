@@ -7,7 +7,7 @@ use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
 use bobbin_http::{HttpError, Method};
 
-use super::app::{App, AppKey};
+use super::app::AppKey;
 use super::carry::{USER, explained, failed};
 use super::pulls;
 use super::repositories::{InstallationBody, RepositoriesPage, TokenBody};
@@ -22,10 +22,10 @@ use crate::forge::{
 };
 use crate::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, Remote, TreeEntry};
 
-/// Repositories of one page, GitHub's maximum.
-const PAGE_ITEMS: &str = "100";
+/// Items of one page, GitHub's maximum.
+pub(super) const PAGE_ITEMS: &str = "100";
 /// Most pages of a listing.
-const PAGES_MAX: u32 = 10;
+pub(super) const PAGES_MAX: u32 = 10;
 
 /// GitHub, as one app of it.
 pub struct GitHub {
@@ -56,16 +56,7 @@ impl GitHub {
         })
     }
 
-    /// The app itself: proves that its key is right.
-    ///
-    /// # Errors
-    /// [`ForgeError`].
-    pub async fn app(&self) -> ForgeResult<App> {
-        let signature = self.signature()?;
-        Ok(self.rest.read(Call::get(By::App(&signature), &["app"])).await?)
-    }
-
-    fn signature(&self) -> ForgeResult<Secret> {
+    pub(super) fn signature(&self) -> ForgeResult<Secret> {
         self.key.sign(&self.settings.issuer, now_s())
     }
 
@@ -126,7 +117,7 @@ impl GitHub {
         let signature = self.signature()?;
         match self.rest.read(Call::get(By::App(&signature), path)).await {
             Ok(found) => Ok(found),
-            Err(error) if error.status() == Some(404) => Err(self.not_installed()),
+            Err(error) if error.is_absence() => Err(self.not_installed()),
             Err(error) => Err(error.into()),
         }
     }
@@ -270,7 +261,7 @@ impl Forge for GitHub {
             Ok(found) => return self.one(found, TokenScope::Name(name)).await,
             Err(error) => error,
         };
-        if error.status() == Some(404) {
+        if error.is_absence() {
             return Err(self.not_installed());
         }
         // It was renamed: GitHub names its id.

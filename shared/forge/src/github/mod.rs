@@ -8,6 +8,8 @@
 mod app;
 mod carry;
 mod client;
+pub mod manifest;
+mod operator;
 mod people;
 mod pulls;
 mod repositories;
@@ -19,4 +21,5 @@ pub mod webhook;
 
 pub use app::{App, PERMISSIONS};
 pub use client::GitHub;
+pub use operator::{Hook, NotTheApp};
 pub use settings::{Addresses, GitHubSettings};

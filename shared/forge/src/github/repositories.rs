@@ -5,11 +5,11 @@ use std::collections::BTreeMap;
 use bobbin_core::base::secret::Secret;
 use serde::Deserialize;
 
-use super::app::PERMISSIONS;
+use super::app::{PERMISSIONS, lacking};
 use crate::forge::{Installation, Owner, OwnerKind, Repository, RepositoryId, RepositoryName};
 
 /// An account that owns repositories.
-#[derive(Debug, Clone, Default, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
 #[serde(default)]
 pub(super) struct AccountBody {
     pub(super) id: u64,
@@ -53,12 +53,7 @@ impl InstallationBody {
 
     /// Those of the permissions that are not granted.
     pub(super) fn lacks(&self, wanted: &[(&str, &str)]) -> Vec<String> {
-        let is_granted = |(name, level): &(&str, &str)| {
-            let granted = self.permissions.get(*name).map(String::as_str);
-            granted.is_some_and(|granted| granted == *level || granted != "read")
-        };
-        let lacking = wanted.iter().filter(|one| !is_granted(one));
-        lacking.map(|(name, level)| format!("{name}: {level}")).collect()
+        lacking(&self.permissions, wanted)
     }
 }
 

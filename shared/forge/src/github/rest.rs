@@ -36,6 +36,8 @@ pub(super) enum By<'a> {
     Person(&'a Secret),
     /// The app as a client of GitHub's sign-in: id and secret.
     Client(&'a str, &'a Secret),
+    /// Nobody: what the path holds is enough.
+    Nobody,
 }
 
 /// One call.
@@ -68,7 +70,11 @@ impl<'a> Call<'a> {
     }
 
     pub(super) fn delete(by: By<'a>, path: &'a [&'a str]) -> Self {
-        Self { by, method: Method::DELETE, path, query: &[], body: None }
+        Self::empty(by, Method::DELETE, path)
+    }
+
+    pub(super) fn empty(by: By<'a>, method: Method, path: &'a [&'a str]) -> Self {
+        Self { by, method, path, query: &[], body: None }
     }
 }
 
@@ -105,6 +111,7 @@ enum Whose {
     Installation,
     Person,
     Client,
+    Nobody,
 }
 
 impl RestError {
@@ -114,6 +121,11 @@ impl RestError {
             Self::Refused(refusal) if refusal.limited_ms.is_none() => Some(refusal.status),
             _ => None,
         }
+    }
+
+    /// Whether there is no such thing, or the caller may not see it.
+    pub(super) fn is_absence(&self) -> bool {
+        self.status() == Some(404) && !self.says(UNKNOWN_APP)
     }
 
     /// Whether the refusal has these words, in whatever case.
@@ -139,6 +151,9 @@ impl From<RestError> for ForgeError {
         }
     }
 }
+
+/// GitHub's words for a signature whose issuer is no app. The status is that of what does not exist.
+const UNKNOWN_APP: &str = "Integration not found";
 
 /// The error of a request without an answer.
 pub(super) fn unreachable_by(error: &HttpError) -> ForgeError {
@@ -167,6 +182,10 @@ fn refused(refusal: Refusal) -> ForgeError {
         return error;
     }
     match (status, by) {
+        (404, Whose::App) if has(&said, UNKNOWN_APP) => ForgeError::lasting(
+            ForgeErrorKind::Other,
+            "GitHub knows no app with this id. The operator has to check the parameter GitHubAppId.",
+        ),
         (401, Whose::App | Whose::Client) => ForgeError::lasting(
             ForgeErrorKind::Other,
             format!(
@@ -294,6 +313,7 @@ fn signed(request: RequestBuilder, by: By<'_>) -> (RequestBuilder, Whose) {
         By::Installation(token) => (request.bearer_auth(token.expose()), Whose::Installation),
         By::Person(token) => (request.bearer_auth(token.expose()), Whose::Person),
         By::Client(id, secret) => (request.basic_auth(id, Some(secret.expose())), Whose::Client),
+        By::Nobody => (request, Whose::Nobody),
     }
 }
 

@@ -6,6 +6,7 @@ mod description;
 mod git;
 mod github;
 mod hostile;
+mod operator;
 mod outgoing;
 mod packs;
 mod people;
