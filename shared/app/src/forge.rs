@@ -3,15 +3,13 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use bobbin_cloud::aws::Aws;
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::config::Config;
 use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
-use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::publication::{
@@ -25,39 +23,39 @@ use bobbin_forge::{
     RepositoryName,
 };
 
+use crate::linked::SignedIn;
 use crate::sandboxes::{at, told};
 
 /// The forge, with the owners that the operator has bound to tenants.
 pub struct StackForge {
     forge: Arc<dyn Forge>,
     owners: Vec<(Tenant, String)>,
-}
+    /// `None` if nobody can sign in.
+    pub(crate) signed_in: Option<SignedIn>,
     metrics: Metrics,
+}
 
 impl StackForge {
     /// `None` if no forge is set up.
     ///
     /// # Errors
     /// A sentence that names the unusable setting.
-    pub fn new(config: &Config, keys: &WorkerKeys) -> Result<Option<Self>, String> {
+    pub fn new(aws: &Aws, config: &Config, keys: &WorkerKeys) -> Result<Option<Self>, String> {
         if config.forge_app_id.is_empty() {
             return Ok(None);
         }
-        let mut addresses = Addresses::of(&config.forge.github_api);
-        if !config.forge.github_git.is_empty() {
-            addresses.git = config.forge.github_git.trim_end_matches('/').to_owned();
-        }
         let settings = GitHubSettings {
-            addresses,
+            addresses: Addresses::of(&config.forge.github_api).with_pages(&config.forge.github_git),
             issuer: config.forge_app_id.clone(),
-            private_key: pem(keys.of(Key::GitHubPrivateKey)),
+            private_key: keys.of(Key::GitHubPrivateKey).clone(),
             slug: config.forge.github_app.clone(),
             client_id: config.forge_app_id.clone(),
             client_secret: keys.of(Key::GitHubClientSecret).clone(),
         };
-        let forge = GitHub::new(settings).map_err(|error| error.to_string())?;
+        let forge = Arc::new(GitHub::new(settings).map_err(|error| error.to_string())?);
         Ok(Some(Self {
-            forge: Arc::new(forge),
+            signed_in: SignedIn::new(aws, config, keys, &forge),
+            forge,
             owners: config.forge_owners.clone(),
             metrics: Metrics::new(&config.stack),
         }))
@@ -140,7 +138,6 @@ impl StackForge {
         }
     }
 
-    fn described(&self, found: &Repository) -> ForgeRepository {
     /// What to do about a failed call. One that only the operator can mend (a refused key, a setting that cannot be used)
     /// is counted.
     pub(crate) fn failed(&self, error: ForgeError) -> Failure {
@@ -153,6 +150,7 @@ impl StackForge {
         error.failure
     }
 
+    fn described(&self, found: &Repository) -> ForgeRepository {
         ForgeRepository {
             installation: found.installation,
             id: found.id.0,
@@ -164,7 +162,7 @@ impl StackForge {
     }
 }
 
-fn target(repository: &ForgeRepository) -> Result<RepositoryAt, Failure> {
+pub(crate) fn target(repository: &ForgeRepository) -> Result<RepositoryAt, Failure> {
     at(repository).ok_or_else(|| Failure::TurnFailed {
         reason: format!("The repository's name {:?} cannot be used.", repository.name),
     })
@@ -180,11 +178,4 @@ fn seen(found: PullRequest) -> PullRequestSeen {
         },
         is_draft: found.is_draft,
     }
-}
-
-/// The key as PEM: it may be stored in base64, which has no line ends.
-fn pem(stored: &Secret) -> Secret {
-    let text = stored.expose().trim();
-    let decoded = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
-    Secret::from(decoded.unwrap_or_else(|| text.to_owned()))
 }

@@ -13,6 +13,7 @@ pub mod dead;
 pub mod forge;
 pub mod forge_hints;
 pub mod keyed;
+pub mod linked;
 pub mod model_keys;
 pub mod opening;
 pub mod orphans;

@@ -114,7 +114,7 @@ impl WorldParts {
             chat: Arc::new(clients::chat(config, keys)?),
             sandboxes: tenants.of_stack(),
             tenants,
-            forge: StackForge::new(config, keys)?.map(Arc::new),
+            forge: StackForge::new(aws, config, keys)?.map(Arc::new),
             metrics,
             spans,
             ledger_ms: config.limits.record.ledger_ms,

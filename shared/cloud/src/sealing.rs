@@ -1,9 +1,10 @@
-//! KMS: seals and opens the keys that tenants store.
+//! KMS: seals and opens the keys that tenants store, and the tokens of people's own accounts.
 //!
 //! Promised: a value is sealed for one stack, one tenant and one kind ([`bobbin_core::tenant::own_keys::sealed_for`],
 //! KMS's encryption context), so that an item copied elsewhere does not open there. The KMS key is named in both
-//! directions, so that nothing opens that was sealed with a foreign key. Ingress may seal and not open, the worker may
-//! open and not seal: their roles say so (`template.yaml`), and a test checks it. No value is in an error.
+//! directions, so that nothing opens that was sealed with a foreign key. Ingress may seal and not open; the worker may
+//! open, and seal only what renews ([`bobbin_core::tenant::linked`]): their roles say so (`template.yaml`), and a test
+//! checks it. No value is in an error.
 
 use std::collections::BTreeMap;
 

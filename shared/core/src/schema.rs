@@ -45,6 +45,8 @@ pub enum Shape {
     Account,
     /// A link for entering a key.
     Setup,
+    /// The account at the forge that a person connected.
+    Linked,
     /// State that a delivery saves for the next one of its message.
     Parked,
     /// The body of a queued message, wake-ups included.
@@ -53,7 +55,7 @@ pub enum Shape {
 
 impl Shape {
     /// All kinds.
-    pub const ALL: [Self; 12] = [
+    pub const ALL: [Self; 13] = [
         Self::Record,
         Self::Sandbox,
         Self::Mark,
@@ -64,6 +66,7 @@ impl Shape {
         Self::Breaker,
         Self::Account,
         Self::Setup,
+        Self::Linked,
         Self::Parked,
         Self::Body,
     ];
@@ -82,6 +85,7 @@ impl Shape {
             Self::Breaker => "breaker",
             Self::Account => "account",
             Self::Setup => "setup",
+            Self::Linked => "linked",
             Self::Parked => "parked",
             Self::Body => "body",
         }
@@ -113,6 +117,7 @@ impl Shape {
             | Self::Breaker
             | Self::Account
             | Self::Setup
+            | Self::Linked
             | Self::Parked
             | Self::Body => Versions { reads: 1, writes: 1 },
         }

@@ -133,6 +133,9 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
             // What a role has besides, under a condition of the template.
             Some("AWS::IAM::Policy") => {
                 for role in many(&properties["Roles"]) {
+                    for statement in many(&properties["PolicyDocument"]["Statement"]) {
+                        worker_seals_linked_alone(role, statement);
+                    }
                     let more = statements(&properties["PolicyDocument"]);
                     found.entry(logical(role)).or_default().extend(more);
                 }
@@ -142,7 +145,10 @@ fn permissions(template: &Value) -> BTreeMap<String, Vec<Permission>> {
             Some("AWS::KMS::Key") => {
                 for statement in many(&properties["KeyPolicy"]["Statement"]) {
                     match statement["Action"].as_str() {
-                        Some("kms:Encrypt" | "kms:Decrypt") => of_this_stack_alone(statement),
+                        Some("kms:Encrypt" | "kms:Decrypt") => {
+                            of_this_stack_alone(statement);
+                            worker_seals_linked_alone(&statement["Principal"]["AWS"], statement);
+                        }
                         other => assert_eq!(
                             other, None,
                             "{id:?}: one action, or those of administration"
@@ -204,6 +210,16 @@ fn of_this_stack_alone(statement: &Value) {
     let names = &condition["ForAllValues:StringEquals"]["kms:EncryptionContextKeys"];
     let names: Vec<&str> = many(names).into_iter().filter_map(Value::as_str).collect();
     assert_eq!(names, ["stack", "tenant", "kind"]);
+}
+
+/// The worker seals nothing but the tokens of people's own accounts, which are new after each use: what a tenant enters
+/// is sealed before the worker hears of it.
+fn worker_seals_linked_alone(role: &Value, statement: &Value) {
+    let seals = many(&statement["Action"]).contains(&&Value::from("kms:Encrypt"));
+    if seals && logical(role) == "WorkerRole" {
+        let kinds = &statement["Condition"]["StringLike"]["kms:EncryptionContext:kind"];
+        assert_eq!(many(kinds), ["linked:*"]);
+    }
 }
 
 /// Who is called by anybody reads of the table what is a tenant's, and of a thread's items what is left for the next

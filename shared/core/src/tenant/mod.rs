@@ -4,6 +4,7 @@ pub mod access;
 pub mod commands;
 pub mod glance;
 pub mod keys;
+pub mod linked;
 pub mod overrides;
 pub mod own_keys;
 pub mod repositories;

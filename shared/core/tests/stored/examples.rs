@@ -32,6 +32,7 @@ use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::schema::{self, Shape, UnknownFields};
 use bobbin_core::tenant::commands::Command;
+use bobbin_core::tenant::linked::LinkedAccount;
 use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
 use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
@@ -76,6 +77,7 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
         Shape::Account => vec![("account", stored(shape, &account()))],
         Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
+        Shape::Linked => vec![("linked", stored(shape, &linked_account()))],
         Shape::Parked => vec![("parked", stored(shape, &parked()))],
         Shape::Body => bodies(),
     }
@@ -635,6 +637,19 @@ fn setup_link() -> SetupLink {
         membership: membership(),
         reply: Reply::Nobody,
         until_ms: T + 600_000,
+    }
+}
+
+fn linked_account() -> LinkedAccount {
+    LinkedAccount {
+        id: 583_231,
+        login: "anna".to_owned(),
+        sealed: "c2VhbGVk".to_owned(),
+        renews: true,
+        since_ms: T,
+        ends_ms: Some(T + 15_897_600_000),
+        link: "0123456789abcdef".to_owned(),
+        renewing_ms: Some(T + 1_000),
     }
 }
 

@@ -24,6 +24,7 @@ use bobbin_core::records::parked::Parked;
 use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, FIELD, Shape, UnknownFields, Unreadable};
+use bobbin_core::tenant::linked::LinkedAccount;
 use bobbin_core::tenant::own_keys::SetupLink;
 use bobbin_core::tenant::settings::{Catalogue, Settings};
 use serde::Serialize;
@@ -72,6 +73,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Breaker => plain::<Breaker>(shape, text),
         Shape::Account => plain::<AccountRecord>(shape, text),
         Shape::Setup => plain::<SetupLink>(shape, text),
+        Shape::Linked => plain::<LinkedAccount>(shape, text),
         Shape::Parked => plain::<Parked>(shape, text),
         Shape::Body => plain::<Body>(shape, text),
         Shape::Mark => match name.split('-').next().unwrap() {
