@@ -10,6 +10,7 @@ use bobbin_cloud::metrics::Metrics;
 use bobbin_cloud::secrets::WorkerKeys;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
+use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::signals::{Alarm, FORGE_UNUSABLE};
 use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::publication::{
@@ -109,7 +110,7 @@ impl StackForge {
         found.map(|found| found.map(seen)).map_err(|error| self.failed(error))
     }
 
-    /// Opens the pull request of a branch, unless it has one.
+    /// Opens the pull request of a branch, unless it has one; with an access token in that person's name.
     ///
     /// # Errors
     /// The class of the failure.
@@ -118,7 +119,7 @@ impl StackForge {
         repository: &ForgeRepository,
         branch: &str,
         proposal: &Proposal,
-        is_draft: bool,
+        (is_draft, author): (bool, Option<Secret>),
     ) -> Result<Opened, Failure> {
         let at = target(repository)?;
         let new = NewPullRequest {
@@ -127,7 +128,7 @@ impl StackForge {
             subject: proposal.subject.clone(),
             body: proposal.body.clone(),
             is_draft,
-            person: None,
+            person: author,
         };
         match self.forge.open_pull_request(&at, &new).await {
             Ok(opened) => Ok(Opened::There(seen(opened))),

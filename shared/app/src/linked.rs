@@ -16,6 +16,7 @@ use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Tenant;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::carried::ForgeRepository;
+use bobbin_core::records::publication::Presser;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::{LinkedAccount, linked_seal};
 use bobbin_forge::{ForgeError, ForgeErrorKind, People, Permission, Person, SignIn};
@@ -237,6 +238,43 @@ impl StackForge {
         match &self.signed_in {
             Some(signed_in) => signed_in.access(tenant, person).await,
             None => Err(NotLinked::Off),
+        }
+    }
+
+    /// The account of a person who wants something pushed.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn presser(
+        &self,
+        repository: &ForgeRepository,
+        (tenant, person): (&Tenant, &str),
+    ) -> Result<Presser, Failure> {
+        let Some(account) = self.linked(tenant, person).await? else {
+            return Ok(Presser::NotLinked);
+        };
+        if self.may_push(repository, &account).await? {
+            return Ok(Presser::MayPush);
+        }
+        Ok(Presser::MayNotPush { login: account.login })
+    }
+
+    /// A token of the person in whose name a pull request is opened; `None`: in the app's.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn author(
+        &self,
+        repository: &ForgeRepository,
+        presser: (&Tenant, &str),
+    ) -> Result<Option<Secret>, Failure> {
+        if self.presser(repository, presser).await? != Presser::MayPush {
+            return Ok(None);
+        }
+        match self.access_of(presser.0, presser.1).await {
+            Ok(as_person) => Ok(Some(as_person.access)),
+            Err(NotLinked::Failed(failure)) => Err(failure),
+            Err(NotLinked::Never | NotLinked::Ended { .. } | NotLinked::Off) => Ok(None),
         }
     }
 

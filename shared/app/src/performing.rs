@@ -16,7 +16,6 @@ use bobbin_core::records::artifacts::Artifact;
 use bobbin_core::records::card::{Card, Post, ShownFile};
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::outside;
-use bobbin_core::records::publication::Presser;
 use bobbin_core::records::sandbox::SandboxRecord;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::AgentOptions;
@@ -169,9 +168,15 @@ impl<'a> Performing<'a> {
             ForgeEffect::FindPullRequest { repository, branch } => {
                 forge.find_pull_request(repository, branch).await.map(Event::PullRequestSeen)
             }
-            ForgeEffect::AskPresser { .. } => Ok(Event::PresserSeen(Presser::NotLinked)),
-            ForgeEffect::OpenPullRequest { repository, branch, proposal, is_draft, .. } => {
-                let opened = forge.open_pull_request(repository, branch, proposal, *is_draft);
+            ForgeEffect::AskPresser { repository, person } => {
+                let seen = forge.presser(repository, (&target.thread.tenant(), person)).await;
+                seen.map(Event::PresserSeen)
+            }
+            ForgeEffect::OpenPullRequest { repository, branch, proposal, is_draft, person } => {
+                let tenant = target.thread.tenant();
+                let author = forge.author(repository, (&tenant, person)).await?;
+                let opened =
+                    forge.open_pull_request(repository, branch, proposal, (*is_draft, author));
                 opened.await.map(Event::Opened)
             }
         }
