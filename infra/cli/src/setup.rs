@@ -6,6 +6,7 @@ mod check;
 mod discord;
 mod environment;
 mod event;
+mod github;
 mod image;
 mod report;
 mod secrets;
@@ -38,6 +39,9 @@ pub enum SetupCommand {
     /// The Slack app
     #[command(subcommand)]
     Slack(slack::SlackSetup),
+    /// The GitHub App
+    #[command(subcommand, name = "github")]
+    GitHub(github::GitHubSetup),
     /// Build and activate the snapshot that sandboxes start from, or remove it
     Snapshot(snapshot::SnapshotOptions),
     /// Send a test turn, follow it to its end, and clean up
@@ -103,6 +107,7 @@ async fn step(
         SetupCommand::Secrets(options) => secrets::run(target, report, options).await?,
         SetupCommand::Discord(command) => discord::run(target, report, command).await?,
         SetupCommand::Slack(command) => slack::run(target, command).await?,
+        SetupCommand::GitHub(command) => github::run(target, report, command).await?,
         SetupCommand::Snapshot(options) => snapshot::run(target, report, options).await?,
         SetupCommand::Test(options) => smoke_test::run(target, report, options).await?,
         SetupCommand::Env(options) => environment::run(target, report, options).await?,

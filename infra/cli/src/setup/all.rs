@@ -1,14 +1,17 @@
 //! Runs every step in order, and undoes them all.
 
+use std::io::{BufRead as _, IsTerminal as _};
+
 use clap::{Args, ValueEnum as _};
 
+use super::github::{self, NewApp};
 use super::image::ImageAgent;
 use super::report::Report;
 use super::{check, discord, secrets, slack, smoke_test, snapshot};
 use crate::target::StackTarget;
 
 /// Steps in all.
-const STEPS: u32 = 8;
+const STEPS: u32 = 9;
 /// Steps of undoing.
 const UNDO_STEPS: u32 = 4;
 
@@ -53,6 +56,12 @@ pub async fn run(target: &StackTarget, options: &All, json: bool) -> Report {
 
     report.step("The Slack app");
     slack_app(target, &mut report, is_there).await;
+
+    report.step("The GitHub App");
+    github_app(target, &mut report, options, is_there && !json).await;
+    // Its keys are in the stack by now, but not in the copy read first.
+    let anew = target.afresh();
+    let target = if is_there { &anew } else { target };
 
     // Typed keys are stored before the check: a wrong one is overwritten later.
     report.step("The keys in the stack's secrets");
@@ -171,6 +180,39 @@ async fn slack_app(target: &StackTarget, report: &mut Report, is_there: bool) {
     }
 }
 
+/// Makes the app, if a person at the terminal names who is to own it.
+async fn github_app(target: &StackTarget, report: &mut Report, options: &All, may_ask: bool) {
+    if target.key("github_private_key").await.is_some() {
+        return report.right("There is already an app's key");
+    }
+    let is_asked =
+        may_ask && !options.dry_run && !options.from_env && std::io::stdin().is_terminal();
+    let organization = if is_asked { typed_organization() } else { None };
+    let Some(organization) = organization else {
+        return report.note(
+            "For private repositories and pull requests: bobbin github app --organization NAME makes one, when there is a stack.",
+        );
+    };
+    let done = match github::account(&organization) {
+        Ok(name) => {
+            let app = NewApp { organization: Some(name), ..NewApp::default() };
+            github::make(target, report, &app).await
+        }
+        Err(why) => Err(format!("{organization}: {why}")),
+    };
+    or_wrong(report, done);
+}
+
+fn typed_organization() -> Option<String> {
+    tell_part!(
+        "  For private repositories and pull requests: the GitHub organisation that is to own the app, or Enter to skip it: "
+    );
+    let mut line = String::new();
+    std::io::stdin().lock().read_line(&mut line).ok()?;
+    let name = line.trim();
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
 async fn test(target: &StackTarget, report: &mut Report, options: &All, is_there: bool) {
     if !is_there {
         report.note("It is sent when there is a stack.");
@@ -253,7 +295,7 @@ pub async fn undo(target: &StackTarget, options: &Undo, json: bool) -> Report {
     report.step("The keys in the stack's secrets");
     let done = secrets::run(target, &mut report, &secrets::forget_all(dry_run)).await;
     or_wrong(&mut report, done);
-    report.note(&format!("The Slack app is deleted at https://api.slack.com/apps, the stack with: sam delete --stack-name {}", target.stack_name()));
+    report.note(&format!("The Slack app is deleted at https://api.slack.com/apps, the GitHub App on its settings page, the stack with: sam delete --stack-name {}", target.stack_name()));
     if dry_run {
         report.note("Nothing was changed; --yes makes the changes.");
     }

@@ -4,6 +4,7 @@
 mod daytona;
 mod deployment;
 mod discord;
+mod github;
 mod models;
 mod slack;
 mod vercel;
@@ -18,6 +19,7 @@ pub async fn run(target: &StackTarget, report: &mut Report) {
     daytona::check(target, report).await;
     vercel::check(target, report).await;
     models::check(target, report).await;
+    github::check(target, report).await;
     deployment::check(target, report).await;
 }
 

@@ -83,6 +83,14 @@ impl Report {
         self.tell("progress", "...", words, "");
     }
 
+    /// What a person has to do while the command waits. It is always printed at once.
+    pub fn call(&mut self, words: &str) {
+        if self.kept.is_some() {
+            tell!("{words}");
+        }
+        self.tell("progress", "...", words, "");
+    }
+
     /// Something is wrong; with advice.
     pub fn wrong(&mut self, words: &str, advice: &str) {
         self.wrong += 1;

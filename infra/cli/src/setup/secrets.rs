@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::io::IsTerminal;
 
 use bobbin_cloud::secrets::Secret;
+use bobbin_core::tenant::keys::Key;
 use clap::Args;
 
 use super::account;
@@ -76,6 +77,23 @@ pub async fn run(
     write(target, report, changes, options.dry_run).await?;
     let keys = keys.iter().map(|(name, key)| (*name, key)).collect();
     account::confirm(target, report, &keys, options.dry_run).await
+}
+
+/// Stores these keys.
+///
+/// # Errors
+/// As [`run`].
+pub async fn store(
+    target: &StackTarget,
+    report: &mut Report,
+    keys: Vec<(Key, Secret)>,
+) -> Result<(), String> {
+    let mut changes = KeyChanges::new();
+    for (key, value) in keys {
+        let provided = named(key.name())?;
+        changes.insert(provided.name(), (provided, KeyChange::Set(value)));
+    }
+    write(target, report, changes, false).await
 }
 
 /// Options that remove every key: the undo of the step.

@@ -27,6 +27,7 @@ async fn check_confirms_each_valid_key() {
   ok    Daytona: in the organisation Laptop, region us, there is room for 1500 more sandboxes; disk runs out first
   note  Daytona: the stack names no snapshot, so the first sandbox of each day takes minutes to build; bobbin snapshot builds {}
   ok    Anthropic: the key of ANTHROPIC_API_KEY is valid
+  note  GitHub: no app, so private repositories and pull requests are off; bobbin github app makes one
 ", link(), bobbin_sandbox::daytona::prepared::snapshot_name(include_str!("../../../sandbox/Dockerfile"))));
 }
 
@@ -80,6 +81,7 @@ async fn check_explains_each_wrong_setting() {
   ok    OpenRouter: the key of OPENROUTER_API_KEY is valid, $4.50 left to spend
   WRONG Models: the stack's model is openai/gpt-5, and there is no key for openai
         Give that provider's key, or another model: sam deploy --parameter-overrides Model=provider/model
+  note  GitHub: no app, so private repositories and pull requests are off; bobbin github app makes one
 ", world.public_key, link()));
 }
 

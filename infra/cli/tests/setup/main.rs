@@ -6,6 +6,7 @@
 mod check;
 mod commands;
 mod endpoint;
+mod github;
 mod invocation;
 mod keys;
 mod manifest;

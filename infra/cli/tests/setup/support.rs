@@ -41,6 +41,7 @@ Parameters:
   DaytonaSnapshot: { Type: String, Default: "" }
   Model: { Type: String, Default: anthropic/some-model }
   Overrides: { Type: String, Default: "{}" }
+  GitHubAppId: { Type: String, Default: "" }
   Ingress: { Type: String }
 Resources:
   IngressSecret: { Type: AWS::SecretsManager::Secret, Properties: { SecretString: "{}" } }
@@ -80,6 +81,8 @@ pub struct Options {
     pub parameters: Vec<(&'static str, String)>,
     /// An endpoint of one's own for the model.
     pub model_base_url: Option<String>,
+    /// Bases of a forge's API and of its pages.
+    pub github: Option<[String; 2]>,
     /// Scopes of the Slack token; all that are needed where none are named.
     pub scopes: Option<Vec<String>>,
     /// Permissions of the Daytona key; likewise.
@@ -143,9 +146,12 @@ impl World {
         let ingress = ingress(&public_key).await;
         let models = models().await;
         let seeds = chat.seeds();
+        let [api, git] =
+            options.github.unwrap_or_else(|| ["https://api.github.com".to_owned(), String::new()]);
         let overrides = json!({
             "discord_api": chat.discord_api(), "slack_api": chat.slack_api(), "daytona_api": provider.api_url(),
             "model_base_url": options.model_base_url.unwrap_or_default(),
+            "github_api": api, "github_git": git,
         });
         let mut parameters: BTreeMap<String, String> = [
             ("DiscordApplicationId", APPLICATION.to_owned()),
@@ -185,6 +191,13 @@ impl World {
 
     /// Runs the program with nothing in its environment but what reaches this world, and these variables.
     pub async fn run(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Said {
+        let mut command = self.command(arguments, environment);
+        let output = tokio::task::spawn_blocking(move || command.output());
+        Said::new(&output.await.unwrap().unwrap())
+    }
+
+    /// The program with nothing in its environment but what reaches this world, and these variables.
+    pub fn command(&self, arguments: &[&str], environment: &[(&str, &str)]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bobbin"));
         command
             .args(arguments)
@@ -208,8 +221,7 @@ impl World {
                 value => command.env(name, value),
             };
         }
-        let output = tokio::task::spawn_blocking(move || command.output());
-        Said::new(&output.await.unwrap().unwrap())
+        command
     }
 
     /// Runs a command in a terminal of its own and types a line at each prompt; what the terminal showed.

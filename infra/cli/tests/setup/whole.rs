@@ -14,15 +14,16 @@ fn steps(out: &str) -> Vec<&str> {
     out.lines().filter(|line| line.starts_with('[')).collect()
 }
 
-const STEPS: [&str; 8] = [
-    "[1/8] The stack",
-    "[2/8] The Slack app",
-    "[3/8] The keys in the stack's secrets",
-    "[4/8] Trying the keys",
-    "[5/8] The sandboxes' snapshot",
-    "[6/8] Discord's commands",
-    "[7/8] Discord's endpoint",
-    "[8/8] A test turn",
+const STEPS: [&str; 9] = [
+    "[1/9] The stack",
+    "[2/9] The Slack app",
+    "[3/9] The GitHub App",
+    "[4/9] The keys in the stack's secrets",
+    "[5/9] Trying the keys",
+    "[6/9] The sandboxes' snapshot",
+    "[7/9] Discord's commands",
+    "[8/9] Discord's endpoint",
+    "[9/9] A test turn",
 ];
 
 #[tokio::test]

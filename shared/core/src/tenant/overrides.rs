@@ -89,7 +89,7 @@ pub struct ProviderOverrides {
 pub struct ForgeOverrides {
     /// Base of GitHub's REST API.
     pub github_api: String,
-    /// Base of its clone addresses; empty means the one that belongs to the API.
+    /// Base of its pages and clone addresses; empty means the one that belongs to the API.
     pub github_git: String,
     /// Name of the app in GitHub's addresses, for links to its installations.
     pub github_app: String,

@@ -92,9 +92,12 @@ pub(super) struct AppKey(Option<KeyPair>);
 
 impl AppKey {
     /// From PEM: PKCS#1, as GitHub gives it, or PKCS#8. One that cannot be read is told when it is needed.
-    pub(super) fn of(pem: &Secret) -> Self {
+    pub(super) fn of(stored: &Secret) -> Self {
+        let text = stored.expose().trim();
+        // Base64 of the PEM is one line, which can be pasted at a prompt.
+        let decoded = STANDARD.decode(text).ok().and_then(|bytes| String::from_utf8(bytes).ok());
         // Whoever puts it into a variable or a JSON document may have kept its lines apart so.
-        Self(read(&pem.expose().replace("\\n", "\n")))
+        Self(read(&decoded.unwrap_or_else(|| text.replace("\\n", "\n"))))
     }
 
     /// Signs as this issuer (RFC 7519 with RS256).

@@ -30,6 +30,17 @@ impl Addresses {
     }
 }
 
+impl Addresses {
+    /// The same with this base of pages and clone addresses; an empty one leaves them.
+    #[must_use]
+    pub fn with_pages(self, base: &str) -> Self {
+        match base.trim_end_matches('/') {
+            "" => self,
+            base => Self { web: base.to_owned(), git: base.to_owned(), ..self },
+        }
+    }
+}
+
 impl Default for Addresses {
     fn default() -> Self {
         Self::of(API)
@@ -43,7 +54,7 @@ pub struct GitHubSettings {
     pub addresses: Addresses,
     /// The app's client id, or its id: the issuer of its signatures.
     pub issuer: String,
-    /// The app's private key in PEM, as GitHub gives it.
+    /// The app's private key in PEM, as GitHub gives it, or base64 of that.
     pub private_key: Secret,
     /// The app's name in addresses.
     pub slug: String,

@@ -3,7 +3,7 @@
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::secret::Secret;
 use bobbin_forge::git::{EntryMode, Fetch, ObjectId, Push, Pushed, RefName};
@@ -73,7 +73,8 @@ async fn signature_is_one_that_openssl_verifies() {
     world.on("GET /app", reply(200, app));
     let pkcs8 = std::fs::read_to_string(&key().pkcs8).unwrap();
     let on_one_line = std::fs::read_to_string(&key().private).unwrap().replace('\n', "\\n");
-    let keys = [world.settings().private_key, pkcs8.into(), on_one_line.into()];
+    let encoded = STANDARD.encode(std::fs::read(&key().private).unwrap());
+    let keys = [world.settings().private_key, pkcs8.into(), on_one_line.into(), encoded.into()];
     for private_key in keys {
         let github = GitHub::new(GitHubSettings { private_key, ..world.settings() }).unwrap();
         let App { id, slug, .. } = github.app().await.unwrap();
