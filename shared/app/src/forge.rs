@@ -139,8 +139,8 @@ impl StackForge {
         }
     }
 
-    /// What to do about a failed call. One that only the operator can mend (a refused key, a setting that cannot be used)
-    /// is counted.
+    /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is
+    /// counted.
     pub(crate) fn failed(&self, error: ForgeError) -> Failure {
         if let (ForgeErrorKind::Other, Failure::NonRecoverable { advice }) =
             (&error.kind, &error.failure)

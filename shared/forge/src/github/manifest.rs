@@ -1,7 +1,7 @@
 //! The app manifest: GitHub's description of this app, and the exchange of the code that GitHub gives for it.
 //!
-//! Sources: "Registering a GitHub App from a manifest" in GitHub's documentation, and `apps/create-from-manifest` of its
-//! OpenAPI description. A code is good once, for an hour.
+//! Sources: "Registering a GitHub App from a manifest" in GitHub's documentation, and `apps/create-from-manifest` of
+//! its OpenAPI description. A code is good once, for an hour.
 
 use bobbin_core::base::secret::Secret;
 use bobbin_http::Method;
