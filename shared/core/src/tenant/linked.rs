@@ -1,7 +1,7 @@
 //! A person's own account at the forge, which they connected by signing in there.
 //!
-//! It belongs to one person of one tenant. Its token is stored sealed for both ([`linked_seal`]), so that an item copied
-//! elsewhere does not open there. Deliberately absent: the token, which is in none of these types.
+//! It belongs to one person of one tenant. Its token is stored sealed for both ([`linked_seal`]), so that an item
+//! copied elsewhere does not open there. Deliberately absent: the token, which is in none of these types.
 
 use std::collections::BTreeMap;
 

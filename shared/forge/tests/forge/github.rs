@@ -82,7 +82,7 @@ async fn signature_is_one_that_openssl_verifies() {
     }
     let now_s = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_secs();
     let seen = world.seen();
-    assert_eq!(seen.len(), 3);
+    assert_eq!(seen.len(), 4);
     for (number, seen) in seen.iter().enumerate() {
         let (signed, signature) = seen.bearer().rsplit_once('.').unwrap();
         let (header, claims) = signed.split_once('.').unwrap();
