@@ -64,7 +64,7 @@ impl Store {
         item.insert("tenant".to_owned(), s(tenant.as_str()));
         let is_written = self.table.write(ItemWrite::put(item).if_version(before.version)).await?;
         let unknown = before.unknown.clone();
-        Ok(is_written.then(|| KeptLinked { account: Some(account), unknown, version }))
+        Ok(is_written.then_some(KeptLinked { account: Some(account), unknown, version }))
     }
 
     /// Forgets an account, if it is still of the version that was read. False: another write came first.
