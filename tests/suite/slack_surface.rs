@@ -236,6 +236,8 @@ async fn home() {
   <Choose a default runtime>
   *Pull requests:* none; they are opened as drafts
   <Choose how pull requests are opened>
+  *Pull requests by:* none; everyone who may use me may open them
+  <Choose who may open pull requests>
   (Channels can have their own defaults: /bobbin config help.)
 ",
     );

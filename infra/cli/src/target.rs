@@ -146,6 +146,17 @@ impl StackTarget {
         }
     }
 
+    /// The address of the stack's ingress.
+    ///
+    /// # Errors
+    /// The stack is not found, or has none; with advice.
+    pub async fn ingress(&self) -> Result<String, String> {
+        match self.laptop()? {
+            Some(laptop) => Ok(laptop.whereabouts.ingress),
+            None => Ok(self.stack().await?.output("IngressAddress")?.to_owned()),
+        }
+    }
+
     /// The AWS endpoint override, if there is one.
     ///
     /// # Errors

@@ -174,7 +174,10 @@ impl<'a> Performing<'a> {
             }
             ForgeEffect::OpenPullRequest { repository, branch, proposal, is_draft, person } => {
                 let tenant = target.thread.tenant();
-                let author = forge.author(repository, (&tenant, person)).await?;
+                let author = match person {
+                    Some(person) => forge.author(repository, (&tenant, person)).await?,
+                    None => None,
+                };
                 let opened =
                     forge.open_pull_request(repository, branch, proposal, (*is_draft, author));
                 opened.await.map(Event::Opened)

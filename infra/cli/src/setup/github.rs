@@ -151,10 +151,9 @@ struct Wish {
 
 impl Wish {
     async fn of(target: &StackTarget, options: &NewApp) -> Result<Self, String> {
-        let ingress = match (&options.address, target.laptop()?) {
-            (Some(address), _) => address.clone(),
-            (None, Some(laptop)) => laptop.whereabouts.ingress,
-            (None, None) => target.stack().await?.output("IngressAddress")?.to_owned(),
+        let ingress = match &options.address {
+            Some(address) => address.clone(),
+            None => target.ingress().await?,
         };
         let overrides = target.overrides().forge;
         let addresses = Addresses::of(&overrides.github_api).with_pages(&overrides.github_git);

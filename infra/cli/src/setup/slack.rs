@@ -67,10 +67,7 @@ pub async fn link_for_stack(target: &StackTarget) -> Result<String, String> {
 }
 
 async fn address_of(target: &StackTarget) -> Result<String, String> {
-    let address = match target.laptop()? {
-        Some(laptop) => laptop.whereabouts.ingress,
-        None => target.stack().await?.output("IngressAddress")?.to_owned(),
-    };
+    let address = target.ingress().await?;
     match of_this_machine(&address) {
         Some(why) => Err(why),
         None => Ok(address),

@@ -196,8 +196,9 @@ pub enum ForgeEffect {
         proposal: Proposal,
         /// Open it as a draft.
         is_draft: bool,
-        /// The chat's id of the person who pressed: their linked account is its author, otherwise the app is.
-        person: String,
+        /// The chat's id of the person who pressed: their linked account is its author, otherwise the app is. `None`
+        /// if it is known to be open.
+        person: Option<String>,
     },
 }
 

@@ -28,9 +28,7 @@ impl Addresses {
         };
         Self { api: api.to_owned(), git: web.clone(), web }
     }
-}
 
-impl Addresses {
     /// The same with this base of pages and clone addresses; an empty one leaves them.
     #[must_use]
     pub fn with_pages(self, base: &str) -> Self {

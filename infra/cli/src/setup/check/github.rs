@@ -158,7 +158,7 @@ async fn hook(target: &StackTarget, report: &mut Report, github: &GitHub) {
                 .note(&format!("GitHub: where the app's webhooks go could not be read: {error}"));
         }
     };
-    let Ok(Some(here)) = ingress(target).await else { return };
+    let Ok(here) = target.ingress().await else { return };
     let here = format!("{}{}", here.trim_end_matches('/'), webhook::PATH);
     let set =
         format!("In the app's settings, General, Webhook, set it active, with the URL {here}.");
@@ -188,15 +188,6 @@ async fn hook(target: &StackTarget, report: &mut Report, github: &GitHub) {
             "Set GITHUB_WEBHOOK_SECRET to the secret in the app's settings, General, Webhook; if it is lost, set a new one there.",
         ),
     }
-}
-
-/// The address of the stack's ingress, if there is a stack.
-async fn ingress(target: &StackTarget) -> Result<Option<String>, String> {
-    if let Some(laptop) = target.laptop()? {
-        return Ok(Some(laptop.whereabouts.ingress));
-    }
-    let stack = target.stack().await?;
-    Ok(stack.output("IngressAddress").ok().map(str::to_owned))
 }
 
 /// What signing in from the chat needs.

@@ -352,12 +352,13 @@ fn push(
     let (branch, old) = (publication.branch.clone(), publication.pushed.clone());
     let follows = publication.theirs.clone();
     if pressed.is_pushed {
+        let person = publication.pull_request.is_none().then_some(pressed.by.id);
         return Next::Do(Effect::Forge(ForgeEffect::OpenPullRequest {
             repository: carried.repository,
             branch,
             proposal: pressed.proposal,
             is_draft: way.is_draft,
-            person: pressed.by.id,
+            person,
         }));
     }
     match bring_up(session, context) {
