@@ -31,7 +31,7 @@ impl From<&Outcome> for Ending {
 
 /// Something that happened.
 #[expect(missing_docs, reason = "the fields are named as what they hold")]
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum Fact {
     /// So many sandboxes of the record's present generation exist.
     Live(usize),

@@ -24,6 +24,7 @@ use bobbin_core::records::message::{DeadPrompt, Message, Operation, Prompt, Work
 use bobbin_core::records::parked::{Parked, Seen};
 use bobbin_core::records::session::Session;
 use bobbin_core::records::stage::{Prompted, Stage};
+use bobbin_core::tenant::repositories::{ALL, BoundForge};
 use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::Settings;
@@ -37,6 +38,10 @@ const RECEIVE: u32 = 1;
 pub const NOW: Ms = 10_000_000;
 /// Times further back are all the same.
 const PAST_MS: u64 = 1_000;
+/// The version of whatever is stored, where a state is not to tell how often something was written.
+pub const PRESENT: u64 = 100;
+/// The version of whatever is not stored any more.
+pub const PAST: u64 = 99;
 
 /// Small bounds, so that every one of them can be met.
 pub const LIMITS: Limits = Limits {
@@ -180,6 +185,9 @@ pub struct Driver {
     sweep: Message,
     /// How agents are run in the stack.
     runtime: RuntimeMode,
+    /// The forge, and what its tenant has opened of it.
+    forge: Option<BoundForge>,
+    settings: Settings,
     tables: Mutex<Tables>,
 }
 
@@ -260,8 +268,17 @@ impl Driver {
             messages: messages.clone(),
             sweep: message("sweep".into(), Work::Sweep),
             runtime: RuntimeMode::OpenCode,
+            forge: None,
+            settings: Settings::default(),
             tables: Mutex::new(tables),
         }
+    }
+
+    /// With a forge whose repositories are open to everybody.
+    pub fn at_forge(mut self, forge: BoundForge) -> Self {
+        self.forge = Some(forge);
+        self.settings.repositories.open(None, ALL.to_owned());
+        self
     }
 
     fn tables(&self) -> MutexGuard<'_, Tables> {
@@ -348,7 +365,7 @@ impl Driver {
             model: "",
             providers: &[],
             runtime: self.runtime,
-            forge: None,
+            forge: self.forge.as_ref(),
             limits: &LIMITS,
             split: |text| vec![text.to_owned()],
         }
@@ -379,7 +396,7 @@ impl Driver {
                         .then(|| (*record).clone()),
                     flags: self.flags(flags),
                     in_ledger: false,
-                    settings: Settings::default(),
+                    settings: self.settings.clone(),
                     parked: parked.then(|| Parked {
                         turn: message.id.clone(),
                         receive: RECEIVE - 1,
@@ -607,4 +624,29 @@ fn delivery_id(message: &Message, delivery: u8) -> String {
 /// Whether the agent may have this turn's prompt.
 pub fn with_agent(session: &Session) -> bool {
     session.turn.as_ref().is_some_and(|turn| turn.stage.is_with_agent())
+}
+
+/// What a machine knows of its thread and sandbox.
+pub fn knows(machine: &Machine) -> Option<&Session> {
+    match machine {
+        Machine::Start | Machine::End(_) => None,
+        Machine::Reread { known, .. }
+        | Machine::Write { known, .. }
+        | Machine::Overtaken { known, .. }
+        | Machine::Act { known, .. } => Some(&known.session),
+    }
+}
+
+/// Does something with all that a machine knows.
+pub fn each_known(machine: &mut Machine, mut act: impl FnMut(&mut Session)) {
+    match machine {
+        Machine::Start | Machine::End(_) => {}
+        Machine::Reread { known, .. }
+        | Machine::Overtaken { known, .. }
+        | Machine::Act { known, .. } => act(&mut known.session),
+        Machine::Write { known, decision, .. } => {
+            act(&mut known.session);
+            act(&mut decision.session);
+        }
+    }
 }

@@ -51,4 +51,10 @@ pub enum Fault {
     UnseenUse,
     /// The link of a thread is changed past its group, whatever runs.
     LinkAtOnce,
+    /// A branch is moved wherever it is.
+    PushesOverAnything,
+    /// What the sandbox has is pushed, whatever was shown.
+    PushesUnshown,
+    /// A pull request is opened without a look for an earlier one, and the forge takes a second.
+    OpensUnseen,
 }

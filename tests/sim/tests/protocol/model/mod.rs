@@ -3,6 +3,7 @@
 mod driver;
 mod faults;
 mod graph;
+mod publish;
 mod shared;
 mod system;
 mod walk;
@@ -15,11 +16,15 @@ use super::transitions::Transition;
 
 /// What happens in each row that is explored in seconds.
 pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Transition>, String>> {
-    graph::transitions_of_few_states().chain(shared::transitions_of_few_states())
+    let one_thread = graph::transitions_of_few_states();
+    one_thread
+        .chain(shared::transitions_of_few_states())
+        .chain(publish::transitions_of_few_states())
 }
 
 pub fn trials() -> Vec<Trial> {
     let mut all = graph::trials();
     all.extend(shared::trials());
+    all.extend(publish::trials());
     all
 }

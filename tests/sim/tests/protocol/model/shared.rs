@@ -15,7 +15,7 @@ use bobbin_core::records::message::{Operation, Work};
 use bobbin_core::records::session::Session;
 
 use super::super::promises::{self, End, Ending, Fact, History, Request};
-use super::driver::{Driver, Item, MachineNo, NOW, SessionNo, person, prompt};
+use super::driver::{Driver, Item, MachineNo, NOW, PRESENT, SessionNo, person, prompt};
 use super::faults::Fault;
 
 pub use rows::{transitions_of_few_states, trials};
@@ -26,9 +26,6 @@ const THREADS: usize = 2;
 const GENERATIONS: usize = 3;
 /// Messages of one system, at most, its sweeps among them.
 const MESSAGES: usize = 9;
-/// The version of whatever is stored, and of whatever is not stored any more.
-const PRESENT: u64 = 100;
-const PAST: u64 = 99;
 
 /// A group of the queue: a thread's, or behind those a sandbox's.
 type Group = usize;
@@ -498,16 +495,5 @@ impl Shared {
 
     fn within(&self, s: &State) -> bool {
         (0..THREADS).all(|at| (self.home(s, at).sandbox.generation as usize) < GENERATIONS)
-    }
-}
-
-/// What a machine knows of its thread and sandbox.
-fn knows(machine: &Machine) -> Option<&Session> {
-    match machine {
-        Machine::Start | Machine::End(_) => None,
-        Machine::Reread { known, .. }
-        | Machine::Write { known, .. }
-        | Machine::Overtaken { known, .. }
-        | Machine::Act { known, .. } => Some(&known.session),
     }
 }

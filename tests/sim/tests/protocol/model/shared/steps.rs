@@ -1,13 +1,13 @@
 //! One worker: what the product's machine asks for meets the world, and the machine is told the result of it.
 
 use bobbin_core::protocol::delivery::Verdict;
-use bobbin_core::protocol::machine::{Machine, Step};
+use bobbin_core::protocol::machine::Step;
 use bobbin_core::protocol::ports::ExpectedVersions;
 use bobbin_core::records::session::Session;
 
-use super::super::driver::{Asked, Came, Item, START};
+use super::super::driver::{Asked, Came, Item, PAST, PRESENT, START, each_known, knows};
 use super::super::faults::Fault;
-use super::{Group, NOW, PAST, PRESENT, Shared, State, THREADS, Worker, group_key, knows, thread};
+use super::{Group, NOW, Shared, State, THREADS, Worker, group_key, thread};
 
 impl Shared {
     pub(super) fn deliver(&self, s: &mut State, group: Group) {
@@ -205,20 +205,6 @@ impl Shared {
                 }
             });
             worker.machine = self.driver.machine_no(machine);
-        }
-    }
-}
-
-/// Does something with all that a machine knows.
-fn each_known(machine: &mut Machine, mut act: impl FnMut(&mut Session)) {
-    match machine {
-        Machine::Start | Machine::End(_) => {}
-        Machine::Reread { known, .. }
-        | Machine::Overtaken { known, .. }
-        | Machine::Act { known, .. } => act(&mut known.session),
-        Machine::Write { known, decision, .. } => {
-            act(&mut known.session);
-            act(&mut decision.session);
         }
     }
 }
