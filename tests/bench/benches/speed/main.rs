@@ -31,6 +31,7 @@ mod process;
 mod programs;
 mod provision;
 mod relay;
+mod repository;
 mod shares;
 mod start;
 mod sweep;
@@ -55,12 +56,13 @@ const RUNS: u64 = 40;
 type Part = fn(&mut Report, u64) -> Result<(), String>;
 
 /// What can be measured, by the word that chooses it, in the order of the table.
-const PARTS: [(&str, Part); 8] = [
+const PARTS: [(&str, Part); 9] = [
     ("cold", ingress::cold),
     ("warm", ingress::warm),
     ("start", start::start),
     ("turn", turn::turn),
     ("provision", provision::provision),
+    ("repository", repository::repository),
     ("follow", follow::follow),
     ("throughput", throughput::throughput),
     ("sweep", sweep::sweep),

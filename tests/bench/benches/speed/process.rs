@@ -127,7 +127,7 @@ impl Running {
     /// # Errors
     /// If it has ended.
     pub fn peak_bytes(&self) -> io::Result<u64> {
-        status_bytes(self.child.id(), "VmHWM:")
+        peak_bytes_of(self.child.id())
     }
 
     /// Asks it to end, and waits until it has.
@@ -172,6 +172,14 @@ fn wait<T>(
         }
     }
     Err(format!("nothing was seen of it within {within:?}"))
+}
+
+/// Most memory that a process has held at once (resident), in bytes.
+///
+/// # Errors
+/// If it has ended.
+pub fn peak_bytes_of(pid: u32) -> io::Result<u64> {
+    status_bytes(pid, "VmHWM:")
 }
 
 /// Memory that a process holds now (resident), in bytes.

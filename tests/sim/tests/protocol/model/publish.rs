@@ -187,8 +187,11 @@ impl Publishing {
             (thread(), Work::Publish { step, by: person(), membership: Membership::default() })
         };
         let owners = BTreeSet::from(["acme".to_owned()]);
-        let driver = Driver::of(&thread(), kinds.iter().map(work))
-            .at_forge(BoundForge { base: BASE.to_owned(), owners });
+        let driver = Driver::of(&thread(), kinds.iter().map(work)).at_forge(BoundForge {
+            base: BASE.to_owned(),
+            owners,
+            ..BoundForge::default()
+        });
         let sandbox = SandboxRecord {
             version: PRESENT,
             phase: Phase::Active,
