@@ -27,6 +27,7 @@ pub struct Ready {
     pub slack_api: String,
     pub github_api: String,
     pub github_git: String,
+    pub github_client_secret: String,
     pub github_private_key: String,
     pub github_webhook_secret: String,
     pub github_owner: String,

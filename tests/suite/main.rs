@@ -13,6 +13,7 @@ mod discord;
 mod emulated;
 mod faults;
 mod forge;
+mod forge_accounts;
 mod functions;
 mod fuzz;
 mod looks;
@@ -155,6 +156,7 @@ fn behind() -> Vec<Trial> {
         manners::trials(),
         browser::trials(),
         own_keys::trials(),
+        forge_accounts::trials(),
         looks::trials(),
         named::trials(),
         artifacts::trials(),

@@ -41,47 +41,58 @@ pub fn trials() -> Vec<Trial> {
 
 /// A page of ingress as a browser gets it.
 #[derive(Debug)]
-struct Page {
-    status: u16,
-    headers: HeaderMap,
-    text: String,
+pub struct Page {
+    pub status: u16,
+    pub headers: HeaderMap,
+    pub text: String,
 }
 
 /// One platform of the stack, with a browser for the page that its links lead to.
-struct KeySetup<'a> {
+pub struct KeySetup<'a> {
     world: &'a World,
     platform: Platform,
     browser: Client,
 }
 
 impl<'a> KeySetup<'a> {
-    fn new(world: &'a World, platform: Platform) -> Self {
+    pub fn new(world: &'a World, platform: Platform) -> Self {
         Self { world, platform, browser: http::client() }
     }
 
     /// Says the command as somebody and waits for the words that only they see.
     async fn said(&self, user: &str, provider: Option<&str>, remove: bool, wanted: &str) -> String {
+        let mut options = json!({});
+        if let Some(provider) = provider {
+            options["provider"] = json!(provider);
+        }
+        let mut text = format!("setup {}", provider.unwrap_or_default());
+        if remove {
+            options["remove"] = json!(true);
+            text.push_str(" remove");
+        }
+        self.typed(user, ("sandbox-setup", &options), &text, wanted).await
+    }
+
+    /// Types a command as somebody, with its name and options on Discord and its words on Slack, and waits for the
+    /// words that only they see.
+    pub async fn typed(
+        &self,
+        user: &str,
+        (name, options): (&str, &Value),
+        words: &str,
+        wanted: &str,
+    ) -> String {
         let World { discord, slack, .. } = self.world;
         let before = self.told(user).await.unwrap().len();
         match self.platform {
             Platform::Discord => {
-                let mut options = json!({});
-                if let Some(provider) = provider {
-                    options["provider"] = json!(provider);
-                }
-                if remove {
-                    options["remove"] = json!(true);
-                }
-                let act = json!({"type": "command", "name": "sandbox-setup", "options": options, "user_id": user});
+                let act =
+                    json!({"type": "command", "name": name, "options": options, "user_id": user});
                 discord.act(&act).await.unwrap();
             }
             Platform::Slack => {
-                let mut text = format!("setup {}", provider.unwrap_or_default());
-                if remove {
-                    text.push_str(" remove");
-                }
                 let act =
-                    json!({"type": "slash", "command": "/bobbin", "text": text, "user_id": user});
+                    json!({"type": "slash", "command": "/bobbin", "text": words, "user_id": user});
                 let done = slack.act(&act).await.unwrap();
                 assert_eq!(done["status"], 200, "{done}");
             }
@@ -90,7 +101,7 @@ impl<'a> KeySetup<'a> {
     }
 
     /// What somebody alone was told so far.
-    async fn told(&self, user: &str) -> Result<Vec<String>, String> {
+    pub async fn told(&self, user: &str) -> Result<Vec<String>, String> {
         let World { discord, slack, ready, .. } = self.world;
         match self.platform {
             Platform::Discord => discord.whispered(&ready.discord_channel_id, user).await,
@@ -114,7 +125,7 @@ impl<'a> KeySetup<'a> {
         .await
     }
 
-    fn manager(&self) -> String {
+    pub fn manager(&self) -> String {
         match self.platform {
             Platform::Discord => self.world.ready.discord_user_id.clone(),
             Platform::Slack => self.world.ready.slack_user_id.clone(),
@@ -124,13 +135,18 @@ impl<'a> KeySetup<'a> {
     /// A link for a key, as the manager gets it.
     async fn link(&self, provider: &str) -> String {
         let words = self.said(&self.manager(), Some(provider), false, "works once").await;
+        self.address(&words)
+    }
+
+    /// The address of a page in words of the chat.
+    pub fn address(&self, words: &str) -> String {
         let at = words.find("/setup/").unwrap_or_else(|| panic!("{words}"));
         let path: String =
             words[at..].chars().take_while(|c| c.is_ascii_alphanumeric() || *c == '/').collect();
         format!("{}{path}", self.world.deployment.ingress.trim_end_matches('/'))
     }
 
-    async fn open(&self, link: &str) -> Page {
+    pub async fn open(&self, link: &str) -> Page {
         page(self.browser.get(link)).await
     }
 
@@ -162,7 +178,7 @@ impl<'a> KeySetup<'a> {
         json!({"thread": {"S": format!("tenant:{}", self.thread().tenant())}, "item": {"S": "settings"}})
     }
 
-    async fn settings(&self) -> Settings {
+    pub async fn settings(&self) -> Settings {
         let body = json!({"TableName": self.world.deployment.table, "ConsistentRead": true, "Key": self.settings_key()});
         let answer =
             self.world.aws.call("dynamodb", "DynamoDB_20120810.GetItem", &body).await.unwrap();
@@ -182,7 +198,7 @@ impl<'a> KeySetup<'a> {
     }
 }
 
-async fn page(request: reqwest::RequestBuilder) -> Page {
+pub async fn page(request: reqwest::RequestBuilder) -> Page {
     let answer = request.send().await.unwrap();
     Page {
         status: answer.status().as_u16(),
@@ -339,7 +355,7 @@ pub async fn enter_and_list(world: &World, key: &str) {
 }
 
 /// Nothing from elsewhere, nothing to elsewhere, nothing kept; and nothing that was entered.
-fn harmless(page: &Page) {
+pub fn harmless(page: &Page) {
     let header = |name: &str| {
         page.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     };

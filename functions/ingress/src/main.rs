@@ -2,14 +2,15 @@
 //!
 //! `bobbin_chat` decides what a request means; here is only the HTTP around it. Nothing is answered before the queue
 //! has accepted. Ingress reads only suggestions for a tenant's people while they type, what decides the thread of a
-//! direct message (`direct`), the link for entering a key, and the state left for the next poll of a run (`nudges`). It
-//! writes only that link, with a key that was sealed before (`setup`).
+//! direct message (`direct`), the links to its pages, and the state left for the next poll of a run (`nudges`). It writes
+//! only those links, with a key or a code that was sealed before (`setup`, `sign_in`).
 
 mod direct;
 mod nudges;
 mod page;
 mod router;
 mod setup;
+mod sign_in;
 mod signing;
 mod suggestions;
 mod webhooks;

@@ -1,4 +1,4 @@
-//! The complete page on which a key is entered: constant HTML around a few words, no script, nothing from elsewhere.
+//! The pages to which links from the chat lead: constant HTML around a few words, no script, nothing from elsewhere.
 //!
 //! Its headers enforce that: the only source is the style named by its hash (W3C, Content Security Policy Level 3), no
 //! form is sent elsewhere, no frame, no caching, and links do not reveal the address.
@@ -6,11 +6,17 @@
 use bobbin_chat::HttpAnswer;
 use bobbin_core::base::ids::Ms;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KEY_BYTES_MAX, SetupLink};
+use bobbin_core::tenant::own_keys::KEY_BYTES_MAX;
+use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
+use bobbin_core::tenant::sign_in::{CONNECT, OwnerChoice, SignInFound};
 use bobbin_core::text::{one_line, shorten, span};
 
-/// Name of the form's only input.
+/// Name of the only input of a key's form.
 pub const FIELD: &str = "key";
+/// Name of the buttons under what a sign-in brought.
+pub const CHOICE: &str = "choice";
+/// Seconds after which a page that waits for the worker is loaded again.
+const LOOK_S: u32 = 2;
 /// Maximum number of a name's characters on the page.
 const NAME_CHARS_MAX: usize = 80;
 const STYLE: &str = ":root{color-scheme:light dark}body{font:16px/1.5 system-ui,sans-serif;max-width:34em;margin:4em auto;padding:0 1em;color:light-dark(#1c1c1e,#ececf0);background:light-dark(#f6f6f8,#17171a)}\
@@ -34,23 +40,11 @@ const HEADERS: &[(&str, &str)] = &[
 /// The form of a link, with what was wrong with the previous entry.
 pub fn form(key: Key, link: &SetupLink, now_ms: Ms, wrong: Option<&str>) -> HttpAnswer {
     let brand = key.brand();
-    let tenant = link.thread.tenant();
-    let (place, id) = match tenant.as_str().split_once(':') {
-        Some(("discord", id)) => ("the Discord server", id),
-        Some(("slack", id)) => ("the Slack workspace", id),
-        _ => ("", tenant.as_str()),
-    };
-    let shown = |name: &str| escaped(&shorten(&one_line(name), NAME_CHARS_MAX));
-    let named = match &link.place {
-        Some(name) => format!("<b>{}</b> ({})", shown(name), escaped(id)),
-        None => format!("<b>{}</b>", escaped(id)),
-    };
-    let by = shown(&link.by.name);
+    let (place, by) = (place(link), shown(&link.by.name));
     let left = span(link.until_ms.saturating_sub(now_ms));
-    let why =
-        wrong.map_or_else(String::new, |why| format!("<p class=\"why\">{}</p>", escaped(why)));
+    let why = told_wrong(wrong);
     let body = format!(
-        "<h1>{brand} key</h1>{why}<p>For {place} {named}. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
+        "<h1>{brand} key</h1>{why}<p>For {place}. <b>{by}</b> asked for this page; it works once, for {left}.</p>\
 <p>If that was not you, or you do not know the place, close this page: a key that you enter here is used there.</p>\
 <form method=\"post\"><label for=\"{FIELD}\">The key</label>\
 <input id=\"{FIELD}\" name=\"{FIELD}\" type=\"password\" autocomplete=\"off\" spellcheck=\"false\" required maxlength=\"{KEY_BYTES_MAX}\" autofocus>\
@@ -72,12 +66,134 @@ chat shows the result. You can close this page.</p>"
     )
 }
 
-/// Nothing can be entered with this link, whatever it was.
+/// The way to the forge's sign-in.
+pub fn sign_in(link: &SetupLink, there: &str, now_ms: Ms) -> HttpAnswer {
+    let (place, by) = (place(link), shown(&link.by.name));
+    let left = span(link.until_ms.saturating_sub(now_ms));
+    let (heading, what) = match link.purpose {
+        Purpose::ConnectAccount => (
+            "Connect a GitHub account",
+            format!(
+                "Pull requests that <b>{by}</b> opens there will be those of the account with which you sign in. If you are not <b>{by}</b>, close this page."
+            ),
+        ),
+        _ => (
+            "Bind an owner at GitHub",
+            "After the sign-in you choose an organisation that you own, or your own account. People there can then have Bobbin work on those of its repositories that they open. If you do not know the place or the person, close this page.".to_owned(),
+        ),
+    };
+    html(
+        200,
+        &format!(
+            "<h1>{heading}</h1><p>For {place}. <b>{by}</b> asked for this page; it works once, for {left}.</p><p>{what}</p>\
+<p><a href=\"{}\">Continue at GitHub</a></p>",
+            escaped(there)
+        ),
+    )
+}
+
+/// The person said no at the forge.
+pub fn denied() -> HttpAnswer {
+    html(
+        200,
+        "<h1>You did not sign in</h1><p>GitHub says that you did not allow it. Nothing was changed, and the link from the chat still works.</p>",
+    )
+}
+
+/// Leads a browser from the forge's way back, whose address holds a code, to its own page.
+pub fn lead_on(to: &str) -> HttpAnswer {
+    let body = format!("<h1>Signed in</h1><p><a href=\"{to}\">Go on</a></p>");
+    page(200, &format!("<meta http-equiv=\"refresh\" content=\"0; url={to}\">"), &body)
+}
+
+/// The worker looks who has signed in.
+pub fn looking() -> HttpAnswer {
+    page(
+        200,
+        &format!("<meta http-equiv=\"refresh\" content=\"{LOOK_S}\">"),
+        "<h1>Asking GitHub</h1><p>Bobbin is asking GitHub who you are. This page shows the answer by itself.</p>",
+    )
+}
+
+/// What a sign-in brought, with what was wrong with the previous press.
+pub fn found(link: &SetupLink, found: &SignInFound, wrong: Option<&str>) -> HttpAnswer {
+    let (place, by) = (place(link), shown(&link.by.name));
+    let why = told_wrong(wrong);
+    let body = match found {
+        SignInFound::Owners { login, owners, unsaid, install } => {
+            let choices: String = owners.iter().map(choice).collect();
+            let unsaid: Vec<String> = unsaid.iter().map(|login| shown(login)).collect();
+            let unsaid = if unsaid.is_empty() {
+                String::new()
+            } else {
+                format!(
+                    "<p>GitHub did not say what you are in <b>{}</b>: the app has to be granted the permission Members (read) there, or you have to sign in to that organisation at GitHub first.</p>",
+                    unsaid.join(", ")
+                )
+            };
+            format!(
+                "<h1>Bind an owner at GitHub</h1>{why}<p>To {place}. <b>{by}</b> asked for it. You are signed in as <b>{}</b>.</p>\
+<p>People there can then have Bobbin work on those of its repositories that they open. If you do not know the place or the person, close this page.</p>\
+{choices}{unsaid}<p>Not here? You have to own it, and the app has to be installed there: {}, then open the link from the chat again.</p>",
+                shown(login),
+                linked(install, "install it")
+            )
+        }
+        SignInFound::Account { account } => {
+            let login = shown(&account.login);
+            format!(
+                "<h1>Connect a GitHub account</h1>{why}<p>The account <b>{login}</b>, to <b>{by}</b> of {place}.</p>\
+<p>Pull requests that <b>{by}</b> opens there will be those of <b>{login}</b>. If you are not <b>{by}</b>, close this page.</p>{}",
+                button(CONNECT, &format!("Connect {login}"))
+            )
+        }
+        SignInFound::Refused { why } => {
+            format!("<h1>That did not work</h1><p>{}</p>", escaped(&one_line(why)))
+        }
+    };
+    html(if wrong.is_some() { 422 } else { 200 }, &body)
+}
+
+fn choice(owner: &OwnerChoice) -> String {
+    let login = shown(&owner.login);
+    if owner.is_suspended {
+        let mend = linked(&owner.page, "Its owner ends that");
+        return format!("<p><b>{login}</b> has suspended the app. {mend}.</p>");
+    }
+    button(&owner.id.to_string(), &format!("Bind {login}"))
+}
+
+/// `label` is escaped.
+fn button(value: &str, label: &str) -> String {
+    format!(
+        "<form method=\"post\"><p><button name=\"{CHOICE}\" value=\"{value}\">{label}</button></p></form>"
+    )
+}
+
+/// A link to a page of the forge.
+fn linked(address: &str, label: &str) -> String {
+    if address.starts_with("https://") || address.starts_with("http://") {
+        format!("<a href=\"{}\">{label}</a>", escaped(address))
+    } else {
+        label.to_owned()
+    }
+}
+
+/// Something was pressed, and is being carried out.
+pub fn pressed() -> HttpAnswer {
+    html(
+        200,
+        "<h1>Done here</h1><p>Bobbin carries it out, and the chat shows the result. You can close this page.</p>",
+    )
+}
+
+/// Nothing can be done with this link, whatever it was.
 pub fn spent() -> HttpAnswer {
     html(
         410,
         "<h1>This link does not work</h1><p>It was already used, has expired, or is incomplete. Nothing was stored. \
-Ask for a new one in the chat: <code>/sandbox-setup</code> on Discord, <code>/bobbin setup</code> on Slack.</p>",
+Ask for a new one in the chat: <code>/sandbox-setup</code> or <code>/github connect</code> on Discord, \
+<code>/bobbin setup</code> or <code>/bobbin github connect</code> on Slack.</p>",
     )
 }
 
@@ -85,17 +201,43 @@ Ask for a new one in the chat: <code>/sandbox-setup</code> on Discord, <code>/bo
 pub fn later() -> HttpAnswer {
     html(
         503,
-        "<h1>Not right now</h1><p>The key could not be stored. Nothing was changed, and the link still works: go back \
-and send the key again in a minute. If that keeps failing, tell the operator of Bobbin.</p>",
+        "<h1>Not right now</h1><p>This could not be stored. Nothing was changed, and the link still works: go back \
+and try again in a minute. If that keeps failing, tell the operator of Bobbin.</p>",
     )
 }
 
+/// The server or workspace of a link.
+fn place(link: &SetupLink) -> String {
+    let tenant = link.thread.tenant();
+    let (place, id) = match tenant.as_str().split_once(':') {
+        Some(("discord", id)) => ("the Discord server", id),
+        Some(("slack", id)) => ("the Slack workspace", id),
+        _ => ("", tenant.as_str()),
+    };
+    match &link.place {
+        Some(name) => format!("{place} <b>{}</b> ({})", shown(name), escaped(id)),
+        None => format!("{place} <b>{}</b>", escaped(id)),
+    }
+}
+
+fn shown(name: &str) -> String {
+    escaped(&shorten(&one_line(name), NAME_CHARS_MAX))
+}
+
+fn told_wrong(wrong: Option<&str>) -> String {
+    wrong.map_or_else(String::new, |why| format!("<p class=\"why\">{}</p>", escaped(why)))
+}
+
 fn html(status: u16, body: &str) -> HttpAnswer {
+    page(status, "", body)
+}
+
+fn page(status: u16, head: &str, body: &str) -> HttpAnswer {
     HttpAnswer {
         status,
         content_type: "text/html; charset=utf-8",
         body: format!(
-            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">\
+            "<!doctype html><html lang=\"en\"><head><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\">{head}\
 <title>Bobbin</title><style>{STYLE}</style></head><body><p class=\"mark\">Bobbin</p><main>{body}</main></body></html>"
         ),
         headers: HEADERS,
@@ -130,13 +272,14 @@ mod tests {
 
     fn link(name: &str) -> SetupLink {
         SetupLink {
-            provider: "daytona".to_owned(),
+            purpose: Purpose::Key(Key::DaytonaApiKey),
             thread: ThreadKey::discord("41", "2").expect("ids"),
             by: Person { id: "1".to_owned(), name: name.to_owned() },
             place: Some(name.to_owned()),
             membership: Membership::default(),
             reply: Reply::Nobody,
             until_ms: 600_000,
+            sign_in: None,
         }
     }
 
@@ -158,5 +301,45 @@ mod tests {
         let shown = form(Key::DaytonaApiKey, &link("<img src=x>\"'&"), 0, Some("<b>"));
         assert!(shown.body.contains("<b>&lt;img src=x&gt;&quot;&#39;&amp;</b>"), "{}", shown.body);
         assert_eq!(shown.status, 422);
+    }
+
+    #[test]
+    fn sign_in_names_place_and_person() {
+        let link = SetupLink { purpose: Purpose::ConnectAccount, ..link("Ada <b>") };
+        let there = "https://github.com/login/oauth/authorize?client_id=a&state=b";
+        let shown = sign_in(&link, there, 0);
+        for words in [
+            "For the Discord server <b>Ada &lt;b&gt;</b> (41). <b>Ada &lt;b&gt;</b> asked for this page",
+            "<a href=\"https://github.com/login/oauth/authorize?client_id=a&amp;state=b\">Continue at GitHub</a>",
+        ] {
+            assert!(shown.body.contains(words), "{}", shown.body);
+        }
+    }
+
+    #[test]
+    fn choices_are_buttons_and_nothing_else_is() {
+        let owner = |id, login: &str, is_suspended| OwnerChoice {
+            id,
+            login: login.to_owned(),
+            is_organization: true,
+            installation: 7,
+            is_suspended,
+            page: "javascript:alert(1)".to_owned(),
+        };
+        let owners = SignInFound::Owners {
+            login: "ada".to_owned(),
+            owners: vec![owner(41, "acme<", false), owner(42, "other", true)],
+            unsaid: vec!["third".to_owned()],
+            install: "https://github.com/apps/bobbin/installations/new".to_owned(),
+        };
+        let link = SetupLink { purpose: Purpose::BindOwner, ..link("Ada") };
+        let shown = found(&link, &owners, None);
+        assert!(shown.body.contains("<button name=\"choice\" value=\"41\">Bind acme&lt;</button>"));
+        assert_eq!(shown.body.matches("<button").count(), 1);
+        assert!(shown.body.contains("<b>other</b> has suspended the app."), "{}", shown.body);
+        assert!(shown.body.contains("what you are in <b>third</b>"), "{}", shown.body);
+        assert!(!shown.body.contains("javascript:"), "{}", shown.body);
+        let why = SignInFound::Refused { why: "<i>".to_owned() };
+        assert!(found(&link, &why, None).body.contains("<p>&lt;i&gt;</p>"));
     }
 }

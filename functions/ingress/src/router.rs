@@ -15,13 +15,14 @@ use bobbin_cloud::secrets::CachedSecret;
 use bobbin_core::protocol::signals::{Alarm, INGRESS_FAILED};
 use bobbin_core::records::message::{Announce, Body as WorkBody};
 use bobbin_core::tokens::nudge;
+use bobbin_forge::github::manifest::SIGNED_IN;
 use bobbin_forge::github::webhook;
 use lambda_http::{Body, Request, RequestExt as _, Response};
 use tracing::{Instrument as _, Span};
 
 use crate::direct::DirectMessages;
 use crate::nudges::Nudges;
-use crate::setup::{self, KeySetup};
+use crate::setup::{self, Links, SetupAnswer};
 use crate::signing::{READ_MS_MAX, Signing};
 use crate::suggestions::Suggestions;
 use crate::webhooks::{Webhook, WebhookAnswer};
@@ -37,7 +38,7 @@ pub struct Router {
     direct: DirectMessages,
     endpoints: Vec<Box<dyn Endpoints>>,
     signing: Signing,
-    setup: KeySetup,
+    links: Links,
     nudges: Nudges,
     metrics: Metrics,
 }
@@ -62,7 +63,7 @@ impl Router {
             direct: DirectMessages::new(aws, &config.table),
             endpoints,
             signing: Signing::new(secret),
-            setup: KeySetup::new(aws, config),
+            links: Links::new(aws, config),
             nudges: Nudges::new(config, aws),
             metrics: Metrics::new(&config.stack),
         })
@@ -84,7 +85,14 @@ impl Router {
                 &serde_json::json!({"status": "ok", "version": env!("CARGO_PKG_VERSION")}),
             ),
             ("GET" | "HEAD" | "POST", path) if path.starts_with(setup::PATH) => {
-                self.page(request, &path[setup::PATH.len()..]).await
+                let shown = self.page(request, &path[setup::PATH.len()..]).await;
+                self.told(shown)
+            }
+            ("GET" | "HEAD", SIGNED_IN) => {
+                let query = request.query_string_parameters();
+                let query = |name: &str| query.first(name).map(str::to_owned);
+                let shown = self.links.come_back(query, &self.queues).await;
+                self.told(shown)
             }
             ("POST", nudge::PATH) => self.nudge(request).await,
             ("POST", webhook::PATH) => self.webhook(request).await,
@@ -109,15 +117,19 @@ impl Router {
         answered(answer)
     }
 
-    /// The page for a key. Its path holds the secret part of a link, so no log line contains it.
-    async fn page(&self, request: &Request, token: &str) -> HttpAnswer {
-        let (answer, note) = match request.method().as_str() {
-            "POST" => {
-                let body = request.body().as_ref();
-                self.setup.take(token, body, &self.queues).await
-            }
-            _ => self.setup.show(token).await,
-        };
+    /// A page of a link. Its path holds a secret, so no log line contains it.
+    async fn page(&self, request: &Request, path: &str) -> SetupAnswer {
+        let body = request.body().as_ref();
+        match (request.method().as_str(), path.split_once('/')) {
+            ("POST", None) => self.links.take(path, body, &self.queues).await,
+            ("POST", Some(way)) => self.links.press(way, body, &self.queues).await,
+            (_, None) => self.links.show(path).await,
+            (_, Some((id, token))) => self.links.show_found(id, token).await,
+        }
+    }
+
+    /// The answer of a page, with its line in the log.
+    fn told(&self, (answer, note): SetupAnswer) -> HttpAnswer {
         let status = answer.status;
         if status >= 500 {
             self.count_failure();
@@ -227,7 +239,7 @@ impl Router {
             );
         }
         if let Some(entered) = &inbound.entered
-            && !self.setup.store(entered).await
+            && !self.links.store(entered).await
         {
             self.count_failure();
             return entered.on_failure.clone();

@@ -1,4 +1,5 @@
-//! The page on which a tenant enters a key of its own, and the sealing of that key.
+//! The pages to which links from the chat lead, and the sealing of a key that is entered there. Signing in at the forge
+//! is in [`crate::sign_in`].
 //!
 //! Promised: a link is looked up by the hash of its secret part; opening it changes nothing, however often and by
 //! whomever; only the first person to submit a key with it succeeds; a key is sealed within the request that brings it,
@@ -19,32 +20,40 @@ use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::{Body, Control, Want};
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, StoredLink, link_id, sealed_for, usable};
+use bobbin_core::tenant::own_keys::{KeyWish, sealed_for, usable};
+use bobbin_core::tenant::setup_link::{Purpose, SetupLink, link_id};
 
 use crate::page;
 
 /// Path of the page, before the secret part of a link.
 pub const PATH: &str = "/setup/";
 /// Length of the secret part, in characters.
-const TOKEN_CHARS: usize = 64;
+pub const TOKEN_CHARS: usize = 64;
 /// Maximum size of a submitted form, in bytes.
-const FORM_BYTES_MAX: usize = 8 * 1024;
+pub const FORM_BYTES_MAX: usize = 8 * 1024;
 /// Longest time for sealing and storing a key from a platform's form: the rest of its three seconds is for the queue.
 const FORM_MS_MAX: u64 = 1_500;
 
-/// Stores a tenant's own key: KMS seals it, then it goes into the table.
+/// The links: what is entered through them is sealed by KMS, then it goes into the table.
 #[derive(Debug)]
-pub struct KeySetup {
-    stack: String,
-    store: Store,
+pub struct Links {
+    pub(crate) stack: String,
+    pub(crate) store: Store,
     /// `None` if tenants have no keys of their own.
-    seal: Option<Seal>,
+    pub(crate) seal: Option<Seal>,
+}
+
+/// A link that works, with its id.
+pub struct OpenLink<'a> {
+    pub(crate) id: String,
+    pub(crate) link: SetupLink,
+    pub(crate) seal: &'a Seal,
 }
 
 /// Result of a request for the page: the answer, and a few fixed words for the log.
 pub type SetupAnswer = (HttpAnswer, &'static str);
 
-impl KeySetup {
+impl Links {
     #[must_use]
     pub fn new(aws: &Aws, config: &Config) -> Self {
         let key = config.credentials_key.as_str();
@@ -59,7 +68,16 @@ impl KeySetup {
     pub async fn show(&self, token: &str) -> SetupAnswer {
         let now_ms = now_ms();
         match self.open_link(token, now_ms).await {
-            Ok((_, key, link, _)) => (page::form(key, &link, now_ms, None), "setup: page shown"),
+            Ok(OpenLink { link, .. }) => match (link.purpose, &link.sign_in) {
+                (Purpose::Key(key), _) => {
+                    (page::form(key, &link, now_ms, None), "setup: page shown")
+                }
+                (_, Some(there)) => {
+                    let there = format!("{there}&state={token}");
+                    (page::sign_in(&link, &there, now_ms), "setup: sign-in shown")
+                }
+                (_, None) => spent(),
+            },
             Err(told) => told,
         }
     }
@@ -67,9 +85,12 @@ impl KeySetup {
     /// Takes a form submitted from the page of a link.
     pub async fn take(&self, token: &str, body: &[u8], queues: &Queues) -> SetupAnswer {
         let now_ms = now_ms();
-        let (id, key, link, seal) = match self.open_link(token, now_ms).await {
+        let OpenLink { id, link, seal } = match self.open_link(token, now_ms).await {
             Ok(open) => open,
             Err(told) => return told,
+        };
+        let Purpose::Key(key) = link.purpose else {
+            return spent();
         };
         let Some(value) = typed(body) else {
             const NO_KEY: &str =
@@ -118,25 +139,20 @@ impl KeySetup {
         false
     }
 
-    /// The link, if a key can still be entered with it.
-    async fn open_link(
+    /// The link, if it still works.
+    pub(crate) async fn open_link(
         &self,
         token: &str,
         now_ms: Ms,
-    ) -> Result<(String, Key, SetupLink, &Seal), SetupAnswer> {
-        let plain = token.len() == TOKEN_CHARS && token.bytes().all(|b| b.is_ascii_hexdigit());
-        let Some(seal) = self.seal.as_ref().filter(|_| plain) else {
+    ) -> Result<OpenLink<'_>, SetupAnswer> {
+        let Some(seal) = self.seal.as_ref().filter(|_| is_token(token)) else {
             return Err(spent());
         };
         let id = link_id(token);
         let found = self.store.link(&id).await;
         let found = found.map_err(|e| later(&e.to_string()))?;
-        let open = |found: &StoredLink| found.is_open(now_ms);
-        let Some(StoredLink { link, .. }) = found.filter(open) else {
-            return Err(spent());
-        };
-        let key = Key::of_tenant(&link.provider).ok_or_else(spent)?;
-        Ok((id, key, link, seal))
+        let found = found.filter(|found| found.is_open(now_ms)).ok_or_else(spent)?;
+        Ok(OpenLink { id, link: found.link, seal })
     }
 
     async fn sealed(
@@ -150,6 +166,11 @@ impl KeySetup {
         let sealed = seal.close(value, &context).await;
         sealed.map_err(|error| later(&error.to_string()))
     }
+}
+
+/// Whether this can be the secret part of a link, its id, or a press token.
+pub fn is_token(text: &str) -> bool {
+    text.len() == TOKEN_CHARS && text.bytes().all(|b| b.is_ascii_hexdigit())
 }
 
 /// The form's input, if it can be a key.
@@ -175,11 +196,14 @@ fn check(id: &str, link: &SetupLink) -> Control {
 }
 
 /// A link that never existed, is used, or has expired: the answer does not say which.
-fn spent() -> SetupAnswer {
+pub fn spent() -> SetupAnswer {
     (page::spent(), "setup: link not open")
 }
 
-fn later(why: &str) -> SetupAnswer {
-    tracing::error!(event = "setup.failed", "a key could not be taken: {why}");
+pub fn later(why: &str) -> SetupAnswer {
+    tracing::error!(
+        event = "setup.failed",
+        "what came in through a link could not be taken: {why}"
+    );
     (page::later(), "setup: not now")
 }

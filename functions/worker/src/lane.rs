@@ -414,12 +414,13 @@ impl Worker {
                 if let Some(Ok(found)) = &found {
                     parts.learn(&message.thread, found);
                 }
-                {
-                    let forge = parts.forge.as_deref();
-                    let forge = forge.and_then(|forge| forge.bound(&message.thread.tenant()));
-                    let with = (&*sandboxes, forge.as_ref());
-                    self.drive(&world, with, (message, found), receipt, deadline_ms).await
-                }
+                let forge = parts.forge.as_deref().and_then(|forge| {
+                    let settings = found.as_ref().and_then(|found| found.as_ref().ok());
+                    let bindings = settings.map(|found| &found.settings.bindings);
+                    forge.bound(&message.thread.tenant(), bindings)
+                });
+                let with = (&*sandboxes, forge.as_ref());
+                self.drive(&world, with, (message, found), receipt, deadline_ms).await
             }
             Body::Open(open) => opening::open(&self.lane(parts), open, receipt.arrival()).await,
             Body::Control(control) => self.lane(parts).run(control, receipt.arrival()).await,
@@ -431,8 +432,7 @@ impl Worker {
             }
             Body::DeadLetters(_) => self.give_up_dead_letters(parts, deadline_ms).await,
             Body::Forge(hint) => {
-                let forge = parts.forge.as_deref();
-                forge_hints::look(&self.lane(parts), forge, hint, receipt.arrival()).await
+                forge_hints::look(&self.lane(parts), hint, receipt.arrival()).await
             }
         }
     }
@@ -443,6 +443,7 @@ impl Worker {
             queues: &self.queues,
             chat: &parts.chat,
             tenants: &parts.tenants,
+            forge: parts.forge.as_deref(),
             limits: &self.config.limits,
             model: &self.config.model,
             metrics: &self.metrics,

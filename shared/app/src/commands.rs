@@ -2,10 +2,12 @@
 //! [`bobbin_core::tenant::commands`].
 
 mod again;
+mod bind;
 mod config;
 mod connect;
 mod destroy;
 mod diff;
+mod github;
 mod list;
 mod meant;
 mod now;
@@ -55,6 +57,7 @@ impl Lane<'_> {
                 self.configure(control, change, found.settings, now_ms).await
             }
             Want::OwnKey { key } => self.own_key(control, key, found.settings, now_ms).await,
+            Want::Forge { forge } => self.at_forge(control, forge, found.settings, now_ms).await,
             Want::Withdraw { turn } => self.take_back(control, turn, &found.flags, arrival).await,
             Want::Sandboxes { page, in_thread } => {
                 self.list(control, (*page, *in_thread), &found, now_ms).await
@@ -103,6 +106,7 @@ impl Lane<'_> {
             | Command::Destroy
             | Command::Config
             | Command::Setup
+            | Command::GitHub
             | Command::Help => Err(Failure::NonRecoverable {
                 advice: format!("{} came without its arguments", row.name),
             }),
@@ -116,6 +120,7 @@ fn admitted(control: &Control, settings: &Settings) -> Result<(), Refusal> {
     let mends = match &control.want {
         Want::Configure { change: SettingsChange::Show } => control.membership.manages,
         Want::Configure { .. } | Want::OwnKey { .. } => true,
+        Want::Forge { forge } => forge.is_admitted_later(),
         _ => false,
     };
     if mends { Ok(()) } else { settings.admit(&control.membership, &control.by.id) }

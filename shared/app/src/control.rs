@@ -26,6 +26,7 @@ use bobbin_core::records::turn::Turn;
 use bobbin_core::records::workspace::Workspace;
 
 use crate::arrival::Arrival;
+use crate::forge::StackForge;
 use crate::sandboxes::Sandboxes;
 use crate::tenants::Tenants;
 
@@ -39,6 +40,8 @@ pub struct Lane<'a> {
     pub chat: &'a Chats,
     /// Ends runs and answers asks.
     pub tenants: &'a Tenants,
+    /// The forge, if one is set up.
+    pub forge: Option<&'a StackForge>,
     /// The bounds of every wait, retry and size.
     pub limits: &'a Limits,
     /// The agent's model, shown on cards.

@@ -16,6 +16,7 @@ use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::publication::{
     Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
 };
+use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
@@ -67,13 +68,15 @@ impl StackForge {
         &*self.forge
     }
 
-    /// The forge as this tenant may use it; `None` if no owner is bound to it.
+    /// The forge as this tenant may use it; `None` if no owner is bound to it, by the operator or by managers.
     #[must_use]
-    pub fn bound(&self, tenant: &Tenant) -> Option<BoundForge> {
+    pub fn bound(&self, tenant: &Tenant, bindings: Option<&Bindings>) -> Option<BoundForge> {
         let own = self.owners.iter().filter(|(of, _)| of == tenant);
         let owners: BTreeSet<String> = own.map(|(_, owner)| owner.clone()).collect();
         let base = self.forge.facts().git.to_owned();
-        (!owners.is_empty()).then_some(BoundForge { base, owners })
+        let bindings = bindings.cloned().unwrap_or_default();
+        let is_bound = !owners.is_empty() || !bindings.is_empty();
+        is_bound.then_some(BoundForge { base, owners, bindings })
     }
 
     /// Looks up the repository with this name (`owner/name`).

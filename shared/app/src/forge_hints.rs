@@ -9,7 +9,6 @@ use bobbin_forge::ForgeErrorKind;
 
 use crate::arrival::Arrival;
 use crate::control::Lane;
-use crate::forge::StackForge;
 
 /// What the forge said of an installation.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,13 +25,8 @@ enum SeenInstallation {
 }
 
 /// Looks into a hint.
-pub async fn look(
-    lane: &Lane<'_>,
-    forge: Option<&StackForge>,
-    hint: &ForgeHint,
-    arrival: Arrival,
-) -> Verdict {
-    let Some(forge) = forge else {
+pub async fn look(lane: &Lane<'_>, hint: &ForgeHint, arrival: Arrival) -> Verdict {
+    let Some(forge) = lane.forge else {
         tracing::info!(event = "forge.hint.unused", "a webhook came, and this stack has no forge");
         return Verdict::Done;
     };

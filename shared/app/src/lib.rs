@@ -23,6 +23,7 @@ mod performing;
 pub mod providers;
 pub mod runtimes;
 pub mod sandboxes;
+mod sign_in;
 pub mod tenants;
 pub mod visibility;
 pub mod world;

@@ -28,12 +28,17 @@ const KEEPS_MAX: usize = 3;
 /// Wait for another worker's renewal.
 const RENEWAL_WAIT_MS: u64 = 2_000;
 
+/// Said where nobody can sign in.
+pub(crate) const OFF: &str = "Nobody can sign in with GitHub here. The operator switches it on with the app's client secret (`bobbin secrets`) and the template's parameter TenantCredentials=yes.";
+
 /// The forge as people see it who have signed in there.
 pub struct SignedIn {
     pub(crate) people: Arc<dyn People>,
-    store: Store,
-    seal: Seal,
-    stack: String,
+    pub(crate) store: Store,
+    pub(crate) seal: Seal,
+    pub(crate) stack: String,
+    /// Ingress's address, to which people come back; empty: unknown.
+    pub(crate) own_url: String,
 }
 
 /// A person's account, and a token to act as it.
@@ -60,9 +65,7 @@ pub enum NotLinked {
         login: String,
     },
     /// Nobody can connect an account here.
-    #[error(
-        "Nobody can connect a GitHub account here. The operator switches it on with the app's client secret and the template's parameter TenantCredentials."
-    )]
+    #[error("{OFF}")]
     Off,
     /// Any other failure.
     #[error("{0}")]
@@ -90,6 +93,7 @@ impl SignedIn {
             store: Store::new(aws, &config.table),
             seal: Seal::new(aws, arn),
             stack: config.stack.clone(),
+            own_url: config.own_url.clone(),
         })
     }
 
@@ -150,6 +154,37 @@ impl SignedIn {
         Ok(AccountAccess { account, access })
     }
 
+    /// The account with the token of a sign-in, sealed.
+    pub(crate) async fn sealed(
+        &self,
+        tenant: &Tenant,
+        person: &str,
+        account: LinkedAccount,
+        sign_in: SignIn,
+    ) -> Result<LinkedAccount, Failure> {
+        let renews = sign_in.refresh.is_some();
+        let token = sign_in.refresh.as_ref().unwrap_or(&sign_in.access);
+        let ends_s = if renews { sign_in.refresh_s } else { sign_in.access_s };
+        let context = linked_seal(&self.stack, tenant, person);
+        let mut last = busy();
+        for _ in 0..KEEPS_MAX {
+            match self.seal.close(token, &context).await {
+                Ok(sealed) => {
+                    let ends_ms = ends_s.map(|s| now_ms().saturating_add(s.saturating_mul(1_000)));
+                    return Ok(LinkedAccount {
+                        sealed,
+                        renews,
+                        ends_ms,
+                        renewing_ms: None,
+                        ..account
+                    });
+                }
+                Err(error) => last = error.failure(),
+            }
+        }
+        Err(last)
+    }
+
     /// Stores the token of a sign-in with the account, over what was read.
     async fn keep(
         &self,
@@ -158,27 +193,7 @@ impl SignedIn {
         (before, account): (KeptLinked, LinkedAccount),
         sign_in: SignIn,
     ) -> Result<LinkedAccount, Failure> {
-        let renews = sign_in.refresh.is_some();
-        let token = sign_in.refresh.as_ref().unwrap_or(&sign_in.access);
-        let ends_s = if renews { sign_in.refresh_s } else { sign_in.access_s };
-        let context = linked_seal(&self.stack, tenant, person);
-        let sealed = 'sealed: {
-            let mut last = None;
-            for _ in 0..KEEPS_MAX {
-                match self.seal.close(token, &context).await {
-                    Ok(sealed) => break 'sealed sealed,
-                    Err(error) => last = Some(error.failure()),
-                }
-            }
-            return Err(last.unwrap_or_else(busy));
-        };
-        let account = LinkedAccount {
-            sealed,
-            renews,
-            ends_ms: ends_s.map(|s| now_ms().saturating_add(s.saturating_mul(1_000))),
-            renewing_ms: None,
-            ..account
-        };
+        let account = self.sealed(tenant, person, account, sign_in).await?;
         let mut last = busy();
         for _ in 0..KEEPS_MAX {
             match self.store.keep_linked(tenant, person, account.clone(), &before).await {
@@ -296,7 +311,7 @@ impl StackForge {
     }
 }
 
-fn busy() -> Failure {
+pub(crate) fn busy() -> Failure {
     Failure::Wait {
         after_ms: RENEWAL_WAIT_MS,
         seen: "another worker renews the sign-in of this account".to_owned(),

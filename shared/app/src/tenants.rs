@@ -20,8 +20,9 @@ use bobbin_core::records::sandbox::Phase;
 use bobbin_core::records::session::Session;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, link_token, sealed_for};
+use bobbin_core::tenant::own_keys::{OwnKey, fingerprint, sealed_for};
 use bobbin_core::tenant::settings::Settings;
+use bobbin_core::tenant::setup_link::{Purpose, link_token};
 use bobbin_sandbox::{ErrorKind, Provider};
 
 use crate::model_keys::{KeyState, ModelProvider, check_endpoint, check_key};
@@ -93,18 +94,18 @@ impl Tenants {
         self.seal.is_some()
     }
 
-    /// The address of the page for a requested key; `None` if the page's address is not known.
+    /// The address of the page of a requested link; `None` if the page's address is not known.
     #[must_use]
     pub fn link(
         &self,
         tenant: &Tenant,
         person: &str,
-        key: Key,
+        purpose: Purpose,
         request: &str,
     ) -> Option<(String, String)> {
         let base = Some(self.config.chats.page_url.as_str()).filter(|base| !base.is_empty())?;
         let stack_key = self.keys.of(Key::StackKey).expose();
-        let token = link_token(stack_key, tenant, person, key, request);
+        let token = link_token(stack_key, tenant, person, purpose, request);
         Some((format!("{base}setup/{token}"), token))
     }
 

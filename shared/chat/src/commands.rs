@@ -5,9 +5,12 @@
 use bobbin_core::base::ids::{BadSandboxName, SandboxName};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Want, WhichSandbox, Work};
-use bobbin_core::tenant::commands::argument::{ALL, BODY, KEEP_FILES, NAME, SUBJECT};
+use bobbin_core::tenant::commands::argument::{
+    ALL, BODY, CONNECT, DISCONNECT, KEEP_FILES, NAME, SUBJECT,
+};
 use bobbin_core::tenant::commands::{Argument, Command, Reach, TABLE, Takes};
 use bobbin_core::tenant::settings::DefaultKind;
+use bobbin_core::tenant::sign_in::ForgeWish;
 
 use crate::{Sought, review};
 
@@ -23,6 +26,9 @@ pub(crate) trait FilledIn {
 
     /// Whether a yes-or-no argument was set to yes.
     fn flag(&self, name: &str) -> bool;
+
+    /// The subcommand.
+    fn subcommand(&self) -> Option<&str>;
 }
 
 /// The person who typed the command, and where.
@@ -80,6 +86,7 @@ impl Intent {
                     sandbox(filled_in, NAME)?.map_or(WhichSandbox::Here, WhichSandbox::Named);
                 Want::AskDestroy { sandbox }
             }
+            Command::GitHub => Want::Forge { forge: account(filled_in) },
             command => Want::Command { command },
         }))
     }
@@ -89,6 +96,15 @@ impl Intent {
         let is_here =
             matches!(self, Self::Control(Want::AskDestroy { sandbox: WhichSandbox::Here }));
         is_here || command.row().reach == Reach::Thread
+    }
+}
+
+/// What is wanted of the person's own account.
+fn account(filled_in: &impl FilledIn) -> ForgeWish {
+    match filled_in.subcommand() {
+        Some(CONNECT) => ForgeWish::Connect,
+        Some(DISCONNECT) => ForgeWish::Disconnect,
+        _ => ForgeWish::Account,
     }
 }
 

@@ -5,8 +5,8 @@ use bobbin_core::base::person::Membership;
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Body;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::SetupLink;
 use bobbin_core::tenant::settings::{Catalogue, DefaultKind};
+use bobbin_core::tenant::setup_link::SetupLink;
 use bobbin_http::HttpAnswer;
 
 /// The result of a request: work for the queue, and the HTTP answer.

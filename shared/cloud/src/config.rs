@@ -88,6 +88,8 @@ pub struct Config {
     pub runtime_mode: String,
     /// Address of the sandbox tools, with a trailing slash; empty: not served.
     pub tools_url: String,
+    /// Ingress's own address, without a trailing slash; empty: unknown.
+    pub own_url: String,
     /// Who may use Bobbin.
     pub policy: Policy,
     /// The limits: the defaults, changed by `Overrides`.
@@ -132,6 +134,7 @@ impl Config {
             model: required("MODEL")?,
             runtime_mode: optional("SANDBOX_RUNTIME_MODE"),
             tools_url: optional("TOOLS_URL"),
+            own_url: own.trim_end_matches('/').to_owned(),
             policy: Policy::from_lists(
                 &optional("ALLOWED_GUILDS"),
                 &optional("ALLOWED_TEAMS"),

@@ -54,6 +54,9 @@ pub const UNREADABLE: &str = "";
 /// Longest accepted path: none of ours has more than forty bytes.
 const PATH_BYTES_MAX: usize = 2_048;
 
+/// Longest accepted query: that of somebody who comes back from the forge has less than two hundred.
+const QUERY_BYTES_MAX: usize = 2_048;
+
 /// A function URL request, readable or not.
 #[derive(Deserialize)]
 struct OfUrl {
@@ -118,9 +121,13 @@ fn unreadable() -> ApiGatewayV2httpRequest {
 
 /// Removes everything that `lambda_http` would panic at. It builds an address from host, scheme, path and query, all of
 /// which a stranger controls, and demands that a body declared as base64 is base64. Only the path of the address is
-/// ever used.
+/// ever used, and a query of plain characters.
 fn harmless(mut request: ApiGatewayV2httpRequest) -> ApiGatewayV2httpRequest {
-    request.raw_query_string = None;
+    let is_plain = |query: &String| {
+        let plain = |b: u8| b.is_ascii_alphanumeric() || b"-._~%+=&".contains(&b);
+        query.len() <= QUERY_BYTES_MAX && query.bytes().all(plain)
+    };
+    request.raw_query_string = Some(request.raw_query_string.filter(is_plain).unwrap_or_default());
     request.headers.remove("host");
     request.request_context.domain_name = None;
     request.request_context.stage = None;
@@ -160,25 +167,36 @@ mod tests {
 
     /// The request that was passed on for one event, as method, path, header and body; and the answer to Lambda.
     async fn handed(event: &str) -> (Option<[String; 4]>, Result<Value, Diagnostic>) {
+        let (seen, _, told) = handed_with_query(event).await;
+        (seen, told)
+    }
+
+    /// The same, and the query's `state`.
+    async fn handed_with_query(
+        event: &str,
+    ) -> (Option<[String; 4]>, Option<String>, Result<Value, Diagnostic>) {
         let seen = Arc::new(Mutex::new(None));
         let note = Arc::clone(&seen);
         let service = service_fn(move |request: Request| {
             let header = request.headers().get("x-slack-signature");
             let header = header.map(|value| value.to_str().expect("text").to_owned());
-            *note.lock().expect("whole") = Some([
+            let query = request.query_string_parameters();
+            let seen = [
                 request.method().to_string(),
                 request.raw_http_path().to_owned(),
                 header.unwrap_or_default(),
                 String::from_utf8_lossy(request.body()).into_owned(),
-            ]);
+            ];
+            let state = query.first("state").map(str::to_owned);
+            *note.lock().expect("whole") = Some((seen, state));
             ready(Ok::<_, Diagnostic>(answered(HttpAnswer::text(401, "no \"entry\""))))
         });
         let payload: Raw = serde_json::from_str(event).expect("JSON");
         let event = LambdaEvent::new(payload, Invocation::default());
         let told = Requests::to(service).call(event).await;
         let told = told.map(|answer| serde_json::to_value(answer).expect("JSON"));
-        let seen = seen.lock().expect("whole").take();
-        (seen, told)
+        let (seen, state) = seen.lock().expect("whole").take().unzip();
+        (seen, state.flatten(), told)
     }
 
     fn of_url(changes: Value) -> String {
@@ -215,6 +233,24 @@ mod tests {
         assert_eq!(handed(&of_url(base64)).await.0, request("/slack/commands", "a=1"));
         let none = json!({"body": null});
         assert_eq!(handed(&of_url(none)).await.0, request("/slack/commands", ""));
+    }
+
+    #[tokio::test]
+    async fn plain_query_is_passed_on() {
+        for (query, state) in [
+            ("code=c0de&state=ab%2B1", Some("ab+1")),
+            ("code=c0de", None),
+            ("state=a#b", None),
+            ("state=\u{e9}", None),
+            (&*format!("state={}", "x".repeat(3_000)), None),
+        ] {
+            let event = of_url(
+                json!({"rawQueryString": query, "queryStringParameters": {"state": "other"}}),
+            );
+            let (seen, found, told) = handed_with_query(&event).await;
+            assert!(seen.is_some() && told.is_ok(), "{query}");
+            assert_eq!(found.as_deref(), state, "{query}");
+        }
     }
 
     #[tokio::test]

@@ -43,8 +43,10 @@ pub enum Shape {
     Breaker,
     /// The account at a provider that holds the stack's sandboxes.
     Account,
-    /// A link for entering a key.
+    /// A link for entering a key, or for signing in.
     Setup,
+    /// What a sign-in brought, with its link.
+    SignIn,
     /// The account at the forge that a person connected.
     Linked,
     /// State that a delivery saves for the next one of its message.
@@ -55,7 +57,7 @@ pub enum Shape {
 
 impl Shape {
     /// All kinds.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Record,
         Self::Sandbox,
         Self::Mark,
@@ -66,6 +68,7 @@ impl Shape {
         Self::Breaker,
         Self::Account,
         Self::Setup,
+        Self::SignIn,
         Self::Linked,
         Self::Parked,
         Self::Body,
@@ -85,6 +88,7 @@ impl Shape {
             Self::Breaker => "breaker",
             Self::Account => "account",
             Self::Setup => "setup",
+            Self::SignIn => "sign-in",
             Self::Linked => "linked",
             Self::Parked => "parked",
             Self::Body => "body",
@@ -117,6 +121,7 @@ impl Shape {
             | Self::Breaker
             | Self::Account
             | Self::Setup
+            | Self::SignIn
             | Self::Linked
             | Self::Parked
             | Self::Body => Versions { reads: 1, writes: 1 },

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
 
 use crate::error::ForgeResult;
-use crate::forge::RepositoryAt;
+use crate::forge::{Installation, Owner, RepositoryAt};
 
 /// The tokens of a sign-in, or of its renewal. They can do what both the person and the app may.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -56,8 +56,9 @@ pub enum Permission {
 /// [`SignInEnded`](crate::ForgeErrorKind::SignInEnded).
 #[async_trait]
 pub trait People: Send + Sync {
-    /// The forge's page on which a person signs in. It leads to `redirect` with `state` and a code.
-    fn sign_in_page(&self, state: &str, redirect: &str) -> String;
+    /// The forge's page on which a person signs in. It leads to `redirect` with a code, and with what is added to this
+    /// address as `&state=`.
+    fn sign_in_page(&self, redirect: &str) -> String;
 
     /// The tokens for the code of a sign-in. A code is good once.
     async fn sign_in(&self, code: &str, redirect: &str) -> ForgeResult<SignIn>;
@@ -68,11 +69,15 @@ pub trait People: Send + Sync {
     /// Whose access token it is.
     async fn person(&self, access: &Secret) -> ForgeResult<Person>;
 
+    /// The app's installations of which the person of the access token sees something, at most a hundred. That proves
+    /// nothing: they may be a reader of one repository.
+    async fn visible_installations(&self, access: &Secret) -> ForgeResult<Vec<Installation>>;
+
     /// What the person of the access token is in an organisation.
     async fn membership(
         &self,
         access: &Secret,
-        organization: &str,
+        organization: &Owner,
     ) -> ForgeResult<OrganizationMembership>;
 
     /// What a person may do in a repository, as the app sees it.

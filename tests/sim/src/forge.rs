@@ -25,7 +25,11 @@ const BASE: &str = "https://git.example.com";
 
 /// The forge, with the owner that the operator has bound to every tenant.
 pub(super) fn bound() -> BoundForge {
-    BoundForge { base: BASE.to_owned(), owners: ["acme".to_owned()].into() }
+    BoundForge {
+        base: BASE.to_owned(),
+        owners: ["acme".to_owned()].into(),
+        ..BoundForge::default()
+    }
 }
 
 /// The repository that every prompt names; to each thread it is one of its own.

@@ -117,6 +117,10 @@ async fn canaries() {
     }
     carried(&world).await;
     crate::own_keys::enter_and_list(&world, &own.value).await;
+    let codes = crate::forge_accounts::sign_in_everywhere(&world).await;
+    assert_eq!(codes.len(), 4);
+    secrets.extend(codes.iter().map(|code| Secret::new("github_code", code)));
+    secrets.push(Secret::new("github_client_secret", &*world.ready.github_client_secret));
     secrets.push(Secret::new("github_user_token", &*world.ready.github_user_token));
     secrets.push(Secret::new("github_private_key", key_line(&world)));
     secrets.push(own);

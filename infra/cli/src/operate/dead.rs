@@ -170,6 +170,7 @@ fn kind(body: &Body) -> String {
             Want::Diff { .. } => "diff",
             Want::Configure { .. } => "configure",
             Want::OwnKey { .. } => "own key",
+            Want::Forge { .. } => "forge",
             Want::Command { command } => command.row().name,
             Want::Again { .. } => "run again",
             Want::Help { .. } => "help",

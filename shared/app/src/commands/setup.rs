@@ -15,10 +15,9 @@ use bobbin_core::records::message::Control;
 use bobbin_core::records::sandbox::SandboxState;
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{
-    KeyState as Stored, KeyWish, OwnKey, SetupLink, StoredLink, line, link_id,
-};
+use bobbin_core::tenant::own_keys::{KeyState as Stored, KeyWish, OwnKey, line};
 use bobbin_core::tenant::settings::{NotChanged, Settings, places};
+use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink, link_id};
 use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
@@ -31,6 +30,7 @@ use crate::tenants::NOT_ON;
 const COMPARED_MAX: usize = 5;
 /// Longest wait for the name of the server or workspace before a link is given without it.
 const PLACE_MS_MAX: u64 = 3_000;
+pub(super) const NO_PAGE: &str = "The address of Bobbin's pages is unknown. The operator has to deploy template.yaml again, or set page_url in the parameter Overrides.";
 const UNKNOWN: &str =
     "No key can be stored for that provider. Choose daytona, anthropic, openai or openrouter.";
 const GONE: &str = "The entered key is no longer there. Nothing was changed; ask for a new link.";
@@ -85,29 +85,45 @@ impl Lane<'_> {
     /// A link for the requester; a repeat gets the same one.
     async fn linked(&self, control: &Control, key: Key, now_ms: Ms) -> SetupResult {
         let tenant = control.thread.tenant();
-        let made = self.tenants.link(&tenant, &control.by.id, key, &control.id);
-        let Some((address, token)) = made else {
-            return Ok("The address of the page for keys is unknown. The operator has to deploy template.yaml again, or set page_url in the parameter Overrides.".to_owned());
+        let Some(address) = self.make_link(control, (Purpose::Key(key), None), now_ms).await?
+        else {
+            return Ok(NO_PAGE.to_owned());
         };
         let within_ms = self.limits.tenant.setup_link_ms;
-        let place = self.place(&control.thread).await;
-        let link = SetupLink {
-            provider: key.provider().unwrap_or_default().to_owned(),
-            thread: control.thread.clone(),
-            place,
-            by: control.by.clone(),
-            membership: control.membership.clone(),
-            reply: control.reply.clone(),
-            until_ms: now_ms + within_ms,
-        };
-        let stored = self.store.make_link(&link_id(&token), &link, None).await;
-        stored.map_err(|e| e.failure())?;
         tracing::info!(event = "own_key.link", %tenant, by = control.by.id, key = key.name(), "a link to enter a key was created");
         Ok(format!(
             "Enter the {} key on this page within {}: {address}\nThe link works once, for anybody who has it, so do not pass it on. Never write a key into a message.",
             key.brand(),
             span(within_ms)
         ))
+    }
+
+    /// Stores a link for the requester and returns its address; `None` if the page's address is unknown. A repeat gets
+    /// the same one.
+    pub(super) async fn make_link(
+        &self,
+        control: &Control,
+        (purpose, sign_in): (Purpose, Option<String>),
+        now_ms: Ms,
+    ) -> Result<Option<String>, Failure> {
+        let tenant = control.thread.tenant();
+        let made = self.tenants.link(&tenant, &control.by.id, purpose, &control.id);
+        let Some((address, token)) = made else {
+            return Ok(None);
+        };
+        let link = SetupLink {
+            purpose,
+            thread: control.thread.clone(),
+            place: self.place(&control.thread).await,
+            by: control.by.clone(),
+            membership: control.membership.clone(),
+            reply: control.reply.clone(),
+            until_ms: now_ms + self.limits.tenant.setup_link_ms,
+            sign_in,
+        };
+        let stored = self.store.make_link(&link_id(&token), &link, None).await;
+        stored.map_err(|e| e.failure())?;
+        Ok(Some(address))
     }
 
     /// The name of the server or workspace. Without it the page shows only its id.
@@ -128,13 +144,14 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         let found = self.store.link(link).await.map_err(|e| e.failure())?;
         let entered = found.filter(|found| found.link.thread.tenant() == tenant);
-        let Some(StoredLink { link, sealed: Some(sealed), entered_at_ms: Some(since_ms) }) =
-            entered
+        let Some(StoredLink {
+            link: SetupLink { purpose: Purpose::Key(key), .. },
+            sealed: Some(sealed),
+            entered_at_ms: Some(since_ms),
+            ..
+        }) = entered
         else {
             return Ok(GONE.to_owned());
-        };
-        let Some(key) = Key::of_tenant(&link.provider) else {
-            return Ok(UNKNOWN.to_owned());
         };
         let brand = key.brand();
         match settings.own_key(key) {
@@ -307,10 +324,12 @@ impl Lane<'_> {
         let configured = self.tenants.configured();
         let lacks = |name: &str| providers.lacking(name);
         let places = places(&settings, here, configured, &names, lacks);
+        let bound = self.bound_lines(&tenant, &settings, now_ms).await?;
+        let bound: String = bound.into_iter().map(|line| format!("\n{line}")).collect();
         if lines.is_empty() {
             let setup = tenant.command(Command::Setup);
             return Ok(format!(
-                "{places}\nThis server or workspace has no keys of its own: sandboxes and models use the operator's. `{setup}` with a provider's name stores one."
+                "{places}\nThis server or workspace has no keys of its own: sandboxes and models use the operator's. `{setup}` with a provider's name stores one.{bound}"
             ));
         }
         let missing = settings.sandbox_credentials().is_some()
@@ -318,7 +337,7 @@ impl Lane<'_> {
         if missing {
             lines.push(MODELS.to_owned());
         }
-        Ok(format!("{places}\n{}", lines.join("\n")))
+        Ok(format!("{places}\n{}{bound}", lines.join("\n")))
     }
 
     /// Records a provider's verdict on a key, unless the key was replaced.

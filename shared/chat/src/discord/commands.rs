@@ -7,6 +7,7 @@ use bobbin_core::tenant::commands::{
 };
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::settings::VALUE_BYTES_MAX;
+use bobbin_core::tenant::setup_link::OWNERS;
 use serde_json::{Value, json};
 
 use super::bounds::OPTION_TEXT_UNITS_MAX;
@@ -93,7 +94,7 @@ fn option(argument: &Argument) -> Value {
         Takes::KeyOwner => {
             let keys = Key::OF_TENANTS.into_iter();
             let values = keys.filter_map(|key| Some((key.brand(), key.provider()?)));
-            json!({"choices": choices(values)})
+            json!({"choices": choices(values.chain([("GitHub", OWNERS)]))})
         }
         Takes::Channel => json!({"channel_types": TASK_CHANNELS}),
         Takes::File | Takes::Flag | Takes::Role | Takes::Person => json!({}),

@@ -12,7 +12,7 @@ use crate::commands::FilledIn;
 
 /// The change, or why there is none, in words for the person.
 pub(super) fn change(command: &InvokedCommand) -> Result<SettingsChange, &'static str> {
-    match command.subcommand().map(|chosen| chosen.name.as_str()) {
+    match command.subcommand() {
         Some(SHOW) => Ok(SettingsChange::Show),
         Some(DEFAULT) => {
             let of = kind(command).ok_or(

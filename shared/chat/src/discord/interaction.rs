@@ -179,12 +179,16 @@ impl FilledIn for InvokedCommand {
     fn flag(&self, name: &str) -> bool {
         self.value(name).and_then(Value::as_bool).unwrap_or(false)
     }
+
+    fn subcommand(&self) -> Option<&str> {
+        self.chosen().map(|chosen| chosen.name.as_str())
+    }
 }
 
 impl InvokedCommand {
-    /// The subcommand.
+    /// The subcommand with its options.
     #[must_use]
-    pub fn subcommand(&self) -> Option<&CommandOption> {
+    pub fn chosen(&self) -> Option<&CommandOption> {
         self.options.iter().find(|option| option.kind == SUBCOMMAND)
     }
 
@@ -201,7 +205,7 @@ impl InvokedCommand {
 
     /// The options that hold values.
     fn filled(&self) -> &[CommandOption] {
-        self.subcommand().map_or(&self.options, |chosen| &chosen.options)
+        self.chosen().map_or(&self.options, |chosen| &chosen.options)
     }
 }
 

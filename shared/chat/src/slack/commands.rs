@@ -12,7 +12,7 @@ use super::endpoint::{
 use super::escape::quoted;
 use super::help::{CONFIG_HELP, SETUP_HELP, help, sandbox_help};
 use super::limits::ECHO_CHARS_MAX;
-use super::words::{command as read, config, place, setup};
+use super::words::{command as read, config, owners, place, setup};
 use crate::Inbound;
 use crate::commands::{Intent, Typist};
 
@@ -82,10 +82,11 @@ impl Typed<'_> {
                 Some(change) => return self.control(Want::Configure { change }, "config"),
                 None => (CONFIG_HELP.to_owned(), "config help"),
             },
-            "setup" => match (place(rest, self.channel), setup(rest)) {
-                (Some(change), _) => return self.control(Want::Configure { change }, "provider"),
-                (None, Some(key)) => return self.control(Want::OwnKey { key }, "keys"),
-                (None, None) => (SETUP_HELP.to_owned(), "keys help"),
+            "setup" => match (place(rest, self.channel), owners(rest), setup(rest)) {
+                (Some(change), ..) => return self.control(Want::Configure { change }, "provider"),
+                (_, Some(forge), _) => return self.control(Want::Forge { forge }, "owners"),
+                (.., Some(key)) => return self.control(Want::OwnKey { key }, "keys"),
+                (None, None, None) => (SETUP_HELP.to_owned(), "keys help"),
             },
             first => match self.intent(words) {
                 Some(Ok((want, note))) => return self.control(want, note),

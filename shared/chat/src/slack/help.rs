@@ -19,7 +19,8 @@ pub const SETUP_HELP: &str = "`/bobbin setup` shows where new sandboxes are crea
 People who may manage the workspace choose the provider with `/bobbin setup sandboxes vercel` (`here` at the end sets \
 it for this channel only; `none` leaves it to the operator). They store a key with `/bobbin setup daytona` (or \
 `anthropic`, `openai`, `openrouter`), which answers with a link to a page for it, and remove the key with `/bobbin \
-setup daytona remove`. Never write a key into a message.";
+setup daytona remove`. `/bobbin setup github` answers with a link for binding an organisation or account at GitHub, \
+`/bobbin setup github remove NAME` ends that. Never write a key into a message.";
 
 /// The choices that leading words can make ([`super::words::chosen`]).
 const CHOICES: &str = "Before the task you can choose: `repo:owner/name`, `model:provider/model`, `agent:plan`, and the sandbox: \

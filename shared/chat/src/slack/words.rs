@@ -2,11 +2,14 @@
 
 use bobbin_core::base::ids::BadSandboxName;
 use bobbin_core::shown::sandboxes::{SandboxOption, Unusable};
-use bobbin_core::tenant::commands::{Command, CommandRow, Reach, Spoken, TABLE, Takes};
+use bobbin_core::tenant::commands::argument::REMOVE;
+use bobbin_core::tenant::commands::{Argument, Command, CommandRow, Reach, Spoken, TABLE, Takes};
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::own_keys::KeyWish;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{DefaultKind, NotChanged, SettingsChange, SettingsList};
+use bobbin_core::tenant::setup_link::OWNERS;
+use bobbin_core::tenant::sign_in::ForgeWish;
 
 use crate::commands::FilledIn;
 
@@ -22,6 +25,23 @@ pub(super) fn place(words: &str, channel: &str) -> Option<SettingsChange> {
         [value] => default(DefaultKind::Provider, value, None),
         [value, here] if here.eq_ignore_ascii_case("here") => {
             default(DefaultKind::Provider, value, Some(channel))
+        }
+        _ => None,
+    }
+}
+
+/// Parses the words after `/bobbin setup` about owners at the forge. `None`: they say something else.
+pub(super) fn owners(words: &str) -> Option<ForgeWish> {
+    let words: Vec<&str> = words.split_whitespace().collect();
+    let (first, rest) = words.split_first()?;
+    if !first.eq_ignore_ascii_case(OWNERS) {
+        return None;
+    }
+    match *rest {
+        [] => Some(ForgeWish::Bind),
+        [remove] if remove.eq_ignore_ascii_case(REMOVE) => Some(ForgeWish::Unbind { owner: None }),
+        [remove, owner] if remove.eq_ignore_ascii_case(REMOVE) => {
+            Some(ForgeWish::Unbind { owner: Some(typed(owner, None)) })
         }
         _ => None,
     }
@@ -156,6 +176,7 @@ pub(super) fn chosen(words: &str) -> Result<(Selection, &str), BadChoice> {
 pub(super) struct Remainder {
     text: Option<(&'static str, String)>,
     flag: Option<&'static str>,
+    subcommand: Option<&'static str>,
 }
 
 impl FilledIn for Remainder {
@@ -165,6 +186,10 @@ impl FilledIn for Remainder {
 
     fn flag(&self, name: &str) -> bool {
         self.flag == Some(name)
+    }
+
+    fn subcommand(&self) -> Option<&str> {
+        self.subcommand
     }
 }
 
@@ -199,16 +224,23 @@ fn remainder(row: &CommandRow, words: &[&str]) -> Option<Remainder> {
     let mut flags = row.arguments.iter().filter(|argument| matches!(argument.takes, Takes::Flag));
     let typed = rest.join(" ").to_ascii_lowercase();
     if let Some(flag) = flags.find(|flag| flag.name.replace('-', " ") == typed) {
-        return Some(Remainder { flag: Some(flag.name), text: None });
+        return Some(Remainder { flag: Some(flag.name), ..Remainder::default() });
+    }
+    let is_plain = |argument: &&Argument| matches!(argument.takes, Takes::Subcommand(&[]));
+    let mut subcommands = row.arguments.iter().filter(is_plain);
+    if let Some(chosen) = subcommands.find(|argument| argument.name == typed) {
+        return Some(Remainder { subcommand: Some(chosen.name), ..Remainder::default() });
     }
     // A word after a command with free text would be a task more often than an argument.
-    let mut texts = row
-        .arguments
-        .iter()
-        .filter(|argument| !matches!(argument.takes, Takes::Flag | Takes::Text));
+    let mut texts = row.arguments.iter().filter(|argument| {
+        !matches!(argument.takes, Takes::Flag | Takes::Text | Takes::Subcommand(_))
+    });
     let text = texts.next()?;
     match rest {
-        [word] => Some(Remainder { text: Some((text.name, (*word).to_owned())), flag: None }),
+        [word] => {
+            let text = Some((text.name, (*word).to_owned()));
+            Some(Remainder { text, ..Remainder::default() })
+        }
         _ => None,
     }
 }
@@ -339,7 +371,7 @@ mod tests {
 
     #[test]
     fn command_must_be_whole_text() {
-        let flag = |flag| Remainder { flag: Some(flag), text: None };
+        let flag = |flag| Remainder { flag: Some(flag), ..Remainder::default() };
         assert_eq!(mentioned(" STOP \n"), Some((Command::Stop, Remainder::default())));
         assert_eq!(mentioned("Stop all"), Some((Command::Stop, flag("all"))));
         assert_eq!(mentioned("reset Keep files"), Some((Command::Reset, flag("keep-files"))));
@@ -408,7 +440,8 @@ mod tests {
     #[test]
     fn sandbox_commands_differ_from_prompts() {
         let alone = Remainder::default;
-        let named = || Remainder { text: Some(("name", "Front".to_owned())), flag: None };
+        let named =
+            || Remainder { text: Some(("name", "Front".to_owned())), ..Remainder::default() };
         for (words, read) in [
             ("sandbox list", (Command::List, alone())),
             ("Sandboxes LIST", (Command::List, alone())),
@@ -452,6 +485,30 @@ mod tests {
         assert_eq!(setup("daytona REMOVE"), Some(KeyWish::Remove { provider: daytona() }));
         for odd in ["slack", "daytona dtn_0123456789", "remove", "daytona remove now"] {
             assert_eq!(setup(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn owners_are_bound_and_removed() {
+        assert_eq!(owners("GitHub"), Some(ForgeWish::Bind));
+        assert_eq!(owners("github remove"), Some(ForgeWish::Unbind { owner: None }));
+        let owner = Some("acme".to_owned());
+        assert_eq!(owners("github REMOVE acme"), Some(ForgeWish::Unbind { owner }));
+        for odd in ["", "daytona", "github acme", "github remove a b"] {
+            assert_eq!(owners(odd), None, "{odd}");
+        }
+    }
+
+    #[test]
+    fn account_takes_one_known_word() {
+        for (said, subcommand) in
+            [("github", None), ("GitHub Connect", Some("connect")), ("github show", Some("show"))]
+        {
+            let remainder = Remainder { subcommand, ..Remainder::default() };
+            assert_eq!(mentioned(said), Some((Command::GitHub, remainder)), "{said}");
+        }
+        for task in ["github issues", "github connect the repositories"] {
+            assert_eq!(mentioned(task), None, "{task}");
         }
     }
 

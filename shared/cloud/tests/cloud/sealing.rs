@@ -8,7 +8,9 @@ use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Reply;
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{SetupLink, sealed_for};
+use bobbin_core::tenant::own_keys::sealed_for;
+use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
+use bobbin_core::tenant::sign_in::SignInFound;
 
 use crate::support::{Cloud, answering, aws};
 
@@ -20,13 +22,14 @@ fn thread(guild: &str) -> ThreadKey {
 
 fn link(until_ms: u64) -> SetupLink {
     SetupLink {
-        provider: "daytona".to_owned(),
+        purpose: Purpose::Key(Key::DaytonaApiKey),
         thread: thread("41"),
         place: None,
         by: Person::default(),
         membership: Membership::default(),
         reply: Reply::Nobody,
         until_ms,
+        sign_in: None,
     }
 }
 
@@ -112,4 +115,45 @@ async fn link_takes_one_key_in_time() {
     assert!(!store.link("one").await.unwrap().unwrap().is_open(600), "it was not theirs");
     store.reopen("one", "Zmlyc3Q=").await.unwrap();
     assert!(store.link("one").await.unwrap().unwrap().is_open(600));
+}
+
+#[tokio::test]
+async fn sign_in_is_pressed_once_by_its_own_token() {
+    let cloud = Cloud::start().await;
+    let store = Store::new(&aws(cloud.engine.endpoint()), &cloud.resource("Table"));
+    let code = |code: &'static str| (code, code);
+    let signed_in = async |press, code, now_ms| store.signed_in("one", press, code, now_ms).await;
+    assert_eq!(signed_in("p1", code("c1"), 100).await, Ok(false), "there is no such link");
+    let link = SetupLink { purpose: Purpose::BindOwner, ..link(1_000) };
+    store.make_link("one", &link, None).await.unwrap();
+    assert_eq!(signed_in("p1", code("c1"), 1_000).await, Ok(false), "it is over");
+    assert_eq!(signed_in("p1", code("c1"), 100).await, Ok(true));
+    assert_eq!(signed_in("p1", code("c1"), 100).await, Ok(true), "the same, told again");
+    assert_eq!(signed_in("p2", code("c1"), 101).await, Ok(false), "the code came before");
+    let sign_in = async || store.link("one").await.unwrap().unwrap().sign_in.unwrap();
+    assert_eq!((&*sign_in().await.press, sign_in().await.found), ("p1", None));
+
+    let found = SignInFound::Refused { why: "No.".to_owned() };
+    assert_eq!(store.press("one", "p1", "41", 102).await, Ok(false), "nobody has looked yet");
+    store.note_sign_in("one", "p1", &found).await.unwrap();
+    assert_eq!(sign_in().await.found, Some(found.clone()));
+    assert_eq!(signed_in("p2", code("c2"), 103).await, Ok(true), "another one replaces it");
+    store.note_sign_in("one", "p1", &found).await.unwrap();
+    assert_eq!(sign_in().await.found, None, "what the first brought comes too late");
+    store.note_sign_in("one", "p2", &found).await.unwrap();
+
+    assert_eq!(store.press("one", "p1", "41", 104).await, Ok(false), "not by the first");
+    assert_eq!(store.press("one", "p2", "41", 1_000).await, Ok(false), "it is over");
+    assert_eq!(store.press("one", "p2", "41", 105).await, Ok(true));
+    assert_eq!(store.press("one", "p2", "41", 105).await, Ok(true), "the same, told again");
+    assert_eq!(store.press("one", "p2", "42", 106).await, Ok(false), "once");
+    assert_eq!(signed_in("p3", code("c3"), 107).await, Ok(false), "nobody signs in any more");
+    assert!(!store.link("one").await.unwrap().unwrap().is_open(107));
+    store.take_press_back("one", 104).await.unwrap();
+    assert_eq!(sign_in().await.pressed, Some(("41".to_owned(), 105)), "it was not that one");
+    store.take_press_back("one", 105).await.unwrap();
+    assert_eq!(sign_in().await.pressed, None);
+    store.forget_sign_in("one", "p2").await.unwrap();
+    assert_eq!(store.link("one").await.unwrap().unwrap().sign_in, None);
+    assert_eq!(signed_in("p4", code("c2"), 108).await, Ok(true), "nobody was told of that code");
 }

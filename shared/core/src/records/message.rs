@@ -12,6 +12,7 @@ use crate::tenant::commands::Command;
 use crate::tenant::own_keys::KeyWish;
 use crate::tenant::selection::Selection;
 use crate::tenant::settings::SettingsChange;
+use crate::tenant::sign_in::ForgeWish;
 
 /// A queue body. Written by ingress and sweeper, read by the worker.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -565,6 +566,11 @@ pub enum Want {
         /// The request.
         key: KeyWish,
     },
+    /// Bind an owner of the forge to the tenant, or connect a person's own account there.
+    Forge {
+        /// The request.
+        forge: ForgeWish,
+    },
     /// Run the prompt of this ended turn again, as a new turn of the requester.
     Again {
         /// The turn that was lost or has failed.
@@ -654,7 +660,13 @@ impl Want {
             Self::Configure { .. } => Some("Changing the settings"),
             Self::OwnKey { key: KeyWish::Check { .. } } => Some("Checking the key"),
             Self::OwnKey { key: KeyWish::Remove { .. } } => Some("Removing the key"),
-            Self::OwnKey { .. } => None,
+            Self::Forge { forge: ForgeWish::SignedIn { .. } } => Some("Checking the sign-in"),
+            Self::Forge { forge: ForgeWish::Pressed { .. } } => {
+                Some("What was pressed on the page")
+            }
+            Self::Forge { forge: ForgeWish::Unbind { .. } } => Some("Removing the owner"),
+            Self::Forge { forge: ForgeWish::Disconnect } => Some("Disconnecting the account"),
+            Self::OwnKey { .. } | Self::Forge { .. } => None,
             Self::Halt { .. }
             | Self::Withdraw { .. }
             | Self::Diff { .. }
@@ -690,6 +702,7 @@ impl Control {
         let apart = match &self.want {
             Want::Configure { .. }
             | Want::OwnKey { .. }
+            | Want::Forge { .. }
             | Want::Connect { .. }
             | Want::Publish { .. }
             | Want::Operate { .. } => return self.thread.to_string(),
@@ -806,6 +819,7 @@ impl Body {
                 | Want::StopAll
                 | Want::Configure { .. }
                 | Want::OwnKey { .. }
+                | Want::Forge { .. }
                 | Want::Command { .. }
                 | Want::Sandboxes { .. }
                 | Want::Connect { .. }

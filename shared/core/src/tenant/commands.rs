@@ -29,6 +29,7 @@ pub enum Command {
     Destroy,
     Config,
     Setup,
+    GitHub,
     Help,
 }
 
@@ -55,6 +56,10 @@ pub mod argument {
     /// The value of [`SANDBOXES`] that leaves it to the operator.
     pub const NONE: &str = "none";
     pub const REMOVE: &str = "remove";
+    /// The owner of repositories to remove.
+    pub const OWNER: &str = "owner";
+    pub const CONNECT: &str = "connect";
+    pub const DISCONNECT: &str = "disconnect";
     pub const SHOW: &str = "show";
     pub const DEFAULT: &str = "default";
     pub const ALLOW: &str = "allow";
@@ -74,9 +79,9 @@ pub mod argument {
 }
 
 use argument::{
-    ALL, ALLOW, BODY, CHANNEL, CLOSE, DEFAULT, DISALLOW, FILE, IN, IN_SHARED, KEEP_FILES, NAME,
-    NOW, OPEN, PERSON, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE, RUNTIME, SANDBOX, SANDBOXES,
-    SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
+    ALL, ALLOW, BODY, CHANNEL, CLOSE, CONNECT, DEFAULT, DISALLOW, DISCONNECT, FILE, IN, IN_SHARED,
+    KEEP_FILES, NAME, NOW, OPEN, OWNER, PERSON, PROMPT, PROVIDER, REMOVE, REPOSITORY, ROLE,
+    RUNTIME, SANDBOX, SANDBOXES, SHOW, SNAPSHOT, SUBJECT, VALUE, WHAT,
 };
 
 const MODEL: Argument = optional(
@@ -374,10 +379,15 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
         spoken: Spoken::Words("setup"),
         reach: Reach::Tenant,
         who: WhoMay::Managers,
-        about: "See and change where new sandboxes are created, and this server's own keys",
+        about: "Where new sandboxes are created, this server's own keys, and its owners at GitHub",
         arguments: &[
-            optional(PROVIDER, "Whose key; leave it out to see the stored keys", Takes::KeyOwner),
-            flag(REMOVE, "Remove the key instead of storing one"),
+            optional(
+                PROVIDER,
+                "Whose key, or GitHub to bind an owner; leave it out to see what is stored",
+                Takes::KeyOwner,
+            ),
+            flag(REMOVE, "Remove the key or owner instead of storing one"),
+            optional(OWNER, "With GitHub and remove: the owner to remove", Takes::Text),
             optional(
                 SANDBOXES,
                 "Provider for new sandboxes; none leaves the choice to the operator",
@@ -390,6 +400,21 @@ of `{sandbox}`, or with `{sandbox-connect}`.",
             slash: "With `{sandbox-setup}` they choose where new sandboxes are created, and store the server's own keys",
             mention: "`{sandbox-setup}` shows where new sandboxes are created and this workspace's own keys",
         },
+    },
+    CommandRow {
+        command: Command::GitHub,
+        name: "github",
+        spoken: Spoken::Words("github"),
+        reach: Reach::Anywhere,
+        who: WhoMay::Everyone,
+        about: "Connect your own GitHub account, so that your pull requests are yours",
+        arguments: &[
+            subcommand(CONNECT, "Get a link to sign in with GitHub", &[]),
+            subcommand(SHOW, "Show which account is connected", &[]),
+            subcommand(DISCONNECT, "Forget the account and end what you allowed", &[]),
+        ],
+        topic: Topic::Look,
+        help: HelpText::of_both("`{github} connect` connects your own GitHub account"),
     },
     CommandRow {
         command: Command::Help,

@@ -4,7 +4,7 @@
 //! absent at first, are stored with `bobbin secrets`, and can be replaced at any time. No value is in this module.
 
 /// A key for an outside service, or the key that the stack made for itself.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Key {
     /// Verifies Slack's requests.
     SlackSigningSecret,

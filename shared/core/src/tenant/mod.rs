@@ -1,6 +1,7 @@
-//! A tenant's choices: commands, settings, access, keys, runtime modes.
+//! A tenant's choices: commands, settings, access, keys, bindings, runtime modes.
 
 pub mod access;
+pub mod bindings;
 pub mod commands;
 pub mod glance;
 pub mod keys;
@@ -11,3 +12,5 @@ pub mod repositories;
 pub mod runtime_mode;
 pub mod selection;
 pub mod settings;
+pub mod setup_link;
+pub mod sign_in;

@@ -1,9 +1,9 @@
 //! A tenant's own keys: a server or workspace pays for its sandboxes or models itself.
 //!
 //! A key is stored sealed: the record of settings has only a ciphertext, which can be opened only for this stack, this
-//! tenant and this provider ([`sealed_for`]). It is entered through a link that works once ([`SetupLink`]), and is used
-//! from the time at which its provider has accepted it. Deliberately absent: the value, which is in none of these
-//! types.
+//! tenant and this provider ([`sealed_for`]). It is entered through a link that works once
+//! ([`super::setup_link::SetupLink`]), and is used from the time at which its provider has accepted it. Deliberately
+//! absent: the value, which is in none of these types.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,8 @@ use hmac::{Hmac, KeyInit, Mac};
 use serde::{Deserialize, Serialize};
 use sha2::Sha256;
 
-use crate::base::ids::{Ms, Tenant, ThreadKey, digest};
-use crate::base::person::{Membership, Person};
-use crate::base::reply::Reply;
+use crate::base::ids::{Ms, Tenant, digest};
+use crate::base::person::Person;
 use crate::tenant::keys::Key;
 use crate::text::span;
 
@@ -81,48 +80,9 @@ pub enum KeyWish {
     },
     /// A key was entered: try it.
     Check {
-        /// The link through which it was entered ([`link_id`]).
+        /// The link through which it was entered ([`super::setup_link::link_id`]).
         link: String,
     },
-}
-
-/// A link for entering one key once. Stored under [`link_id`], so that a reader of the table cannot follow it.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct SetupLink {
-    /// The provider that the key is for.
-    pub provider: String,
-    /// Where it was requested; the tenant follows from this.
-    pub thread: ThreadKey,
-    /// The server's or workspace's name, if it could be found out.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub place: Option<String>,
-    /// The person who requested the link and is told the result.
-    pub by: Person,
-    /// Their channel, roles and permissions there.
-    pub membership: Membership,
-    /// How they are told the result.
-    pub reply: Reply,
-    /// The link works until then.
-    pub until_ms: Ms,
-}
-
-/// State of a link, from its item.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct StoredLink {
-    /// The link.
-    pub link: SetupLink,
-    /// The entered value, sealed, in base64; `None` until something is entered.
-    pub sealed: Option<String>,
-    /// When it was entered.
-    pub entered_at_ms: Option<Ms>,
-}
-
-impl StoredLink {
-    /// Whether a key can still be entered.
-    #[must_use]
-    pub const fn is_open(&self, now_ms: Ms) -> bool {
-        self.sealed.is_none() && now_ms < self.link.until_ms
-    }
 }
 
 /// KMS's encryption context, to which a sealed value is bound. It is written in clear text to the account's log of
@@ -136,26 +96,6 @@ pub fn sealed_for(stack: &str, tenant: &Tenant, key: Key) -> BTreeMap<String, St
         .collect()
 }
 
-/// The secret part of a link. It is derived from the stack's key and the request, so that a repeat makes the same link,
-/// and nobody without the stack's key can make one.
-#[must_use]
-pub fn link_token(
-    stack_key: &str,
-    tenant: &Tenant,
-    person: &str,
-    key: Key,
-    request: &str,
-) -> String {
-    let parts = ["setup-link", tenant.as_str(), person, key.name(), request];
-    keyed(stack_key, &parts)
-}
-
-/// The name of a link's item.
-#[must_use]
-pub fn link_id(token: &str) -> String {
-    digest(&["setup-link", token])
-}
-
 /// Distinguishes a key from others, without revealing anything of it to anybody without the stack's key.
 #[must_use]
 pub fn fingerprint(stack_key: &str, key: Key, value: &str) -> String {
@@ -164,7 +104,7 @@ pub fn fingerprint(stack_key: &str, key: Key, value: &str) -> String {
     digits
 }
 
-fn keyed(stack_key: &str, parts: &[&str]) -> String {
+pub(super) fn keyed(stack_key: &str, parts: &[&str]) -> String {
     let mut mac = Hmac::<Sha256>::new_from_slice(stack_key.as_bytes())
         .expect("HMAC takes a key of any length");
     mac.update(digest(parts).as_bytes());
@@ -197,30 +137,11 @@ pub fn line(key: Key, own: &OwnKey, now_ms: Ms) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::ids::ThreadKey;
 
     fn tenant(name: &str) -> Tenant {
         let key = ThreadKey::discord(name, "2").expect("ids");
         key.tenant()
-    }
-
-    #[test]
-    fn key_link_depends_on_every_input() {
-        let token = |stack_key, guild, person, key, request| {
-            link_token(stack_key, &tenant(guild), person, key, request)
-        };
-        let one = token("k", "1", "7", Key::DaytonaApiKey, "i-1");
-        assert_eq!(one.len(), 64);
-        assert_eq!(one, token("k", "1", "7", Key::DaytonaApiKey, "i-1"));
-        for other in [
-            token("l", "1", "7", Key::DaytonaApiKey, "i-1"),
-            token("k", "2", "7", Key::DaytonaApiKey, "i-1"),
-            token("k", "1", "8", Key::DaytonaApiKey, "i-1"),
-            token("k", "1", "7", Key::OpenAiApiKey, "i-1"),
-            token("k", "1", "7", Key::DaytonaApiKey, "i-2"),
-        ] {
-            assert_ne!(one, other);
-        }
-        assert_ne!(link_id(&one), one);
     }
 
     #[test]

@@ -1,10 +1,13 @@
 //! The repositories of a forge that managers have opened, for the whole tenant or for a channel.
 //!
-//! That the operator has bound an owner to the tenant opens nothing by itself.
+//! That the operator or a manager has bound an owner to the tenant opens nothing by itself.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
+
+use crate::records::carried::ForgeRepository;
+use crate::tenant::bindings::Bindings;
 
 /// Stands for every repository of the owners that are bound to the tenant.
 pub const ALL: &str = "all";
@@ -94,15 +97,20 @@ pub fn usable(name: &str) -> Option<String> {
 pub struct BoundForge {
     /// Where its repositories are cloned from, without a trailing slash: `https://github.com`.
     pub base: String,
-    /// Logins in lower case.
+    /// Logins in lower case, bound by the operator.
     pub owners: BTreeSet<String>,
+    /// Owners that managers have bound.
+    pub bindings: Bindings,
 }
 
 impl BoundForge {
-    /// Whether one of the owners has the repository with this name.
+    /// Whether one of the owners has this repository. A managers' binding counts for its own installation alone,
+    /// whatever the owner's name is by now.
     #[must_use]
-    pub fn is_here(&self, name: &str) -> bool {
-        self.name_of(name).is_some()
+    pub fn has(&self, found: &ForgeRepository) -> bool {
+        let owner = found.name.split('/').next().unwrap_or_default();
+        self.owners.contains(&owner.to_ascii_lowercase())
+            || self.bindings.values().any(|binding| binding.installation == found.installation)
     }
 
     /// Name (`owner/name`) of the repository with this name or address, if one of the owners has it here.
@@ -118,14 +126,18 @@ impl BoundForge {
             }
         };
         let (owner, rest) = name.split_once('/')?;
-        let is_ours = self.owners.contains(&owner.to_ascii_lowercase()) && !rest.contains('/');
-        is_ours.then(|| name.to_owned())
+        let mut bound = self.bindings.values();
+        let is_ours = self.owners.contains(&owner.to_ascii_lowercase())
+            || bound.any(|binding| binding.login.eq_ignore_ascii_case(owner));
+        (is_ours && !rest.contains('/')).then(|| name.to_owned())
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::person::Person;
+    use crate::tenant::bindings::Binding;
 
     #[test]
     fn repository_is_open_where_it_was_opened() {
@@ -155,6 +167,7 @@ mod tests {
         let forge = BoundForge {
             base: "https://git.example.com".to_owned(),
             owners: BTreeSet::from(["acme".to_owned()]),
+            ..BoundForge::default()
         };
         for repo in [
             "Acme/api",
@@ -172,5 +185,35 @@ mod tests {
         ] {
             assert_eq!(forge.name_of(repo), None, "{repo}");
         }
+    }
+
+    #[test]
+    fn binding_counts_for_its_installation_alone() {
+        let binding = Binding {
+            login: "Acme".to_owned(),
+            is_organization: true,
+            installation: 7,
+            by: Person::default(),
+            since_ms: 1,
+        };
+        let forge = BoundForge {
+            owners: BTreeSet::from(["other".to_owned()]),
+            bindings: Bindings::from([(41, binding)]),
+            ..BoundForge::default()
+        };
+        assert_eq!(forge.name_of("acme/api").as_deref(), Some("acme/api"));
+        let has = |name: &str, installation| {
+            forge.has(&ForgeRepository {
+                installation,
+                id: 1,
+                name: name.to_owned(),
+                address: String::new(),
+                is_private: true,
+                branch: "main".to_owned(),
+            })
+        };
+        assert!(has("acme/api", 7) && has("renamed/api", 7), "the installation decides");
+        assert!(!has("acme/api", 8), "it was installed again, or the name is another's");
+        assert!(has("other/api", 8), "the operator's owners are names");
     }
 }

@@ -17,6 +17,7 @@ use crate::base::ids::{Ms, SandboxName};
 use crate::base::person::{Membership, Outside, Person};
 use crate::schema::{self, Shape, UnknownFields};
 use crate::tenant::access::Refusal;
+use crate::tenant::bindings::Bindings;
 use crate::tenant::glance::Glance;
 use crate::tenant::keys::Key;
 use crate::tenant::own_keys::OwnKey;
@@ -62,6 +63,9 @@ pub struct Settings {
     /// The repositories of a forge that may be used.
     #[serde(skip_serializing_if = "Repositories::is_empty")]
     pub repositories: Repositories,
+    /// Owners of repositories that managers have bound.
+    #[serde(skip_serializing_if = "Bindings::is_empty")]
+    pub bindings: Bindings,
     /// Stored fields that this build does not know; written back unchanged.
     #[serde(skip)]
     pub unknown: UnknownFields,

@@ -31,14 +31,18 @@ use bobbin_core::records::turn::{CardPlace, EndedTurn, Outages, Steered, Tries, 
 use bobbin_core::records::untold::{Said, Untold};
 use bobbin_core::records::usage::Usage;
 use bobbin_core::schema::{self, Shape, UnknownFields};
+use bobbin_core::tenant::bindings::{Binding, Bindings};
 use bobbin_core::tenant::commands::Command;
+use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::linked::LinkedAccount;
-use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink};
+use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey};
 use bobbin_core::tenant::repositories::Repositories;
 use bobbin_core::tenant::selection::Selection;
 use bobbin_core::tenant::settings::{
     Catalogue, Changed, DefaultKind, RecentChoices, Settings, SettingsChange, SettingsList,
 };
+use bobbin_core::tenant::setup_link::{Purpose, SetupLink};
+use bobbin_core::tenant::sign_in::{ForgeWish, OwnerChoice, SignInFound};
 use serde::Serialize;
 
 /// A time, and others after it.
@@ -77,6 +81,11 @@ pub fn of(shape: Shape) -> Vec<(&'static str, String)> {
         Shape::Breaker => vec![("breaker", stored(shape, &breaker()))],
         Shape::Account => vec![("account", stored(shape, &account()))],
         Shape::Setup => vec![("setup", stored(shape, &setup_link()))],
+        Shape::SignIn => vec![
+            ("owners", stored(shape, &found_owners())),
+            ("account", stored(shape, &SignInFound::Account { account: linked_account() })),
+            ("refused", stored(shape, &SignInFound::Refused { why: "No.".to_owned() })),
+        ],
         Shape::Linked => vec![("linked", stored(shape, &linked_account()))],
         Shape::Parked => vec![("parked", stored(shape, &parked()))],
         Shape::Body => bodies(),
@@ -580,6 +589,7 @@ fn settings() -> Settings {
                 BTreeSet::from(["all".to_owned()]),
             )]),
         },
+        bindings: Bindings::from([(41, binding())]),
         unknown: UnknownFields::default(),
     }
 }
@@ -630,13 +640,40 @@ fn own_key() -> OwnKey {
 
 fn setup_link() -> SetupLink {
     SetupLink {
-        provider: "daytona".to_owned(),
+        purpose: Purpose::Key(Key::DaytonaApiKey),
         thread: thread(),
         place: Some("Acme".to_owned()),
         by: anna(),
         membership: membership(),
         reply: Reply::Nobody,
         until_ms: T + 600_000,
+        sign_in: Some("https://github.com/login/oauth/authorize?client_id=Iv23".to_owned()),
+    }
+}
+
+fn found_owners() -> SignInFound {
+    SignInFound::Owners {
+        login: "anna".to_owned(),
+        owners: vec![OwnerChoice {
+            id: 41,
+            login: "acme".to_owned(),
+            is_organization: true,
+            installation: 7,
+            is_suspended: true,
+            page: "https://github.com/organizations/acme/settings/installations/7".to_owned(),
+        }],
+        unsaid: vec!["other".to_owned()],
+        install: "https://github.com/apps/bobbin/installations/new".to_owned(),
+    }
+}
+
+fn binding() -> Binding {
+    Binding {
+        login: "acme".to_owned(),
+        is_organization: true,
+        installation: 7,
+        by: anna(),
+        since_ms: T,
     }
 }
 
@@ -892,6 +929,22 @@ fn bodies() -> Vec<(&'static str, String)> {
             Want::OwnKey { key: KeyWish::Remove { provider: text() } },
         ),
         control("control-own-key-check", Want::OwnKey { key: KeyWish::Check { link: text() } }),
+        control("control-forge-bind", Want::Forge { forge: ForgeWish::Bind }),
+        control(
+            "control-forge-unbind",
+            Want::Forge { forge: ForgeWish::Unbind { owner: Some(text()) } },
+        ),
+        control("control-forge-connect", Want::Forge { forge: ForgeWish::Connect }),
+        control("control-forge-account", Want::Forge { forge: ForgeWish::Account }),
+        control("control-forge-disconnect", Want::Forge { forge: ForgeWish::Disconnect }),
+        control(
+            "control-forge-signed-in",
+            Want::Forge { forge: ForgeWish::SignedIn { link: text(), press: text() } },
+        ),
+        control(
+            "control-forge-pressed",
+            Want::Forge { forge: ForgeWish::Pressed { link: text() } },
+        ),
         control("control-configure-provider", Want::Configure { change: provider_change() }),
         control("control-configure-runtime", Want::Configure { change: runtime_change() }),
         control("control-status", Want::Command { command: Command::Status }),

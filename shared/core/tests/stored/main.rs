@@ -25,8 +25,9 @@ use bobbin_core::records::sandbox::{Phase, SandboxRecord};
 use bobbin_core::records::session::Session;
 use bobbin_core::schema::{self, FIELD, Shape, UnknownFields, Unreadable};
 use bobbin_core::tenant::linked::LinkedAccount;
-use bobbin_core::tenant::own_keys::SetupLink;
 use bobbin_core::tenant::settings::{Catalogue, Settings};
+use bobbin_core::tenant::setup_link::SetupLink;
+use bobbin_core::tenant::sign_in::SignInFound;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -73,6 +74,7 @@ fn through(shape: Shape, name: &str, text: &str) -> Result<(String, usize), Unre
         Shape::Breaker => plain::<Breaker>(shape, text),
         Shape::Account => plain::<AccountRecord>(shape, text),
         Shape::Setup => plain::<SetupLink>(shape, text),
+        Shape::SignIn => plain::<SignInFound>(shape, text),
         Shape::Linked => plain::<LinkedAccount>(shape, text),
         Shape::Parked => plain::<Parked>(shape, text),
         Shape::Body => plain::<Body>(shape, text),
@@ -242,6 +244,7 @@ fn every_stored_variant_has_an_example() {
             "diff",
             "configure",
             "own_key",
+            "forge",
             "command",
             "again",
             "help",
@@ -254,7 +257,24 @@ fn every_stored_variant_has_an_example() {
         ],
     );
     said(body, "command", &["status"]);
-    said(body, "wish", &["show", "enter", "remove", "check"]);
+    said(
+        body,
+        "wish",
+        &[
+            "show",
+            "enter",
+            "remove",
+            "check",
+            "bind",
+            "unbind",
+            "connect",
+            "account",
+            "disconnect",
+            "signed_in",
+            "pressed",
+        ],
+    );
+    said(Shape::SignIn, "found", &["owners", "account", "refused"]);
     said(body, "place", &["home", "answer"]);
     said(body, "platform", &["discord", "slack", "nobody"]);
     said(body, "change", &["show", "default", "allow", "disallow", "direct"]);

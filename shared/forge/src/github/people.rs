@@ -6,12 +6,12 @@ use bobbin_http::Method;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::client::GitHub;
-use super::repositories::AccountBody;
+use super::client::{GitHub, PAGE_ITEMS};
+use super::repositories::{AccountBody, InstallationBody};
 use super::rest::{By, Call};
 use super::token::Right;
 use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
-use crate::forge::RepositoryAt;
+use crate::forge::{Installation, Owner, RepositoryAt};
 use crate::people::{OrganizationMembership, People, Permission, Person, SignIn};
 
 /// An answer of the sign-in: tokens, or an error.
@@ -29,11 +29,17 @@ struct SignInBody {
 }
 
 #[derive(Deserialize)]
+struct InstallationsPage {
+    installations: Vec<InstallationBody>,
+}
+
+#[derive(Deserialize)]
 struct MembershipBody {
     #[serde(default)]
     state: String,
     #[serde(default)]
     role: String,
+    organization: Option<AccountBody>,
 }
 
 #[derive(Deserialize)]
@@ -87,11 +93,10 @@ impl GitHub {
 
 #[async_trait]
 impl People for GitHub {
-    fn sign_in_page(&self, state: &str, redirect: &str) -> String {
+    fn sign_in_page(&self, redirect: &str) -> String {
         let query = [
             ("client_id", self.settings.client_id.as_str()),
             ("redirect_uri", redirect),
-            ("state", state),
             ("allow_signup", "false"),
         ];
         self.rest.page(&["login", "oauth", "authorize"], &query)
@@ -122,18 +127,29 @@ impl People for GitHub {
         Ok(Person { id: body.id, login: body.login })
     }
 
+    async fn visible_installations(&self, access: &Secret) -> ForgeResult<Vec<Installation>> {
+        let call = Call::get(By::Person(access), &["user", "installations"]);
+        let page: InstallationsPage =
+            self.rest.read(call.with(&[("per_page", PAGE_ITEMS)])).await?;
+        Ok(page.installations.into_iter().map(Installation::from).collect())
+    }
+
     async fn membership(
         &self,
         access: &Secret,
-        organization: &str,
+        organization: &Owner,
     ) -> ForgeResult<OrganizationMembership> {
-        let path = ["user", "memberships", "orgs", organization];
+        let path = ["user", "memberships", "orgs", &organization.login];
         let body: MembershipBody = match self.rest.read(Call::get(By::Person(access), &path)).await
         {
             Ok(body) => body,
             Err(error) if error.status() == Some(404) => return Ok(OrganizationMembership::None),
             Err(error) => return Err(error.into()),
         };
+        // The name may be another organisation's by now.
+        if body.organization.is_none_or(|found| found.id != organization.id) {
+            return Ok(OrganizationMembership::None);
+        }
         Ok(match (body.state.as_str(), body.role.as_str()) {
             ("active", "admin") => OrganizationMembership::Admin,
             ("active", _) => OrganizationMembership::Member,

@@ -1,7 +1,9 @@
 //! Signing in, and what a person may do.
 
 use bobbin_core::base::secret::Secret;
-use bobbin_forge::{ForgeErrorKind, OrganizationMembership, People as _, Permission, Person};
+use bobbin_forge::{
+    ForgeErrorKind, OrganizationMembership, Owner, OwnerKind, People as _, Permission, Person,
+};
 use serde_json::{Value, json};
 
 use crate::world::{CLIENT_SECRET, World, at, reply};
@@ -20,9 +22,9 @@ async fn person_signs_in_on_githubs_page() {
     let github = world.github();
     let redirect = "https://bobbin.example/github/back?a=b";
     assert_eq!(
-        github.sign_in_page("st&te", redirect),
+        github.sign_in_page(redirect),
         format!(
-            "{}/login/oauth/authorize?client_id=Iv23abc&redirect_uri=https%3A%2F%2Fbobbin.example%2Fgithub%2Fback%3Fa%3Db&state=st%26te&allow_signup=false",
+            "{}/login/oauth/authorize?client_id=Iv23abc&redirect_uri=https%3A%2F%2Fbobbin.example%2Fgithub%2Fback%3Fa%3Db&allow_signup=false",
             world.base()
         )
     );
@@ -90,18 +92,38 @@ async fn person_and_membership_are_read() {
     let error = github.person(&access()).await.unwrap_err();
     assert_eq!(error.kind, ForgeErrorKind::SignInEnded);
 
-    for (status, state, role, membership) in [
-        (200, "active", "admin", OrganizationMembership::Admin),
-        (200, "active", "member", OrganizationMembership::Member),
-        (200, "active", "billing_manager", OrganizationMembership::Member),
-        (200, "pending", "admin", OrganizationMembership::None),
-        (404, "", "", OrganizationMembership::None),
+    let acme = Owner { id: 9, login: "acme".to_owned(), kind: OwnerKind::Organization };
+    for (status, state, role, id, membership) in [
+        (200, "active", "admin", 9, OrganizationMembership::Admin),
+        (200, "active", "member", 9, OrganizationMembership::Member),
+        (200, "active", "billing_manager", 9, OrganizationMembership::Member),
+        (200, "pending", "admin", 9, OrganizationMembership::None),
+        // Another organisation has the name by now.
+        (200, "active", "admin", 10, OrganizationMembership::None),
+        (404, "", "", 9, OrganizationMembership::None),
     ] {
         let world = World::start().await;
-        let body = json!({"state": state, "role": role, "message": "Not Found"});
+        let organization = json!({"id": id, "login": "acme"});
+        let body = json!({"state": state, "role": role, "organization": organization, "message": "Not Found"});
         world.on("GET /user/memberships/orgs/acme", reply(status, body));
-        assert_eq!(world.github().membership(&access(), "acme").await.unwrap(), membership);
+        assert_eq!(world.github().membership(&access(), &acme).await.unwrap(), membership);
     }
+}
+
+#[tokio::test]
+async fn installations_that_a_person_sees_are_listed() {
+    let world = World::start().await;
+    let account = json!({"id": 9, "login": "acme", "type": "Organization"});
+    let one = json!({
+        "id": 7, "account": account, "permissions": {"metadata": "read"},
+        "suspended_at": "2026-01-01T00:00:00Z", "html_url": "https://there.example/7",
+    });
+    let page = json!({"total_count": 1, "installations": [one]});
+    world.on("GET /user/installations", reply(200, page));
+    let found = world.github().visible_installations(&access()).await.unwrap();
+    assert_eq!(found.len(), 1);
+    assert_eq!((found[0].id, found[0].owner.id, found[0].is_suspended), (7, 9, true));
+    assert!(found[0].missing.contains(&"members: read".to_owned()), "{:?}", found[0].missing);
 }
 
 #[tokio::test]

@@ -33,6 +33,7 @@ pub(super) fn world(found: FoundRepository) -> Fake {
         s.forge = Some(BoundForge {
             base: "https://git.example.com".to_owned(),
             owners: BTreeSet::from(["acme".to_owned()]),
+            ..BoundForge::default()
         });
         s.at_forge = Some(found);
     });

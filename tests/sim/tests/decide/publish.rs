@@ -250,7 +250,7 @@ fn only_linked_account_with_write_pushes() {
         deliver_until_done(&world, &press("p2", FIRST), 1);
         (world.with(|s| (s.pushes.len(), s.pulls.len())), notices(&world).pop().unwrap())
     };
-    assert_eq!(linked(None), ((0, 0), words::NOT_LINKED.to_owned()));
+    assert_eq!(linked(None), ((0, 0), words::not_linked(&thread())));
     assert_eq!(
         linked(Some(Presser::MayNotPush { login: "ann-at-acme".to_owned() })),
         ((0, 0), "Nothing was pushed: in this channel it takes an account that may push to acme/api, and ann-at-acme may not. Somebody else can press.".to_owned())

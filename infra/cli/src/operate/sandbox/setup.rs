@@ -8,8 +8,9 @@ use bobbin_core::base::ids::{Ms, SandboxKey, Tenant, ThreadKey};
 use bobbin_core::base::person::{Membership, Person};
 use bobbin_core::records::message::{Body, Control, Reply, Want};
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey, SetupLink, link_id, link_token};
+use bobbin_core::tenant::own_keys::{KeyState, KeyWish, OwnKey};
 use bobbin_core::tenant::settings::Settings;
+use bobbin_core::tenant::setup_link::{Purpose, SetupLink, link_id, link_token};
 use serde::Serialize;
 
 use super::super::arguments::SetupKey;
@@ -68,7 +69,7 @@ pub async fn run(stack: &Stack, what: &SetupKey) -> Result<Output, CommandError>
     if what.remove {
         remove(stack, what, provider, &settings).await
     } else {
-        enter(stack, what, (provider, key), &page).await
+        enter(stack, what, key, &page).await
     }
 }
 
@@ -87,7 +88,7 @@ fn asker(tenant: &Tenant, request: &str) -> (ThreadKey, Person, Membership) {
 async fn enter(
     stack: &Stack,
     what: &SetupKey,
-    (provider, key): (&str, Key),
+    key: Key,
     page: &str,
 ) -> Result<Output, CommandError> {
     let tenant = &what.tenant;
@@ -95,16 +96,17 @@ async fn enter(
     let request = format!("setup-{began_ms}");
     let (thread, by, membership) = asker(tenant, &request);
     let stack_key = stack.stack_key().await?;
-    let token = link_token(stack_key.expose(), tenant, &by.name, key, &request);
+    let token = link_token(stack_key.expose(), tenant, &by.name, Purpose::Key(key), &request);
     let id = link_id(&token);
     let link = SetupLink {
-        provider: provider.to_owned(),
+        purpose: Purpose::Key(key),
         thread,
         place: None,
         by,
         membership,
         reply: Reply::Nobody,
         until_ms: began_ms + stack.limits.tenant.setup_link_ms,
+        sign_in: None,
     };
     let stored = stack.store.make_link(&id, &link, None).await;
     stored.map_err(|e| unread(&e))?;

@@ -1,11 +1,13 @@
-//! `/sandbox-setup` and its form: the place for new sandboxes, and keys of the server's own.
+//! `/sandbox-setup` and its form: the place for new sandboxes, keys of the server's own, and owners at the forge.
 
 use bobbin_core::base::secret::Secret;
 use bobbin_core::records::message::Want;
-use bobbin_core::tenant::commands::argument::{PROVIDER, REMOVE};
+use bobbin_core::tenant::commands::argument::{OWNER, PROVIDER, REMOVE};
 use bobbin_core::tenant::keys::Key;
-use bobbin_core::tenant::own_keys::{KeyWish, SetupLink, link_id, usable};
+use bobbin_core::tenant::own_keys::{KeyWish, usable};
 use bobbin_core::tenant::settings::NotChanged;
+use bobbin_core::tenant::setup_link::{OWNERS, Purpose, SetupLink, link_id};
+use bobbin_core::tenant::sign_in::ForgeWish;
 
 use super::request::{AdmittedInteraction, Refused, RequestOutcome, refuse};
 use crate::commands::FilledIn;
@@ -26,6 +28,15 @@ impl AdmittedInteraction<'_> {
             let want = Want::Configure { change };
             let answer = answer::deferred_word();
             return Ok(self.control(self.here()?, want, answer, "discord: provider"));
+        }
+        if command.text(PROVIDER) == Some(OWNERS) {
+            let forge = if command.flag(REMOVE) {
+                ForgeWish::Unbind { owner: command.text(OWNER).map(str::to_owned) }
+            } else {
+                ForgeWish::Bind
+            };
+            let (want, answer) = (Want::Forge { forge }, answer::deferred_word());
+            return Ok(self.control(self.here()?, want, answer, "discord: owners"));
         }
         let key = match command.text(PROVIDER).map(Key::of_tenant) {
             None => return self.own_key(KeyWish::Show),
@@ -59,13 +70,14 @@ impl AdmittedInteraction<'_> {
         let thread = self.here()?;
         let link = link_id(&format!("form {}", self.interaction.id));
         let about = SetupLink {
-            provider: provider.to_owned(),
+            purpose: Purpose::Key(key),
             thread: thread.clone(),
             place: None,
             by: self.by.clone(),
             membership: self.membership.clone(),
             reply: self.reply(),
             until_ms: self.now_ms + self.app.limits.tenant.setup_link_ms,
+            sign_in: None,
         };
         let want = Want::OwnKey { key: KeyWish::Check { link: link.clone() } };
         let accepted = self.control(thread, want, answer::deferred_word(), "discord: key entered");

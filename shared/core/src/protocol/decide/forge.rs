@@ -1,7 +1,7 @@
 //! Repositories of a forge: who may have which, and how one comes into a new sandbox.
 //!
-//! Promised: a private repository comes only into a sandbox of a tenant to which the operator has bound its owner, and
-//! only where managers have opened it; every refusal is told. A repository that the forge's app cannot see is cloned
+//! Promised: a private repository comes only into a sandbox of a tenant to which its owner is bound, and only where
+//! managers have opened it; every refusal is told. A repository that the forge's app cannot see is cloned
 //! from inside, like any public one.
 
 use super::{Context, Next, provision};
@@ -30,7 +30,7 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
             refuse(session, NotCloned::Forge { why }, context)
         }
         Some(FoundRepository::Here(found)) => {
-            let is_bound = context.delivery.forge.is_some_and(|forge| forge.is_here(&found.name));
+            let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(&found));
             let is_open = context.settings.repositories.are_open(&found.name, channel(context));
             if is_bound && is_open {
                 if found.is_private && session.sandbox.is_shared() {

@@ -62,7 +62,7 @@ struct Way {
 /// Whether this repository's work may leave from this channel (`None`: the operator asks); else why not, for people.
 fn may(carried: &Carried, channel: Option<&str>, context: &Context<'_>) -> Result<Way, String> {
     let repository = &carried.repository;
-    let is_bound = context.delivery.forge.is_some_and(|forge| forge.is_here(&repository.name));
+    let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(repository));
     let is_open = channel
         .is_none_or(|channel| context.settings.repositories.are_open(&repository.name, channel));
     if !is_bound || !is_open {
@@ -320,7 +320,10 @@ fn push(
                 }));
             }
             Some(Presser::MayPush) => {}
-            Some(Presser::NotLinked) => return told(session, words::NOT_LINKED, context),
+            Some(Presser::NotLinked) => {
+                let word = words::not_linked(&session.thread);
+                return told(session, &word, context);
+            }
             Some(Presser::MayNotPush { login }) => {
                 let word = words::may_not_push(login, &repository.name);
                 return told(session, &word, context);

@@ -220,7 +220,13 @@ pub const NOTHING_TO_PUBLISH: &str =
 /// The setting says no.
 pub const NO_PULL_REQUESTS: &str = "Pull requests are switched off in this channel. Who may manage this server or workspace changes that: `config default pull-requests draft`.";
 /// Only people with an account of their own may have something pushed, and this person has linked none.
-pub const NOT_LINKED: &str = "Nothing was pushed: in this channel it takes a linked account of your own, and none can be linked here yet. Who may manage this server or workspace changes that: `config default pull-requests-by everyone`.";
+#[must_use]
+pub fn not_linked(thread: &ThreadKey) -> String {
+    let github = thread.command(Command::GitHub);
+    format!(
+        "Nothing was pushed: in this channel it takes a GitHub account of your own. `{github} connect` connects it; then press again."
+    )
+}
 
 /// The presser's own account may not push.
 #[must_use]
