@@ -89,7 +89,10 @@ impl StackForge {
             return Ok(FoundRepository::NotInstalled);
         };
         match self.forge.repository(&parsed).await {
-            Ok(found) => Ok(FoundRepository::Here(self.described(&found))),
+            Ok(found) => Ok(FoundRepository::Here {
+                repository: self.described(&found),
+                size_kb: found.size_kb,
+            }),
             Err(error) => match error.kind {
                 ForgeErrorKind::NotInstalled | ForgeErrorKind::NotFound => {
                     Ok(FoundRepository::NotInstalled)

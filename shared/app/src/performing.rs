@@ -150,9 +150,10 @@ impl<'a> Performing<'a> {
         })?;
         match effect {
             ForgeEffect::Find { name } => Ok(Event::RepositoryFound(forge.find(name).await?)),
-            ForgeEffect::Carry { repository, within_ms, watch } => {
+            ForgeEffect::Carry { repository, size_kb, within_ms, watch } => {
                 let sandboxes = self.sandboxes().await?;
-                let carry = sandboxes.carry(forge.client(), target, repository, *within_ms);
+                let (forge, what) = (forge.client(), (repository, *size_kb));
+                let carry = sandboxes.carry(forge, target, what, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }
             ForgeEffect::ReadOutgoing { carried, at_ms } => {

@@ -45,7 +45,7 @@ use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
 pub(crate) use carry::{at, told};
-pub(crate) use outgoing::Moving;
+pub use outgoing::Moving;
 use vault::Vault;
 pub use workspace::{NoWorkspace, Workplace};
 

@@ -7,6 +7,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use async_trait::async_trait;
 use axum::body::{Body, Bytes};
 use axum::extract::{Query, Request, State};
 use axum::response::{IntoResponse, Response};
@@ -18,17 +19,28 @@ use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
 use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
 use bobbin_chat::{ChatSettings, Chats};
 use bobbin_core::base::endpoint::Endpoint;
+use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, PostKind, PostRef, ThreadKey};
 use bobbin_core::base::limits::{Limits, SandboxLimits};
 use bobbin_core::base::secret::Secret;
 use bobbin_core::protocol::effect::AgentEffect;
 use bobbin_core::protocol::event::Event;
 use bobbin_core::records::card::Card;
+use bobbin_core::records::carried::ForgeRepository;
 use bobbin_core::records::changes::ChangedFile;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Attachment;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::overrides::ChatOverrides;
+use bobbin_forge::git::{
+    Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, Remote, TreeEntry,
+};
+use bobbin_forge::{
+    Forge, ForgeError, ForgeErrorKind, ForgeFacts, ForgeResult, Installation, NewPullRequest,
+    OwnerKind, PullRequest, PullRequestChange, Repository, RepositoryAt, RepositoryId,
+    RepositoryList, RepositoryName,
+};
+use bobbin_http::{AllowedHosts, Http};
 use bobbin_sandbox::daytona::{DaytonaSandboxes, DaytonaSettings, SourceImage};
 use bobbin_sandbox::labels::{StackIdentity, labels};
 use futures::StreamExt as _;
@@ -91,7 +103,10 @@ async fn outside() -> Arc<Outside> {
         .route("/api/sandbox/{name}", get(sandbox))
         .route("/toolbox/{id}/files", get(async || Json(json!([]))))
         .route("/toolbox/{id}/files/bulk-upload", post(upload))
+        .route("/toolbox/{id}/process/execute", post(execute))
         .route("/files/{name}", get(async || large(10 * MIB)))
+        .route("/git/info/refs", get(offer))
+        .route("/git/git-upload-pack", post(upload_pack))
         .route("/session/{id}/message", get(messages))
         .route("/session/{id}/diff", get(diff))
         .with_state(Arc::clone(&world));
@@ -118,6 +133,142 @@ async fn upload(State(world): State<Arc<Outside>>, request: Request) -> Json<Val
         world.uploaded.fetch_add(bytes, Ordering::SeqCst);
     }
     Json(json!({}))
+}
+
+/// Nothing stands there yet; then everything is well.
+async fn execute(Json(asked): Json<Value>) -> Json<Value> {
+    let is_look = asked["envs"]["BOBBIN_PIECES"] == "look";
+    Json(json!({"exitCode": if is_look { 9 } else { 0 }, "result": format!("commit\t{TIP}\n")}))
+}
+
+const TIP: &str = "1111111111111111111111111111111111111111";
+
+fn line(data: &[u8]) -> Bytes {
+    [format!("{:04x}", data.len() + 4).as_bytes(), data].concat().into()
+}
+
+async fn offer() -> Response {
+    let kind = [("content-type", "application/x-git-upload-pack-advertisement")];
+    let lines =
+        ["version 2\n", "ls-refs\n", "fetch=shallow filter\n"].map(|one| line(one.as_bytes()));
+    (kind, [&*lines.concat(), b"0000"].concat()).into_response()
+}
+
+/// The only branch, or a pack of 100 MB.
+async fn upload_pack(asked: Bytes) -> Response {
+    let kind = [("content-type", "application/x-git-upload-pack-result")];
+    if asked.windows(7).any(|words| words == b"ls-refs") {
+        let branch = line(format!("{TIP} refs/heads/main\n").as_bytes());
+        return (kind, [&*branch, b"0000"].concat()).into_response();
+    }
+    let piece = line(&[&[1][..], &[7; 65_000]].concat());
+    let pieces = (0..100 * MIB / 65_000).map(move |_| piece.clone());
+    let all = [line(b"packfile\n")].into_iter().chain(pieces).chain([Bytes::from_static(b"0000")]);
+    let body = Body::from_stream(futures::stream::iter(all.map(Ok::<_, Infallible>)));
+    (kind, body).into_response()
+}
+
+/// A forge of which nothing but git is there.
+#[derive(Debug)]
+struct OnlyGit {
+    http: Http,
+    address: String,
+    secret: Secret,
+}
+
+impl OnlyGit {
+    fn remote(&self) -> Remote<'_> {
+        let (http, secret) = (&self.http, &self.secret);
+        Remote { http, address: self.address.clone(), user: "bobbin", secret }
+    }
+}
+
+fn absent<T>() -> ForgeResult<T> {
+    panic!("nothing but git is there")
+}
+
+fn failed<T>(done: Result<T, bobbin_forge::git::GitError>) -> ForgeResult<T> {
+    done.map_err(|error| ForgeError {
+        kind: ForgeErrorKind::Other,
+        ..Failure::Outage { after_ms: 0, seen: error.to_string() }.into()
+    })
+}
+
+#[async_trait]
+impl Forge for OnlyGit {
+    fn facts(&self) -> ForgeFacts<'_> {
+        ForgeFacts { name: "git", brand: "Git", web: "", git: &self.address, install: "" }
+    }
+
+    async fn installation(&self, _: &str, _: OwnerKind) -> ForgeResult<Installation> {
+        absent()
+    }
+
+    async fn installation_by_id(&self, _: u64) -> ForgeResult<Installation> {
+        absent()
+    }
+
+    async fn repositories(&self, _: u64) -> ForgeResult<RepositoryList> {
+        absent()
+    }
+
+    async fn repository(&self, _: &RepositoryName) -> ForgeResult<Repository> {
+        absent()
+    }
+
+    async fn repository_by_id(&self, _: u64, _: RepositoryId) -> ForgeResult<Repository> {
+        absent()
+    }
+
+    async fn refs(&self, _: &RepositoryAt, prefixes: &[String]) -> ForgeResult<Refs> {
+        failed(self.remote().refs(prefixes).await)
+    }
+
+    async fn fetch(
+        &self,
+        _: &RepositoryAt,
+        what: &Fetch,
+        sink: &mut dyn PackSink,
+    ) -> ForgeResult<Fetched> {
+        failed(self.remote().fetch(what, sink).await)
+    }
+
+    async fn push(&self, _: &RepositoryAt, _: Push) -> ForgeResult<Pushed> {
+        absent()
+    }
+
+    async fn tree(&self, _: &RepositoryAt, _: &ObjectId) -> ForgeResult<Vec<TreeEntry>> {
+        absent()
+    }
+
+    async fn merge_base(
+        &self,
+        _: &RepositoryAt,
+        _: &ObjectId,
+        _: &ObjectId,
+    ) -> ForgeResult<ObjectId> {
+        absent()
+    }
+
+    async fn pull_request(&self, _: &RepositoryAt, _: &str) -> ForgeResult<Option<PullRequest>> {
+        absent()
+    }
+
+    async fn open_pull_request(
+        &self,
+        _: &RepositoryAt,
+        _: &NewPullRequest,
+    ) -> ForgeResult<PullRequest> {
+        absent()
+    }
+
+    async fn update_pull_request(
+        &self,
+        _: &RepositoryAt,
+        _: &PullRequestChange,
+    ) -> ForgeResult<PullRequest> {
+        absent()
+    }
 }
 
 /// Each message is as large as an answer may be: only one alone can be read.
@@ -220,6 +371,36 @@ async fn largest_payloads_use_bounded_memory() {
     let world = outside().await;
     let sandboxes =
         Sandboxes::new(settings(&world.base), provider(&world.base), runtime()).unwrap();
+    let here = thread();
+    let target = WorkTarget {
+        thread: &here,
+        sandbox: &here.sandbox(),
+        generation: 1,
+        workspace: &Workspace::Common,
+    };
+    let forge = OnlyGit {
+        http: Http::new(&world.base, AllowedHosts::Named(Vec::new())).unwrap(),
+        address: format!("{}/git", world.base),
+        secret: Secret::none(),
+    };
+    let repository = ForgeRepository {
+        installation: 1,
+        id: 1,
+        name: "acme/api".to_owned(),
+        address: "https://github.com/acme/api".to_owned(),
+        is_private: true,
+        branch: "main".to_owned(),
+    };
+    let carry = sandboxes.carry(&forge, target, (&repository, 0), 120_000);
+    let (carried, bytes) = held(carry).await;
+    let Ok(Event::Carried { carried, .. }) = carried else {
+        panic!("{carried:?}");
+    };
+    assert_eq!(carried.base.as_deref(), Some(TIP));
+    assert!(world.uploaded.swap(0, Ordering::SeqCst) >= 99 * MIB);
+    assert!(bytes < HELD_MAX, "a pack: {} MiB", bytes / MIB);
+    println!("a pack of 100 MB: {} MiB", bytes / MIB);
+
     let files: Vec<Attachment> = (0..Limits::DEFAULT.files.attachments)
         .map(|at| Attachment {
             name: format!("{at}.bin"),
@@ -229,13 +410,6 @@ async fn largest_payloads_use_bounded_memory() {
         })
         .collect();
     let attach = AgentEffect::Attach { turn: "t-1".into(), files };
-    let here = thread();
-    let target = WorkTarget {
-        thread: &here,
-        sandbox: &here.sandbox(),
-        generation: 1,
-        workspace: &Workspace::Common,
-    };
     let (event, bytes) = held(sandboxes.perform_agent(&Desk, target, &attach)).await;
     let Event::Attached { note, missed, .. } = event else {
         panic!("{event:?}");

@@ -1,32 +1,43 @@
 //! Carries a repository of a forge into a new sandbox, before the server starts in it.
 //!
-//! Promised: the forge's credential never leaves this process; no more than one piece of the pack is in memory; an
-//! interrupted carriage never counts as done, and is begun again from nothing; size and time are bounded. Its origin in
-//! the sandbox is a copy beside the checkout: what the agent pushes goes nowhere.
+//! Promised: the forge's credential never leaves this process; no more than two pieces of a pack are in memory; an
+//! interrupted carriage never counts as done, and is begun again from nothing; size and time are bounded; what is there
+//! is complete, up to where the history ends. Its origin in the sandbox is a copy beside the checkout: what the agent
+//! pushes goes nowhere.
+
+mod pieces;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use async_trait::async_trait;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::protocol::event::{Event, NotCloned};
 use bobbin_core::records::carried::{Carried, ForgeRepository};
-use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, RefName};
+use bobbin_forge::git::{Fetch, ObjectId, RefName};
 use bobbin_forge::{Forge, ForgeError, ForgeErrorKind, RepositoryAt, RepositoryId, RepositoryName};
-use bobbin_sandbox::{ErrorKind, Provider, Sandbox};
+use bobbin_sandbox::{ErrorKind, Provider, Sandbox, ScriptOutput};
 use tokio::time::timeout;
 
+use self::pieces::Pieces;
 use super::clone::{left_out, why};
 use super::{Sandboxes, WorkTarget};
 
-const CARRY_SCRIPT: &str = concat!(include_str!("left_out.sh"), include_str!("carry.sh"));
-const BRANCH_SCRIPT: &str = include_str!("branch.sh");
-/// Bytes of the files in which a pack comes. Each is held once here, and once more while it is sent.
-const PIECE_BYTES: usize = 4 * 1024 * 1024;
-/// Largest pack.
-const PACK_BYTES_MAX: u64 = 100 * 1024 * 1024;
-/// Folder of the pieces, in the sandbox's working directory.
-const PIECES: &str = ".bobbin/carried";
+const CARRY_SCRIPT: &str =
+    concat!(include_str!("left_out.sh"), include_str!("unpack.sh"), include_str!("carry.sh"));
+const BRANCH_SCRIPT: &str = concat!(include_str!("unpack.sh"), include_str!("branch.sh"));
+const MIB: u64 = 1024 * 1024;
+/// Most bytes of a whole history.
+const WHOLE_BYTES_MAX: u64 = 100 * MIB;
+/// Most bytes of the newest commit with its files and the commits before it.
+const PARTS_BYTES_MAX: u64 = 500 * MIB;
+/// An estimate from which on the whole is not tried: estimates count more than a pack has.
+const SURELY_LARGE_KB: u64 = 2 * WHOLE_BYTES_MAX / 1024;
+/// Commits of a history that is too large as a whole, in a straight line.
+const DEPTH: u32 = 50;
+/// Where the copy names the ends of its history.
+const SHALLOW: &str = ".bobbin/origin.git/shallow";
+/// Most ends of a history.
+const ENDS_MAX: usize = 4_000;
 /// Exit code of the script for "nothing stands there yet".
 const NOTHING_THERE: i64 = 9;
 /// Time for the script that takes a branch.
@@ -38,6 +49,7 @@ const LOOK: Duration = Duration::from_secs(15);
 enum NotCarried {
     /// For people.
     Told(NotCloned),
+    TooLong,
     Failed(Failure),
 }
 
@@ -51,12 +63,6 @@ impl From<ForgeError> for NotCarried {
     fn from(error: ForgeError) -> Self {
         match error.kind {
             ForgeErrorKind::Other | ForgeErrorKind::RateLimited => Self::Failed(error.failure),
-            ForgeErrorKind::TooLarge { bytes_max } => {
-                let most = bytes_max / (1024 * 1024);
-                let why =
-                    format!("its history is larger than {most} MB, the most that is carried.");
-                Self::Told(NotCloned::Forge { why })
-            }
             _ => Self::Told(NotCloned::Forge { why: told(&error) }),
         }
     }
@@ -72,57 +78,113 @@ pub(crate) fn told(error: &ForgeError) -> String {
 }
 
 impl Sandboxes {
-    /// Carries the repository to where the agent works, unless it is there.
+    /// Carries the repository, of about so many kilobytes, to where the agent works, unless it is there.
     ///
     /// # Errors
     /// The class of the failure.
-    pub(crate) async fn carry(
+    pub async fn carry(
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
-        repository: &ForgeRepository,
+        (repository, size_kb): (&ForgeRepository, u64),
         within_ms: u64,
     ) -> Result<Event, Failure> {
-        let sandbox = self.find_running(target.sandbox, target.generation).await?;
         let within = Duration::from_millis(within_ms);
-        match timeout(within, self.carried(forge, &sandbox, repository, within)).await {
+        let carried = self.carried(forge, target, (repository, size_kb), within);
+        match timeout(within, carried).await {
             Ok(Ok(event)) => Ok(event),
             Ok(Err(NotCarried::Told(why))) => Ok(Event::NotCloned { why }),
             Ok(Err(NotCarried::Failed(failure))) => Err(failure),
-            Err(_) => Ok(Event::NotCloned { why: NotCloned::TooLong }),
+            Ok(Err(NotCarried::TooLong)) | Err(_) => {
+                Ok(Event::NotCloned { why: NotCloned::TooLong { within_ms } })
+            }
         }
     }
 
     async fn carried(
         &self,
         forge: &dyn Forge,
-        sandbox: &Sandbox,
-        repository: &ForgeRepository,
+        target: WorkTarget<'_>,
+        (repository, size_kb): (&ForgeRepository, u64),
         within: Duration,
     ) -> Result<Event, NotCarried> {
         let at = at(repository).ok_or_else(|| unusable("its name"))?;
         let branch = RefName::branch(&repository.branch)
             .map_err(|_| unusable("the name of its default branch"))?;
-        let refs = forge.refs(&at, &[branch.as_str().to_owned()]).await?;
-        let base = refs.refs.get(branch.as_str()).map(|found| found.commit());
-        let mut script =
-            Script { sandbox, provider: &*self.provider, repository, base: base.as_ref() };
-        let there = script.run("look", LOOK).await?;
+        let script = Script { provider: &*self.provider, repository };
+        let look = async {
+            let sandbox = self.find_running(target.sandbox, target.generation).await?;
+            let there = script.run(&sandbox, None, "look", LOOK).await?;
+            Ok::<_, NotCarried>((sandbox, there))
+        };
+        let refs = async {
+            let refs = forge.refs(&at, &[branch.as_str().to_owned()]).await?;
+            Ok(refs.refs.get(branch.as_str()).map(|found| found.commit()))
+        };
+        let ((sandbox, there), newest) = tokio::try_join!(look, refs)?;
         let made = if there.exit_code == NOTHING_THERE {
-            let pieces = match &base {
-                None => 0,
-                Some(commit) => self.pieces(forge, &at, (*commit, None), sandbox).await?,
+            let pieces = match newest {
+                None => String::new(),
+                Some(commit) => self.packs(forge, &at, commit, size_kb, &sandbox).await?,
             };
-            script.run(&pieces.to_string(), within).await?
+            script.run(&sandbox, newest.as_ref(), &pieces, within).await?
         } else {
             there
         };
         if made.exit_code != 0 {
             return Err(NotCarried::Told(why(&made.text)));
         }
-        let base = base.as_ref().map(ToString::to_string);
-        let carried = Carried { repository: repository.clone(), base };
+        let carried = Carried { repository: repository.clone(), base: brought(&made.text) };
         Ok(Event::Carried { carried, left_out: left_out(&made.text) })
+    }
+
+    /// Puts the commit's history into the sandbox: all of it, or as much as there is room for. Returns how many files
+    /// each of its packs has.
+    async fn packs(
+        &self,
+        forge: &dyn Forge,
+        at: &RepositoryAt,
+        commit: ObjectId,
+        size_kb: u64,
+        sandbox: &Sandbox,
+    ) -> Result<String, NotCarried> {
+        let mut pieces = Pieces::new(&self.provider, sandbox);
+        let wants = || vec![commit];
+        if size_kb < SURELY_LARGE_KB {
+            let whole = Fetch { wants: wants(), bytes_max: WHOLE_BYTES_MAX, ..Fetch::default() };
+            if within_bounds(pieces.fetch(forge, at, &whole).await)?.is_some() {
+                return Ok(pieces.counts());
+            }
+        }
+        // The newest commit first: it is what has to be there.
+        let newest = Fetch {
+            wants: wants(),
+            depth: Some(1),
+            bytes_max: PARTS_BYTES_MAX,
+            ..Fetch::default()
+        };
+        let Some(newest) = within_bounds(pieces.fetch(forge, at, &newest).await)? else {
+            let most = PARTS_BYTES_MAX / MIB;
+            let why = format!(
+                "its newest files alone are larger than {most} MB, the most that is carried."
+            );
+            return Err(NotCarried::Told(NotCloned::Forge { why }));
+        };
+        let mut ends = newest.shallow;
+        let before = Fetch {
+            wants: wants(),
+            haves: wants(),
+            shallow: ends.clone(),
+            depth: Some(DEPTH),
+            bytes_max: PARTS_BYTES_MAX.saturating_sub(newest.bytes),
+            ..Fetch::default()
+        };
+        if let Some(before) = within_bounds(pieces.fetch(forge, at, &before).await)? {
+            ends.retain(|end| !before.unshallow.contains(end));
+            ends.extend(before.shallow);
+        }
+        pieces.end_at(&ends).await?;
+        Ok(pieces.counts())
     }
 
     /// Puts a branch that somebody else has moved beside the checkout. False: the sandbox cannot take it.
@@ -137,44 +199,59 @@ impl Sandboxes {
         (branch, commit): (&RefName, ObjectId),
     ) -> Result<bool, Failure> {
         let sandbox = self.find_running(target.sandbox, target.generation).await?;
-        let Some(at) = at(&carried.repository) else {
+        let (Some(at), Some(shallow)) = (at(&carried.repository), self.ends(&sandbox).await?)
+        else {
             return Ok(false);
         };
         let base = carried.base.as_deref().and_then(|base| base.parse().ok());
-        let pieces = match self.pieces(forge, &at, (commit, base), &sandbox).await {
-            Ok(pieces) => pieces,
-            Err(NotCarried::Told(_)) => return Ok(false),
-            Err(NotCarried::Failed(failure)) => return Err(failure),
+        let what = Fetch {
+            wants: vec![commit],
+            haves: base.into_iter().collect(),
+            shallow,
+            bytes_max: WHOLE_BYTES_MAX,
+            ..Fetch::default()
         };
+        let mut pieces = Pieces::new(&self.provider, &sandbox);
+        match pieces.fetch(forge, &at, &what).await.map_err(NotCarried::from) {
+            Ok(_) => {}
+            Err(NotCarried::Failed(failure)) => return Err(failure),
+            Err(_) => return Ok(false),
+        }
         let environment = BTreeMap::from([
             ("BOBBIN_REF".to_owned(), branch.as_str().to_owned()),
             ("BOBBIN_COMMIT".to_owned(), commit.to_string()),
-            ("BOBBIN_PIECES".to_owned(), pieces.to_string()),
+            ("BOBBIN_PIECES".to_owned(), pieces.counts()),
         ]);
         let ran = self.provider.exec(&sandbox, BRANCH_SCRIPT, &environment, BRANCH).await;
         Ok(ran.map_err(|error| error.failure)?.exit_code == 0)
     }
 
-    /// Puts the pack of this commit, beyond another that is there, into the sandbox; returns the number of its files.
-    async fn pieces(
-        &self,
-        forge: &dyn Forge,
-        at: &RepositoryAt,
-        (commit, there): (ObjectId, Option<ObjectId>),
-        sandbox: &Sandbox,
-    ) -> Result<usize, NotCarried> {
-        let what = Fetch {
-            wants: vec![commit],
-            haves: there.into_iter().collect(),
-            bytes_max: PACK_BYTES_MAX,
-            ..Fetch::default()
+    /// Where the history in the sandbox ends; `None` if that cannot be read.
+    async fn ends(&self, sandbox: &Sandbox) -> Result<Option<Vec<ObjectId>>, Failure> {
+        let lines = match self.provider.get_file(sandbox, SHALLOW).await {
+            Ok(lines) => lines,
+            Err(error) if error.kind == ErrorKind::NotFound => return Ok(Some(Vec::new())),
+            Err(error) => return Err(error.failure),
         };
-        let provider = &*self.provider;
-        let mut pieces = Pieces { provider, sandbox, held: Vec::new(), put: 0 };
-        let Fetched { .. } = forge.fetch(at, &what, &mut pieces).await?;
-        pieces.put().await?;
-        Ok(pieces.put)
+        let lines = String::from_utf8_lossy(&lines);
+        let ends: Result<Vec<ObjectId>, _> = lines.lines().map(str::parse).collect();
+        Ok(ends.ok().filter(|ends| ends.len() <= ENDS_MAX))
     }
+}
+
+/// What was fetched; `None` if it is larger than it may be.
+fn within_bounds<T>(fetched: Result<T, ForgeError>) -> Result<Option<T>, NotCarried> {
+    match fetched {
+        Ok(fetched) => Ok(Some(fetched)),
+        Err(ForgeError { kind: ForgeErrorKind::TooLarge { .. }, .. }) => Ok(None),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// The commit that the script says it has brought.
+fn brought(text: &str) -> Option<String> {
+    let said = text.lines().find_map(|line| line.strip_prefix("commit\t"))?;
+    said.parse::<ObjectId>().ok().map(|commit| commit.to_string())
 }
 
 /// The target of the forge's calls; `None` if the repository's name cannot be one.
@@ -194,59 +271,28 @@ fn unusable(what: &str) -> NotCarried {
 /// The script that makes the checkout.
 struct Script<'a> {
     provider: &'a dyn Provider,
-    sandbox: &'a Sandbox,
     repository: &'a ForgeRepository,
-    base: Option<&'a ObjectId>,
 }
 
 impl Script<'_> {
     async fn run(
-        &mut self,
+        &self,
+        sandbox: &Sandbox,
+        commit: Option<&ObjectId>,
         pieces: &str,
         within: Duration,
-    ) -> Result<bobbin_sandbox::ScriptOutput, NotCarried> {
-        let base = self.base.map(ToString::to_string).unwrap_or_default();
+    ) -> Result<ScriptOutput, NotCarried> {
+        let commit = commit.map(ToString::to_string).unwrap_or_default();
         let environment = BTreeMap::from([
             ("BOBBIN_ORIGIN".to_owned(), self.repository.address.clone()),
             ("BOBBIN_BRANCH".to_owned(), self.repository.branch.clone()),
-            ("BOBBIN_COMMIT".to_owned(), base),
+            ("BOBBIN_COMMIT".to_owned(), commit),
             ("BOBBIN_PIECES".to_owned(), pieces.to_owned()),
         ]);
-        let ran = self.provider.exec(self.sandbox, CARRY_SCRIPT, &environment, within).await;
+        let ran = self.provider.exec(sandbox, CARRY_SCRIPT, &environment, within).await;
         ran.map_err(|error| match error.kind {
-            ErrorKind::CommandTimeout => NotCarried::Told(NotCloned::TooLong),
+            ErrorKind::CommandTimeout => NotCarried::TooLong,
             _ => NotCarried::Failed(error.failure),
         })
-    }
-}
-
-/// Takes a pack, and puts it into the sandbox file by file.
-struct Pieces<'a> {
-    provider: &'a dyn Provider,
-    sandbox: &'a Sandbox,
-    held: Vec<u8>,
-    put: usize,
-}
-
-impl Pieces<'_> {
-    async fn put(&mut self) -> Result<(), Failure> {
-        if self.held.is_empty() {
-            return Ok(());
-        }
-        let file = (format!("{PIECES}/{}", self.put), std::mem::take(&mut self.held));
-        self.provider.put_files(self.sandbox, vec![file]).await.map_err(|error| error.failure)?;
-        self.put += 1;
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl PackSink for Pieces<'_> {
-    async fn take(&mut self, piece: &[u8]) -> Result<(), Failure> {
-        if self.held.len() + piece.len() > PIECE_BYTES {
-            self.put().await?;
-        }
-        self.held.extend_from_slice(piece);
-        Ok(())
     }
 }

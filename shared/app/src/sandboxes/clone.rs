@@ -41,7 +41,7 @@ impl Sandboxes {
             Ok(ran) if ran.exit_code == 0 => Ok(Event::Cloned { left_out: left_out(&ran.text) }),
             Ok(ran) => Ok(Event::NotCloned { why: why(&ran.text) }),
             Err(error) if error.kind == ErrorKind::CommandTimeout => {
-                Ok(Event::NotCloned { why: NotCloned::TooLong })
+                Ok(Event::NotCloned { why: NotCloned::TooLong { within_ms } })
             }
             Err(error) => Err(error.failure),
         }
@@ -53,9 +53,10 @@ pub(super) fn left_out(text: &str) -> LeftOut {
     let listed = |kind: &str| {
         let lines = text.lines();
         let paths = lines.filter_map(|line| line.strip_prefix(kind)?.strip_prefix('\t'));
-        paths.take(LEFT_OUT_MAX).map(str::to_owned).collect()
+        paths.take(LEFT_OUT_MAX).map(str::to_owned).collect::<Vec<_>>()
     };
-    LeftOut { submodules: listed("submodule"), large: listed("large") }
+    let history = listed("history").first().and_then(|commits| commits.parse().ok());
+    LeftOut { submodules: listed("submodule"), large: listed("large"), history }
 }
 
 /// Classifies git's output (git 2.39; for a repository that does not exist, a host that wants a login asks for a user
@@ -165,6 +166,7 @@ mod tests {
             LeftOut {
                 submodules: vec!["lib/one".to_owned()],
                 large: vec!["model one.bin".to_owned()],
+                history: None,
             }
         );
     }

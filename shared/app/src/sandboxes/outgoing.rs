@@ -94,15 +94,15 @@ fn refused<T>(why: impl Into<String>) -> Result<T, NotRead> {
 
 /// A branch that is to move.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Moving<'a> {
+pub struct Moving<'a> {
     /// Its short name.
-    pub(crate) branch: &'a str,
+    pub branch: &'a str,
     /// Where it has to be; `None`: it must not exist.
-    pub(crate) old: Option<&'a str>,
+    pub old: Option<&'a str>,
     /// Where it has to go.
-    pub(crate) new: &'a str,
+    pub new: &'a str,
     /// A commit that the new one has to follow.
-    pub(crate) follows: Option<&'a str>,
+    pub follows: Option<&'a str>,
 }
 
 /// Which commit is wanted.
@@ -119,7 +119,7 @@ impl Sandboxes {
     ///
     /// # Errors
     /// The class of the failure.
-    pub(crate) async fn read_outgoing(
+    pub async fn read_outgoing(
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
@@ -143,7 +143,7 @@ impl Sandboxes {
     ///
     /// # Errors
     /// The class of the failure. Whether the branch was moved is unknown then: a repeat finds out.
-    pub(crate) async fn push_outgoing(
+    pub async fn push_outgoing(
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,

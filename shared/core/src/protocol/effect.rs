@@ -146,6 +146,8 @@ pub enum ForgeEffect {
     Carry {
         /// The repository.
         repository: ForgeRepository,
+        /// The forge's estimate of its size in kilobytes.
+        size_kb: u64,
         /// Time limit in milliseconds.
         within_ms: u64,
         /// A cancel flag of this turn ends the wait.

@@ -206,6 +206,8 @@ pub struct LeftOut {
     pub submodules: Vec<String>,
     /// Git LFS files: only pointers are there.
     pub large: Vec<String>,
+    /// Number of commits that are there, if older ones are not.
+    pub history: Option<u64>,
 }
 
 /// Why a repository could not be cloned.
@@ -216,7 +218,10 @@ pub enum NotCloned {
     /// Its host cannot be reached from the sandbox.
     Unreachable,
     /// It took longer than it may.
-    TooLong,
+    TooLong {
+        /// The limit in milliseconds.
+        within_ms: u64,
+    },
     /// The sandbox's disk is too small for it.
     NoRoom,
     /// Its forge does not give it, for this reason.

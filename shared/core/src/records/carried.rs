@@ -25,7 +25,12 @@ pub enum FoundRepository {
     /// Our app is not installed for it, or it does not exist; from outside, the two look alike.
     NotInstalled,
     /// It can be carried.
-    Here(ForgeRepository),
+    Here {
+        /// The repository.
+        repository: ForgeRepository,
+        /// The forge's estimate of its size in kilobytes: hours old, and of more than is carried; 0 if unknown.
+        size_kb: u64,
+    },
     /// It cannot, and a retry does not help.
     Refused {
         /// The reason and what to do, for people.

@@ -362,7 +362,7 @@ impl Services for Here<'_> {
     }
 
     fn find_repository(&mut self, name: &str) -> FoundRepository {
-        FoundRepository::Here(forge::repository(name))
+        FoundRepository::Here { repository: forge::repository(name), size_kb: 0 }
     }
 
     fn carry(

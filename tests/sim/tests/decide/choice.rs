@@ -502,7 +502,7 @@ fn failed_clone_ends_only_its_turn() {
     for (why, told) in [
         (NotCloned::NotFound, "it does not exist, or it is private. Check its name"),
         (NotCloned::Unreachable, "its host cannot be reached from the sandbox"),
-        (NotCloned::TooLong, "it took longer than 2 min. Try again"),
+        (NotCloned::TooLong { within_ms: 120_000 }, "it took longer than 2 min. Try again"),
         (NotCloned::NoRoom, "the sandbox's disk is too small for it"),
         (NotCloned::Other { seen: "odd.".to_owned() }, "git says: odd. Check"),
     ] {
@@ -556,6 +556,7 @@ fn incomplete_clone_is_reported_once() {
         s.left_out = LeftOut {
             submodules: vec!["lib".to_owned(), "vendor/x".to_owned()],
             large: vec!["model.bin".to_owned()],
+            history: Some(50),
         };
     });
     deliver_until_done(&world, &asked("m1", wants(Some("acme/api"), None, None)), 1);
@@ -565,7 +566,7 @@ fn incomplete_clone_is_reported_once() {
         assert_eq!(
             s.told,
             [
-                "(The checkout was made without submodules (lib, vendor/x) and Git LFS files (model.bin). Fetch them if the task needs them.)\n\ndo it",
+                "(The checkout was made without submodules (lib, vendor/x), Git LFS files (model.bin) and commits older than the newest 50. Fetch them if the task needs them.)\n\ndo it",
                 "do it"
             ]
         );
@@ -575,7 +576,7 @@ fn incomplete_clone_is_reported_once() {
         });
         assert_eq!(
             notices.collect::<Vec<_>>(),
-            ["Part of the repository is not in the sandbox: submodules (lib, vendor/x) and Git LFS files (model.bin) are left out. The agent knows this, and can fetch what it needs if the host lets everybody read."]
+            ["Part of the repository is not in the sandbox: submodules (lib, vendor/x), Git LFS files (model.bin) and commits older than the newest 50 are left out. The agent knows this, and can fetch what it needs if the host lets everybody read."]
         );
     });
 }

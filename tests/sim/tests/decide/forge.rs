@@ -41,7 +41,7 @@ pub(super) fn world(found: FoundRepository) -> Fake {
 }
 
 fn private() -> Fake {
-    world(FoundRepository::Here(repository("acme/api", true)))
+    world(FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 })
 }
 
 pub(super) fn open(world: &Fake, channel: Option<&str>, name: &str) {
@@ -87,7 +87,8 @@ fn private_repository_stays_closed_elsewhere() {
 
 #[test]
 fn renamed_repository_counts_by_its_new_name() {
-    let world = world(FoundRepository::Here(repository("other/api", true)));
+    let world =
+        world(FoundRepository::Here { repository: repository("other/api", true), size_kb: 0 });
     open(&world, None, "all");
     deliver_until_done(&world, &asked("m1", "acme/api"), 1);
     assert!(reason(&world).contains("no manager has opened it here"), "{}", reason(&world));
@@ -96,12 +97,18 @@ fn renamed_repository_counts_by_its_new_name() {
 
 #[test]
 fn others_repositories_are_cloned_inside() {
-    let public = FoundRepository::Here(repository("acme/api", false));
+    let public = FoundRepository::Here { repository: repository("acme/api", false), size_kb: 0 };
     for (found, repo) in [
         (FoundRepository::NotInstalled, "acme/api"),
         (public, "acme/api"),
-        (FoundRepository::Here(repository("acme/api", true)), "else/api"),
-        (FoundRepository::Here(repository("acme/api", true)), "https://elsewhere.example/acme/api"),
+        (
+            FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 },
+            "else/api",
+        ),
+        (
+            FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 },
+            "https://elsewhere.example/acme/api",
+        ),
     ] {
         let world = world(found);
         deliver_until_done(&world, &asked("m1", repo), 1);

@@ -10,7 +10,8 @@ const SECOND: &str = "bbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbbb";
 
 /// A thread whose turn has changed a private repository, that is open everywhere.
 fn worked() -> Fake {
-    let world = world(FoundRepository::Here(repository("acme/api", true)));
+    let world =
+        world(FoundRepository::Here { repository: repository("acme/api", true), size_kb: 0 });
     open(&world, None, "all");
     world.with(|s| {
         s.branches.insert("main".to_owned(), BASE.to_owned());

@@ -13,6 +13,8 @@ pub struct TurnLimits {
     pub turn_messages: u32,
     /// A repository must be cloned within this time.
     pub clone_ms: u64,
+    /// A repository must be carried from its forge within this time, which is enough for the largest.
+    pub carry_ms: u64,
     /// OpenCode must be healthy within this time after its start.
     pub health_start_ms: u64,
     /// A server that should already run must answer within this time.
@@ -29,6 +31,7 @@ impl TurnLimits {
         turn_ms: 90 * MINUTE_MS,
         turn_messages: 200,
         clone_ms: 120_000,
+        carry_ms: 300_000,
         health_start_ms: 120_000,
         health_active_ms: 15_000,
         resends: 1,

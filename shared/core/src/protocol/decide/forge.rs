@@ -13,10 +13,10 @@ use crate::records::session::Session;
 
 /// The step that brings the repository of a new sandbox.
 pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Next> {
-    let within_ms = context.delivery.limits.turn.clone_ms;
+    let limits = &context.delivery.limits.turn;
     let watch = provision::watch(session);
     let inside = |repo: &str, watch| {
-        let repo = repo.to_owned();
+        let (repo, within_ms) = (repo.to_owned(), limits.clone_ms);
         Some(Next::Do(Effect::Sandbox(SandboxEffect::Clone { repo, within_ms, watch })))
     };
     let named = context.delivery.forge.and_then(|forge| forge.name_of(repo));
@@ -29,7 +29,7 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
         Some(FoundRepository::Refused { why }) => {
             refuse(session, NotCloned::Forge { why }, context)
         }
-        Some(FoundRepository::Here(found)) => {
+        Some(FoundRepository::Here { repository: found, size_kb }) => {
             let is_bound = context.delivery.forge.is_some_and(|forge| forge.has(&found));
             let is_open = context.settings.repositories.are_open(&found.name, channel(context));
             if is_bound && is_open {
@@ -38,7 +38,8 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
                 }
                 return Some(Next::Do(Effect::Forge(ForgeEffect::Carry {
                     repository: found,
-                    within_ms,
+                    size_kb,
+                    within_ms: limits.carry_ms,
                     watch,
                 })));
             }

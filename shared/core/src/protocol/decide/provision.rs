@@ -244,7 +244,7 @@ pub(super) fn not_cloned(session: &mut Session, why: &NotCloned, context: &Conte
         return;
     }
     let repo = session.sandbox.repo.take().unwrap_or_default();
-    let reason = words::not_cloned(&repo, why, context.delivery.limits.turn.clone_ms);
+    let reason = words::not_cloned(&repo, why);
     abandon(session, &reason, context);
 }
 

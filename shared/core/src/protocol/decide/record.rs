@@ -67,7 +67,8 @@ pub(super) fn lease_holder(session: &Session, context: &Context<'_>) -> String {
 /// next delivery of the same message continues at once.
 pub(super) fn lease_to_bring_up(session: &mut Session, context: &Context<'_>) {
     let limits = context.delivery.limits;
-    let longest_ms = limits.sandbox.create_ms.max(limits.sandbox.start_ms) + limits.turn.clone_ms;
+    let longest_ms = limits.sandbox.create_ms.max(limits.sandbox.start_ms)
+        + limits.turn.clone_ms.max(limits.turn.carry_ms);
     session.sandbox.lease = Some(Lease {
         holder: context.delivery.message.id.to_string(),
         until_ms: context.now_ms + longest_ms + limits.turn.health_start_ms,

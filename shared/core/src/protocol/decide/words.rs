@@ -329,9 +329,15 @@ pub fn left_out(left_out: &LeftOut) -> Option<String> {
         let paths = shorten(&paths.join(", "), LEFT_OUT_UNITS_MAX);
         (!paths.is_empty()).then(|| format!("{what} ({paths})"))
     };
-    let parts = [part("submodules", &left_out.submodules), part("Git LFS files", &left_out.large)];
+    let history = left_out.history.map(|commits| match commits {
+        1 => "commits older than the newest".to_owned(),
+        _ => format!("commits older than the newest {commits}"),
+    });
+    let parts =
+        [part("submodules", &left_out.submodules), part("Git LFS files", &left_out.large), history];
     let parts: Vec<String> = parts.into_iter().flatten().collect();
-    (!parts.is_empty()).then(|| parts.join(" and "))
+    let (last, before) = parts.split_last()?;
+    Some(if before.is_empty() { last.clone() } else { format!("{} and {last}", before.join(", ")) })
 }
 
 /// A sandbox with a private repository belongs to its thread alone.
@@ -481,7 +487,7 @@ pub fn broken(reason: &str) -> String {
 
 /// The repository could not be cloned.
 #[must_use]
-pub fn not_cloned(repo: &str, why: &NotCloned, clone_ms: u64) -> String {
+pub fn not_cloned(repo: &str, why: &NotCloned) -> String {
     let (seen, advice) = match why {
         NotCloned::NotFound => (
             "it does not exist, or it is private".to_owned(),
@@ -491,8 +497,8 @@ pub fn not_cloned(repo: &str, why: &NotCloned, clone_ms: u64) -> String {
             "its host cannot be reached from the sandbox".to_owned(),
             "Check the address, or try again later.",
         ),
-        NotCloned::TooLong => (
-            format!("it took longer than {}", minutes(clone_ms)),
+        NotCloned::TooLong { within_ms } => (
+            format!("it took longer than {}", minutes(*within_ms)),
             "Try again, or name a smaller one.",
         ),
         NotCloned::NoRoom => {

@@ -62,7 +62,13 @@ pub const LIMITS: Limits = Limits {
         busy_ms: 100_000,
         ..ShareLimits::DEFAULT
     },
-    turn: TurnLimits { turn_ms: 300, clone_ms: 10, health_start_ms: 10, ..TurnLimits::DEFAULT },
+    turn: TurnLimits {
+        turn_ms: 300,
+        clone_ms: 10,
+        carry_ms: 10,
+        health_start_ms: 10,
+        ..TurnLimits::DEFAULT
+    },
     poll: PollLimits {
         poll_ms: 1,
         hold_ms: 10,
