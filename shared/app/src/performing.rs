@@ -22,7 +22,7 @@ use bobbin_core::tenant::settings::AgentOptions;
 use tokio::time::timeout;
 
 use crate::accounts::NotCompared;
-use crate::sandboxes::{Moving, RunContext, Sandboxes, WorkTarget, unless_cancelled};
+use crate::sandboxes::{Moving, RunContext, Sandboxes, Wanted, WorkTarget, unless_cancelled};
 use crate::visibility::Visibility;
 use crate::world::{WorldParts, count_failure, counted};
 use crate::{catalogue, providers};
@@ -150,10 +150,10 @@ impl<'a> Performing<'a> {
         })?;
         match effect {
             ForgeEffect::Find { name } => Ok(Event::RepositoryFound(forge.find(name).await?)),
-            ForgeEffect::Carry { repository, size_kb, within_ms, watch } => {
+            ForgeEffect::Carry { repository, wanted, size_kb, within_ms, watch } => {
                 let sandboxes = self.sandboxes().await?;
-                let (forge, what) = (forge.client(), (repository, *size_kb));
-                let carry = sandboxes.carry(forge, target, what, *within_ms);
+                let what = Wanted { repository, at: wanted.as_deref(), size_kb: *size_kb };
+                let carry = sandboxes.carry(forge.client(), target, what, *within_ms);
                 unless_cancelled(self, target.thread, watch.as_ref(), carry).await
             }
             ForgeEffect::ReadOutgoing { carried, at_ms } => {

@@ -44,6 +44,7 @@ use bobbin_sandbox::{Provider, Sandbox};
 use tokio::time::{sleep, timeout};
 
 use attach::FileSources;
+pub use carry::Wanted;
 pub(crate) use carry::{at, told};
 pub use outgoing::Moving;
 use vault::Vault;

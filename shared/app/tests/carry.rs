@@ -178,6 +178,41 @@ async fn thirty_thousand_files_come() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn any_ref_comes_or_is_named() {
+    let place = Place::small().await.filled(3, 100);
+    place.sh("git branch release/2 HEAD~1 && git tag v1 HEAD~2 && git tag -a -m Two v2 HEAD~1");
+    place.push_refs("release/2 v1 v2");
+    let at = |name: &str| place.sh(&format!("git rev-parse {name}^{{commit}}")).trim().to_owned();
+
+    let carrier = Carrier::new();
+    let (there, _) = carried(carrier.carry_at(&place, "release/2").await);
+    assert_eq!((there.base, &*there.repository.branch), (Some(at("release/2")), "release/2"));
+    let status = "git status --porcelain --branch";
+    assert_eq!(carrier.sh(status), "## release/2...origin/release/2\n");
+
+    let commit = at("HEAD~1");
+    for name in ["v1", "v2", &commit] {
+        let carrier = Carrier::new();
+        let (there, _) = carried(carrier.carry_at(&place, name).await);
+        // A pull request cannot go to a tag.
+        assert_eq!((there.base.clone(), &*there.repository.branch), (Some(at(name)), "main"));
+        assert_eq!(carrier.sh(status), "## HEAD (no branch)\n");
+        carrier.sh("git fetch -q && git fsck --strict && echo work >work.txt");
+        let (sandboxes, forge) = (&carrier.sandboxes, &place.forge);
+        let read = sandboxes.read_outgoing(forge, carrier.target(), &there, 0).await.unwrap();
+        assert!(matches!(read, Event::OutgoingRead(Outgoing::Ready { .. })), "{read:?}");
+        assert_eq!(carried(carrier.carry_at(&place, name).await).0, there, "a repeat");
+    }
+
+    for name in ["release", "v9", &"1".repeat(40)] {
+        let carrier = Carrier::new();
+        let event = carrier.carry_at(&place, name).await;
+        assert_eq!(event, Event::NotCloned { why: NotCloned::NoRef }, "{name}");
+        assert!(!carrier.folder.root.path().join("project").exists());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn empty_repository_comes_without_a_base() {
     let place = Place::small().await;
     let carrier = Carrier::new();

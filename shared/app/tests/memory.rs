@@ -16,7 +16,7 @@ use axum::{Json, Router};
 use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::{OpenCode, OpenCodeRuntime};
 use bobbin_agent::{ANSWER_BYTES_MAX, server_http};
-use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, WorkTarget};
+use bobbin_app::sandboxes::{RunContext, SandboxSettings, Sandboxes, Wanted, WorkTarget};
 use bobbin_chat::{ChatSettings, Chats};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
@@ -391,7 +391,8 @@ async fn largest_payloads_use_bounded_memory() {
         is_private: true,
         branch: "main".to_owned(),
     };
-    let carry = sandboxes.carry(&forge, target, (&repository, 0), 120_000);
+    let wanted = Wanted { repository: &repository, at: None, size_kb: 0 };
+    let carry = sandboxes.carry(&forge, target, wanted, 120_000);
     let (carried, bytes) = held(carry).await;
     let Ok(Event::Carried { carried, .. }) = carried else {
         panic!("{carried:?}");

@@ -151,6 +151,7 @@ pub trait Services {
         &mut self,
         _generation: u32,
         repository: &ForgeRepository,
+        _wanted: Option<&str>,
     ) -> Result<Carried, NotCloned> {
         Ok(Carried { repository: repository.clone(), base: None })
     }
@@ -327,16 +328,18 @@ pub fn perform(on: &mut impl Services, Addressed { at, effect, .. }: &Addressed<
 fn of_forge(on: &mut impl Services, generation: u32, effect: &ForgeEffect) -> Event {
     match effect {
         ForgeEffect::Find { name } => Event::RepositoryFound(on.find_repository(name)),
-        ForgeEffect::Carry { repository, watch, .. } => {
+        ForgeEffect::Carry { repository, wanted, watch, .. } => {
             if let Some(by) = watch.as_ref().and_then(|watched| on.cancelled_by(watched)) {
                 return Event::CancelSeen { by };
             }
             match on.stands(generation) {
                 SandboxState::Gone => Event::Failed(Failure::SandboxGone),
-                SandboxState::Running => match on.carry(generation, repository) {
-                    Ok(carried) => Event::Carried { carried, left_out: LeftOut::default() },
-                    Err(why) => Event::NotCloned { why },
-                },
+                SandboxState::Running => {
+                    match on.carry(generation, repository, wanted.as_deref()) {
+                        Ok(carried) => Event::Carried { carried, left_out: LeftOut::default() },
+                        Err(why) => Event::NotCloned { why },
+                    }
+                }
                 _ => Event::Failed(silent()),
             }
         }

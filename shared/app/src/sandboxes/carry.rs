@@ -45,6 +45,26 @@ const BRANCH: Duration = Duration::from_secs(60);
 /// Time for the script to look whether the repository is there.
 const LOOK: Duration = Duration::from_secs(15);
 
+/// What is to be carried.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The repository.
+    pub repository: &'a ForgeRepository,
+    /// The branch, tag or commit; `None`: its default branch.
+    pub at: Option<&'a str>,
+    /// The forge's estimate of its size in kilobytes; 0 if unknown.
+    pub size_kb: u64,
+}
+
+/// What a name stands for at the forge.
+#[derive(Debug, Default)]
+struct Tip {
+    /// The branch; `None` for a tag and a commit.
+    branch: Option<String>,
+    /// The commit; `None` in an empty repository.
+    commit: Option<ObjectId>,
+}
+
 /// Why it was not carried.
 enum NotCarried {
     /// For people.
@@ -78,7 +98,7 @@ pub(crate) fn told(error: &ForgeError) -> String {
 }
 
 impl Sandboxes {
-    /// Carries the repository, of about so many kilobytes, to where the agent works, unless it is there.
+    /// Carries the repository to where the agent works, unless it is there.
     ///
     /// # Errors
     /// The class of the failure.
@@ -86,11 +106,11 @@ impl Sandboxes {
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
-        (repository, size_kb): (&ForgeRepository, u64),
+        what: Wanted<'_>,
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let within = Duration::from_millis(within_ms);
-        let carried = self.carried(forge, target, (repository, size_kb), within);
+        let carried = self.carried(forge, target, what, within);
         match timeout(within, carried).await {
             Ok(Ok(event)) => Ok(event),
             Ok(Err(NotCarried::Told(why))) => Ok(Event::NotCloned { why }),
@@ -105,36 +125,35 @@ impl Sandboxes {
         &self,
         forge: &dyn Forge,
         target: WorkTarget<'_>,
-        (repository, size_kb): (&ForgeRepository, u64),
+        Wanted { repository, at: wanted, size_kb }: Wanted<'_>,
         within: Duration,
     ) -> Result<Event, NotCarried> {
         let at = at(repository).ok_or_else(|| unusable("its name"))?;
-        let branch = RefName::branch(&repository.branch)
-            .map_err(|_| unusable("the name of its default branch"))?;
-        let script = Script { provider: &*self.provider, repository };
+        let address = &*repository.address;
         let look = async {
             let sandbox = self.find_running(target.sandbox, target.generation).await?;
-            let there = script.run(&sandbox, None, "look", LOOK).await?;
+            let script = Script { provider: &*self.provider, address, tip: &Tip::default() };
+            let there = script.run(&sandbox, "look", LOOK).await?;
             Ok::<_, NotCarried>((sandbox, there))
         };
-        let refs = async {
-            let refs = forge.refs(&at, &[branch.as_str().to_owned()]).await?;
-            Ok(refs.refs.get(branch.as_str()).map(|found| found.commit()))
-        };
-        let ((sandbox, there), newest) = tokio::try_join!(look, refs)?;
+        let tip = tip(forge, &at, &repository.branch, wanted);
+        let ((sandbox, there), tip) = tokio::try_join!(look, tip)?;
         let made = if there.exit_code == NOTHING_THERE {
-            let pieces = match newest {
+            let pieces = match tip.commit {
                 None => String::new(),
                 Some(commit) => self.packs(forge, &at, commit, size_kb, &sandbox).await?,
             };
-            script.run(&sandbox, newest.as_ref(), &pieces, within).await?
+            let script = Script { provider: &*self.provider, address, tip: &tip };
+            script.run(&sandbox, &pieces, within).await?
         } else {
             there
         };
         if made.exit_code != 0 {
             return Err(NotCarried::Told(why(&made.text)));
         }
-        let carried = Carried { repository: repository.clone(), base: brought(&made.text) };
+        let branch = tip.branch.unwrap_or_else(|| repository.branch.clone());
+        let repository = ForgeRepository { branch, ..repository.clone() };
+        let carried = Carried { repository, base: brought(&made.text) };
         Ok(Event::Carried { carried, left_out: left_out(&made.text) })
     }
 
@@ -239,12 +258,38 @@ impl Sandboxes {
     }
 }
 
+/// Looks up what is wanted of a repository with this default branch.
+async fn tip(
+    forge: &dyn Forge,
+    at: &RepositoryAt,
+    default: &str,
+    wanted: Option<&str>,
+) -> Result<Tip, NotCarried> {
+    let name = wanted.unwrap_or(default);
+    let branch = RefName::branch(name).map_err(|_| unusable("the name of its branch"))?;
+    let tag = format!("refs/tags/{name}");
+    let refs = forge.refs(at, &[branch.as_str().to_owned(), tag.clone()]).await?;
+    let found = |name: &str| refs.refs.get(name).map(|found| found.commit());
+    let branch = (wanted.is_none() || refs.refs.contains_key(branch.as_str()))
+        .then(|| (name.to_owned(), found(branch.as_str())));
+    if let Some((branch, commit)) = branch {
+        return Ok(Tip { branch: Some(branch), commit });
+    }
+    let commit = found(&tag).or_else(|| name.parse().ok());
+    let told = NotCarried::Told(NotCloned::NoRef);
+    commit.map(|commit| Tip { branch: None, commit: Some(commit) }).ok_or(told)
+}
+
 /// What was fetched; `None` if it is larger than it may be.
 fn within_bounds<T>(fetched: Result<T, ForgeError>) -> Result<Option<T>, NotCarried> {
     match fetched {
         Ok(fetched) => Ok(Some(fetched)),
-        Err(ForgeError { kind: ForgeErrorKind::TooLarge { .. }, .. }) => Ok(None),
-        Err(error) => Err(error.into()),
+        Err(error) => match error.kind {
+            ForgeErrorKind::TooLarge { .. } => Ok(None),
+            // The repository is there: its refs were read.
+            ForgeErrorKind::NotFound => Err(NotCarried::Told(NotCloned::NoRef)),
+            _ => Err(error.into()),
+        },
     }
 }
 
@@ -271,21 +316,22 @@ fn unusable(what: &str) -> NotCarried {
 /// The script that makes the checkout.
 struct Script<'a> {
     provider: &'a dyn Provider,
-    repository: &'a ForgeRepository,
+    address: &'a str,
+    tip: &'a Tip,
 }
 
 impl Script<'_> {
     async fn run(
         &self,
         sandbox: &Sandbox,
-        commit: Option<&ObjectId>,
         pieces: &str,
         within: Duration,
     ) -> Result<ScriptOutput, NotCarried> {
-        let commit = commit.map(ToString::to_string).unwrap_or_default();
+        let Tip { branch, commit } = self.tip;
+        let commit = commit.map(|commit| commit.to_string()).unwrap_or_default();
         let environment = BTreeMap::from([
-            ("BOBBIN_ORIGIN".to_owned(), self.repository.address.clone()),
-            ("BOBBIN_BRANCH".to_owned(), self.repository.branch.clone()),
+            ("BOBBIN_ORIGIN".to_owned(), self.address.to_owned()),
+            ("BOBBIN_BRANCH".to_owned(), branch.clone().unwrap_or_default()),
             ("BOBBIN_COMMIT".to_owned(), commit),
             ("BOBBIN_PIECES".to_owned(), pieces.to_owned()),
         ]);

@@ -1,6 +1,6 @@
 # Makes the repository where the agent works out of packs that the worker has put into the sandbox. Set in the
-# environment: BOBBIN_ORIGIN, its https address; BOBBIN_BRANCH and BOBBIN_COMMIT, its branch and the commit of it, empty
-# if it has none yet; BOBBIN_PIECES, how many files each pack comes in, or `look`. The ends of a history that is not
+# environment: BOBBIN_ORIGIN, its https address; BOBBIN_BRANCH, the branch, empty for a tag or a commit; BOBBIN_COMMIT, the
+# commit, empty if there is none yet; BOBBIN_PIECES, how many files each pack comes in, or `look`. The ends of a history that is not
 # whole stand in a file beside the packs. Runs in the sandbox's working directory, by any POSIX shell. What stands in
 # `project` is whole: it comes there by one rename. left_out.sh and unpack.sh come first.
 umask 077
@@ -43,7 +43,7 @@ echo ".bobbin/" >>"$side/project/.git/info/exclude"
 if [ -n "$BOBBIN_COMMIT" ]; then
   [ ! -s "$pieces/shallow" ] || cp "$pieces/shallow" "$store/shallow" || failed "$words"
   unpack "$store" "$pieces" $BOBBIN_PIECES >"$words" 2>&1 || failed "$words"
-  for ref in refs/bobbin/base "refs/heads/$BOBBIN_BRANCH"; do
+  for ref in refs/bobbin/base ${BOBBIN_BRANCH:+"refs/heads/$BOBBIN_BRANCH"}; do
     git_ -C "$store" update-ref "$ref" "$BOBBIN_COMMIT" >"$words" 2>&1 || failed "$words"
   done
   # The same files under two names, as `git clone` does it: the disk holds them once.
@@ -52,9 +52,13 @@ if [ -n "$BOBBIN_COMMIT" ]; then
       cp "$pack" "$side/project/.git/objects/pack/" 2>"$words" || failed "$words"
   done
   [ ! -s "$store/shallow" ] || cp "$store/shallow" "$side/project/.git/shallow" 2>"$words" || failed "$words"
-  project update-ref "refs/remotes/origin/$BOBBIN_BRANCH" "$BOBBIN_COMMIT" || failed "$words"
-  project symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BOBBIN_BRANCH"
-  project checkout --quiet -B "$BOBBIN_BRANCH" --track "origin/$BOBBIN_BRANCH" || failed "$words"
+  if [ -n "$BOBBIN_BRANCH" ]; then
+    project update-ref "refs/remotes/origin/$BOBBIN_BRANCH" "$BOBBIN_COMMIT" || failed "$words"
+    project symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$BOBBIN_BRANCH"
+    project checkout --quiet -B "$BOBBIN_BRANCH" --track "origin/$BOBBIN_BRANCH" || failed "$words"
+  else
+    project checkout --quiet --detach "$BOBBIN_COMMIT" || failed "$words"
+  fi
 else
   # Diffs and reverts need a commit, and an empty repository has none.
   project -c user.name=Bobbin -c user.email=bobbin@localhost -c commit.gpgsign=false commit -q --allow-empty -m "Start" ||

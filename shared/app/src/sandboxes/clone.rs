@@ -11,6 +11,7 @@ use bobbin_core::base::credentials::redact;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::SandboxKey;
 use bobbin_core::protocol::event::{Event, LeftOut, NotCloned};
+use bobbin_core::tenant::repositories::apart;
 use bobbin_core::tenant::settings::clone_address;
 use bobbin_core::text::{one_line, shorten};
 use bobbin_sandbox::ErrorKind;
@@ -20,6 +21,8 @@ use super::Sandboxes;
 const CLONE_SCRIPT: &str = concat!(include_str!("left_out.sh"), include_str!("clone.sh"));
 /// The variable that passes the address to the script.
 const REPO: &str = "BOBBIN_REPO";
+/// The variable that passes the branch, tag or commit.
+const AT: &str = "BOBBIN_AT";
 /// Maximum number of left-out paths per kind; the script lists no more.
 const LEFT_OUT_MAX: usize = 10;
 /// Characters (UTF-16 units) of git's output that are passed on.
@@ -34,7 +37,9 @@ impl Sandboxes {
         within_ms: u64,
     ) -> Result<Event, Failure> {
         let sandbox = self.find_running(key, generation).await?;
-        let environment = BTreeMap::from([(REPO.to_owned(), clone_address(repo))]);
+        let at = apart(repo).1.unwrap_or_default().to_owned();
+        let environment =
+            BTreeMap::from([(REPO.to_owned(), clone_address(repo)), (AT.to_owned(), at)]);
         let timeout = Duration::from_millis(within_ms);
         let ran = self.provider.exec(&sandbox, CLONE_SCRIPT, &environment, timeout).await;
         match ran {
@@ -65,6 +70,8 @@ pub(super) fn why(words: &str) -> NotCloned {
     let says = |any: &[&str]| any.iter().any(|one| words.contains(one));
     if says(&["No space left on device", "Disk quota exceeded"]) {
         NotCloned::NoRoom
+    } else if says(&["not found in upstream", "find remote ref", "not our ref", "unadvertised"]) {
+        NotCloned::NoRef
     } else if says(&[
         "could not read Username",
         "Authentication failed",
@@ -140,6 +147,36 @@ mod tests {
     }
 
     #[test]
+    fn wanted_ref_is_checked_out() {
+        let kept = tempfile::tempdir().unwrap();
+        let origin = format!("file://{}/origin", kept.path().display());
+        let sh = |script: &str, at: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", script]).current_dir(kept.path());
+            for who in ["AUTHOR", "COMMITTER"] {
+                command
+                    .env(format!("GIT_{who}_NAME"), "A")
+                    .env(format!("GIT_{who}_EMAIL"), "a@b.c");
+            }
+            command.env(REPO, &origin).env(AT, at).stdin(Stdio::null()).output().unwrap()
+        };
+        let made = "git init -q -b main origin && cd origin && git commit -q --allow-empty -m One && git tag v1 && git branch feature/x && git commit -q --allow-empty -m Two && git rev-parse v1";
+        let made = sh(made, "");
+        assert!(made.status.success(), "{made:?}");
+        let commit = String::from_utf8(made.stdout).unwrap().trim().to_owned();
+        for (at, subject) in [("", "Two"), ("v1", "One"), ("feature/x", "One"), (&*commit, "One")] {
+            let cloned = sh(CLONE_SCRIPT, at);
+            assert!(cloned.status.success(), "{at}: {cloned:?}");
+            let shown = sh("git -C project log -1 --format=%s && rm -r project", "");
+            assert_eq!(String::from_utf8(shown.stdout).unwrap().trim(), subject, "{at}");
+        }
+        for at in ["v9", &"1".repeat(40)] {
+            let missing = sh(CLONE_SCRIPT, at);
+            assert_eq!(why(&String::from_utf8(missing.stdout).unwrap()), NotCloned::NoRef, "{at}");
+        }
+    }
+
+    #[test]
     fn only_unfetched_content_is_listed() {
         let kept = tempfile::tempdir().unwrap();
         let project = kept.path().join("project");
@@ -179,6 +216,8 @@ mod tests {
                 NotCloned::NotFound,
             ),
             ("fatal: repository 'https://x/y/' not found", NotCloned::NotFound),
+            ("fatal: Remote branch v9 not found in upstream origin", NotCloned::NoRef),
+            ("fatal: remote error: upload-pack: not our ref 1111111", NotCloned::NoRef),
             (
                 "fatal: unable to access 'https://nowhere.invalid/a/b/': Could not resolve host: nowhere.invalid",
                 NotCloned::Unreachable,

@@ -1,6 +1,7 @@
 # Clones a repository to where the agent works, and lists what of it is not there (left_out.sh, which comes first). Set
-# in the environment: BOBBIN_REPO, an https address without credentials. Runs in the sandbox's working directory, by
-# any POSIX shell. What stands in `project` is whole: it comes there by one rename.
+# in the environment: BOBBIN_REPO, an https address without credentials; BOBBIN_AT, the branch, tag or commit that is
+# wanted, or empty. Runs in the sandbox's working directory, by any POSIX shell. What stands in `project` is whole: it
+# comes there by one rename.
 umask 077
 root=$(pwd)
 command -v git >/dev/null 2>&1 || { echo "git is not installed in the sandbox's image"; exit 1; }
@@ -17,8 +18,14 @@ rm -rf "$root"/.bobbin/clone.*
 side=$(mktemp -d "$root/.bobbin/clone.XXXXXX") || { echo "No space left on device"; exit 1; }
 # Nobody can be asked for credentials, and none are looked for.
 export GIT_TERMINAL_PROMPT=0 GIT_ASKPASS=true
-git -c credential.helper= clone --quiet --depth 50 --single-branch --no-tags -- "$BOBBIN_REPO" "$side/project" \
-  </dev/null >"$side/words" 2>&1
+git_() { git -c credential.helper= "$@" </dev/null >>"$side/words" 2>&1; }
+if [ "${#BOBBIN_AT}" -eq 40 ] && [ -z "$(printf %s "$BOBBIN_AT" | tr -d 0-9a-f)" ]; then
+  git_ init --quiet "$side/project" && git_ -C "$side/project" remote add origin "$BOBBIN_REPO" &&
+    git_ -C "$side/project" fetch --quiet --depth 50 --no-tags origin "$BOBBIN_AT" &&
+    git_ -C "$side/project" checkout --quiet --detach FETCH_HEAD
+else
+  git_ clone --quiet --depth 50 --single-branch --no-tags ${BOBBIN_AT:+--branch "$BOBBIN_AT"} -- "$BOBBIN_REPO" "$side/project"
+fi
 status=$?
 if [ $status -ne 0 ]; then
   tail -n 8 "$side/words" | head -c 2000

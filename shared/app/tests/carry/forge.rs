@@ -221,6 +221,11 @@ impl Place {
         git(self.work.path(), &["push", "--quiet", &self.address, &to]);
     }
 
+    /// Pushes these refs.
+    pub fn push_refs(&self, refs: &str) {
+        self.sh(&format!("git push --quiet '{}' {refs}", self.address));
+    }
+
     /// Checks out a branch of the forge.
     pub fn pull(&self, branch: &str) {
         git(self.work.path(), &["fetch", "--quiet", &self.address, branch]);

@@ -10,7 +10,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use bobbin_agent::models::{ModelKeys, ModelSettings};
 use bobbin_agent::opencode::OpenCodeRuntime;
-use bobbin_app::sandboxes::{SandboxSettings, Sandboxes, WorkTarget};
+use bobbin_app::sandboxes::{SandboxSettings, Sandboxes, Wanted, WorkTarget};
 use bobbin_core::base::endpoint::Endpoint;
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{SandboxKey, Tenant, ThreadKey};
@@ -195,10 +195,24 @@ impl Carrier {
         WorkTarget { thread: &self.thread, sandbox: &self.key, generation: 1, workspace }
     }
 
+    async fn carried(
+        &self,
+        place: &Place,
+        at: Option<&str>,
+        size_kb: u64,
+    ) -> Result<Event, Failure> {
+        let what = Wanted { repository: &place.repository, at, size_kb };
+        self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await
+    }
+
     /// Carries a repository whose size is said to be this.
     pub async fn carry_of(&self, place: &Place, size_kb: u64) -> Result<Event, Failure> {
-        let what = (&place.repository, size_kb);
-        self.sandboxes.carry(&place.forge, self.target(), what, 60_000).await
+        self.carried(place, None, size_kb).await
+    }
+
+    /// Carries a branch, tag or commit.
+    pub async fn carry_at(&self, place: &Place, at: &str) -> Event {
+        self.carried(place, Some(at), 0).await.unwrap()
     }
 
     pub async fn carry(&self, place: &Place) -> Event {

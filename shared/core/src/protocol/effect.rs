@@ -146,6 +146,8 @@ pub enum ForgeEffect {
     Carry {
         /// The repository.
         repository: ForgeRepository,
+        /// The branch, tag or commit that is wanted of it; `None`: its default branch.
+        wanted: Option<String>,
         /// The forge's estimate of its size in kilobytes.
         size_kb: u64,
         /// Time limit in milliseconds.

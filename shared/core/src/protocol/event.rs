@@ -233,6 +233,8 @@ pub enum NotCloned {
     NotOpen,
     /// It is private, and the sandbox can be shared.
     PrivateShared,
+    /// It has no branch, tag or commit of the name that was given.
+    NoRef,
     /// Another reason: git's last output.
     Other {
         /// On one line, shortened.

@@ -15,7 +15,7 @@ pub struct ForgeRepository {
     pub address: String,
     /// Only people whom its owner lets in can read it.
     pub is_private: bool,
-    /// Its default branch.
+    /// The branch that was asked for, else its default branch: there pull requests go.
     pub branch: String,
 }
 
@@ -43,7 +43,7 @@ pub enum FoundRepository {
 pub struct Carried {
     /// The repository.
     pub repository: ForgeRepository,
-    /// The newest commit of the branch when it was carried; `None` if it had none.
+    /// The commit that was asked for, else the newest of the branch when it was carried; `None` if it had none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base: Option<String>,
 }

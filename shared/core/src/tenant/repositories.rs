@@ -92,6 +92,32 @@ pub fn usable(name: &str) -> Option<String> {
     (name == ALL || is_name).then(|| name.to_owned())
 }
 
+/// A repository as people name it, and behind `@` the branch, tag or commit that they want of it.
+#[must_use]
+pub fn apart(repo: &str) -> (&str, Option<&str>) {
+    // Before the path of an address, it stands behind a name or a secret.
+    let path = match repo.find("://") {
+        None => Some(0),
+        Some(scheme) => repo[scheme + 3..].find('/').map(|host| scheme + 3 + host),
+    };
+    let at = path.and_then(|path| repo[path..].find('@').map(|at| path + at));
+    at.map_or((repo, None), |at| (&repo[..at], Some(&repo[at + 1..])))
+}
+
+/// Whether a branch or tag can have this name, or a commit this id.
+#[must_use]
+pub fn is_ref(name: &str) -> bool {
+    let is_char = |c: char| c.is_ascii_alphanumeric() || "-_./+".contains(c);
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && part.strip_suffix(".lock").is_none()
+    };
+    name.chars().all(is_char)
+        && name.split('/').all(is_part)
+        && !name.starts_with('-')
+        && !name.ends_with('.')
+        && !name.contains("..")
+}
+
 /// A forge that is set up, with the owners whose repositories the tenant may be given.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Default)]
 pub struct BoundForge {
@@ -113,10 +139,12 @@ impl BoundForge {
             || self.bindings.values().any(|binding| binding.installation == found.installation)
     }
 
-    /// Name (`owner/name`) of the repository with this name or address, if one of the owners has it here.
+    /// Name (`owner/name`) of the repository with this name or address, whatever is wanted of it, if one of the owners
+    /// has it here.
     #[must_use]
     pub fn name_of(&self, repo: &str) -> Option<String> {
-        let repo = repo.trim().trim_end_matches('/');
+        let (repo, _) = apart(repo.trim());
+        let repo = repo.trim_end_matches('/');
         let repo = repo.strip_suffix(".git").unwrap_or(repo);
         let name = match repo.split_once("://") {
             None => repo,
@@ -163,6 +191,25 @@ mod tests {
     }
 
     #[test]
+    fn wanted_ref_stands_behind_the_name() {
+        for (repo, parts) in [
+            ("acme/api", ("acme/api", None)),
+            ("acme/api@feature/x", ("acme/api", Some("feature/x"))),
+            ("https://x.example/a/b@v1.2", ("https://x.example/a/b", Some("v1.2"))),
+            ("https://ada@x.example/a/b", ("https://ada@x.example/a/b", None)),
+        ] {
+            assert_eq!(apart(repo), parts);
+        }
+        for name in ["main", "release-2", "feature/x", "v1.2+3", &"a".repeat(40)] {
+            assert!(is_ref(name), "{name}");
+        }
+        for name in ["", "-x", "a..b", "/a", "a/", "a//b", ".a", "a.", "a.lock", "a@b", "a:b", "é"]
+        {
+            assert!(!is_ref(name), "{name}");
+        }
+    }
+
+    #[test]
     fn only_bound_owners_repositories_are_carried() {
         let forge = BoundForge {
             base: "https://git.example.com".to_owned(),
@@ -173,6 +220,8 @@ mod tests {
             "Acme/api",
             "https://git.example.com/Acme/api.git",
             "HTTPS://GIT.example.com/Acme/api/",
+            "Acme/api@feature/x",
+            "https://git.example.com/Acme/api.git@v1",
         ] {
             assert_eq!(forge.name_of(repo).as_deref(), Some("Acme/api"), "{repo}");
         }
@@ -180,6 +229,8 @@ mod tests {
             "other/api",
             "https://github.com/acme/api",
             "https://git.example.com.evil.org/acme/api",
+            "https://git.example.com@evil.org/acme/api",
+            "other/api@acme/api",
             "https://git.example.com/acme/api/tree/main",
             "acme",
         ] {

@@ -500,7 +500,7 @@ impl DefaultKind {
             _ => value,
         };
         if self == Self::Repo
-            && let Some(repo) = page_of(value)
+            && let Some(repo) = page_of(repositories::apart(value).0)
         {
             return Err(NotChanged::Page(repo));
         }
@@ -591,8 +591,13 @@ fn page_of(value: &str) -> Option<String> {
     DefaultKind::Repo.usable(&repo).ok()
 }
 
-/// `owner/name` (GitHub), or an https address without credentials and without parent-directory steps.
+/// `owner/name` (GitHub), or an https address without credentials and without parent-directory steps; either with a
+/// branch, tag or commit behind `@`.
 fn is_repo(value: &str) -> bool {
+    let (value, at) = repositories::apart(value);
+    if !at.is_none_or(repositories::is_ref) {
+        return false;
+    }
     let part = |part: &str| !part.is_empty() && part != "." && part != ".." && !part.contains(':');
     match value.strip_prefix("https://") {
         Some(rest) => {
@@ -603,15 +608,23 @@ fn is_repo(value: &str) -> bool {
                     _ => part(one),
                 })
         }
-        None => value.split('/').count() == 2 && value.split('/').all(part) && !value.contains('@'),
+        None => value.split('/').count() == 2 && value.split('/').all(part),
     }
 }
 
-/// The address to clone a repository from: https, without secrets. Two ways to name one repository give the same
-/// address.
+/// Whether two people who named these want the same checkout.
+#[must_use]
+pub fn is_same_checkout(one: &str, other: &str) -> bool {
+    let wanted = |repo| repositories::apart(repo).1;
+    clone_address(one) == clone_address(other) && wanted(one.trim()) == wanted(other.trim())
+}
+
+/// The address to clone a repository from, whatever is wanted of it: https, without secrets. Two ways to name one
+/// repository give the same address.
 #[must_use]
 pub fn clone_address(repo: &str) -> String {
-    let repo = repo.trim().trim_end_matches('/');
+    let (repo, _) = repositories::apart(repo.trim());
+    let repo = repo.trim_end_matches('/');
     let repo = repo.strip_suffix(".git").unwrap_or(repo);
     match repo.strip_prefix("https://") {
         Some(rest) => {
@@ -947,9 +960,14 @@ mod tests {
 
     #[test]
     fn bad_value_refusal_suggests_valid_one() {
-        for good in
-            ["acme/api", "https://git.example.com/acme/api.git", "https://example.com:8443/x"]
-        {
+        for good in [
+            "acme/api",
+            "acme/api@release-2",
+            "https://git.example.com/acme/api.git",
+            "https://git.example.com/acme/api@feature/x",
+            "https://github.com/acme/api@feature/x",
+            "https://example.com:8443/x",
+        ] {
             assert_eq!(DefaultKind::Repo.usable(good).as_deref(), Ok(good));
         }
         for bad in [
@@ -964,6 +982,9 @@ mod tests {
             "file:///etc/x",
             "http://x/y",
             "a/b;rm",
+            "acme/api@",
+            "acme/api@../x",
+            "acme/api@--upload-pack=x",
             "a/$(x)",
         ] {
             let refused = DefaultKind::Repo.usable(bad).expect_err(bad).to_string();
@@ -999,6 +1020,8 @@ mod tests {
             "acme/api.git",
             "https://GitHub.com/acme/api",
             "https://github.com/acme/api.git/",
+            "acme/api@v1",
+            "https://github.com/acme/api.git@feature/x",
         ] {
             assert_eq!(clone_address(name), "https://github.com/acme/api");
         }
@@ -1006,6 +1029,13 @@ mod tests {
             clone_address("https://git.example.com:8443/Team/Repo"),
             "https://git.example.com:8443/Team/Repo"
         );
+    }
+
+    #[test]
+    fn another_ref_is_another_checkout() {
+        assert!(is_same_checkout("acme/api", "https://github.com/acme/api.git"));
+        assert!(is_same_checkout("acme/api@v1", "https://github.com/acme/api@v1"));
+        assert!(!is_same_checkout("acme/api", "acme/api@v1"));
     }
 
     #[test]

@@ -369,6 +369,7 @@ impl Services for Here<'_> {
         &mut self,
         generation: u32,
         repository: &ForgeRepository,
+        _: Option<&str>,
     ) -> Result<Carried, NotCloned> {
         self.clone_into(generation, &repository.name)?;
         Ok(self.inner.places[self.worker.place].carried(repository))

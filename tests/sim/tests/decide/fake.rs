@@ -403,11 +403,13 @@ impl Services for Here<'_> {
         &mut self,
         generation: u32,
         repository: &ForgeRepository,
+        wanted: Option<&str>,
     ) -> Result<Carried, NotCloned> {
         if let Some(why) = self.s.not_cloned.take() {
             return Err(why);
         }
-        self.s.carried.insert(generation, repository.name.clone());
+        let at = wanted.map(|at| format!("@{at}")).unwrap_or_default();
+        self.s.carried.insert(generation, format!("{}{at}", repository.name));
         let base = self.s.branches.get(&repository.branch).cloned();
         Ok(Carried { repository: repository.clone(), base })
     }

@@ -69,6 +69,27 @@ fn opened_private_repository_is_carried() {
 }
 
 #[test]
+fn wanted_ref_is_carried_or_named() {
+    let world = private();
+    open(&world, None, "acme/api");
+    deliver_until_done(&world, &asked("m1", "Acme/api@release-2"), 1);
+    assert_eq!(brought(&world), (vec![], vec!["acme/api@release-2".to_owned()]));
+    deliver_until_done(&world, &asked("m2", "acme/api"), 1);
+    assert_eq!(
+        reason(&world),
+        "This thread's sandbox works on Acme/api@release-2 and cannot change to acme/api. Use reset for a fresh sandbox, or name the repository in another thread."
+    );
+    let world = private();
+    open(&world, None, "acme/api");
+    world.with(|s| s.not_cloned = Some(NotCloned::NoRef));
+    deliver_until_done(&world, &asked("m1", "acme/api@v9"), 1);
+    assert_eq!(
+        reason(&world),
+        "The repository acme/api@v9 could not be cloned: it has no branch, tag or commit v9. Check the name; a commit needs all of its 40 digits. Nothing was run."
+    );
+}
+
+#[test]
 fn private_repository_stays_closed_elsewhere() {
     for (channel, name) in [(Some("11"), "acme/api"), (None, "acme/web"), (Some("10"), "other/api")]
     {

@@ -12,7 +12,7 @@ use crate::records::sandbox::Phase;
 use crate::records::session::{CheckedOptions, Session};
 use crate::tenant::runtime_mode::{RuntimeMode, UnknownMode};
 use crate::tenant::selection::Selection;
-use crate::tenant::settings::{AgentOptions, DefaultKind, clone_address};
+use crate::tenant::settings::{AgentOptions, DefaultKind, is_same_checkout};
 
 /// Selection of the turn.
 ///
@@ -69,7 +69,7 @@ pub(super) fn selection(
     } else {
         match (&wants.repo, &session.sandbox.repo) {
             (Some(wanted), there)
-                if there.as_deref().map(clone_address) != Some(clone_address(wanted)) =>
+                if !there.as_deref().is_some_and(|there| is_same_checkout(there, wanted)) =>
             {
                 return Err(words::other_repo(wanted, there.as_deref()));
             }

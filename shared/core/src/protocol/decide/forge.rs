@@ -10,6 +10,7 @@ use crate::protocol::event::NotCloned;
 use crate::records::carried::FoundRepository;
 use crate::records::message::Work;
 use crate::records::session::Session;
+use crate::tenant::repositories::apart;
 
 /// The step that brings the repository of a new sandbox.
 pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) -> Option<Next> {
@@ -38,6 +39,7 @@ pub(super) fn bring(session: &mut Session, repo: &str, context: &Context<'_>) ->
                 }
                 return Some(Next::Do(Effect::Forge(ForgeEffect::Carry {
                     repository: found,
+                    wanted: apart(repo).1.map(str::to_owned),
                     size_kb,
                     within_ms: limits.carry_ms,
                     watch,

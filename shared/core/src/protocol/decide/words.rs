@@ -6,6 +6,7 @@ use crate::records::ask::About;
 use crate::records::message::Quote;
 use crate::records::publication::{PullRequestSeen, PullRequestState};
 use crate::tenant::commands::Command;
+use crate::tenant::repositories::apart;
 use crate::text::{one_line, shorten, units};
 
 /// Names that a list shows.
@@ -514,6 +515,10 @@ pub fn not_cloned(repo: &str, why: &NotCloned) -> String {
         NotCloned::PrivateShared => (
             "it is private, and a sandbox with a name can be shared".to_owned(),
             "Begin a thread of its own for it.",
+        ),
+        NotCloned::NoRef => (
+            format!("it has no branch, tag or commit {}", apart(repo).1.unwrap_or("to be found")),
+            "Check the name; a commit needs all of its 40 digits.",
         ),
         NotCloned::Other { seen } => (
             format!("git says: {}", seen.trim_end_matches('.')),
