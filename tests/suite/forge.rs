@@ -10,6 +10,7 @@ use bobbin_tests::talk::{Talk, marked};
 use bobbin_tests::wait::eventually;
 use bobbin_tests::world::World;
 use libtest_mimic::Trial;
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::run::{COMMON, on};
@@ -21,7 +22,16 @@ pub fn first() -> Vec<Trial> {
 
 pub fn trials() -> Vec<Trial> {
     let stays = "forge::persons_commit_stays_on_the_branch";
-    vec![merged(Platform::Slack), on(&COMMON, stays, async move |world| theirs(world).await)]
+    let based = |platform: Platform| {
+        let name = format!("forge::{}::branch_that_was_named_is_the_base", platform.word());
+        on(&COMMON, &name, async move |world| based_on(world, platform).await)
+    };
+    vec![
+        merged(Platform::Slack),
+        on(&COMMON, stays, async move |world| theirs(world).await),
+        based(Platform::Discord),
+        based(Platform::Slack),
+    ]
 }
 
 fn merged(platform: Platform) -> Trial {
@@ -160,6 +170,26 @@ async fn published(world: World, platform: Platform) {
     talk.press(&shown, "Open draft pull request").await;
     let next = opened(&repository, 1).await;
     assert_ne!(text(&next, "/head/ref"), branch);
+    talk.finish().await;
+}
+
+async fn based_on(world: World, platform: Platform) {
+    let forge = TestForge::of(&world.ready);
+    let repository = forge.private(&a_name(), &[("README.md", "begin\n")]).await;
+    let main = repository.call(Method::GET, "/git/ref/heads/main", &Value::Null).await;
+    let branch = json!({"ref": "refs/heads/release/2", "sha": main["object"]["sha"]});
+    repository.call(Method::POST, "/git/refs", &branch).await;
+    repository.push("release/2", "notes.txt", "of the release\n");
+    let named = format!("{}@release/2", repository.name);
+    let look = "run: cat notes.txt; git status --branch --porcelain";
+    let (mut talk, turn) = world.begin_with(platform, &[("repo", &named)], look).await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    let seen = talk.answer(&turn).await;
+    assert!(seen.contains("of the release") && seen.contains("origin/release/2"), "{seen}");
+    let turn = talk.say("write: page.txt hello").await;
+    assert_eq!(talk.ended(&turn).await.outcome, Outcome::Answered);
+    pressed(&talk, &turn, &repository).await;
+    assert_eq!(text(&opened(&repository, 0).await, "/base/ref"), "release/2");
     talk.finish().await;
 }
 

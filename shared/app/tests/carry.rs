@@ -13,6 +13,8 @@ use self::sandbox::Carrier;
 
 #[path = "carry/forge.rs"]
 mod forge;
+#[path = "carry/odd.rs"]
+mod odd;
 #[path = "carry/sandbox.rs"]
 mod sandbox;
 

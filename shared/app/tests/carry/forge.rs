@@ -134,8 +134,8 @@ pub struct Place {
     /// The checkout.
     pub work: TempDir,
     address: String,
-    _server: LocalForge,
-    _state: TempDir,
+    server: LocalForge,
+    state: TempDir,
 }
 
 impl Place {
@@ -163,12 +163,10 @@ impl Place {
             client_secret: id.client_secret.clone().into(),
         })
         .unwrap();
-        let path = format!("{}/orgs/{}/repos", server.api(), id.organization);
+        let path = format!("/orgs/{}/repos", id.organization);
         let body = json!({"name": "api", "private": true});
-        let request = Client::new().request(Method::POST, path).bearer_auth(&id.user_token);
-        let request = request.header("user-agent", "bobbin-tests").json(&body);
-        let made: Value = request.send().await.unwrap().json().await.unwrap();
-        let name = made["full_name"].as_str().unwrap_or_else(|| panic!("{made}")).to_owned();
+        let made = ask(&server, Method::POST, &path, &body).await;
+        let name = made["full_name"].as_str().unwrap().to_owned();
         let (scheme, host) =
             server.git().split_once("://").map(|(a, b)| (a.to_owned(), b.to_owned())).unwrap();
         let work = tempfile::tempdir().unwrap();
@@ -185,7 +183,7 @@ impl Place {
             branch: "main".to_owned(),
         };
         let forge = SmallForge { inner, scale, fetched: Mutex::default() };
-        Self { forge, repository, work, address, _server: server, _state: state }
+        Self { forge, repository, work, address, server, state }
     }
 
     /// Commits so many times, each time with a new `noise.bin` of so many bytes, and pushes that.
@@ -226,16 +224,39 @@ impl Place {
         self.sh(&format!("git push --quiet '{}' {refs}", self.address));
     }
 
+    /// The same as if the server had always had it: it looks at nothing.
+    pub fn push_past_the_server(&self) {
+        let there = format!("state/repositories/{}.git", self.repository.id);
+        let there = self.state.path().join(there);
+        self.sh(&format!("git push --quiet '{}' +HEAD:refs/heads/main", there.display()));
+    }
+
     /// Checks out a branch of the forge.
     pub fn pull(&self, branch: &str) {
         git(self.work.path(), &["fetch", "--quiet", &self.address, branch]);
         git(self.work.path(), &["checkout", "--quiet", "--detach", "FETCH_HEAD"]);
     }
 
+    /// A call below the repository by who administrates it.
+    pub async fn ask(&self, method: Method, path: &str, body: Value) -> Value {
+        let path = format!("/repos/{}{path}", self.repository.name);
+        ask(&self.server, method, &path, &body).await
+    }
+
     /// What a command prints in the checkout.
     pub fn sh(&self, command: &str) -> String {
         sh(self.work.path(), command)
     }
+}
+
+async fn ask(server: &LocalForge, method: Method, path: &str, body: &Value) -> Value {
+    let request = Client::new().request(method, format!("{}{path}", server.api()));
+    let request = request.bearer_auth(server.identity().user_token);
+    let answer = request.header("user-agent", "bobbin-tests").json(body).send().await.unwrap();
+    let status = answer.status();
+    let text = answer.text().await.unwrap();
+    assert!(status.is_success(), "{path}: {status} {text}");
+    serde_json::from_str(&text).unwrap_or_default()
 }
 
 /// What a command prints in a folder, without this machine's configuration of git.
