@@ -4,13 +4,14 @@ use serde_json::{Value, json};
 
 use crate::access::Caller;
 use crate::api_error::ApiError;
+use crate::checks::{self, Passed, passed};
 use crate::git::commits::Signer;
 use crate::git::merge::Method;
 use crate::git::rules::{Move, rules_of};
 use crate::git::{Git, ZEROS};
 use crate::limits::{PULLS_MAX, TEXT_CHARS_MAX, TITLE_CHARS_MAX};
-use crate::record::{BranchRule, Pull, PullState, RepositoryRecord};
-use crate::state::SharedEngine;
+use crate::record::{BranchRule, Pull, PullState, StatusCheck};
+use crate::state::{ForgeState, SharedEngine};
 use crate::webhooks;
 
 /// A pull request to be opened.
@@ -35,6 +36,8 @@ pub(crate) struct Numbers {
     pub(crate) mergeable: Option<bool>,
     /// A rule of the base forbids it for now.
     pub(crate) is_blocked: bool,
+    /// A check of the head has not passed.
+    pub(crate) is_unstable: bool,
 }
 
 /// Both ends of what a pull request changes.
@@ -58,14 +61,15 @@ pub(crate) async fn numbers(engine: &SharedEngine, pull: &Pull) -> Result<Number
         Some(target) => Some(git.merged_tree(&target, &head).await?.is_some()),
         None => None,
     };
-    let record = engine.lock().repository(pull.repository)?.clone();
+    let inner = engine.lock();
     Ok(Numbers {
         commits,
         files: changes.len(),
         additions: changes.iter().map(|one| one.additions).sum(),
         deletions: changes.iter().map(|one| one.deletions).sum(),
         mergeable,
-        is_blocked: blocked(&record, &pull.base).is_some(),
+        is_blocked: blocked(&inner, pull).is_some(),
+        is_unstable: inner.checks.has_other(pull.repository, &pull.head_sha),
     })
 }
 
@@ -267,10 +271,11 @@ pub(crate) struct Merge {
     pub(crate) message: Option<String>,
 }
 
-/// The sentence of a rule that forbids a merge into this branch for now.
-fn blocked(repository: &RepositoryRecord, base: &str) -> Option<String> {
-    let protected = repository.protections.get(base).map(|it| it.rules.clone());
-    let rules = protected.unwrap_or_default().into_iter().chain(rules_of(repository, base));
+/// The sentence of a rule that forbids a merge for now.
+fn blocked(inner: &ForgeState, pull: &Pull) -> Option<String> {
+    let repository = inner.repository(pull.repository).ok()?;
+    let protected = repository.protections.get(&pull.base).map(|it| it.rules.clone());
+    let rules = protected.unwrap_or_default().into_iter().chain(rules_of(repository, &pull.base));
     rules.into_iter().find_map(|rule| match rule {
         BranchRule::PullRequest { required_approving_review_count: count } if count > 0 => {
             let noun = if count == 1 { "review is" } else { "reviews are" };
@@ -279,11 +284,32 @@ fn blocked(repository: &RepositoryRecord, base: &str) -> Option<String> {
             ))
         }
         BranchRule::RequiredStatusChecks { required_status_checks: checks } => {
-            let first = checks.first()?;
-            Some(format!("Required status check \"{}\" is expected.", first.context))
+            unpassed(inner, pull, &checks)
         }
         _ => None,
     })
+}
+
+fn unpassed(inner: &ForgeState, pull: &Pull, required: &[StatusCheck]) -> Option<String> {
+    let all = required.iter().map(|one| {
+        let passed = passed(&inner.checks, pull.repository, &pull.head_sha, &one.context);
+        (passed, &one.context)
+    });
+    let open: Vec<(Passed, &String)> = all.filter(|(passed, _)| *passed != Passed::Yes).collect();
+    let word = |passed: Passed| match passed {
+        Passed::Failing => "failing",
+        Passed::Running => "in progress",
+        _ => "expected",
+    };
+    match open.as_slice() {
+        [] => None,
+        [(passed, name)] => Some(format!("Required status check \"{name}\" is {}.", word(*passed))),
+        _ => {
+            let worst = open.iter().map(|(passed, _)| *passed).max().unwrap_or(Passed::Expected);
+            let (open, all) = (open.len(), required.len());
+            Some(format!("{open} of {all} required status checks are {}.", word(worst)))
+        }
+    }
 }
 
 /// Merges a pull request, and answers the merge's commit.
@@ -320,7 +346,7 @@ pub(crate) async fn merge(
             "Head branch was modified. Review and try the merge again.",
         ));
     }
-    if let Some(told) = blocked(&record, &pull.base) {
+    if let Some(told) = blocked(&engine.lock(), &pull) {
         return Err(ApiError::not_allowed(told));
     }
     let git = Git::new(engine, repository);
@@ -443,6 +469,10 @@ pub(crate) async fn after_push(
             follow(engine, &git, repository, actor, branch, one).await?;
         }
         told_push(engine, repository, actor, one).await;
+        let branch = one.name.strip_prefix("refs/heads/").filter(|_| one.new != ZEROS);
+        if let Some(branch) = branch {
+            checks::told::pushed(engine, repository, actor, branch, (&one.old, &one.new)).await?;
+        }
     }
     Ok(())
 }

@@ -14,6 +14,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api_error::ApiError;
+use crate::checks::Checks;
 use crate::limits::{CALLERS_MAX, DELIVERIES_AT_ONCE, WINDOW_MS};
 use crate::record::{
     App, Code, ForgeAccount, HookDelivery, Installation, Kind, Pull, PullState, RepositoryRecord,
@@ -43,6 +44,8 @@ pub(crate) struct ForgeState {
     pub(crate) codes: BTreeMap<String, Code>,
     /// Oldest first.
     pub(crate) pulls: Vec<Pull>,
+    #[serde(default)]
+    pub(crate) checks: Checks,
     pub(crate) identity: Option<ForgeIdentity>,
 }
 
@@ -193,6 +196,8 @@ pub(crate) struct Engine {
     rates: Mutex<BTreeMap<String, Rate>>,
     /// People who are signed in, by the hash of their cookie.
     sessions: Mutex<BTreeMap<String, u64>>,
+    /// Job and end, by the key in the address of a log.
+    log_links: Mutex<BTreeMap<String, (u64, i64)>>,
     /// Held while a repository's branches are changed.
     writers: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -215,7 +220,7 @@ impl Engine {
         http: reqwest::Client,
     ) -> std::io::Result<Self> {
         private_folder(&settings.state_dir)?;
-        for folder in ["repositories", "spool", "home"] {
+        for folder in ["repositories", "spool", "home", "logs"] {
             private_folder(&settings.state_dir.join(folder))?;
         }
         let inner = match std::fs::read(settings.state_dir.join(FILE)) {
@@ -227,6 +232,10 @@ impl Engine {
         sweep(&settings.state_dir.join("repositories"), |name| {
             let id = name.strip_suffix(".git").and_then(|id| id.parse().ok());
             id.is_some_and(|id| inner.repositories.contains_key(&id))
+        })?;
+        sweep(&settings.state_dir.join("logs"), |name| {
+            let id = name.strip_suffix(".log").and_then(|id| id.parse().ok());
+            id.is_some_and(|id| inner.checks.run(id).is_ok())
         })?;
         Ok(Self {
             settings,
@@ -241,6 +250,7 @@ impl Engine {
             deliveries: Mutex::default(),
             rates: Mutex::default(),
             sessions: Mutex::default(),
+            log_links: Mutex::default(),
             writers: Mutex::default(),
         })
     }
@@ -277,6 +287,15 @@ impl Engine {
     /// Folder of what is being received.
     pub(crate) fn spool_dir(&self) -> PathBuf {
         self.settings.state_dir.join("spool")
+    }
+
+    /// Folder of logs, by their jobs.
+    pub(crate) fn logs_dir(&self) -> PathBuf {
+        self.settings.state_dir.join("logs")
+    }
+
+    pub(crate) fn log_links(&self) -> MutexGuard<'_, BTreeMap<String, (u64, i64)>> {
+        locked(&self.log_links)
     }
 
     /// Where `git` is at home: an empty folder.

@@ -10,7 +10,8 @@ use sha2::Sha256;
 
 use crate::api_error::ApiError;
 use crate::limits::{DELIVERIES_MAX, DELIVERY_ANSWER_BYTES_MAX, DELIVERY_MS_MAX};
-use crate::record::{App, HookDelivery, RepositoryRecord};
+use crate::permission::{Level, level};
+use crate::record::{App, HookDelivery, Installation, RepositoryRecord};
 use crate::rest::show::Show;
 use crate::state::{ForgeState, SharedEngine};
 
@@ -65,12 +66,41 @@ pub(crate) fn tell_all(
     name: &'static str,
     payload: impl Fn(&Show<'_>, &RepositoryRecord) -> Value,
 ) {
+    tell_some(engine, repository, sender, name, |_| true, payload);
+}
+
+/// The right without which an event is not told.
+fn right_of(event: &str) -> Option<&'static str> {
+    Some(match event {
+        "check_run" | "check_suite" => "checks",
+        "workflow_run" => "actions",
+        "status" => "statuses",
+        "issue_comment" => "issues",
+        "push" => "contents",
+        _ if event.starts_with("pull_request") => "pull_requests",
+        _ => return None,
+    })
+}
+
+/// The same of those apps only that are meant.
+pub(crate) fn tell_some(
+    engine: &SharedEngine,
+    repository: u64,
+    sender: Option<u64>,
+    name: &'static str,
+    is_meant: impl Fn(u64) -> bool,
+    payload: impl Fn(&Show<'_>, &RepositoryRecord) -> Value,
+) {
+    let has_right = |one: &Installation| {
+        right_of(name).is_none_or(|right| level(&one.permissions, right) >= Level::Read)
+    };
     let mut events = Vec::new();
     {
         let inner = engine.lock();
         let show = Show { inner: &inner, at: &engine.addresses };
         let Ok(record) = inner.repository(repository) else { return };
         let holding = inner.installations.values().filter(|one| one.holds(record));
+        let holding = holding.filter(|one| is_meant(one.app) && has_right(one));
         for installation in holding.filter(|one| one.suspended_at.is_none()) {
             let Ok(app) = inner.app(installation.app) else { continue };
             let mut payload = payload(&show, record);

@@ -1,7 +1,9 @@
 //! The REST API: who calls, which call it is, and what goes around every answer.
 
+mod actions;
 mod apps;
 mod body;
+mod checks;
 mod control;
 mod data;
 mod installations;
@@ -12,6 +14,7 @@ mod repositories;
 mod routes;
 mod rules;
 pub(crate) mod show;
+mod statuses;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,6 +41,7 @@ use crate::state::{Engine, ForgeState, Rate, SharedEngine};
 use routes::Route;
 use show::Show;
 
+pub(crate) use checks::branch_at;
 pub(crate) use installations::{administrates, tell_of_repositories};
 pub(crate) use repositories::{New, make};
 

@@ -4,7 +4,10 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 
-use super::{Call, apps, data, installations, people, pulls, refs, repositories, rules};
+use super::{
+    Call, actions, apps, checks, data, installations, people, pulls, refs, repositories, rules,
+    statuses,
+};
 use crate::api_error::Answer;
 
 /// A call.
@@ -87,6 +90,27 @@ const ROUTES: &[Route] = routes! {
     "GET" "repos/{owner}/{repo}/git/commits/{commit_sha}" "git/get-commit" data::git_commit;
     "GET" "repos/{owner}/{repo}/git/trees/{tree_sha...}" "git/get-tree" data::tree;
     "GET" "repos/{owner}/{repo}/git/blobs/{file_sha}" "git/get-blob" data::blob;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/check-runs" "checks/list-for-ref" checks::of_commit;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/check-suites" "checks/list-suites-for-ref" checks::suites;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/status" "repos/get-combined-status-for-ref" statuses::together;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/statuses" "repos/list-commit-statuses-for-ref" statuses::list;
+    "POST" "repos/{owner}/{repo}/statuses/{sha}" "repos/create-commit-status" statuses::create;
+    "POST" "repos/{owner}/{repo}/check-runs" "checks/create" checks::create;
+    "GET" "repos/{owner}/{repo}/check-runs/{check_run_id}" "checks/get" checks::get;
+    "PATCH" "repos/{owner}/{repo}/check-runs/{check_run_id}" "checks/update" checks::update;
+    "GET" "repos/{owner}/{repo}/check-runs/{check_run_id}/annotations" "checks/list-annotations" checks::annotations;
+    "POST" "repos/{owner}/{repo}/check-runs/{check_run_id}/rerequest" "checks/rerequest-run" checks::rerequest;
+    "GET" "repos/{owner}/{repo}/check-suites/{check_suite_id}/check-runs" "checks/list-for-suite" checks::of_suite;
+    "POST" "repos/{owner}/{repo}/check-suites/{check_suite_id}/rerequest" "checks/rerequest-suite" checks::rerequest_suite;
+    "GET" "repos/{owner}/{repo}/actions/runs" "actions/list-workflow-runs-for-repo" actions::runs;
+    "GET" "repos/{owner}/{repo}/actions/runs/{run_id}" "actions/get-workflow-run" actions::run;
+    "GET" "repos/{owner}/{repo}/actions/runs/{run_id}/jobs" "actions/list-jobs-for-workflow-run" actions::jobs;
+    "GET" "repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}/jobs" "actions/list-jobs-for-workflow-run-attempt" actions::attempt_jobs;
+    "POST" "repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs" "actions/re-run-workflow-failed-jobs" actions::rerun_failed;
+    "POST" "repos/{owner}/{repo}/actions/runs/{run_id}/cancel" "actions/cancel-workflow-run" actions::cancel;
+    "GET" "repos/{owner}/{repo}/actions/jobs/{job_id}" "actions/get-job-for-workflow-run" actions::job;
+    "GET" "repos/{owner}/{repo}/actions/jobs/{job_id}/logs" "actions/download-job-logs-for-workflow-run" actions::log;
+    "POST" "repos/{owner}/{repo}/actions/jobs/{job_id}/rerun" "actions/re-run-job-for-workflow-run" actions::rerun_job;
     "GET" "repos/{owner}/{repo}/commits/{ref...}" "repos/get-commit" data::commit;
     "GET" "repos/{owner}/{repo}/compare/{basehead...}" "repos/compare-commits-with-basehead" data::compare;
     "GET" "repos/{owner}/{repo}/pulls" "pulls/list" pulls::list;

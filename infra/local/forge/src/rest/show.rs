@@ -98,7 +98,7 @@ impl Show<'_> {
         time.to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 
-    fn time_of(&self, ms: Option<i64>) -> Value {
+    pub(crate) fn time_of(&self, ms: Option<i64>) -> Value {
         ms.map_or(Value::Null, |ms| self.time(ms).into())
     }
 
@@ -474,6 +474,7 @@ impl Show<'_> {
                 Some(false) => "dirty",
                 Some(true) if pull.is_draft => "draft",
                 Some(true) if numbers.is_blocked => "blocked",
+                Some(true) if numbers.is_unstable => "unstable",
                 Some(true) => "clean",
             };
             let more = json!({

@@ -3,6 +3,7 @@
 // One value holds all that the walk is to find.
 #![recursion_limit = "512"]
 
+mod checks;
 mod git;
 mod octokit;
 mod pages;

@@ -1,5 +1,8 @@
 //! Test controls: the clock, faults, an installation's rights, an organisation's address list and plan.
 
+mod checks;
+mod people;
+
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
@@ -64,9 +67,19 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         ("POST", "installation") => grant(engine, &text),
         ("POST", "addresses") => addresses(engine, &text),
         ("POST", "repository") => plan(engine, &text),
+        ("POST", "checks") => checks::say(engine, &text).await,
+        ("POST", "person") => people::person(engine, &text),
+        ("POST", "app") => people::app(engine, &text),
         _ => Err(ApiError::not_found()),
     };
     done.unwrap_or_else(|error| error.into_response())
+}
+
+/// The repository that a test names by `owner/name`.
+fn named(engine: &SharedEngine, full_name: &str) -> Result<u64, ApiError> {
+    let inner = engine.lock();
+    let found = full_name.split_once('/').and_then(|(owner, name)| inner.named(owner, name));
+    Ok(found.ok_or_else(ApiError::not_found)?.id)
 }
 
 fn clock(engine: &SharedEngine, text: &[u8]) -> Answer {
@@ -111,9 +124,8 @@ fn addresses(engine: &SharedEngine, text: &[u8]) -> Answer {
 
 fn plan(engine: &SharedEngine, text: &[u8]) -> Answer {
     let OwnerPlan { repository, drafts } = body::read(text)?;
+    let id = named(engine, &repository)?;
     engine.change(|inner| {
-        let named = repository.split_once('/').and_then(|(owner, name)| inner.named(owner, name));
-        let id = named.ok_or_else(ApiError::not_found)?.id;
         inner.repository_mut(id)?.has_no_drafts = !drafts;
         Ok(())
     })?;
