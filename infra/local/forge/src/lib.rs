@@ -6,7 +6,7 @@
 //! Git itself is `git http-backend` over bare repositories. State is one folder and survives a restart, except for
 //! sign-ins, counted requests, addresses of logs and the list of sent webhooks. Only loopback is bound.
 //!
-//! Deliberately absent: issues, comments, reviews; forks; GraphQL; large file storage, so a pushed
+//! Deliberately absent: issues; pending reviews; teams; forks; GraphQL; large file storage, so a pushed
 //! pointer is always refused; files and commits made over REST. A signature counts without being verified. A push of
 //! several branches is taken or refused as a whole. Webhooks of pushes
 //! list no commits. The sentences about restricted paths and sizes are this forge's.
@@ -22,6 +22,7 @@
 //! | `POST /_control/checks {"repository":"owner/name","sha":"…","name":"test","conclusion":"failure","log":"…"}` | what continuous integration says: Actions unless `app` names another one, which then is made; also `branch` for `sha`, `status`, `workflow`, `event`, `annotations`, `steps`, `title`, `summary`, `text`, `details_url`, `hides_pulls` |
 //! | `POST /_control/app {"name":"ci","owner":"…","permissions":{…},"events":[…],"webhook":"…"}` | an app that a test acts as, installed on its owner, and a token of it |
 //! | `POST /_control/person {"login":"eve"}` | a person that a test acts as, and a token of theirs |
+//! | `POST /_control/thread {"login":"eve","comment":N,"resolved":true}` | a person's press that resolves the thread of a comment |
 //! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests |
 
 mod access;
@@ -36,6 +37,7 @@ mod planting;
 mod pulls;
 mod record;
 mod rest;
+mod reviews;
 mod rsa;
 mod seeds;
 mod settings;

@@ -10,7 +10,9 @@ use crate::git::merge::Method;
 use crate::git::rules::{Move, rules_of};
 use crate::git::{Git, ZEROS};
 use crate::limits::{PULLS_MAX, TEXT_CHARS_MAX, TITLE_CHARS_MAX};
+use crate::permission::{Level, of_person};
 use crate::record::{BranchRule, Pull, PullState, StatusCheck};
+use crate::reviews::{Verdict, threads};
 use crate::state::{ForgeState, SharedEngine};
 use crate::webhooks;
 
@@ -163,6 +165,7 @@ pub(crate) async fn open(
             is_draft: new.is_draft,
             author,
             maintainer_can_modify: new.maintainer_can_modify,
+            reviewers: Vec::new(),
             merge_sha: None,
             merged_by: None,
             created_at: now,
@@ -262,6 +265,54 @@ pub(crate) async fn update(
     Ok(pull)
 }
 
+/// Asks people for a review, or no longer.
+///
+/// # Errors
+/// One of them is the author, or may not write to the repository.
+pub(crate) async fn ask_for_review(
+    engine: &SharedEngine,
+    pull: &Pull,
+    actor: u64,
+    logins: &[String],
+    is_asked: bool,
+) -> Result<Pull, ApiError> {
+    let (pull, people) = engine.change(|inner| {
+        let record = inner.repository(pull.repository)?;
+        let mut people = Vec::new();
+        for login in logins {
+            let person = inner.account_of(login).map(|one| one.id).unwrap_or_default();
+            if person == pull.author {
+                let told = "Review cannot be requested from pull request author.";
+                return Err(ApiError::unprocessable(told));
+            }
+            let owner = inner.account(record.owner)?;
+            if of_person(person, record, owner) == Level::None {
+                return Err(ApiError::unprocessable(format!(
+                    "Reviews may only be requested from collaborators. One or more of the users or teams you specified is not a collaborator of the {} repository.",
+                    inner.full_name(record)
+                )));
+            }
+            people.push(person);
+        }
+        let pull = inner.pull_mut(pull.repository, pull.number)?;
+        pull.reviewers.retain(|one| !people.contains(one));
+        if is_asked {
+            pull.reviewers.extend(&people);
+        }
+        Ok((pull.clone(), people))
+    })?;
+    let action = if is_asked { "review_requested" } else { "review_request_removed" };
+    for person in people {
+        let told = {
+            let inner = engine.lock();
+            let show = crate::rest::show::Show { inner: &inner, at: &engine.addresses };
+            show.user_of(person)
+        };
+        tell(engine, &pull, actor, action, &[("requested_reviewer", told)]).await;
+    }
+    Ok(pull)
+}
+
 /// How a pull request is merged.
 pub(crate) struct Merge {
     /// The head that was seen.
@@ -277,7 +328,9 @@ fn blocked(inner: &ForgeState, pull: &Pull) -> Option<String> {
     let protected = repository.protections.get(&pull.base).map(|it| it.rules.clone());
     let rules = protected.unwrap_or_default().into_iter().chain(rules_of(repository, &pull.base));
     rules.into_iter().find_map(|rule| match rule {
-        BranchRule::PullRequest { required_approving_review_count: count } if count > 0 => {
+        BranchRule::PullRequest { required_approving_review_count: count }
+            if u64::try_from(inner.counting(pull, Verdict::Approved)).unwrap_or(0) < count =>
+        {
             let noun = if count == 1 { "review is" } else { "reviews are" };
             Some(format!(
                 "At least {count} approving {noun} required by reviewers with write access."
@@ -501,6 +554,7 @@ async fn follow(
                 Ok(pull.clone())
             })?;
             git.set(&format!("refs/pull/{}/head", pull.number), &one.new).await?;
+            threads::follow(engine, &moved, (&one.old, &one.new)).await?;
             let more = [("before", one.old.as_str().into()), ("after", one.new.as_str().into())];
             tell(engine, &moved, actor, "synchronize", &more).await;
         } else if pull.base == branch && git.is_ancestor(&pull.head_sha, &one.new).await? {

@@ -274,6 +274,9 @@ pub(crate) struct Pull {
     /// Account id of the person, or of an app's bot.
     pub(crate) author: u64,
     pub(crate) maintainer_can_modify: bool,
+    /// People who are asked for a review.
+    #[serde(default)]
+    pub(crate) reviewers: Vec<u64>,
     pub(crate) merge_sha: Option<String>,
     pub(crate) merged_by: Option<u64>,
     pub(crate) created_at: i64,

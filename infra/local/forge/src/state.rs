@@ -20,6 +20,7 @@ use crate::record::{
     App, Code, ForgeAccount, HookDelivery, Installation, Kind, Pull, PullState, RepositoryRecord,
     Token,
 };
+use crate::reviews::Talk;
 use crate::seeds::ForgeIdentity;
 use crate::settings::ForgeSettings;
 
@@ -46,6 +47,8 @@ pub(crate) struct ForgeState {
     pub(crate) pulls: Vec<Pull>,
     #[serde(default)]
     pub(crate) checks: Checks,
+    #[serde(default)]
+    pub(crate) talk: Talk,
     pub(crate) identity: Option<ForgeIdentity>,
 }
 

@@ -10,11 +10,14 @@ mod installations;
 mod people;
 mod pulls;
 mod refs;
+mod remarks;
 mod repositories;
+mod reviews;
 mod routes;
 mod rules;
 pub(crate) mod show;
 mod statuses;
+mod talking;
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use futures::future::BoxFuture;
 
 use super::{
-    Call, actions, apps, checks, data, installations, people, pulls, refs, repositories, rules,
-    statuses,
+    Call, actions, apps, checks, data, installations, people, pulls, refs, remarks, repositories,
+    reviews, rules, statuses,
 };
 use crate::api_error::Answer;
 
@@ -121,6 +121,29 @@ const ROUTES: &[Route] = routes! {
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/commits" "pulls/list-commits" pulls::commits;
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/check-if-merged" pulls::is_merged;
     "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/merge" pulls::merge;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/list-requested-reviewers" reviews::requested_reviewers;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/request-reviewers" reviews::request_reviewers;
+    "DELETE" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/remove-requested-reviewers" reviews::remove_reviewers;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/reviews" "pulls/list-reviews" reviews::list;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/reviews" "pulls/create-review" reviews::submit;
+    "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/dismissals" "pulls/dismiss-review" reviews::dismiss;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/comments" "pulls/list-comments-for-review" reviews::comments_of_review;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/comments" "pulls/list-review-comments" reviews::comments;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/comments" "pulls/create-review-comment" reviews::comment;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies" "pulls/create-reply-for-review-comment" reviews::reply;
+    "GET" "repos/{owner}/{repo}/pulls/comments/{comment_id}" "pulls/get-review-comment" reviews::get_comment;
+    "PATCH" "repos/{owner}/{repo}/pulls/comments/{comment_id}" "pulls/update-review-comment" reviews::edit_comment;
+    "DELETE" "repos/{owner}/{repo}/pulls/comments/{comment_id}" "pulls/delete-review-comment" reviews::delete_comment;
+    "POST" "repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions" "reactions/create-for-pull-request-review-comment" remarks::react_to_comment;
+    "DELETE" "repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions/{reaction_id}" "reactions/delete-for-pull-request-comment" remarks::unreact_to_comment;
+    "POST" "repos/{owner}/{repo}/issues/{issue_number}/comments" "issues/create-comment" remarks::create;
+    "GET" "repos/{owner}/{repo}/issues/{issue_number}/comments" "issues/list-comments" remarks::list;
+    "POST" "repos/{owner}/{repo}/issues/{issue_number}/reactions" "reactions/create-for-issue" remarks::react_to_pull;
+    "GET" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/get-comment" remarks::get;
+    "PATCH" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/update-comment" remarks::edit;
+    "DELETE" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/delete-comment" remarks::delete;
+    "POST" "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions" "reactions/create-for-issue-comment" remarks::react_to_remark;
+    "DELETE" "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions/{reaction_id}" "reactions/delete-for-issue-comment" remarks::unreact_to_remark;
     "GET" "rate_limit" "rate-limit/get" people::rate_limit;
 };
 

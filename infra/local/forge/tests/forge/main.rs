@@ -8,5 +8,6 @@ mod git;
 mod octokit;
 mod pages;
 mod restart;
+mod reviews;
 mod rules;
 mod world;

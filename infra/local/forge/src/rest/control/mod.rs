@@ -69,6 +69,7 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         ("POST", "repository") => plan(engine, &text),
         ("POST", "checks") => checks::say(engine, &text).await,
         ("POST", "person") => people::person(engine, &text),
+        ("POST", "thread") => people::settle(engine, &text),
         ("POST", "app") => people::app(engine, &text),
         _ => Err(ApiError::not_found()),
     };

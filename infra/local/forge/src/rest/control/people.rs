@@ -9,6 +9,7 @@ use crate::api_error::{Answer, ApiError};
 use crate::planting::{person_of, service_app};
 use crate::record::{Permissions, Token, TokenOf};
 use crate::rest::body;
+use crate::reviews::threads;
 use crate::state::{SharedEngine, hash};
 
 #[derive(Deserialize)]
@@ -67,4 +68,24 @@ pub(super) fn app(engine: &SharedEngine, text: &[u8]) -> Answer {
         Ok((made.id, made.slug, installation))
     })?;
     ok(json!({ "id": id, "slug": slug, "installation": installation, "token": secret }))
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settled {
+    login: String,
+    /// Any comment of the thread.
+    comment: u64,
+    resolved: bool,
+}
+
+/// A person's press on the page of a pull request: a thread is resolved, or opened again.
+pub(super) fn settle(engine: &SharedEngine, text: &[u8]) -> Answer {
+    let Settled { login, comment, resolved } = body::read(text)?;
+    let (person, thread) = {
+        let inner = engine.lock();
+        (inner.account_of(&login)?.id, inner.talk.comment(comment)?.thread)
+    };
+    threads::resolve(engine, thread, person, resolved)?;
+    ok(json!({ "thread": thread, "resolved": resolved }))
 }
