@@ -23,7 +23,7 @@
 //! | `POST /_control/app {"name":"ci","owner":"…","permissions":{…},"events":[…],"webhook":"…"}` | an app that a test acts as, installed on its owner, and a token of it |
 //! | `POST /_control/person {"login":"eve"}` | a person that a test acts as, and a token of theirs |
 //! | `POST /_control/thread {"login":"eve","comment":N,"resolved":true}` | a person's press that resolves the thread of a comment |
-//! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests |
+//! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests; `unknown_looks` is how many looks at a pull request find its merge not tried yet, one unless it is said |
 
 mod access;
 mod api_error;

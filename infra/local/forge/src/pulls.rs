@@ -36,6 +36,10 @@ pub(crate) struct Numbers {
     pub(crate) deletions: u64,
     /// `None`: not computed yet.
     pub(crate) mergeable: Option<bool>,
+    /// Commit of the base's branch.
+    pub(crate) target: Option<String>,
+    /// A rule wants what the base has since got.
+    pub(crate) is_behind: bool,
     /// A rule of the base forbids it for now.
     pub(crate) is_blocked: bool,
     /// A check of the head has not passed.
@@ -59,9 +63,13 @@ pub(crate) async fn numbers(engine: &SharedEngine, pull: &Pull) -> Result<Number
     let changes = git.changes(&base, &head).await?;
     let (commits, _) = git.ahead_behind(&base, &head).await?;
     let target = git.branch(&pull.base).await?;
-    let mergeable = match target.filter(|_| pull.state == PullState::Open) {
-        Some(target) => Some(git.merged_tree(&target, &head).await?.is_some()),
-        None => None,
+    let target = target.filter(|_| pull.state == PullState::Open);
+    let (mergeable, has_base) = match &target {
+        Some(target) => (
+            Some(git.merged_tree(target, &head).await?.is_some()),
+            git.is_ancestor(target, &head).await?,
+        ),
+        None => (None, true),
     };
     let inner = engine.lock();
     Ok(Numbers {
@@ -70,9 +78,20 @@ pub(crate) async fn numbers(engine: &SharedEngine, pull: &Pull) -> Result<Number
         additions: changes.iter().map(|one| one.additions).sum(),
         deletions: changes.iter().map(|one| one.deletions).sum(),
         mergeable,
+        target,
+        is_behind: !has_base && is_strict(&inner, pull),
         is_blocked: blocked(&inner, pull).is_some(),
         is_unstable: inner.checks.has_other(pull.repository, &pull.head_sha),
     })
+}
+
+/// The same for who looks: the first looks find the merge not tried yet.
+pub(crate) async fn looked_at(engine: &SharedEngine, pull: &Pull) -> Result<Numbers, ApiError> {
+    let numbers = numbers(engine, pull).await?;
+    let Some(target) = numbers.target.clone() else { return Ok(numbers) };
+    let unknown = engine.lock().repository(pull.repository)?.unknown_looks;
+    let before = engine.look(pull.id, format!("{target} {}", pull.head_sha));
+    Ok(Numbers { mergeable: numbers.mergeable.filter(|_| before >= unknown), ..numbers })
 }
 
 fn check_texts(title: Option<&str>, body: Option<&str>) -> Result<(), ApiError> {
@@ -168,6 +187,7 @@ pub(crate) async fn open(
             reviewers: Vec::new(),
             merge_sha: None,
             merged_by: None,
+            queued_at: None,
             created_at: now,
             updated_at: now,
             closed_at: None,
@@ -254,6 +274,17 @@ pub(crate) async fn update(
         pull.updated_at = now;
         Ok(pull.clone())
     })?;
+    let mut changes = json!({});
+    if before.title != pull.title {
+        changes["title"] = json!({ "from": before.title });
+    }
+    if before.body != pull.body {
+        changes["body"] = json!({ "from": before.body });
+    }
+    if before.base != pull.base {
+        let (name, sha) = (json!({ "from": before.base }), json!({ "from": before.base_sha }));
+        changes["base"] = json!({ "ref": name, "sha": sha });
+    }
     let action = match (before.state, pull.state) {
         (PullState::Open, PullState::Closed) => "closed",
         (PullState::Closed, PullState::Open) => "reopened",
@@ -261,7 +292,8 @@ pub(crate) async fn update(
         _ if !before.is_draft && pull.is_draft => "converted_to_draft",
         _ => "edited",
     };
-    tell(engine, &pull, actor, action, &[]).await;
+    let more = [("changes", changes)];
+    tell(engine, &pull, actor, action, if action == "edited" { &more } else { &[] }).await;
     Ok(pull)
 }
 
@@ -322,12 +354,26 @@ pub(crate) struct Merge {
     pub(crate) message: Option<String>,
 }
 
+/// The rules of both kinds that hold for a pull request.
+pub(crate) fn rules_for(inner: &ForgeState, pull: &Pull) -> Vec<BranchRule> {
+    let Ok(repository) = inner.repository(pull.repository) else { return Vec::new() };
+    let protected = repository.protections.get(&pull.base).map(|it| it.rules.clone());
+    protected.unwrap_or_default().into_iter().chain(rules_of(repository, &pull.base)).collect()
+}
+
+fn is_strict(inner: &ForgeState, pull: &Pull) -> bool {
+    let strict = |rule: &BranchRule| {
+        matches!(
+            rule,
+            BranchRule::RequiredStatusChecks { strict_required_status_checks_policy: true, .. }
+        )
+    };
+    rules_for(inner, pull).iter().any(strict)
+}
+
 /// The sentence of a rule that forbids a merge for now.
 fn blocked(inner: &ForgeState, pull: &Pull) -> Option<String> {
-    let repository = inner.repository(pull.repository).ok()?;
-    let protected = repository.protections.get(&pull.base).map(|it| it.rules.clone());
-    let rules = protected.unwrap_or_default().into_iter().chain(rules_of(repository, &pull.base));
-    rules.into_iter().find_map(|rule| match rule {
+    rules_for(inner, pull).into_iter().find_map(|rule| match rule {
         BranchRule::PullRequest { required_approving_review_count: count }
             if u64::try_from(inner.counting(pull, Verdict::Approved)).unwrap_or(0) < count =>
         {
@@ -336,8 +382,11 @@ fn blocked(inner: &ForgeState, pull: &Pull) -> Option<String> {
                 "At least {count} approving {noun} required by reviewers with write access."
             ))
         }
-        BranchRule::RequiredStatusChecks { required_status_checks: checks } => {
+        BranchRule::RequiredStatusChecks { required_status_checks: checks, .. } => {
             unpassed(inner, pull, &checks)
+        }
+        BranchRule::MergeQueue {} => {
+            Some("Changes must be made through the merge queue".to_owned())
         }
         _ => None,
     })
@@ -345,7 +394,7 @@ fn blocked(inner: &ForgeState, pull: &Pull) -> Option<String> {
 
 fn unpassed(inner: &ForgeState, pull: &Pull, required: &[StatusCheck]) -> Option<String> {
     let all = required.iter().map(|one| {
-        let passed = passed(&inner.checks, pull.repository, &pull.head_sha, &one.context);
+        let passed = passed(&inner.checks, pull.repository, &pull.head_sha, one);
         (passed, &one.context)
     });
     let open: Vec<(Passed, &String)> = all.filter(|(passed, _)| *passed != Passed::Yes).collect();
@@ -436,9 +485,60 @@ pub(crate) async fn merge(
     })?;
     drop(held);
     tell(engine, &merged, actor, "closed", &[]).await;
-    told_push(engine, repository, actor, &Move { old: base, new: made.clone(), name: branch })
-        .await;
+    let onto = Move { old: base, new: made.clone(), name: branch };
+    told_push(engine, repository, actor, &onto).await;
+    checks::told::pushed(engine, repository, actor, &merged.base, (&onto.old, &onto.new)).await?;
+    if record.deletes_heads && merged.head != record.default_branch {
+        let name = format!("refs/heads/{}", merged.head);
+        if git.update(&name, ZEROS, &merged.head_sha).await? {
+            let gone = Move { old: merged.head_sha.clone(), new: ZEROS.to_owned(), name };
+            follow_all(engine, repository, actor, &[gone]).await?;
+        }
+    }
     Ok(made)
+}
+
+/// Merges the base into the head of a pull request, if the head is still the one that was seen.
+///
+/// # Errors
+/// As GitHub refuses it.
+pub(crate) async fn update_branch(
+    engine: &SharedEngine,
+    pull: &Pull,
+    caller: &Caller,
+    seen: Option<String>,
+) -> Result<(), ApiError> {
+    let writer = engine.writer(pull.repository);
+    let held = writer.lock().await;
+    let (pull, actor, login) = {
+        let inner = engine.lock();
+        let actor = caller.account(&inner).unwrap_or_default();
+        let login = inner.account(actor)?.login.clone();
+        (inner.pull(pull.repository, pull.number)?.clone(), actor, login)
+    };
+    if seen.is_some_and(|sha| sha != pull.head_sha) {
+        return Err(ApiError::unprocessable("expected head sha didn’t match current head ref."));
+    }
+    let git = Git::new(engine, pull.repository);
+    let base = git.branch(&pull.base).await?.filter(|_| pull.state == PullState::Open);
+    let base = base.ok_or_else(|| ApiError::unprocessable("The pull request is closed."))?;
+    if git.is_ancestor(&base, &pull.head_sha).await? {
+        let told = "There are no new commits on the base branch.";
+        return Err(ApiError::unprocessable(told));
+    }
+    let mail = format!("{actor}+{login}@users.noreply.github.com");
+    let author = Signer { name: login, mail, at_ms: engine.clock.now_ms() };
+    let text = format!("Merge branch '{}' into {}", pull.base, pull.head);
+    let made = git.merge(&pull.head_sha, &base, Method::Merge, &author, &text).await?;
+    let made =
+        made.ok_or_else(|| ApiError::unprocessable("merge conflict between base and head"))?;
+    let name = format!("refs/heads/{}", pull.head);
+    if !git.update(&name, &made, &pull.head_sha).await? {
+        return Err(ApiError::unprocessable("expected head sha didn’t match current head ref."));
+    }
+    drop(held);
+    let moves = [Move { old: pull.head_sha, new: made, name }];
+    after_push(engine, pull.repository, caller, &moves).await
 }
 
 /// Tells apps. Whether it can be merged is never known at that moment.
@@ -517,6 +617,17 @@ pub(crate) async fn after_push(
         }
         Ok(caller.account(inner).unwrap_or_default())
     })?;
+    follow_all(engine, repository, actor, moves).await
+}
+
+/// What follows from branches that moved.
+async fn follow_all(
+    engine: &SharedEngine,
+    repository: u64,
+    actor: u64,
+    moves: &[Move],
+) -> Result<(), ApiError> {
+    let git = Git::new(engine, repository);
     for one in moves {
         if let Some(branch) = one.name.strip_prefix("refs/heads/") {
             follow(engine, &git, repository, actor, branch, one).await?;

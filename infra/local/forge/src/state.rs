@@ -199,6 +199,8 @@ pub(crate) struct Engine {
     rates: Mutex<BTreeMap<String, Rate>>,
     /// People who are signed in, by the hash of their cookie.
     sessions: Mutex<BTreeMap<String, u64>>,
+    /// How often the pull requests were looked at as they are: base and head, and a count.
+    looks: Mutex<BTreeMap<u64, (String, u64)>>,
     /// Job and end, by the key in the address of a log.
     log_links: Mutex<BTreeMap<String, (u64, i64)>>,
     /// Held while a repository's branches are changed.
@@ -254,6 +256,7 @@ impl Engine {
             rates: Mutex::default(),
             sessions: Mutex::default(),
             log_links: Mutex::default(),
+            looks: Mutex::default(),
             writers: Mutex::default(),
         })
     }
@@ -295,6 +298,17 @@ impl Engine {
     /// Folder of logs, by their jobs.
     pub(crate) fn logs_dir(&self) -> PathBuf {
         self.settings.state_dir.join("logs")
+    }
+
+    /// Counts a look at a pull request as it is, and answers how many there were before.
+    pub(crate) fn look(&self, pull: u64, ends: String) -> u64 {
+        let mut looks = locked(&self.looks);
+        let seen = looks.entry(pull).or_default();
+        if seen.0 != ends {
+            *seen = (ends, 0);
+        }
+        seen.1 += 1;
+        seen.1 - 1
     }
 
     pub(crate) fn log_links(&self) -> MutexGuard<'_, BTreeMap<String, (u64, i64)>> {

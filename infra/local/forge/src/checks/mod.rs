@@ -208,6 +208,14 @@ impl Checks {
         self.workflow_runs.iter().find(|one| one.id == id).ok_or_else(ApiError::not_found)
     }
 
+    /// Drops what was said of a repository's commits.
+    pub(crate) fn forget(&mut self, repository: u64) {
+        self.suites.retain(|one| one.repository != repository);
+        self.runs.retain(|one| one.repository != repository);
+        self.workflow_runs.retain(|one| one.repository != repository);
+        self.statuses.retain(|one| one.repository != repository);
+    }
+
     /// The workflow run of a suite of Actions.
     pub(crate) fn workflow_of(&self, suite: u64) -> Option<&WorkflowRun> {
         self.workflow_runs.iter().find(|one| one.suite == suite)

@@ -1,6 +1,7 @@
 //! Whether the checks of a commit let it be merged.
 
 use super::{CheckStatus, Checks};
+use crate::record::StatusCheck;
 
 /// What the checks and statuses of one name say together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -12,26 +13,30 @@ pub(crate) enum Passed {
     Yes,
 }
 
-/// What is said of a commit under one name. A check and a status of one name must both pass.
-pub(crate) fn passed(checks: &Checks, repository: u64, sha: &str, context: &str) -> Passed {
+/// What is said of a commit under one name. A check and a status of one name must both pass; where an app is named
+/// its checks count alone.
+pub(crate) fn passed(checks: &Checks, repository: u64, sha: &str, wanted: &StatusCheck) -> Passed {
+    let (context, app) = (wanted.context.as_str(), wanted.integration_id);
+    let is_its =
+        |suite: u64| app.is_none_or(|app| checks.suite(suite).is_ok_and(|suite| suite.app == app));
     let runs = checks.runs_of(repository, sha, false).into_iter();
-    let runs = runs.filter(|one| one.name == context).map(|one| match one.conclusion {
-        Some(conclusion) if one.status == CheckStatus::Completed => {
-            if conclusion.is_passed() {
-                Passed::Yes
-            } else {
-                Passed::Failing
+    let runs =
+        runs.filter(|one| one.name == context && is_its(one.suite)).map(|one| {
+            match one.conclusion {
+                Some(conclusion) if one.status == CheckStatus::Completed => {
+                    if conclusion.is_passed() { Passed::Yes } else { Passed::Failing }
+                }
+                _ => Passed::Running,
             }
-        }
-        _ => Passed::Running,
-    });
+        });
     let statuses = checks.statuses_of(repository, sha).into_iter();
-    let statuses =
-        statuses.filter(|one| one.context == context).map(|one| match one.state.as_str() {
+    let statuses = statuses.filter(|one| one.context == context && app.is_none()).map(|one| {
+        match one.state.as_str() {
             "success" => Passed::Yes,
             "pending" => Passed::Running,
             _ => Passed::Failing,
-        });
+        }
+    });
     runs.chain(statuses).min().unwrap_or(Passed::Expected)
 }
 

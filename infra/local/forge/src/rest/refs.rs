@@ -10,7 +10,7 @@ use crate::git::repository::Reference;
 use crate::git::rules::{Move, Push, rules_of};
 use crate::git::{Git, ZEROS};
 use crate::permission::Level;
-use crate::record::{BranchRule, RepositoryRecord};
+use crate::record::{BranchRule, RepositoryRecord, StatusCheck};
 
 fn is_protected(repository: &RepositoryRecord, branch: &str) -> bool {
     repository.protections.contains_key(branch) || !rules_of(repository, branch).is_empty()
@@ -63,11 +63,13 @@ pub(super) async fn branch(call: &Call) -> Answer {
 fn required(repository: &RepositoryRecord, branch: &str) -> Value {
     let rules = repository.protections.get(branch).map(|one| &one.rules).into_iter().flatten();
     let checks = rules.filter_map(|one| match one {
-        BranchRule::RequiredStatusChecks { required_status_checks: checks } => Some(checks),
+        BranchRule::RequiredStatusChecks { required_status_checks: checks, .. } => Some(checks),
         _ => None,
     });
-    let names: Vec<&String> = checks.flatten().map(|one| &one.context).collect();
-    let apps = names.iter().map(|name| json!({ "context": name, "app_id": null }));
+    let checks: Vec<&StatusCheck> = checks.flatten().collect();
+    let names: Vec<&String> = checks.iter().map(|one| &one.context).collect();
+    let apps =
+        checks.iter().map(|one| json!({ "context": one.context, "app_id": one.integration_id }));
     let level = match repository.protections.get(branch) {
         Some(one) if one.binds_administrators && !names.is_empty() => "everyone",
         Some(_) if !names.is_empty() => "non_admins",

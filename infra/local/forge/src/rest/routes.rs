@@ -111,6 +111,7 @@ const ROUTES: &[Route] = routes! {
     "GET" "repos/{owner}/{repo}/actions/jobs/{job_id}" "actions/get-job-for-workflow-run" actions::job;
     "GET" "repos/{owner}/{repo}/actions/jobs/{job_id}/logs" "actions/download-job-logs-for-workflow-run" actions::log;
     "POST" "repos/{owner}/{repo}/actions/jobs/{job_id}/rerun" "actions/re-run-job-for-workflow-run" actions::rerun_job;
+    "GET" "repos/{owner}/{repo}/commits/{commit_sha}/pulls" "repos/list-pull-requests-associated-with-commit" pulls::of_commit;
     "GET" "repos/{owner}/{repo}/commits/{ref...}" "repos/get-commit" data::commit;
     "GET" "repos/{owner}/{repo}/compare/{basehead...}" "repos/compare-commits-with-basehead" data::compare;
     "GET" "repos/{owner}/{repo}/pulls" "pulls/list" pulls::list;
@@ -121,6 +122,7 @@ const ROUTES: &[Route] = routes! {
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/commits" "pulls/list-commits" pulls::commits;
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/check-if-merged" pulls::is_merged;
     "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/merge" pulls::merge;
+    "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/update-branch" "pulls/update-branch" pulls::update_branch;
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/list-requested-reviewers" reviews::requested_reviewers;
     "POST" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/request-reviewers" reviews::request_reviewers;
     "DELETE" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/remove-requested-reviewers" reviews::remove_reviewers;

@@ -277,6 +277,7 @@ impl Show<'_> {
         ] {
             told[field] = true.into();
         }
+        told["delete_branch_on_merge"] = repository.deletes_heads.into();
         if let Some(level) = level {
             let has = |least: Level| Value::from(level >= least);
             told["permissions"] = json!({
@@ -475,6 +476,7 @@ impl Show<'_> {
                 Some(false) => "dirty",
                 Some(true) if pull.is_draft => "draft",
                 Some(true) if numbers.is_blocked => "blocked",
+                Some(true) if numbers.is_behind => "behind",
                 Some(true) if numbers.is_unstable => "unstable",
                 Some(true) => "clean",
             };

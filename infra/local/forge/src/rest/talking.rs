@@ -16,10 +16,10 @@ impl Call {
                 let found = self.repository("metadata", Level::Read)?;
                 let inner = self.engine.lock();
                 let installed = inner.installed(*app, found.owner);
-                let has = |right: &&str| {
+                let has = |right: &str| {
                     installed.is_some_and(|one| level(&one.permissions, right) >= Level::Write)
                 };
-                if !rights.iter().any(|right| has(&right)) {
+                if !rights.iter().any(|right| has(right)) {
                     return Err(ApiError::integration());
                 }
                 found

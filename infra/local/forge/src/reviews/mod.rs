@@ -165,6 +165,18 @@ impl Talk {
         self.remarks.iter().find(|one| one.id == id).ok_or_else(ApiError::not_found)
     }
 
+    /// Drops what was said of these pull requests.
+    pub(crate) fn forget(&mut self, pulls: &[u64]) {
+        self.reviews.retain(|one| !pulls.contains(&one.pull));
+        self.threads.retain(|one| !pulls.contains(&one.pull));
+        self.remarks.retain(|one| !pulls.contains(&one.pull));
+        let threads: Vec<u64> = self.threads.iter().map(|one| one.id).collect();
+        self.comments.retain(|one| threads.contains(&one.thread));
+        let said = self.comments.iter().map(|one| one.id);
+        let said: Vec<u64> = said.chain(self.remarks.iter().map(|one| one.id)).collect();
+        self.reactions.retain(|one| said.contains(&one.of) || !pulls.contains(&one.of));
+    }
+
     /// The threads of a pull request.
     pub(crate) fn threads_of(&self, pull: u64) -> impl Iterator<Item = &Thread> {
         self.threads.iter().filter(move |one| one.pull == pull)

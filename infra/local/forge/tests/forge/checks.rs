@@ -207,6 +207,7 @@ async fn logs_of_jobs_are_behind_a_redirect() {
 #[tokio::test(flavor = "multi_thread")]
 async fn required_checks_let_a_merge_pass() {
     let (world, sha) = prepared("required").await;
+    world.control("repository", json!({ "repository": "laptop/web", "unknown_looks": 0 })).await;
     let token = world.mint(json!({})).await;
     let rule = json!([{ "type": "required_status_checks", "parameters": {
         "strict_required_status_checks_policy": false, "required_status_checks": [{ "context": "test" }],

@@ -5,6 +5,7 @@
 
 mod checks;
 mod git;
+mod merging;
 mod octokit;
 mod pages;
 mod restart;

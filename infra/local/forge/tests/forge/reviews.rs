@@ -58,6 +58,7 @@ async fn person(world: &World, login: &str) -> String {
 async fn reviews_decide_what_may_be_merged() {
     let talking = Talking::start("reviews").await;
     let (world, app, writer) = (&talking.world, &talking.app, &talking.writer);
+    world.control("repository", json!({ "repository": "laptop/web", "unknown_looks": 0 })).await;
     let reader = person(world, "grace").await;
     let rule =
         json!([{ "type": "pull_request", "parameters": { "required_approving_review_count": 1 } }]);

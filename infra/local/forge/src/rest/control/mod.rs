@@ -41,11 +41,12 @@ struct Addresses {
     refused: bool,
 }
 
-/// What a repository offers depends on its owner's plan.
+/// What a repository offers depends on its owner's plan; how soon a merge is tried, on how busy the forge is.
 #[derive(Deserialize)]
-struct OwnerPlan {
+struct Offered {
     repository: String,
-    drafts: bool,
+    drafts: Option<bool>,
+    unknown_looks: Option<u64>,
 }
 
 pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) -> Response {
@@ -66,7 +67,7 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         }
         ("POST", "installation") => grant(engine, &text),
         ("POST", "addresses") => addresses(engine, &text),
-        ("POST", "repository") => plan(engine, &text),
+        ("POST", "repository") => offer(engine, &text),
         ("POST", "checks") => checks::say(engine, &text).await,
         ("POST", "person") => people::person(engine, &text),
         ("POST", "thread") => people::settle(engine, &text),
@@ -123,12 +124,14 @@ fn addresses(engine: &SharedEngine, text: &[u8]) -> Answer {
     ok(json!({ "organization": organization, "refused": refused }))
 }
 
-fn plan(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let OwnerPlan { repository, drafts } = body::read(text)?;
+fn offer(engine: &SharedEngine, text: &[u8]) -> Answer {
+    let Offered { repository, drafts, unknown_looks } = body::read(text)?;
     let id = named(engine, &repository)?;
     engine.change(|inner| {
-        inner.repository_mut(id)?.has_no_drafts = !drafts;
+        let record = inner.repository_mut(id)?;
+        record.has_no_drafts = drafts.map_or(record.has_no_drafts, |drafts| !drafts);
+        record.unknown_looks = unknown_looks.unwrap_or(record.unknown_looks);
         Ok(())
     })?;
-    ok(json!({ "repository": repository, "drafts": drafts }))
+    ok(json!({ "repository": repository }))
 }
