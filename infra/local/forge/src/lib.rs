@@ -6,7 +6,8 @@
 //! Git itself is `git http-backend` over bare repositories. State is one folder and survives a restart, except for
 //! sign-ins, counted requests, addresses of logs and the list of sent webhooks. Only loopback is bound.
 //!
-//! Deliberately absent: issues; pending reviews; teams; forks; GraphQL; large file storage, so a pushed
+//! Deliberately absent: issues; pending reviews; teams; forks; documents of GraphQL beside the known
+//! ones; large file storage, so a pushed
 //! pointer is always refused; files and commits made over REST. A signature counts without being verified. A push of
 //! several branches is taken or refused as a whole. Webhooks of pushes
 //! list no commits. The sentences about restricted paths and sizes are this forge's.
@@ -23,6 +24,7 @@
 //! | `POST /_control/app {"name":"ci","owner":"…","permissions":{…},"events":[…],"webhook":"…"}` | an app that a test acts as, installed on its owner, and a token of it |
 //! | `POST /_control/person {"login":"eve"}` | a person that a test acts as, and a token of theirs |
 //! | `POST /_control/thread {"login":"eve","comment":N,"resolved":true}` | a person's press that resolves the thread of a comment |
+//! | `POST /_control/queue {"repository":"owner/name","number":1,"merged":true}` | how it went in the merge queue |
 //! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests; `unknown_looks` is how many looks at a pull request find its merge not tried yet, one unless it is said |
 
 mod access;
@@ -30,6 +32,7 @@ mod api_error;
 mod checks;
 mod forge;
 mod git;
+mod graphql;
 mod json_web_token;
 mod limits;
 mod permission;

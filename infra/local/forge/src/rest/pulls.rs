@@ -217,8 +217,13 @@ pub(super) async fn merge(call: &Call) -> Answer {
             return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid merge method"));
         }
     };
-    let how =
-        Merge { sha: asked.sha, method, title: asked.commit_title, message: asked.commit_message };
+    let how = Merge {
+        sha: asked.sha,
+        method,
+        title: asked.commit_title,
+        message: asked.commit_message,
+        by_queue: false,
+    };
     let number = call.number("pull_number")?;
     let sha = pulls::merge(&call.engine, repository.id, number, call.actor()?, how).await?;
     ok(json!({ "sha": sha, "merged": true, "message": "Pull Request successfully merged" }))

@@ -9,6 +9,7 @@ use super::{
     reviews, rules, statuses,
 };
 use crate::api_error::Answer;
+use crate::graphql;
 
 /// A call.
 pub(crate) struct Route {
@@ -146,6 +147,8 @@ const ROUTES: &[Route] = routes! {
     "DELETE" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/delete-comment" remarks::delete;
     "POST" "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions" "reactions/create-for-issue-comment" remarks::react_to_remark;
     "DELETE" "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions/{reaction_id}" "reactions/delete-for-issue-comment" remarks::unreact_to_remark;
+    "POST" "graphql" "graphql" graphql::answer;
+    "POST" "api/graphql" "graphql/enterprise" graphql::answer;
     "GET" "rate_limit" "rate-limit/get" people::rate_limit;
 };
 

@@ -5,6 +5,7 @@
 
 mod checks;
 mod git;
+mod graphql;
 mod merging;
 mod octokit;
 mod pages;

@@ -14,6 +14,7 @@ use serde_json::json;
 use super::{body, ok};
 use crate::api_error::{Answer, ApiError};
 use crate::limits::BODY_BYTES_MAX;
+use crate::pulls::queue::leave;
 use crate::record::Permissions;
 use crate::state::{NoFault, SharedEngine};
 use crate::webhooks;
@@ -71,6 +72,7 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         ("POST", "checks") => checks::say(engine, &text).await,
         ("POST", "person") => people::person(engine, &text),
         ("POST", "thread") => people::settle(engine, &text),
+        ("POST", "queue") => queue(engine, &text).await,
         ("POST", "app") => people::app(engine, &text),
         _ => Err(ApiError::not_found()),
     };
@@ -122,6 +124,20 @@ fn addresses(engine: &SharedEngine, text: &[u8]) -> Answer {
         Ok(())
     })?;
     ok(json!({ "organization": organization, "refused": refused }))
+}
+
+#[derive(Deserialize)]
+struct Left {
+    repository: String,
+    number: u64,
+    merged: bool,
+}
+
+async fn queue(engine: &SharedEngine, text: &[u8]) -> Answer {
+    let Left { repository, number, merged } = body::read(text)?;
+    let id = named(engine, &repository)?;
+    leave(engine, id, number, merged).await?;
+    ok(json!({ "repository": repository, "number": number }))
 }
 
 fn offer(engine: &SharedEngine, text: &[u8]) -> Answer {
