@@ -25,6 +25,8 @@
 //! | `POST /_control/person {"login":"eve"}` | a person that a test acts as, and a token of theirs |
 //! | `POST /_control/thread {"login":"eve","comment":N,"resolved":true}` | a person's press that resolves the thread of a comment |
 //! | `POST /_control/queue {"repository":"owner/name","number":1,"merged":true}` | how it went in the merge queue |
+//! | `POST /_control/hooks {"faults":[{"fault":"late","event":"check_run","action":"completed","times":1}]}` | arms faults of webhooks: `late` (until `POST /_control/hooks/release`), `out_of_order` (after the next one), `twice` (`other_id`), `lost`, `other_secret`, `unsigned`, `misnamed` (`event_as`), `renumbered` (`id`); `DELETE` disarms, and lets go of what waits |
+//! | `POST /_control/hooks/forged {"event":"push","payload":{…},"secret":null}` | what a stranger would send |
 //! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests; `unknown_looks` is how many looks at a pull request find its merge not tried yet, one unless it is said |
 
 mod access;

@@ -94,5 +94,7 @@ pub const LOG_BYTES_MAX: usize = 1024 * 1024;
 pub const LOG_LINK_MS: i64 = 60_000;
 /// Age of a workflow run that can still be run again.
 pub const RERUN_MS_MAX: i64 = 30 * 24 * 60 * 60_000;
+/// Faults of webhooks armed at once.
+pub const HOOK_FAULTS_MAX: usize = 100;
 /// Reviews, comments and reactions at once.
 pub const TALK_MAX: usize = 20_000;

@@ -23,6 +23,7 @@ use crate::record::{
 use crate::reviews::Talk;
 use crate::seeds::ForgeIdentity;
 use crate::settings::ForgeSettings;
+use crate::webhooks::faults::HookFaults;
 
 const FILE: &str = "state.json";
 
@@ -194,6 +195,7 @@ pub(crate) struct Engine {
     /// Sends webhooks.
     pub(crate) http: reqwest::Client,
     pub(crate) senders: Semaphore,
+    pub(crate) hook_faults: HookFaults,
     inner: Mutex<ForgeState>,
     deliveries: Mutex<VecDeque<HookDelivery>>,
     rates: Mutex<BTreeMap<String, Rate>>,
@@ -251,6 +253,7 @@ impl Engine {
             tasks: TaskTracker::new(),
             http,
             senders: Semaphore::new(DELIVERIES_AT_ONCE),
+            hook_faults: HookFaults::default(),
             inner: Mutex::new(inner),
             deliveries: Mutex::default(),
             rates: Mutex::default(),

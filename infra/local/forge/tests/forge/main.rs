@@ -6,6 +6,7 @@
 mod checks;
 mod git;
 mod graphql;
+mod hooks;
 mod merging;
 mod octokit;
 mod pages;

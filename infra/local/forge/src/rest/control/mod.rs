@@ -1,6 +1,7 @@
 //! Test controls: the clock, faults, an installation's rights, an organisation's address list and plan.
 
 mod checks;
+mod hooks;
 mod people;
 
 use axum::body::to_bytes;
@@ -73,6 +74,11 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         ("POST", "person") => people::person(engine, &text),
         ("POST", "thread") => people::settle(engine, &text),
         ("POST", "queue") => queue(engine, &text).await,
+        ("GET", "hooks") => hooks::told(engine),
+        ("POST", "hooks") => hooks::arm(engine, &text),
+        ("DELETE", "hooks") => hooks::clear(engine),
+        ("POST", "hooks/release") => hooks::release(engine),
+        ("POST", "hooks/forged") => hooks::forge(engine, &text),
         ("POST", "app") => people::app(engine, &text),
         _ => Err(ApiError::not_found()),
     };
