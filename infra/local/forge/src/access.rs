@@ -89,6 +89,11 @@ impl Caller {
         }
     }
 
+    /// The same, of GraphQL's points.
+    pub(crate) fn points_counted_as(&self) -> String {
+        format!("{} in GraphQL", self.counted_as())
+    }
+
     /// The account under whose name this caller does something.
     pub(crate) fn account(&self, inner: &ForgeState) -> Option<u64> {
         match self {

@@ -173,7 +173,13 @@ impl LocalForge {
         seen_sha: Option<String>,
     ) -> Result<(), String> {
         let (id, person) = self.target(repository)?;
-        let how = Merge { sha: seen_sha, method: Method::Merge, title: None, message: None };
+        let how = Merge {
+            sha: seen_sha,
+            method: Method::Merge,
+            title: None,
+            message: None,
+            by_queue: false,
+        };
         pulls::merge(&self.engine, id, number, person, how).await.map(drop).map_err(told)
     }
 

@@ -4,9 +4,10 @@
 //! installations, tokens for single repositories and rights, people who sign in, repositories that are renamed,
 //! transferred and archived, branches with rules, pull requests, signed webhooks, and refusals with GitHub's own texts.
 //! Git itself is `git http-backend` over bare repositories. State is one folder and survives a restart, except for
-//! sign-ins, counted requests and the list of sent webhooks. Only loopback is bound.
+//! sign-ins, counted requests, addresses of logs and the list of sent webhooks. Only loopback is bound.
 //!
-//! Deliberately absent: issues, comments, reviews, checks and statuses; forks; GraphQL; large file storage, so a pushed
+//! Deliberately absent: issues; pending reviews; teams; forks; documents of GraphQL beside the known
+//! ones; large file storage, so a pushed
 //! pointer is always refused; files and commits made over REST. A signature counts without being verified. A push of
 //! several branches is taken or refused as a whole. Webhooks of pushes
 //! list no commits. The sentences about restricted paths and sizes are this forge's.
@@ -19,12 +20,21 @@
 //! | `POST /_control/faults {"faults":[…]}` | arms faults; the operation is GitHub's own name of a call (`pulls/create`), `git/upload-pack` or `git/receive-pack`, the scope `sandbox` a repository (`owner/name`) |
 //! | `POST /_control/installation {"id":N,"permissions":{…}}` | grants other rights |
 //! | `POST /_control/addresses {"organization":"…","refused":true}` | an address list that refuses everybody |
-//! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests |
+//! | `POST /_control/checks {"repository":"owner/name","sha":"…","name":"test","conclusion":"failure","log":"…"}` | what continuous integration says: Actions unless `app` names another one, which then is made; also `branch` for `sha`, `status`, `workflow`, `event`, `annotations`, `steps`, `title`, `summary`, `text`, `details_url`, `hides_pulls` |
+//! | `POST /_control/app {"name":"ci","owner":"…","permissions":{…},"events":[…],"webhook":"…"}` | an app that a test acts as, installed on its owner, and a token of it |
+//! | `POST /_control/person {"login":"eve"}` | a person that a test acts as, and a token of theirs |
+//! | `POST /_control/thread {"login":"eve","comment":N,"resolved":true}` | a person's press that resolves the thread of a comment |
+//! | `POST /_control/queue {"repository":"owner/name","number":1,"merged":true}` | how it went in the merge queue |
+//! | `POST /_control/hooks {"faults":[{"fault":"late","event":"check_run","action":"completed","times":1}]}` | arms faults of webhooks: `late` (until `POST /_control/hooks/release`), `out_of_order` (after the next one), `twice` (`other_id`), `lost`, `other_secret`, `unsigned`, `misnamed` (`event_as`), `renumbered` (`id`); `DELETE` disarms, and lets go of what waits |
+//! | `POST /_control/hooks/forged {"event":"push","payload":{…},"secret":null}` | what a stranger would send |
+//! | `POST /_control/repository {"repository":"owner/name","drafts":false}` | a plan without draft pull requests; `unknown_looks` is how many looks at a pull request find its merge not tried yet, one unless it is said |
 
 mod access;
 mod api_error;
+mod checks;
 mod forge;
 mod git;
+mod graphql;
 mod json_web_token;
 mod limits;
 mod permission;
@@ -32,6 +42,7 @@ mod planting;
 mod pulls;
 mod record;
 mod rest;
+mod reviews;
 mod rsa;
 mod seeds;
 mod settings;

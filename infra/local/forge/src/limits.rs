@@ -84,3 +84,17 @@ pub const DELIVERY_MS_MAX: u64 = 10_000;
 pub const DELIVERY_ANSWER_BYTES_MAX: usize = 4_096;
 /// Wait for requests and webhooks under way when the forge stops.
 pub const STOP_MS_MAX: u64 = 3_000;
+/// Check runs at once, and statuses.
+pub const CHECKS_MAX: usize = 10_000;
+/// Annotations of one report of a check run.
+pub const ANNOTATIONS_MAX: usize = 50;
+/// Bytes of a job's log.
+pub const LOG_BYTES_MAX: usize = 1024 * 1024;
+/// Lifetime of the address of a log.
+pub const LOG_LINK_MS: i64 = 60_000;
+/// Age of a workflow run that can still be run again.
+pub const RERUN_MS_MAX: i64 = 30 * 24 * 60 * 60_000;
+/// Faults of webhooks armed at once.
+pub const HOOK_FAULTS_MAX: usize = 100;
+/// Reviews, comments and reactions at once.
+pub const TALK_MAX: usize = 20_000;

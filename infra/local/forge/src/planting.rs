@@ -53,6 +53,10 @@ pub(crate) fn make_app(inner: &mut ForgeState, new: NewApp, now: i64) -> Result<
         return Err(ApiError::full("apps"));
     }
     let public = crate::rsa::public(&new.pem).map_err(ApiError::unprocessable)?;
+    Ok(add_app(inner, slug, new, STANDARD.encode(public), now))
+}
+
+fn add_app(inner: &mut ForgeState, slug: String, new: NewApp, public_key: String, now: i64) -> App {
     let bot = add_account(inner, &format!("{slug}[bot]"), Kind::Bot, None, now);
     let app = App {
         id: inner.new_id(),
@@ -62,7 +66,7 @@ pub(crate) fn make_app(inner: &mut ForgeState, new: NewApp, now: i64) -> Result<
         bot,
         client_id: format!("Iv23li{}", token(14)),
         client_secret: hash(&new.client_secret),
-        public_key: STANDARD.encode(public),
+        public_key,
         homepage: new.homepage,
         callbacks: new.callbacks,
         setup: new.setup,
@@ -73,7 +77,54 @@ pub(crate) fn make_app(inner: &mut ForgeState, new: NewApp, now: i64) -> Result<
         created_at: now,
     };
     inner.apps.insert(app.id, app.clone());
+    app
+}
+
+/// An app of a service, made if there is none, and installed on an account. It has no key: nobody signs as it.
+pub(crate) fn service_app(
+    inner: &mut ForgeState,
+    name: &str,
+    account: u64,
+    now: i64,
+) -> Result<App, ApiError> {
+    let slug = slug(name);
+    if slug.is_empty() || inner.apps.len() >= ACCOUNTS_MAX {
+        return Err(ApiError::unprocessable("Name is invalid"));
+    }
+    let known = inner.apps.values().find(|app| app.slug == slug).cloned();
+    let app = known.unwrap_or_else(|| {
+        let rights = [("checks", "write"), ("statuses", "write"), ("metadata", "read")];
+        let rights = rights.map(|(name, level)| (name.to_owned(), level.to_owned()));
+        let new = NewApp {
+            name: name.to_owned(),
+            owner: account,
+            homepage: "https://example.com".to_owned(),
+            callbacks: Vec::new(),
+            setup: None,
+            webhook: None,
+            webhook_secret: token(40),
+            client_secret: token(40),
+            pem: String::new(),
+            permissions: rights.into(),
+            events: Vec::new(),
+        };
+        add_app(inner, slug, new, String::new(), now)
+    });
+    if inner.installed(app.id, account).is_none() {
+        installing::add(inner, &app, account, None, now)?;
+    }
     Ok(app)
+}
+
+/// The person of this login, made if there is none, without a password.
+pub(crate) fn person_of(inner: &mut ForgeState, login: &str, now: i64) -> Result<u64, ApiError> {
+    match inner.account_of(login) {
+        Ok(known) if known.kind == Kind::User => Ok(known.id),
+        Ok(_) => Err(ApiError::bad(format!("{login} is no person"))),
+        Err(_) if !is_login(login) => Err(ApiError::bad(format!("\"{login}\" is no login"))),
+        Err(_) if inner.accounts.len() >= ACCOUNTS_MAX => Err(ApiError::full("accounts")),
+        Err(_) => Ok(add_account(inner, login, Kind::User, None, now)),
+    }
 }
 
 fn add_account(

@@ -72,6 +72,12 @@ pub(crate) struct RepositoryRecord {
     /// Draft pull requests are not offered.
     #[serde(default)]
     pub(crate) has_no_drafts: bool,
+    /// The head of a pull request is removed once it is merged.
+    #[serde(default)]
+    pub(crate) deletes_heads: bool,
+    /// Looks at a pull request that find its merge not tried yet.
+    #[serde(default = "one_look")]
+    pub(crate) unknown_looks: u64,
     /// Pushes are searched for secrets.
     #[serde(default)]
     pub(crate) protects_pushes: bool,
@@ -101,6 +107,11 @@ impl RepositoryRecord {
         }
         self.former.push(full_name.to_lowercase());
     }
+}
+
+/// GitHub tries a merge when somebody looks.
+pub(crate) const fn one_look() -> u64 {
+    1
 }
 
 /// Rules of one branch, of the older kind.
@@ -138,7 +149,12 @@ pub enum BranchRule {
     RequiredStatusChecks {
         /// Their names.
         required_status_checks: Vec<StatusCheck>,
+        /// The branch holds what its base does.
+        #[serde(default)]
+        strict_required_status_checks_policy: bool,
     },
+    /// Nothing is merged but by the queue.
+    MergeQueue {},
     /// No commit of the branch is dropped.
     NonFastForward,
     /// The branch is not removed.
@@ -162,6 +178,9 @@ pub enum BranchRule {
 pub struct StatusCheck {
     /// Its name.
     pub context: String,
+    /// The app that must say it; whoever does, if none is named.
+    #[serde(default, alias = "app_id", skip_serializing_if = "Option::is_none")]
+    pub integration_id: Option<u64>,
 }
 
 /// An app.
@@ -274,8 +293,14 @@ pub(crate) struct Pull {
     /// Account id of the person, or of an app's bot.
     pub(crate) author: u64,
     pub(crate) maintainer_can_modify: bool,
+    /// People who are asked for a review.
+    #[serde(default)]
+    pub(crate) reviewers: Vec<u64>,
     pub(crate) merge_sha: Option<String>,
     pub(crate) merged_by: Option<u64>,
+    /// When it came into the merge queue.
+    #[serde(default)]
+    pub(crate) queued_at: Option<i64>,
     pub(crate) created_at: i64,
     pub(crate) updated_at: i64,
     pub(crate) closed_at: Option<i64>,

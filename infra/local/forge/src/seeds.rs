@@ -4,6 +4,21 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+/// Everything that this forge tells of beside what is always sent.
+const EVENTS: [&str; 11] = [
+    "check_run",
+    "check_suite",
+    "issue_comment",
+    "pull_request",
+    "pull_request_review",
+    "pull_request_review_comment",
+    "pull_request_review_thread",
+    "push",
+    "repository",
+    "status",
+    "workflow_run",
+];
+
 /// What is there at the first start. Secrets that are not given are made.
 #[derive(Clone)]
 pub struct Seeds {
@@ -49,7 +64,7 @@ impl Default for Seeds {
             stranger: "mallory".to_owned(),
             app: "bobbin-laptop".to_owned(),
             permissions: rights.collect(),
-            events: ["pull_request", "push", "repository"].map(str::to_owned).to_vec(),
+            events: EVENTS.map(str::to_owned).to_vec(),
             private_key: None,
             client_secret: None,
             webhook_secret: None,

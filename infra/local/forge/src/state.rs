@@ -14,13 +14,16 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::api_error::ApiError;
+use crate::checks::Checks;
 use crate::limits::{CALLERS_MAX, DELIVERIES_AT_ONCE, WINDOW_MS};
 use crate::record::{
     App, Code, ForgeAccount, HookDelivery, Installation, Kind, Pull, PullState, RepositoryRecord,
     Token,
 };
+use crate::reviews::Talk;
 use crate::seeds::ForgeIdentity;
 use crate::settings::ForgeSettings;
+use crate::webhooks::faults::HookFaults;
 
 const FILE: &str = "state.json";
 
@@ -43,6 +46,10 @@ pub(crate) struct ForgeState {
     pub(crate) codes: BTreeMap<String, Code>,
     /// Oldest first.
     pub(crate) pulls: Vec<Pull>,
+    #[serde(default)]
+    pub(crate) checks: Checks,
+    #[serde(default)]
+    pub(crate) talk: Talk,
     pub(crate) identity: Option<ForgeIdentity>,
 }
 
@@ -188,11 +195,16 @@ pub(crate) struct Engine {
     /// Sends webhooks.
     pub(crate) http: reqwest::Client,
     pub(crate) senders: Semaphore,
+    pub(crate) hook_faults: HookFaults,
     inner: Mutex<ForgeState>,
     deliveries: Mutex<VecDeque<HookDelivery>>,
     rates: Mutex<BTreeMap<String, Rate>>,
     /// People who are signed in, by the hash of their cookie.
     sessions: Mutex<BTreeMap<String, u64>>,
+    /// How often the pull requests were looked at as they are: base and head, and a count.
+    looks: Mutex<BTreeMap<u64, (String, u64)>>,
+    /// Job and end, by the key in the address of a log.
+    log_links: Mutex<BTreeMap<String, (u64, i64)>>,
     /// Held while a repository's branches are changed.
     writers: Mutex<BTreeMap<u64, Arc<tokio::sync::Mutex<()>>>>,
 }
@@ -215,7 +227,7 @@ impl Engine {
         http: reqwest::Client,
     ) -> std::io::Result<Self> {
         private_folder(&settings.state_dir)?;
-        for folder in ["repositories", "spool", "home"] {
+        for folder in ["repositories", "spool", "home", "logs"] {
             private_folder(&settings.state_dir.join(folder))?;
         }
         let inner = match std::fs::read(settings.state_dir.join(FILE)) {
@@ -228,6 +240,10 @@ impl Engine {
             let id = name.strip_suffix(".git").and_then(|id| id.parse().ok());
             id.is_some_and(|id| inner.repositories.contains_key(&id))
         })?;
+        sweep(&settings.state_dir.join("logs"), |name| {
+            let id = name.strip_suffix(".log").and_then(|id| id.parse().ok());
+            id.is_some_and(|id| inner.checks.run(id).is_ok())
+        })?;
         Ok(Self {
             settings,
             addresses,
@@ -237,10 +253,13 @@ impl Engine {
             tasks: TaskTracker::new(),
             http,
             senders: Semaphore::new(DELIVERIES_AT_ONCE),
+            hook_faults: HookFaults::default(),
             inner: Mutex::new(inner),
             deliveries: Mutex::default(),
             rates: Mutex::default(),
             sessions: Mutex::default(),
+            log_links: Mutex::default(),
+            looks: Mutex::default(),
             writers: Mutex::default(),
         })
     }
@@ -277,6 +296,26 @@ impl Engine {
     /// Folder of what is being received.
     pub(crate) fn spool_dir(&self) -> PathBuf {
         self.settings.state_dir.join("spool")
+    }
+
+    /// Folder of logs, by their jobs.
+    pub(crate) fn logs_dir(&self) -> PathBuf {
+        self.settings.state_dir.join("logs")
+    }
+
+    /// Counts a look at a pull request as it is, and answers how many there were before.
+    pub(crate) fn look(&self, pull: u64, ends: String) -> u64 {
+        let mut looks = locked(&self.looks);
+        let seen = looks.entry(pull).or_default();
+        if seen.0 != ends {
+            *seen = (ends, 0);
+        }
+        seen.1 += 1;
+        seen.1 - 1
+    }
+
+    pub(crate) fn log_links(&self) -> MutexGuard<'_, BTreeMap<String, (u64, i64)>> {
+        locked(&self.log_links)
     }
 
     /// Where `git` is at home: an empty folder.

@@ -168,7 +168,9 @@ impl Push<'_> {
                     let sentence = "Commits must have verified signatures.".to_owned();
                     (!unsigned.is_empty()).then_some(Violation { sentence, found: unsigned })
                 }
-                BranchRule::RequiredStatusChecks { required_status_checks: checks } if !is_end => {
+                BranchRule::RequiredStatusChecks { required_status_checks: checks, .. }
+                    if !is_end =>
+                {
                     let count = checks.len();
                     Some(Violation::new(match checks.as_slice() {
                         [one] => format!("Required status check \"{}\" is expected.", one.context),

@@ -97,7 +97,7 @@ pub(super) async fn delivery(call: &Call) -> Answer {
 
 pub(super) async fn redeliver(call: &Call) -> Answer {
     let app = call.app()?;
-    webhooks::again(&call.engine, &app, call.number("delivery_id")?)?;
+    webhooks::sending::again(&call.engine, &app, call.number("delivery_id")?)?;
     json_answer(StatusCode::ACCEPTED, json!({}))
 }
 

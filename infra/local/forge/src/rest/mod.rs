@@ -1,17 +1,23 @@
 //! The REST API: who calls, which call it is, and what goes around every answer.
 
+mod actions;
 mod apps;
 mod body;
+mod checks;
 mod control;
 mod data;
 mod installations;
 mod people;
 mod pulls;
 mod refs;
+mod remarks;
 mod repositories;
+mod reviews;
 mod routes;
 mod rules;
 pub(crate) mod show;
+mod statuses;
+mod talking;
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -38,6 +44,7 @@ use crate::state::{Engine, ForgeState, Rate, SharedEngine};
 use routes::Route;
 use show::Show;
 
+pub(crate) use checks::branch_at;
 pub(crate) use installations::{administrates, tell_of_repositories};
 pub(crate) use repositories::{New, make};
 
@@ -87,13 +94,15 @@ async fn answer(
     }
     let version = text(request.headers(), "x-github-api-version").to_owned();
     let version = if version.is_empty() { VERSIONS[0].to_owned() } else { version };
+    let is_graphql = request.uri().path().ends_with("/graphql");
+    let resource = if is_graphql { "graphql" } else { "core" };
     let (response, rate) =
         counted(&engine, request, &version, cut.map(|Extension(cut)| cut.0)).await;
-    dressed(response, rate, &version)
+    dressed(response, rate, &version, resource)
 }
 
 /// What goes around every answer.
-fn dressed(mut response: Response, rate: Option<Rate>, version: &str) -> Response {
+fn dressed(mut response: Response, rate: Option<Rate>, version: &str, resource: &str) -> Response {
     let headers = response.headers_mut();
     let mut add = |name: &'static str, value: &str| {
         if let Ok(value) = HeaderValue::from_str(value) {
@@ -108,7 +117,7 @@ fn dressed(mut response: Response, rate: Option<Rate>, version: &str) -> Respons
         add("x-ratelimit-remaining", &rate.remaining().to_string());
         add("x-ratelimit-used", &rate.used.to_string());
         add("x-ratelimit-reset", &(rate.ends_at / 1_000).to_string());
-        add("x-ratelimit-resource", "core");
+        add("x-ratelimit-resource", resource);
     }
     response
 }
@@ -133,7 +142,12 @@ async fn counted(
         _ => engine.settings.requests_max,
     };
     let counts = request.uri().path() != "/rate_limit";
-    let rate = engine.rate(&caller.counted_as(), limit, counts);
+    let is_graphql = request.uri().path().ends_with("/graphql");
+    let counted_as = if is_graphql { caller.points_counted_as() } else { caller.counted_as() };
+    let rate = engine.rate(&counted_as, limit, counts);
+    if rate.used > rate.limit && is_graphql {
+        return (crate::graphql::limited(&caller), Some(rate));
+    }
     if rate.used > rate.limit {
         let told = format!("API rate limit exceeded for {}.", caller.counted_as());
         return (ApiError::forbidden(told).into_response(), Some(rate));
@@ -248,32 +262,32 @@ fn nothing() -> Answer {
 }
 
 impl Call {
-    fn part(&self, name: &str) -> &str {
+    pub(crate) fn part(&self, name: &str) -> &str {
         self.parts.get(name).map_or("", String::as_str)
     }
 
-    fn number(&self, name: &str) -> Result<u64, ApiError> {
+    pub(crate) fn number(&self, name: &str) -> Result<u64, ApiError> {
         self.part(name).parse().map_err(|_| ApiError::not_found())
     }
 
-    fn asked(&self, name: &str) -> Option<&str> {
+    pub(crate) fn asked(&self, name: &str) -> Option<&str> {
         self.query.get(name).map(String::as_str)
     }
 
-    fn header(&self, name: &str) -> &str {
+    pub(crate) fn header(&self, name: &str) -> &str {
         text(&self.headers, name)
     }
 
     /// The body; an empty one counts as an empty object.
-    fn read<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
+    pub(crate) fn read<T: DeserializeOwned>(&self) -> Result<T, ApiError> {
         body::read(&self.body)
     }
 
-    fn now(&self) -> i64 {
+    pub(crate) fn now(&self) -> i64 {
         self.engine.clock.now_ms()
     }
 
-    fn show<'a>(&'a self, inner: &'a ForgeState) -> Show<'a> {
+    pub(crate) fn show<'a>(&'a self, inner: &'a ForgeState) -> Show<'a> {
         Show { inner, at: &self.engine.addresses }
     }
 
@@ -326,7 +340,7 @@ impl Call {
     }
 
     /// The account in whose name something is done.
-    fn actor(&self) -> Result<u64, ApiError> {
+    pub(crate) fn actor(&self) -> Result<u64, ApiError> {
         let account = self.caller.account(&self.engine.lock());
         account.ok_or_else(|| ApiError::unauthorized("Requires authentication"))
     }

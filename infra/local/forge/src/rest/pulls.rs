@@ -103,7 +103,7 @@ pub(super) async fn get(call: &Call) -> Answer {
 }
 
 async fn whole(call: &Call, pull: &Pull) -> Answer {
-    let numbers = pulls::numbers(&call.engine, pull).await?;
+    let numbers = pulls::looked_at(&call.engine, pull).await?;
     let inner = call.engine.lock();
     ok(call.show(&inner).pull(pull, Some(&numbers)))
 }
@@ -169,6 +169,33 @@ pub(super) async fn is_merged(call: &Call) -> Answer {
     }
 }
 
+/// Pull requests whose head or merge this commit is.
+pub(super) async fn of_commit(call: &Call) -> Answer {
+    let repository = call.repository("pull_requests", Level::Read)?;
+    let sha = call.part("commit_sha");
+    let inner = call.engine.lock();
+    let own = inner.pulls.iter().filter(|one| one.repository == repository.id);
+    let own = own.filter(|one| one.head_sha == sha || one.merge_sha.as_deref() == Some(sha));
+    call.list(own.map(|one| call.show(&inner).pull(one, None)).collect())
+}
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Updated {
+    expected_head_sha: Option<String>,
+}
+
+pub(super) async fn update_branch(call: &Call) -> Answer {
+    let repository = call.writable("pull_requests")?;
+    let pull = call.engine.lock().pull(repository.id, call.number("pull_number")?)?.clone();
+    let seen = call.read::<Option<Updated>>()?.unwrap_or_default().expected_head_sha;
+    pulls::update_branch(&call.engine, &pull, &call.caller, seen).await?;
+    let inner = call.engine.lock();
+    let page = call.show(&inner).pull(&pull, None)["html_url"].clone();
+    let told = json!({ "message": "Updating pull request branch.", "url": page });
+    super::json_answer(StatusCode::ACCEPTED, told)
+}
+
 #[derive(Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 struct AskedMerge {
@@ -190,8 +217,13 @@ pub(super) async fn merge(call: &Call) -> Answer {
             return Err(ApiError::new(StatusCode::UNPROCESSABLE_ENTITY, "Invalid merge method"));
         }
     };
-    let how =
-        Merge { sha: asked.sha, method, title: asked.commit_title, message: asked.commit_message };
+    let how = Merge {
+        sha: asked.sha,
+        method,
+        title: asked.commit_title,
+        message: asked.commit_message,
+        by_queue: false,
+    };
     let number = call.number("pull_number")?;
     let sha = pulls::merge(&call.engine, repository.id, number, call.actor()?, how).await?;
     ok(json!({ "sha": sha, "merged": true, "message": "Pull Request successfully merged" }))

@@ -10,7 +10,7 @@ use crate::git::repository::Reference;
 use crate::git::rules::{Move, Push, rules_of};
 use crate::git::{Git, ZEROS};
 use crate::permission::Level;
-use crate::record::RepositoryRecord;
+use crate::record::{BranchRule, RepositoryRecord, StatusCheck};
 
 fn is_protected(repository: &RepositoryRecord, branch: &str) -> bool {
     repository.protections.contains_key(branch) || !rules_of(repository, branch).is_empty()
@@ -55,8 +55,32 @@ pub(super) async fn branch(call: &Call) -> Answer {
     ok(json!({
         "name": name, "commit": call.show(&inner).commit(&full_name, &commit),
         "_links": { "self": at, "html": page }, "protected": is_protected,
-        "protection": { "enabled": is_protected }, "protection_url": protection(call, &full_name, name),
+        "protection": required(&found, name), "protection_url": protection(call, &full_name, name),
     }))
+}
+
+/// The part of a branch's rules of the older kind that who reads contents is told.
+fn required(repository: &RepositoryRecord, branch: &str) -> Value {
+    let rules = repository.protections.get(branch).map(|one| &one.rules).into_iter().flatten();
+    let checks = rules.filter_map(|one| match one {
+        BranchRule::RequiredStatusChecks { required_status_checks: checks, .. } => Some(checks),
+        _ => None,
+    });
+    let checks: Vec<&StatusCheck> = checks.flatten().collect();
+    let names: Vec<&String> = checks.iter().map(|one| &one.context).collect();
+    let apps =
+        checks.iter().map(|one| json!({ "context": one.context, "app_id": one.integration_id }));
+    let level = match repository.protections.get(branch) {
+        Some(one) if one.binds_administrators && !names.is_empty() => "everyone",
+        Some(_) if !names.is_empty() => "non_admins",
+        _ => "off",
+    };
+    json!({
+        "enabled": repository.protections.contains_key(branch),
+        "required_status_checks": {
+            "enforcement_level": level, "checks": apps.collect::<Vec<_>>(), "contexts": names,
+        },
+    })
 }
 
 fn view(call: &Call, full_name: &str, one: &Reference) -> Value {

@@ -11,7 +11,7 @@ use crate::git::Git;
 use crate::git::commits::Signer;
 use crate::limits::{NAME_CHARS_MAX, REPOSITORIES_MAX};
 use crate::permission::{Level, of_person};
-use crate::record::{Kind, RepositoryRecord};
+use crate::record::{Kind, RepositoryRecord, one_look};
 use crate::state::SharedEngine;
 use crate::webhooks;
 
@@ -78,6 +78,8 @@ pub(crate) async fn make(
             is_archived: false,
             default_branch: "main".to_owned(),
             has_no_drafts: false,
+            deletes_heads: false,
+            unknown_looks: one_look(),
             protects_pushes: false,
             size_kb: 0,
             created_at: now,
@@ -188,6 +190,7 @@ struct Changed {
     visibility: Option<String>,
     default_branch: Option<String>,
     archived: Option<bool>,
+    delete_branch_on_merge: Option<bool>,
     security_and_analysis: Option<serde_json::Value>,
 }
 
@@ -235,6 +238,9 @@ pub(super) async fn update(call: &Call) -> Answer {
         if let Some(branch) = changed.default_branch {
             record.default_branch = branch;
         }
+        if let Some(deletes_heads) = changed.delete_branch_on_merge {
+            record.deletes_heads = deletes_heads;
+        }
         if let Some(is_archived) = changed.archived {
             record.is_archived = is_archived;
         }
@@ -264,6 +270,10 @@ pub(super) async fn delete(call: &Call) -> Answer {
     let _held = writer.lock().await;
     call.engine.change(|inner| {
         inner.repositories.remove(&found.id);
+        let own = inner.pulls.iter().filter(|one| one.repository == found.id);
+        let own: Vec<u64> = own.map(|one| one.id).collect();
+        inner.talk.forget(&own);
+        inner.checks.forget(found.id);
         inner.pulls.retain(|one| one.repository != found.id);
         Ok(())
     })?;

@@ -4,8 +4,12 @@ use std::collections::BTreeMap;
 
 use futures::future::BoxFuture;
 
-use super::{Call, apps, data, installations, people, pulls, refs, repositories, rules};
+use super::{
+    Call, actions, apps, checks, data, installations, people, pulls, refs, remarks, repositories,
+    reviews, rules, statuses,
+};
 use crate::api_error::Answer;
+use crate::graphql;
 
 /// A call.
 pub(crate) struct Route {
@@ -87,6 +91,28 @@ const ROUTES: &[Route] = routes! {
     "GET" "repos/{owner}/{repo}/git/commits/{commit_sha}" "git/get-commit" data::git_commit;
     "GET" "repos/{owner}/{repo}/git/trees/{tree_sha...}" "git/get-tree" data::tree;
     "GET" "repos/{owner}/{repo}/git/blobs/{file_sha}" "git/get-blob" data::blob;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/check-runs" "checks/list-for-ref" checks::of_commit;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/check-suites" "checks/list-suites-for-ref" checks::suites;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/status" "repos/get-combined-status-for-ref" statuses::together;
+    "GET" "repos/{owner}/{repo}/commits/{ref}/statuses" "repos/list-commit-statuses-for-ref" statuses::list;
+    "POST" "repos/{owner}/{repo}/statuses/{sha}" "repos/create-commit-status" statuses::create;
+    "POST" "repos/{owner}/{repo}/check-runs" "checks/create" checks::create;
+    "GET" "repos/{owner}/{repo}/check-runs/{check_run_id}" "checks/get" checks::get;
+    "PATCH" "repos/{owner}/{repo}/check-runs/{check_run_id}" "checks/update" checks::update;
+    "GET" "repos/{owner}/{repo}/check-runs/{check_run_id}/annotations" "checks/list-annotations" checks::annotations;
+    "POST" "repos/{owner}/{repo}/check-runs/{check_run_id}/rerequest" "checks/rerequest-run" checks::rerequest;
+    "GET" "repos/{owner}/{repo}/check-suites/{check_suite_id}/check-runs" "checks/list-for-suite" checks::of_suite;
+    "POST" "repos/{owner}/{repo}/check-suites/{check_suite_id}/rerequest" "checks/rerequest-suite" checks::rerequest_suite;
+    "GET" "repos/{owner}/{repo}/actions/runs" "actions/list-workflow-runs-for-repo" actions::runs;
+    "GET" "repos/{owner}/{repo}/actions/runs/{run_id}" "actions/get-workflow-run" actions::run;
+    "GET" "repos/{owner}/{repo}/actions/runs/{run_id}/jobs" "actions/list-jobs-for-workflow-run" actions::jobs;
+    "GET" "repos/{owner}/{repo}/actions/runs/{run_id}/attempts/{attempt_number}/jobs" "actions/list-jobs-for-workflow-run-attempt" actions::attempt_jobs;
+    "POST" "repos/{owner}/{repo}/actions/runs/{run_id}/rerun-failed-jobs" "actions/re-run-workflow-failed-jobs" actions::rerun_failed;
+    "POST" "repos/{owner}/{repo}/actions/runs/{run_id}/cancel" "actions/cancel-workflow-run" actions::cancel;
+    "GET" "repos/{owner}/{repo}/actions/jobs/{job_id}" "actions/get-job-for-workflow-run" actions::job;
+    "GET" "repos/{owner}/{repo}/actions/jobs/{job_id}/logs" "actions/download-job-logs-for-workflow-run" actions::log;
+    "POST" "repos/{owner}/{repo}/actions/jobs/{job_id}/rerun" "actions/re-run-job-for-workflow-run" actions::rerun_job;
+    "GET" "repos/{owner}/{repo}/commits/{commit_sha}/pulls" "repos/list-pull-requests-associated-with-commit" pulls::of_commit;
     "GET" "repos/{owner}/{repo}/commits/{ref...}" "repos/get-commit" data::commit;
     "GET" "repos/{owner}/{repo}/compare/{basehead...}" "repos/compare-commits-with-basehead" data::compare;
     "GET" "repos/{owner}/{repo}/pulls" "pulls/list" pulls::list;
@@ -97,6 +123,32 @@ const ROUTES: &[Route] = routes! {
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/commits" "pulls/list-commits" pulls::commits;
     "GET" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/check-if-merged" pulls::is_merged;
     "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/merge" "pulls/merge" pulls::merge;
+    "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/update-branch" "pulls/update-branch" pulls::update_branch;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/list-requested-reviewers" reviews::requested_reviewers;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/request-reviewers" reviews::request_reviewers;
+    "DELETE" "repos/{owner}/{repo}/pulls/{pull_number}/requested_reviewers" "pulls/remove-requested-reviewers" reviews::remove_reviewers;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/reviews" "pulls/list-reviews" reviews::list;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/reviews" "pulls/create-review" reviews::submit;
+    "PUT" "repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/dismissals" "pulls/dismiss-review" reviews::dismiss;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/reviews/{review_id}/comments" "pulls/list-comments-for-review" reviews::comments_of_review;
+    "GET" "repos/{owner}/{repo}/pulls/{pull_number}/comments" "pulls/list-review-comments" reviews::comments;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/comments" "pulls/create-review-comment" reviews::comment;
+    "POST" "repos/{owner}/{repo}/pulls/{pull_number}/comments/{comment_id}/replies" "pulls/create-reply-for-review-comment" reviews::reply;
+    "GET" "repos/{owner}/{repo}/pulls/comments/{comment_id}" "pulls/get-review-comment" reviews::get_comment;
+    "PATCH" "repos/{owner}/{repo}/pulls/comments/{comment_id}" "pulls/update-review-comment" reviews::edit_comment;
+    "DELETE" "repos/{owner}/{repo}/pulls/comments/{comment_id}" "pulls/delete-review-comment" reviews::delete_comment;
+    "POST" "repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions" "reactions/create-for-pull-request-review-comment" remarks::react_to_comment;
+    "DELETE" "repos/{owner}/{repo}/pulls/comments/{comment_id}/reactions/{reaction_id}" "reactions/delete-for-pull-request-comment" remarks::unreact_to_comment;
+    "POST" "repos/{owner}/{repo}/issues/{issue_number}/comments" "issues/create-comment" remarks::create;
+    "GET" "repos/{owner}/{repo}/issues/{issue_number}/comments" "issues/list-comments" remarks::list;
+    "POST" "repos/{owner}/{repo}/issues/{issue_number}/reactions" "reactions/create-for-issue" remarks::react_to_pull;
+    "GET" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/get-comment" remarks::get;
+    "PATCH" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/update-comment" remarks::edit;
+    "DELETE" "repos/{owner}/{repo}/issues/comments/{comment_id}" "issues/delete-comment" remarks::delete;
+    "POST" "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions" "reactions/create-for-issue-comment" remarks::react_to_remark;
+    "DELETE" "repos/{owner}/{repo}/issues/comments/{comment_id}/reactions/{reaction_id}" "reactions/delete-for-issue-comment" remarks::unreact_to_remark;
+    "POST" "graphql" "graphql" graphql::answer;
+    "POST" "api/graphql" "graphql/enterprise" graphql::answer;
     "GET" "rate_limit" "rate-limit/get" people::rate_limit;
 };
 

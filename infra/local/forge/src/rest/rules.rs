@@ -19,9 +19,11 @@ fn rule(rule: &BranchRule) -> Value {
             "dismiss_stale_reviews_on_push": false, "require_code_owner_review": false,
             "require_last_push_approval": false, "required_review_thread_resolution": false,
         }),
-        BranchRule::RequiredStatusChecks { .. } => {
-            json!({ "strict_required_status_checks_policy": false })
-        }
+        BranchRule::MergeQueue {} => json!({
+            "check_response_timeout_minutes": 60, "grouping_strategy": "ALLGREEN", "max_entries_to_build": 5,
+            "max_entries_to_merge": 5, "merge_method": "MERGE", "min_entries_to_merge": 1,
+            "min_entries_to_merge_wait_minutes": 5,
+        }),
         _ => json!({}),
     };
     for (name, value) in more.as_object().into_iter().flatten() {
@@ -100,7 +102,8 @@ struct Names {
 
 /// A rule as it comes. One without parameters has their defaults.
 fn parsed(mut value: Value) -> Result<BranchRule, ApiError> {
-    if value["type"] == "pull_request" && value["parameters"].is_null() {
+    let has_defaults = value["type"] == "pull_request" || value["type"] == "merge_queue";
+    if has_defaults && value["parameters"].is_null() {
         value["parameters"] = json!({});
     }
     let kind = value["type"].clone();
@@ -185,12 +188,17 @@ fn protection_view(
                     "require_last_push_approval": false,
                 });
             }
-            BranchRule::RequiredStatusChecks { required_status_checks: checks } => {
+            BranchRule::RequiredStatusChecks {
+                required_status_checks: checks,
+                strict_required_status_checks_policy: strict,
+            } => {
                 let names: Vec<&String> = checks.iter().map(|one| &one.context).collect();
-                let apps = names.iter().map(|name| json!({ "context": name, "app_id": null }));
+                let apps = checks
+                    .iter()
+                    .map(|one| json!({ "context": one.context, "app_id": one.integration_id }));
                 let apps: Vec<Value> = apps.collect();
                 told["required_status_checks"] = json!({
-                    "url": format!("{at}/required_status_checks"), "strict": false, "contexts": names,
+                    "url": format!("{at}/required_status_checks"), "strict": strict, "contexts": names,
                     "contexts_url": format!("{at}/required_status_checks/contexts"), "checks": apps,
                 });
             }
@@ -219,6 +227,7 @@ struct NewProtection {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Checks {
+    strict: bool,
     contexts: Vec<String>,
     checks: Vec<StatusCheck>,
 }
@@ -238,9 +247,12 @@ pub(super) async fn protect(call: &Call) -> Answer {
         rules.push(BranchRule::PullRequest { required_approving_review_count });
     }
     if let Some(checks) = new.required_status_checks {
-        let named = checks.contexts.into_iter().map(|context| StatusCheck { context });
-        let required_status_checks = named.chain(checks.checks).collect();
-        rules.push(BranchRule::RequiredStatusChecks { required_status_checks });
+        let named = checks.contexts.into_iter();
+        let named = named.map(|context| StatusCheck { context, integration_id: None });
+        rules.push(BranchRule::RequiredStatusChecks {
+            required_status_checks: named.chain(checks.checks).collect(),
+            strict_required_status_checks_policy: checks.strict,
+        });
     }
     if new.allow_force_pushes != Some(true) {
         rules.push(BranchRule::NonFastForward);

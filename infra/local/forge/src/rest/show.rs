@@ -98,7 +98,7 @@ impl Show<'_> {
         time.to_rfc3339_opts(SecondsFormat::Secs, true)
     }
 
-    fn time_of(&self, ms: Option<i64>) -> Value {
+    pub(crate) fn time_of(&self, ms: Option<i64>) -> Value {
         ms.map_or(Value::Null, |ms| self.time(ms).into())
     }
 
@@ -277,6 +277,7 @@ impl Show<'_> {
         ] {
             told[field] = true.into();
         }
+        told["delete_branch_on_merge"] = repository.deletes_heads.into();
         if let Some(level) = level {
             let has = |least: Level| Value::from(level >= least);
             told["permissions"] = json!({
@@ -446,6 +447,7 @@ impl Show<'_> {
         let is_merged = pull.state == PullState::Merged;
         let merged_at = self.time_of(pull.closed_at.filter(|_| is_merged));
         let link = |href: &str| json!({ "href": href });
+        let reviewers: Vec<Value> = pull.reviewers.iter().map(|id| self.user_of(*id)).collect();
         let mut told = json!({
             "url": at, "id": pull.id, "node_id": self.node("PullRequest", pull.id), "html_url": page,
             "diff_url": format!("{page}.diff"), "patch_url": format!("{page}.patch"), "issue_url": issue,
@@ -457,8 +459,8 @@ impl Show<'_> {
             "milestone": null, "active_lock_reason": null, "created_at": self.time(pull.created_at),
             "updated_at": self.time(pull.updated_at), "closed_at": self.time_of(pull.closed_at),
             "merged_at": merged_at, "merge_commit_sha": pull.merge_sha, "assignee": null, "assignees": [],
-            "requested_reviewers": [], "requested_teams": [], "head": side(&pull.head, &pull.head_sha),
-            "base": side(&pull.base, &pull.base_sha), "author_association": self.association(repository, pull),
+            "requested_reviewers": reviewers, "requested_teams": [], "head": side(&pull.head, &pull.head_sha),
+            "base": side(&pull.base, &pull.base_sha), "author_association": self.association(repository, pull.author),
             "auto_merge": null, "draft": pull.is_draft,
         });
         told["_links"] = json!({
@@ -474,12 +476,17 @@ impl Show<'_> {
                 Some(false) => "dirty",
                 Some(true) if pull.is_draft => "draft",
                 Some(true) if numbers.is_blocked => "blocked",
+                Some(true) if numbers.is_behind => "behind",
+                Some(true) if numbers.is_unstable => "unstable",
                 Some(true) => "clean",
             };
+            let all = &self.inner.talk.remarks;
+            let remarks = all.iter().filter(|one| one.pull == pull.id).count();
             let more = json!({
                 "merged": is_merged, "mergeable": numbers.mergeable.filter(|_| is_open),
                 "rebaseable": numbers.mergeable.filter(|_| is_open), "mergeable_state": state,
-                "merged_by": pull.merged_by.map(|id| self.user_of(id)), "comments": 0, "review_comments": 0,
+                "merged_by": pull.merged_by.map(|id| self.user_of(id)), "comments": remarks,
+                "review_comments": self.inner.talk.comments_of(pull.id).len(),
                 "maintainer_can_modify": pull.maintainer_can_modify, "commits": numbers.commits,
                 "additions": numbers.additions, "deletions": numbers.deletions, "changed_files": numbers.files,
             });
@@ -490,13 +497,16 @@ impl Show<'_> {
         told
     }
 
-    fn association(&self, repository: &RepositoryRecord, pull: &Pull) -> &'static str {
+    /// What an account is to a repository.
+    pub(crate) fn association(&self, repository: &RepositoryRecord, account: u64) -> &'static str {
         let owner = self.inner.accounts.get(&repository.owner);
+        let mut pulls = self.inner.pulls.iter().filter(|one| one.repository == repository.id);
         match owner {
-            Some(owner) if owner.id == pull.author => "OWNER",
-            Some(owner) if owner.members.contains_key(&pull.author) => "MEMBER",
-            _ if repository.collaborators.contains_key(&pull.author) => "COLLABORATOR",
-            _ => "CONTRIBUTOR",
+            Some(owner) if owner.id == account => "OWNER",
+            Some(owner) if owner.members.contains_key(&account) => "MEMBER",
+            _ if repository.collaborators.contains_key(&account) => "COLLABORATOR",
+            _ if pulls.any(|one| one.author == account) => "CONTRIBUTOR",
+            _ => "NONE",
         }
     }
 

@@ -198,6 +198,7 @@ pub(super) async fn press(visit: &Visit, owner: &str, name: &str, number: &str) 
         method,
         title: None,
         message: None,
+        by_queue: false,
     };
     let engine = &visit.engine;
     let changed = match visit.field("action") {

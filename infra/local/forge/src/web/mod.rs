@@ -23,6 +23,7 @@ use bobbin_local_sandbox::serve::ConnectionCut;
 use percent_encoding::percent_decode_str;
 
 use crate::api_error::ApiError;
+use crate::checks::logs;
 use crate::git::backend;
 use crate::limits::BODY_BYTES_MAX;
 use crate::state::SharedEngine;
@@ -135,6 +136,9 @@ async fn page(engine: &SharedEngine, request: Request) -> Response {
         ("GET", ["login", "oauth", "authorize"]) => signing_in::page(&visit),
         ("POST", ["login", "oauth", "authorize"]) => signing_in::authorize(&visit),
         ("POST", ["login", "oauth", "access_token"]) => return signing_in::trade(&visit),
+        ("GET", ["actions-results", job, "job-logs.txt"]) => {
+            return logs::answer(engine, &visit.headers, job, visit.asked("sig"));
+        }
         ("GET", ["settings", "apps", "authorizations"]) => authorizations::page(&visit),
         ("POST", ["settings", "apps", "authorizations"]) => authorizations::revoke(&visit),
         ("POST", ["settings", "apps", "new"]) => manifest::page(&visit, None),

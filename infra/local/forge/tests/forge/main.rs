@@ -3,9 +3,14 @@
 // One value holds all that the walk is to find.
 #![recursion_limit = "512"]
 
+mod checks;
 mod git;
+mod graphql;
+mod hooks;
+mod merging;
 mod octokit;
 mod pages;
 mod restart;
+mod reviews;
 mod rules;
 mod world;

@@ -209,6 +209,7 @@ fn expected() -> Value {
         "no_commits": failed("No commits between main and main"),
         "foreign": failed("head invalid"),
         "by_head": [[1], [], [1], [], [1]],
+        "unknown": [null, "unknown"],
         "draft": [true, "draft", [405, "Pull Request is still a draft"]],
         "files": [["one.txt", 2, "@@ -0,0 +1,2 @@\n+one\n+two"]],
         "commits": [true],

@@ -150,10 +150,12 @@ impl World {
         answer
     }
 
-    pub async fn control(&self, path: &str, body: Value) {
+    /// A test's own word to the forge.
+    pub async fn control(&self, path: &str, body: Value) -> Value {
         let request = self.api(Method::POST, &format!("/_control/{path}"), KEY).json(&body);
         let (status, answer) = self.send(request).await;
         assert_eq!(status, 200, "{path}: {answer}");
+        answer
     }
 
     /// A private repository of the organisation, and its id.

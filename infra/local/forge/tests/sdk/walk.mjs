@@ -158,6 +158,8 @@ found.by_head = [
   await listed({ head: `${org}:bobbin/one`, state: 'all' }), await listed({ head: `${org}:none` }), await listed({ head: 'none' }),
   await listed({ state: 'closed' }), await listed({ base: 'main' }),
 ]
+const unknown = (await pulling.rest.pulls.get(at)).data
+found.unknown = [unknown.mergeable, unknown.mergeable_state]
 const seen = (await pulling.rest.pulls.get(at)).data
 found.draft = [seen.mergeable, seen.mergeable_state, await refused(() => merging.rest.pulls.merge(at))]
 found.files = (await pulling.rest.pulls.listFiles(at)).data.map(({ filename, additions, patch }) => [filename, additions, patch])
@@ -176,6 +178,7 @@ found.pressed = [
 // A person pushes; the pull request follows.
 const two = commit('bobbin/one', 'two.txt', 'two\n', 'Add two')
 push('bobbin/one', given.user_token)
+await pulling.rest.pulls.get(at)
 const moved = (await pulling.rest.pulls.get(at)).data
 found.moved = [moved.head.sha === two, moved.commits, moved.draft, moved.mergeable_state]
 found.late = await refused(() => merging.rest.pulls.merge({ ...at, sha: one }))
@@ -202,6 +205,7 @@ const open = async (name, file, text) => {
 const [first, second, third] = [await open('a', 'one.txt', 'a\n'), await open('b', 'one.txt', 'b\n'), await open('c', 'c.txt', 'c\n')]
 await merging.rest.pulls.merge({ ...repo, pull_number: first, merge_method: 'squash' })
 found.squashed = (await reader.rest.repos.getCommit({ ...repo, ref: 'main' })).data.commit.message
+await pulling.rest.pulls.get({ ...repo, pull_number: second })
 found.dirty = [(await pulling.rest.pulls.get({ ...repo, pull_number: second })).data.mergeable_state, await refused(() => merging.rest.pulls.merge({ ...repo, pull_number: second }))]
 await merging.rest.pulls.merge({ ...repo, pull_number: third, merge_method: 'rebase' })
 found.rebased = (await reader.rest.repos.getCommit({ ...repo, ref: 'main' })).data.parents.length
@@ -231,6 +235,7 @@ await ada.rest.repos.updateBranchProtection({
 found.protected = [(await reader.rest.repos.getBranch({ ...repo, branch: 'main' })).data.protected,
   (await ada.rest.repos.getBranchProtection({ ...repo, branch: 'main' })).data.required_status_checks.contexts]
 const late = await open('late', 'late.txt', 'late\n')
+await pulling.rest.pulls.get({ ...repo, pull_number: late })
 found.blocked = [(await pulling.rest.pulls.get({ ...repo, pull_number: late })).data.mergeable_state, await refused(() => merging.rest.pulls.merge({ ...repo, pull_number: late }))]
 await ada.rest.repos.deleteBranchProtection({ ...repo, branch: 'main' })
 

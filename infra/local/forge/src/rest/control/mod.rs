@@ -1,5 +1,9 @@
 //! Test controls: the clock, faults, an installation's rights, an organisation's address list and plan.
 
+mod checks;
+mod hooks;
+mod people;
+
 use axum::body::to_bytes;
 use axum::extract::Request;
 use axum::response::{IntoResponse as _, Response};
@@ -11,6 +15,7 @@ use serde_json::json;
 use super::{body, ok};
 use crate::api_error::{Answer, ApiError};
 use crate::limits::BODY_BYTES_MAX;
+use crate::pulls::queue::leave;
 use crate::record::Permissions;
 use crate::state::{NoFault, SharedEngine};
 use crate::webhooks;
@@ -38,11 +43,12 @@ struct Addresses {
     refused: bool,
 }
 
-/// What a repository offers depends on its owner's plan.
+/// What a repository offers depends on its owner's plan; how soon a merge is tried, on how busy the forge is.
 #[derive(Deserialize)]
-struct OwnerPlan {
+struct Offered {
     repository: String,
-    drafts: bool,
+    drafts: Option<bool>,
+    unknown_looks: Option<u64>,
 }
 
 pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) -> Response {
@@ -63,10 +69,27 @@ pub(super) async fn answer(engine: &SharedEngine, path: &str, request: Request) 
         }
         ("POST", "installation") => grant(engine, &text),
         ("POST", "addresses") => addresses(engine, &text),
-        ("POST", "repository") => plan(engine, &text),
+        ("POST", "repository") => offer(engine, &text),
+        ("POST", "checks") => checks::say(engine, &text).await,
+        ("POST", "person") => people::person(engine, &text),
+        ("POST", "thread") => people::settle(engine, &text),
+        ("POST", "queue") => queue(engine, &text).await,
+        ("GET", "hooks") => hooks::told(engine),
+        ("POST", "hooks") => hooks::arm(engine, &text),
+        ("DELETE", "hooks") => hooks::clear(engine),
+        ("POST", "hooks/release") => hooks::release(engine),
+        ("POST", "hooks/forged") => hooks::forge(engine, &text),
+        ("POST", "app") => people::app(engine, &text),
         _ => Err(ApiError::not_found()),
     };
     done.unwrap_or_else(|error| error.into_response())
+}
+
+/// The repository that a test names by `owner/name`.
+fn named(engine: &SharedEngine, full_name: &str) -> Result<u64, ApiError> {
+    let inner = engine.lock();
+    let found = full_name.split_once('/').and_then(|(owner, name)| inner.named(owner, name));
+    Ok(found.ok_or_else(ApiError::not_found)?.id)
 }
 
 fn clock(engine: &SharedEngine, text: &[u8]) -> Answer {
@@ -109,13 +132,28 @@ fn addresses(engine: &SharedEngine, text: &[u8]) -> Answer {
     ok(json!({ "organization": organization, "refused": refused }))
 }
 
-fn plan(engine: &SharedEngine, text: &[u8]) -> Answer {
-    let OwnerPlan { repository, drafts } = body::read(text)?;
+#[derive(Deserialize)]
+struct Left {
+    repository: String,
+    number: u64,
+    merged: bool,
+}
+
+async fn queue(engine: &SharedEngine, text: &[u8]) -> Answer {
+    let Left { repository, number, merged } = body::read(text)?;
+    let id = named(engine, &repository)?;
+    leave(engine, id, number, merged).await?;
+    ok(json!({ "repository": repository, "number": number }))
+}
+
+fn offer(engine: &SharedEngine, text: &[u8]) -> Answer {
+    let Offered { repository, drafts, unknown_looks } = body::read(text)?;
+    let id = named(engine, &repository)?;
     engine.change(|inner| {
-        let named = repository.split_once('/').and_then(|(owner, name)| inner.named(owner, name));
-        let id = named.ok_or_else(ApiError::not_found)?.id;
-        inner.repository_mut(id)?.has_no_drafts = !drafts;
+        let record = inner.repository_mut(id)?;
+        record.has_no_drafts = drafts.map_or(record.has_no_drafts, |drafts| !drafts);
+        record.unknown_looks = unknown_looks.unwrap_or(record.unknown_looks);
         Ok(())
     })?;
-    ok(json!({ "repository": repository, "drafts": drafts }))
+    ok(json!({ "repository": repository }))
 }
