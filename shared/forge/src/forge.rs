@@ -4,6 +4,7 @@ use std::fmt;
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::pull_request::PolledPullRequest;
 
 use crate::error::ForgeResult;
 use crate::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, TreeEntry};
@@ -303,6 +304,13 @@ pub trait Forge: fmt::Debug + Send + Sync {
         at: &RepositoryAt,
         new: &NewPullRequest,
     ) -> ForgeResult<PullRequest>;
+
+    /// The pull request with all that happened to it, by one look. What the forge leaves out is an error.
+    async fn poll_pull_request(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+    ) -> ForgeResult<PolledPullRequest>;
 
     /// Changes subject or text.
     async fn update_pull_request(

@@ -5,10 +5,12 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use bobbin_core::base::secret::Secret;
+use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_http::{HttpError, Method};
 
 use super::app::AppKey;
 use super::carry::{USER, explained, failed};
+use super::poll;
 use super::pulls;
 use super::repositories::{InstallationBody, RepositoriesPage, TokenBody};
 use super::rest::{By, Call, RestClient, RestError, now_s};
@@ -96,7 +98,7 @@ impl GitHub {
             Err(error) => return error,
         };
         let login = found.login();
-        let missing = found.lacks(&[right.permission()]);
+        let missing = found.lacks(right.permissions());
         let (kind, seen) = if found.is_suspended() {
             (ForgeErrorKind::Suspended, format!("{login} has suspended Bobbin's installation."))
         } else if !missing.is_empty() {
@@ -371,6 +373,18 @@ impl Forge for GitHub {
         let opened = self.opened(at, new, &token).await;
         token.end().await;
         opened.map_err(|error| self.told(at, error))
+    }
+
+    async fn poll_pull_request(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+    ) -> ForgeResult<PolledPullRequest> {
+        let token = self.token(at, Right::PollPullRequests).await?;
+        let name = token.name.as_ref().unwrap_or(&at.name);
+        let polled = poll::poll(&self.rest, token.by(), (at.repository, name), number).await;
+        token.end().await;
+        polled.map_err(|error| self.told(at, error))
     }
 
     async fn update_pull_request(

@@ -11,6 +11,7 @@ mod client;
 pub mod manifest;
 mod operator;
 mod people;
+mod poll;
 mod pulls;
 mod repositories;
 mod rest;

@@ -9,10 +9,11 @@ use reqwest::header::{ACCEPT, LOCATION};
 use reqwest::{RequestBuilder, Url};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use super::poll;
 use super::settings::Addresses;
-use crate::error::{ForgeError, ForgeErrorKind};
+use crate::error::{ForgeError, ForgeErrorKind, ForgeResult};
 
 /// The version of the API that these shapes are of.
 const API_VERSION: &str = "2022-11-28";
@@ -233,6 +234,7 @@ pub(super) fn has(said: &str, words: &str) -> bool {
 pub(super) struct RestClient {
     pub(super) http: Http,
     api: Url,
+    graphql: Url,
     web: Url,
 }
 
@@ -252,6 +254,7 @@ impl RestClient {
         Ok(Self {
             http: http.with_body_bytes_max(ANSWER_BYTES_MAX),
             api: url(&addresses.api)?,
+            graphql: url(&addresses.graphql())?,
             web: url(&addresses.web)?,
         })
     }
@@ -278,6 +281,26 @@ impl RestClient {
             None => request,
         };
         answered(self.http.send(request).await?, whose)
+    }
+
+    /// The data of a GraphQL query. An answer with errors has holes, and is an error.
+    pub(super) async fn graphql(
+        &self,
+        by: By<'_>,
+        query: &str,
+        variables: &Value,
+    ) -> ForgeResult<Value> {
+        let mut answer = self.queried(by, &json!({"query": query, "variables": variables})).await?;
+        match answer["errors"].as_array() {
+            Some(errors) if !errors.is_empty() => Err(poll::not_answered(errors)),
+            _ => Ok(answer["data"].take()),
+        }
+    }
+
+    async fn queried(&self, by: By<'_>, body: &Value) -> Result<Value, RestError> {
+        let request = self.http.request(Method::POST, self.graphql.as_str())?;
+        let (request, whose) = signed(request, by);
+        parsed(&answered(self.http.send(request.json(body)).await?, whose)?)
     }
 
     /// An answer of GitHub's sign-in, which is below its pages and speaks forms. An error is an answer with status 200.

@@ -29,6 +29,12 @@ impl Addresses {
         Self { api: api.to_owned(), git: web.clone(), web }
     }
 
+    /// The address of the GraphQL API: a GitHub Enterprise Server has it beside the REST API, others below.
+    #[must_use]
+    pub fn graphql(&self) -> String {
+        format!("{}/graphql", self.api.strip_suffix("/v3").unwrap_or(&self.api))
+    }
+
     /// The same with this base of pages and clone addresses; an empty one leaves them.
     #[must_use]
     pub fn with_pages(self, base: &str) -> Self {

@@ -17,17 +17,28 @@ pub(super) enum Right {
     WriteContents,
     ReadPullRequests,
     WritePullRequests,
+    /// To see a pull request with all that happens to it.
+    PollPullRequests,
 }
 
 impl Right {
-    /// The permission and its level.
-    pub(super) const fn permission(self) -> (&'static str, &'static str) {
+    /// The permissions, each with its level.
+    pub(super) const fn permissions(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Metadata => ("metadata", "read"),
-            Self::ReadContents => ("contents", "read"),
-            Self::WriteContents => ("contents", "write"),
-            Self::ReadPullRequests => ("pull_requests", "read"),
-            Self::WritePullRequests => ("pull_requests", "write"),
+            Self::Metadata => &[("metadata", "read")],
+            Self::ReadContents => &[("contents", "read")],
+            Self::WriteContents => &[("contents", "write")],
+            Self::ReadPullRequests => &[("pull_requests", "read")],
+            Self::WritePullRequests => &[("pull_requests", "write")],
+            // Without one of them GitHub leaves holes in its answer.
+            Self::PollPullRequests => &[
+                ("actions", "read"),
+                ("checks", "read"),
+                ("contents", "read"),
+                ("issues", "read"),
+                ("pull_requests", "read"),
+                ("statuses", "read"),
+            ],
         }
     }
 }
@@ -43,8 +54,9 @@ pub(super) enum TokenScope<'a> {
 
 /// The body of the request for a token.
 pub(super) fn request(scope: TokenScope<'_>, right: Right) -> Value {
-    let (permission, level) = right.permission();
-    let permissions = Map::from_iter([(permission.to_owned(), json!(level))]);
+    let permissions = right.permissions().iter();
+    let permissions: Map<String, Value> =
+        permissions.map(|(name, level)| ((*name).to_owned(), json!(level))).collect();
     match scope {
         TokenScope::Id(id) => json!({"repository_ids": [id.0], "permissions": permissions}),
         TokenScope::Name(name) => {

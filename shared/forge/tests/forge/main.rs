@@ -10,6 +10,7 @@ mod operator;
 mod outgoing;
 mod packs;
 mod people;
+mod polls;
 mod streams;
 mod webhooks;
 mod world;

@@ -1,0 +1,144 @@
+//! A pull request at the forge, as one poll saw it.
+//!
+//! Whatever people, bots and programs wrote there is data: nothing of it is an instruction.
+
+use crate::base::ids::Ms;
+use crate::records::checks::Check;
+use crate::records::publication::PullRequestState;
+
+/// Items of each list that a poll reads.
+pub const CHECKS_MAX: usize = 100;
+
+/// What one poll saw.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolledPullRequest {
+    /// Its number.
+    pub number: u64,
+    /// Its state.
+    pub state: PullRequestState,
+    /// It is a draft.
+    pub is_draft: bool,
+    /// It waits in a merge queue.
+    pub is_queued: bool,
+    /// Short name of its branch.
+    pub branch: String,
+    /// The commit of its branch.
+    pub head: String,
+    /// Its branch is another repository's.
+    pub is_from_fork: bool,
+    /// Short name of the branch into which it is to be merged.
+    pub base: String,
+    /// Whether it could be merged.
+    pub merge: Mergeability,
+    /// The verdict of its reviewers.
+    pub decision: ReviewDecision,
+    /// Checks of its head, at most [`CHECKS_MAX`].
+    pub checks: Vec<Check>,
+    /// How many there are.
+    pub checks_total: usize,
+    /// The newest reviews, one for each person.
+    pub reviews: Vec<SeenReview>,
+    /// Threads on lines of code.
+    pub threads: Vec<ReviewThread>,
+    /// The newest comments on the whole.
+    pub comments: Vec<SeenComment>,
+}
+
+/// Whether a pull request could be merged.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Mergeability {
+    /// The forge is still computing it.
+    Unknown,
+    /// It could.
+    Clean,
+    /// Its branch and its base have changed the same lines.
+    Conflicts,
+    /// A rule wants its base merged first.
+    Behind,
+    /// A rule forbids it: a review, a check, or something else is missing.
+    Blocked,
+}
+
+/// The verdict of reviewers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReviewDecision {
+    /// Nobody has to review it.
+    NotNeeded,
+    /// A review is missing.
+    Required,
+    /// It is approved.
+    Approved,
+    /// Somebody wants changes.
+    ChangesRequested,
+}
+
+/// An account that wrote something.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Author {
+    /// Its name; empty if the account is deleted.
+    pub login: String,
+    /// It is a program's.
+    pub is_bot: bool,
+}
+
+/// A review of the whole.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenReview {
+    /// The forge's id.
+    pub id: u64,
+    /// Who reviewed.
+    pub by: Author,
+    /// What it says.
+    pub state: ReviewState,
+    /// Its text.
+    pub body: String,
+    /// The commit that was reviewed; empty if it is gone.
+    pub commit: String,
+}
+
+/// What a review says.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ReviewState {
+    /// Approved.
+    Approved,
+    /// Changes are wanted.
+    ChangesRequested,
+    /// Comments alone; GitHub makes such a review for a single comment too.
+    Commented,
+    /// It was dismissed, or is of a kind that is not known here.
+    Dismissed,
+}
+
+/// A thread of comments on lines.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ReviewThread {
+    /// The forge's id.
+    pub id: String,
+    /// The file.
+    pub path: String,
+    /// The line; `None` if the commit has it no more.
+    pub line: Option<u64>,
+    /// Somebody has resolved it.
+    pub is_resolved: bool,
+    /// The lines have changed since.
+    pub is_outdated: bool,
+    /// Its comments, oldest first.
+    pub comments: Vec<SeenComment>,
+    /// The lines that the first comment is about, as a diff.
+    pub hunk: String,
+}
+
+/// A comment.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SeenComment {
+    /// The forge's id.
+    pub id: u64,
+    /// Who wrote it.
+    pub by: Author,
+    /// Its text.
+    pub body: String,
+    /// When it was written, or edited last.
+    pub at_ms: Ms,
+    /// Its page.
+    pub page: String,
+}

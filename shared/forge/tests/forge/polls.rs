@@ -1,0 +1,185 @@
+//! A pull request as one poll sees it.
+
+use bobbin_core::base::failure::Failure;
+use bobbin_core::records::checks::{Check, CheckKind, CheckState};
+use bobbin_core::records::publication::PullRequestState;
+use bobbin_core::records::pull_request::{
+    Mergeability, PolledPullRequest, ReviewDecision, ReviewState,
+};
+use bobbin_forge::{Forge as _, ForgeError, ForgeErrorKind};
+use serde_json::{Value, json};
+
+use crate::world::{TOKEN, World, at, reply};
+
+const QUERY: &str = "POST /graphql";
+const HEAD: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+/// An open pull request with these checks.
+fn pull(contexts: &Value) -> Value {
+    json!({
+        "number": 5, "state": "OPEN", "isDraft": true, "isInMergeQueue": false,
+        "isCrossRepository": false, "headRefName": "bobbin/add-a", "headRefOid": HEAD,
+        "baseRefName": "main", "mergeable": "MERGEABLE", "mergeStateStatus": "DRAFT",
+        "reviewDecision": null,
+        "commits": {"nodes": [{"commit": {"oid": HEAD, "statusCheckRollup": {
+            "contexts": {"totalCount": 3, "nodes": contexts}}}}]},
+        "reviewThreads": {"nodes": []}, "latestReviews": {"nodes": []},
+        "comments": {"nodes": []},
+    })
+}
+
+fn answer(pull: &Value) -> Value {
+    json!({"data": {"repository": {"databaseId": 42, "pullRequest": pull}}})
+}
+
+async fn polled(answer: Value) -> Result<PolledPullRequest, ForgeError> {
+    let world = World::start().await;
+    world.minting();
+    world.on(QUERY, reply(200, answer).undescribed());
+    let polled = world.github().poll_pull_request(&at(), 5).await;
+    let seen = world.one(QUERY);
+    assert_eq!(seen.bearer(), TOKEN);
+    assert_eq!(seen.body["variables"], json!({"owner": "acme", "name": "web", "number": 5}));
+    let minted = world.one("POST /app/installations/7/access_tokens");
+    assert_eq!(
+        minted.body,
+        json!({"repository_ids": [42], "permissions": {
+            "actions": "read", "checks": "read", "contents": "read", "issues": "read",
+            "pull_requests": "read", "statuses": "read"}})
+    );
+    world.one("DELETE /installation/token");
+    polled
+}
+
+fn run(id: u64, status: &str, conclusion: Option<&str>) -> Value {
+    json!({
+        "__typename": "CheckRun", "databaseId": id, "name": "test", "status": status,
+        "conclusion": conclusion, "detailsUrl": "https://github.example/run",
+        "checkSuite": {"app": {"slug": "github-actions", "databaseId": 15368},
+            "workflowRun": {"event": "push", "workflow": {"name": "CI"}}},
+    })
+}
+
+#[tokio::test]
+async fn poll_reads_checks_and_statuses() {
+    let status = json!({
+        "__typename": "StatusContext", "context": "lint", "state": "ERROR", "targetUrl": null,
+        "createdAt": "2026-11-28T08:00:00Z",
+    });
+    let bare = json!({
+        "__typename": "CheckRun", "databaseId": 8, "name": "scan", "status": "QUEUED",
+        "conclusion": null, "detailsUrl": null, "checkSuite": {"app": {"slug": "scanner",
+        "databaseId": 3}, "workflowRun": null},
+    });
+    let contexts = json!([run(7, "COMPLETED", Some("SUCCESS")), status, bare]);
+    let seen = polled(answer(&pull(&contexts))).await.unwrap();
+    assert_eq!((seen.state, seen.is_draft, &*seen.head), (PullRequestState::Open, true, HEAD));
+    assert_eq!(
+        (seen.merge, seen.decision, seen.checks_total),
+        (Mergeability::Clean, ReviewDecision::NotNeeded, 3)
+    );
+    let page = "https://github.example/run".to_owned();
+    let check = |name: &str, of: &str, kind, state, page| Check {
+        name: name.to_owned(),
+        of: of.to_owned(),
+        kind,
+        state,
+        page,
+    };
+    let app = |id| CheckKind::Run { id, app: Some(if id == 7 { 15_368 } else { 3 }) };
+    let at_ms = 1_795_852_800_000;
+    assert_eq!(
+        seen.checks,
+        [
+            check("test", "CI (push)", app(7), CheckState::Passed, page),
+            check("lint", "", CheckKind::Status { at_ms }, CheckState::Failed, String::new()),
+            check("scan", "scanner", app(8), CheckState::Running, String::new()),
+        ]
+    );
+}
+
+#[tokio::test]
+async fn unknown_conclusions_call_a_person() {
+    for (conclusion, state) in [
+        ("NEUTRAL", CheckState::Passed),
+        ("SKIPPED", CheckState::Passed),
+        ("FAILURE", CheckState::Failed),
+        ("TIMED_OUT", CheckState::Failed),
+        ("STARTUP_FAILURE", CheckState::Failed),
+        ("CANCELLED", CheckState::Held),
+        ("ACTION_REQUIRED", CheckState::Held),
+        ("STALE", CheckState::Held),
+        ("OF_TOMORROW", CheckState::Held),
+    ] {
+        let contexts = json!([run(1, "COMPLETED", Some(conclusion))]);
+        let seen = polled(answer(&pull(&contexts))).await.unwrap();
+        assert_eq!(seen.checks[0].state, state, "{conclusion}");
+    }
+}
+
+#[tokio::test]
+async fn poll_reads_reviews_and_threads() {
+    let comment = |id: u64, kind: &str, edited: Value| {
+        json!({
+            "databaseId": id, "url": format!("https://github.example/{id}"), "body": "Why?",
+            "diffHunk": "@@ -1 +1 @@\n-a\n+b", "createdAt": "2026-11-28T08:00:00Z",
+            "lastEditedAt": edited, "author": {"__typename": kind, "login": "ada"},
+        })
+    };
+    let mut body = pull(&json!([]));
+    body["reviewThreads"]["nodes"] = json!([{
+        "id": "PRRT_1", "isResolved": false, "isOutdated": true, "path": "src/a.rs", "line": null,
+        "comments": {"nodes": [comment(1, "User", Value::Null), comment(2, "Bot", json!("2026-11-28T08:00:01Z"))]},
+    }]);
+    body["latestReviews"]["nodes"] = json!([{
+        "databaseId": 9, "state": "CHANGES_REQUESTED", "body": "", "author": null, "commit": {"oid": HEAD},
+    }]);
+    body["reviewDecision"] = json!("CHANGES_REQUESTED");
+    body["mergeable"] = json!("CONFLICTING");
+    body["mergeStateStatus"] = json!("DIRTY");
+    let seen = polled(answer(&body)).await.unwrap();
+    let thread = &seen.threads[0];
+    assert_eq!(
+        (&*thread.path, thread.line, thread.is_outdated, &*thread.hunk),
+        ("src/a.rs", None, true, "@@ -1 +1 @@\n-a\n+b")
+    );
+    let authors: Vec<bool> = thread.comments.iter().map(|one| one.by.is_bot).collect();
+    assert_eq!(authors, [false, true]);
+    assert_eq!(thread.comments[1].at_ms - thread.comments[0].at_ms, 1_000);
+    let review = &seen.reviews[0];
+    assert_eq!((review.state, &*review.by.login), (ReviewState::ChangesRequested, ""));
+    assert_eq!(
+        (seen.merge, seen.decision),
+        (Mergeability::Conflicts, ReviewDecision::ChangesRequested)
+    );
+}
+
+#[tokio::test]
+async fn answer_with_holes_is_no_answer() {
+    let mut holes = answer(&pull(&json!([null])));
+    holes["errors"] = json!([{"type": "FORBIDDEN", "message": "Resource not accessible by integration",
+        "path": ["repository", "pullRequest", "commits"]}]);
+    let error = polled(holes).await.unwrap_err();
+    assert!(error.seen.contains("`bobbin check` says which"), "{error}");
+    let limited =
+        json!({"errors": [{"type": "RATE_LIMITED", "message": "API rate limit exceeded"}]});
+    let error = polled(limited).await.unwrap_err();
+    assert_eq!(error.kind, ForgeErrorKind::RateLimited);
+    let broken = json!({"data": null, "errors": [{"message": "Something went wrong"}]});
+    let error = polled(broken).await.unwrap_err();
+    assert!(matches!(error.failure, Failure::Outage { .. }), "{error:?}");
+}
+
+#[tokio::test]
+async fn lagging_or_renamed_answers_are_not_used() {
+    let mut lags = pull(&json!([]));
+    lags["headRefOid"] = json!("b".repeat(40));
+    let error = polled(answer(&lags)).await.unwrap_err();
+    assert!(matches!(error.failure, Failure::Wait { .. }), "{error:?}");
+    let mut other = answer(&pull(&json!([])));
+    other["data"]["repository"]["databaseId"] = json!(43);
+    assert_eq!(polled(other).await.unwrap_err().kind, ForgeErrorKind::NotFound);
+    let gone = json!({"data": {"repository": null}, "errors": [{"type": "NOT_FOUND",
+        "message": "Could not resolve to a Repository"}]});
+    assert_eq!(polled(gone).await.unwrap_err().kind, ForgeErrorKind::NotFound);
+}
