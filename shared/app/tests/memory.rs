@@ -30,6 +30,7 @@ use bobbin_core::records::carried::ForgeRepository;
 use bobbin_core::records::changes::ChangedFile;
 use bobbin_core::records::flags::ControlFlags;
 use bobbin_core::records::message::Attachment;
+use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_core::records::workspace::Workspace;
 use bobbin_core::tenant::overrides::ChatOverrides;
 use bobbin_forge::git::{
@@ -259,6 +260,10 @@ impl Forge for OnlyGit {
         _: &RepositoryAt,
         _: &NewPullRequest,
     ) -> ForgeResult<PullRequest> {
+        absent()
+    }
+
+    async fn poll_pull_request(&self, _: &RepositoryAt, _: u64) -> ForgeResult<PolledPullRequest> {
         absent()
     }
 

@@ -6,6 +6,7 @@ use std::sync::Mutex;
 
 use async_trait::async_trait;
 use bobbin_core::records::carried::ForgeRepository;
+use bobbin_core::records::pull_request::PolledPullRequest;
 use bobbin_forge::git::{Fetch, Fetched, ObjectId, PackSink, Push, Pushed, Refs, TreeEntry};
 use bobbin_forge::github::{Addresses, GitHub, GitHubSettings};
 use bobbin_forge::{
@@ -115,6 +116,14 @@ impl Forge for SmallForge {
         new: &NewPullRequest,
     ) -> ForgeResult<PullRequest> {
         self.inner.open_pull_request(at, new).await
+    }
+
+    async fn poll_pull_request(
+        &self,
+        at: &RepositoryAt,
+        number: u64,
+    ) -> ForgeResult<PolledPullRequest> {
+        self.inner.poll_pull_request(at, number).await
     }
 
     async fn update_pull_request(
