@@ -2,8 +2,8 @@
 //!
 //! `bobbin_chat` decides what a request means; here is only the HTTP around it. Nothing is answered before the queue
 //! has accepted. Ingress reads only suggestions for a tenant's people while they type, what decides the thread of a
-//! direct message (`direct`), the links to its pages, and the state left for the next poll of a run (`nudges`). It writes
-//! only those links, with a key or a code that was sealed before (`setup`, `sign_in`).
+//! direct message (`direct`), the links to its pages, and the state left for the next poll of a run (`nudges`). It
+//! writes only those links, with a key or a code that was sealed before (`setup`, `sign_in`).
 
 mod direct;
 mod nudges;

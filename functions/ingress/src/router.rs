@@ -88,7 +88,7 @@ impl Router {
                 let shown = self.page(request, &path[setup::PATH.len()..]).await;
                 self.told(shown)
             }
-            ("GET" | "HEAD", SIGNED_IN) => {
+            ("GET", SIGNED_IN) => {
                 let query = request.query_string_parameters();
                 let query = |name: &str| query.first(name).map(str::to_owned);
                 let shown = self.links.come_back(query, &self.queues).await;

@@ -1,10 +1,10 @@
 //! Signing in at the forge through a link: the way there, the way back, and the press on what it brought.
 //!
 //! Promised: the state is the secret part of the link, so nobody else's sign-in comes in through it. The code is sealed
-//! within the request that brings it. Whoever brings it gets a press token, and only with that something can be pressed:
-//! the forge does not ask a person again who has once authorised the app, so somebody could lead them through the
-//! sign-in with a link of their own. A request that could not be handed to the worker is undone. Deliberately absent:
-//! the app's client secret, and any way to open a code.
+//! within the request that brings it. Whoever brings it gets a press token, and only with that something can be
+//! pressed: the forge does not ask a person again who has once authorised the app, so somebody could lead them through
+//! the sign-in with a link of their own. A request that could not be handed to the worker is undone. Deliberately
+//! absent: the app's client secret, and any way to open a code.
 
 use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;

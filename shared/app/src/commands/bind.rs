@@ -35,7 +35,7 @@ impl Lane<'_> {
         if let Some(why) = self.not_managing(control).await? {
             return Ok(why);
         }
-        let words = "Sign in with GitHub on this page, as somebody who owns the organisation or account whose repositories are wanted here";
+        let words = "It takes somebody who owns the organisation or account whose repositories are wanted here. The link works once, for anybody who has it, so pass it on to nobody but an owner.";
         self.sign_in_link(control, (Purpose::BindOwner, words), now_ms).await
     }
 

@@ -41,7 +41,7 @@ impl Lane<'_> {
             ForgeWish::Bind => self.bind_link(control, now_ms).await?,
             ForgeWish::Unbind { owner } => self.unbind(control, owner.as_deref(), settings).await?,
             ForgeWish::Connect => {
-                let words = "Sign in with GitHub on this page to connect your account";
+                let words = "The link works once, for anybody who has it, so do not pass it on.";
                 self.sign_in_link(control, (Purpose::ConnectAccount, words), now_ms).await?
             }
             ForgeWish::Account => self.account(control, now_ms).await?,
@@ -77,9 +77,7 @@ impl Lane<'_> {
         let tenant = control.thread.tenant();
         tracing::info!(event = "sign_in.link", %tenant, by = control.by.id, purpose = purpose.word(), "a link to sign in was created");
         let within = span(self.limits.tenant.setup_link_ms);
-        Ok(format!(
-            "{words}, within {within}: {address}\nThe link works once, for anybody who has it, so do not pass it on."
-        ))
+        Ok(format!("Sign in with GitHub on this page within {within}: {address}\n{words}"))
     }
 
     /// Finds out who came back from the forge, for the page on which they wait.
@@ -107,7 +105,10 @@ impl Lane<'_> {
         let found = self.store.link(id).await.map_err(|e| e.failure())?;
         let tenant = control.thread.tenant();
         let found = found.filter(|found| found.link.thread.tenant() == tenant);
-        Ok(found.and_then(|mut found| Some((found.sign_in.take()?, found))).map(|(a, b)| (b, a)))
+        Ok(found.and_then(|mut found| {
+            let sign_in = found.sign_in.take()?;
+            Some((found, sign_in))
+        }))
     }
 
     /// Carries out what was pressed.
