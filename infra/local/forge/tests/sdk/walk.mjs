@@ -1,51 +1,10 @@
 // Walks what Bobbin uses of GitHub, and what its user expects besides, with GitHub's own client. Reads what to talk to from
 // standard input; prints what it found, and every exchange. What is right says the test beside it.
 
-import { execFileSync } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
+import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-const given = JSON.parse(readFileSync(0, 'utf8'))
-// The packages lie in the tests' cache, not beside this file.
-const { App, Octokit } = await import(`${given.packages}/node_modules/octokit/dist-bundle/index.js`)
-
-const exchanges = []
-const found = {}
-const parsed = (text) => { try { return JSON.parse(text) } catch { return null } }
-// Everything that the client sends goes out as the client made it, and is written down.
-const recorded = async (url, options) => {
-  const answer = await fetch(url, options)
-  const text = await answer.clone().text()
-  const target = new URL(url)
-  exchanges.push({
-    method: options?.method ?? 'GET', path: target.pathname, request: parsed(options?.body ?? ''), status: answer.status,
-    answer: parsed(text), has_answer: text !== '', moved: answer.redirected,
-    is_diff: (answer.headers.get('content-type') ?? '').includes('diff'),
-    limits: ['x-ratelimit-limit', 'x-ratelimit-remaining', 'x-ratelimit-reset'].every((name) => answer.headers.has(name)),
-  })
-  return answer
-}
-const Client = Octokit.defaults({
-  baseUrl: given.api, userAgent: 'bobbin-forge-check', request: { fetch: recorded }, retry: { enabled: false },
-  throttle: { enabled: false }, log: { debug() {}, info() {}, warn() {}, error() {} },
-})
-const refused = async (what) => {
-  try {
-    await what()
-    return 'not refused'
-  } catch (error) {
-    const errors = error.response?.data?.errors?.map((one) => one.message ?? `${one.field} ${one.code}`)
-    return [error.status, error.response?.data?.message, ...(errors ?? [])]
-  }
-}
-
-const folder = mkdtempSync(join(tmpdir(), 'bobbin-forge-walk-'))
-const environment = { PATH: process.env.PATH, HOME: folder, GIT_CONFIG_NOSYSTEM: '1', GIT_TERMINAL_PROMPT: '0' }
-const git = (...args) => execFileSync('git', ['-c', 'user.name=Ada', '-c', 'user.email=ada@example.com', ...args], {
-  cwd: folder, env: environment, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'],
-}).trim()
-const address = (repository, token) => `${given.git.replace('://', `://x-access-token:${token}@`)}/${repository}.git`
+import { address, App, Client, exchanges, finish, folder, found, git, given, refused } from './client.mjs'
 
 const app = new App({ appId: given.app_id, privateKey: given.private_key, webhooks: { secret: given.webhook_secret }, Octokit: Client })
 const org = given.organization
@@ -285,5 +244,4 @@ found.delivered = [ready.status, delivered.request.payload.pull_request.number, 
 found.redelivered = (await app.octokit.rest.apps.redeliverWebhookDelivery({ delivery_id: ready.id })).status
 found.no_delivery = await refused(() => app.octokit.rest.apps.getWebhookDelivery({ delivery_id: 1 }))
 
-rmSync(folder, { recursive: true })
-process.stdout.write(JSON.stringify({ found, exchanges }), () => process.exit(0))
+finish()
