@@ -2,15 +2,17 @@
 //!
 //! Promised: GitHub's REST API, its git over HTTP and its pages as an app uses them: apps with their keys,
 //! installations, tokens for single repositories and rights, people who sign in, repositories that are renamed,
-//! transferred and archived, branches with rules, pull requests, signed webhooks, and refusals with GitHub's own texts.
-//! Git itself is `git http-backend` over bare repositories. State is one folder and survives a restart, except for
-//! sign-ins, counted requests, addresses of logs and the list of sent webhooks. Only loopback is bound.
+//! transferred and archived, branches with rules, pull requests, checks and statuses, workflow runs with their logs,
+//! reviews, threads, comments and reactions, signed webhooks, and refusals with GitHub's own texts. GraphQL answers
+//! exactly the documents of its folder. Git itself is `git http-backend` over bare repositories. State is one folder
+//! and survives a restart, except for sign-ins, counted requests and looks, addresses of logs, and webhooks that were
+//! sent or wait. Only loopback is bound.
 //!
-//! Deliberately absent: issues; pending reviews; teams; forks; documents of GraphQL beside the known
-//! ones; large file storage, so a pushed
-//! pointer is always refused; files and commits made over REST. A signature counts without being verified. A push of
-//! several branches is taken or refused as a whole. Webhooks of pushes
-//! list no commits. The sentences about restricted paths and sizes are this forge's.
+//! Deliberately absent: issues; pending reviews; teams; forks; merges by `merge-async`; webhooks of jobs and of merge
+//! groups; large file storage, so a pushed pointer is always refused; files and commits made over REST. No workflow
+//! runs: a test says what it did. A signature counts without being verified. A push of several branches is taken or
+//! refused as a whole. Webhooks of pushes list no commits. The sentences about restricted paths, sizes and the merge
+//! queue are this forge's.
 //!
 //! Beside the API, with the stack's key:
 //!

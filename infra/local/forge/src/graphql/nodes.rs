@@ -35,7 +35,7 @@ fn word(text: &str) -> String {
 }
 
 impl Nodes<'_> {
-    /// Bots have no "[bot]" here.
+    /// A bot has its short name here.
     pub(super) fn actor(&self, id: u64) -> Value {
         let Some(account) = self.show.inner.accounts.get(&id) else { return Value::Null };
         let kind = match account.kind {

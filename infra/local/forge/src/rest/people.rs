@@ -190,11 +190,14 @@ pub(super) async fn rate_limit(call: &Call) -> Answer {
         _ => call.engine.settings.requests_max,
     };
     let rate = call.engine.rate(&call.caller.counted_as(), limit, false);
+    let points = call.engine.rate(&call.caller.points_counted_as(), limit, false);
     let told = |limit: u64, used: u64| {
         json!({
             "limit": limit, "used": used, "remaining": limit.saturating_sub(used), "reset": rate.ends_at / 1_000,
         })
     };
     let core: Value = told(rate.limit, rate.used);
-    ok(json!({ "resources": { "core": core, "search": told(30, 0) }, "rate": core }))
+    ok(
+        json!({ "resources": { "core": core, "search": told(30, 0), "graphql": told(points.limit, points.used) }, "rate": core }),
+    )
 }

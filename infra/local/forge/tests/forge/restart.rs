@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::world::World;
+use crate::world::{World, location};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_restart_keeps_everything_but_sign_ins() {
@@ -15,6 +15,10 @@ async fn a_restart_keeps_everything_but_sign_ins() {
     world.push("clone", "laptop/web", &ada, "a").await.well();
     let new = json!({ "title": "A", "head": "a", "base": "main" });
     world.as_ada(Method::POST, "/repos/laptop/web/pulls", new).await;
+    let said = json!({ "repository": "laptop/web", "sha": sha, "name": "test", "conclusion": "failure", "log": "why" });
+    let run = world.control("checks", said).await;
+    let remarks = "/repos/laptop/web/issues/1/comments";
+    world.as_ada(Method::POST, remarks, json!({ "body": "Hello" })).await;
     let token = world.mint(json!({ "repository_ids": [id] })).await;
     let cookie = world.signed_in("ada").await;
     let before = world.id.clone();
@@ -28,6 +32,12 @@ async fn a_restart_keeps_everything_but_sign_ins() {
     assert!(!spool.exists());
     let (_, pull) = world.get("/repos/laptop/web/pulls/1", &token).await;
     assert_eq!(pull["head"]["sha"], sha);
+    let job = format!("/repos/laptop/web/actions/jobs/{}", run["check_run"]);
+    assert_eq!(world.get(&job, &token).await.1["conclusion"], "failure");
+    let link = world.api(Method::GET, &format!("{job}/logs"), &token).send().await.unwrap();
+    let log = world.http.get(location(&link)).send().await.unwrap().text().await.unwrap();
+    assert!(log.ends_with("Z why\n"), "{log}");
+    assert_eq!(world.get(remarks, &token).await.1[0]["body"], "Hello");
     assert_eq!(world.get("/app", &world.app_token()).await.0, 200);
     let (_, page) = world.page("/", &cookie).await;
     assert!(page.contains("Sign in"), "{page}");
@@ -56,9 +66,10 @@ async fn every_request_is_checked() {
     let broken = world.api(Method::POST, "/user/repos", &world.id.user_token).body("{");
     let (status, told) = world.send(broken).await;
     assert_eq!((status.as_u16(), &told["message"]), (400, &json!("Problems parsing JSON")));
-    let large = world.api(Method::POST, "/user/repos", &world.id.user_token);
-    let large = large.body(vec![b' '; 5 * 1024 * 1024]);
-    assert_eq!(world.send(large).await.0, 413);
+    // Its connection ends with it, so nobody else's request goes over that one.
+    let large = plain.post(format!("{root}/user/repos")).bearer_auth(&world.id.user_token);
+    let large = large.header("user-agent", "large").body(vec![b' '; 5 * 1024 * 1024]);
+    assert_eq!(large.send().await.unwrap().status(), 413);
 
     // Nobody has few requests, and they end.
     let mut last = world.api(Method::GET, "/users/ada", "").send().await.unwrap();
