@@ -4,7 +4,11 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
+use bobbin_core::records::message::{Body, Control, Want};
 use bobbin_core::records::outcome::Outcome;
+use bobbin_core::schema::{self, Shape, UnknownFields};
+use bobbin_core::tenant::setup_link::SetupLink;
+use bobbin_core::tenant::sign_in::ForgeWish;
 use bobbin_tests::chat::Platform;
 use bobbin_tests::forge::TestForge;
 use bobbin_tests::http;
@@ -193,6 +197,42 @@ async fn looked(world: &World, platform: Platform, repository: &str) -> Result<S
     }
 }
 
+/// Delivers every press that was carried out once more, in a message that no queue knows; how many there were.
+async fn presses_come_again(world: &World) -> usize {
+    let queue = &world.deployment.control_queue_url;
+    let mut presses = 0;
+    for item in world.aws.scan(&world.deployment.table).await.unwrap() {
+        let text = |name: &str| item[name]["S"].as_str();
+        let link = text("thread").and_then(|thread| thread.strip_prefix("setup:"));
+        let (Some(link), Some(setup), Some(_)) = (link, text("setup"), text("pressed")) else {
+            continue;
+        };
+        let (made, _) = schema::read::<SetupLink>(Shape::Setup, setup).unwrap();
+        let control = Control {
+            id: format!("again-{}", &link[..16]),
+            thread: made.thread,
+            by: made.by,
+            reply: made.reply,
+            membership: made.membership,
+            want: Want::Forge { forge: ForgeWish::Pressed { link: link.to_owned() } },
+        };
+        let group = control.thread.to_string();
+        let body = Body::Control(control);
+        let body = schema::write(Shape::Body, &body, &UnknownFields::default()).unwrap();
+        let message = json!({"QueueUrl": queue, "MessageBody": body, "MessageGroupId": group});
+        world.aws.call("sqs", "AmazonSQS.SendMessage", &message).await.unwrap();
+        presses += 1;
+    }
+    eventually(VISIBLE_MS_MAX, "they are delivered", async || {
+        match world.aws.queued(queue).await? {
+            0 => Ok(()),
+            left => Err(format!("{left} wait")),
+        }
+    })
+    .await;
+    presses
+}
+
 async fn bound(platform: Platform) {
     let stack = Stack::start(&Options {
         parameters: json!({"GitHubOwners": ""}),
@@ -249,6 +289,8 @@ async fn bound(platform: Platform) {
     place.typed(&place.manager(), ("sandbox-setup", &remove), words, removed).await;
     assert_eq!(place.settings().await.bindings.len(), 0);
     looked(&world, platform, &repository.name).await.unwrap_err();
+    assert_eq!(presses_come_again(&world).await, 2, "it was pressed before and after");
+    assert_eq!(place.settings().await.bindings.len(), 0, "a repeat of a press binds nothing");
     drop(world);
     stack.end().unwrap();
 }

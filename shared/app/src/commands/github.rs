@@ -37,7 +37,9 @@ impl Lane<'_> {
             ForgeWish::SignedIn { link, press } => {
                 return self.signed_in(control, link, press).await;
             }
-            ForgeWish::Pressed { link } => self.pressed(control, link, settings).await?,
+            ForgeWish::Pressed { link } => {
+                return self.pressed(control, link, settings).await;
+            }
             ForgeWish::Bind => self.bind_link(control, now_ms).await?,
             ForgeWish::Unbind { owner } => self.unbind(control, owner.as_deref(), settings).await?,
             ForgeWish::Connect => {
@@ -111,17 +113,33 @@ impl Lane<'_> {
         }))
     }
 
-    /// Carries out what was pressed.
-    async fn pressed(&self, control: &Control, id: &str, settings: Settings) -> ForgeAnswer {
+    /// Carries out what was pressed, once: a repeat that comes after the answer finds nothing to carry out.
+    async fn pressed(
+        &self,
+        control: &Control,
+        id: &str,
+        settings: Settings,
+    ) -> Result<(), Failure> {
         let Some((link, sign_in)) = self.newest_sign_in(control, id).await? else {
-            return Ok(GONE.to_owned());
+            return self.chat.answer(&control.reply, GONE).await;
         };
-        let StoredSignIn { found: Some(found), pressed: Some((pressed, at_ms)), .. } = sign_in
-        else {
-            return Ok(GONE.to_owned());
+        let (Some(found), Some((pressed, at_ms))) = (sign_in.found, sign_in.pressed) else {
+            return Ok(());
         };
-        match (link.link.purpose, &found) {
-            (Purpose::BindOwner, SignInFound::Owners { .. }) => match found.owner(&pressed) {
+        let press = (link.link.purpose, &found, (pressed.as_str(), at_ms));
+        let words = self.carried_out(control, press, settings).await?;
+        self.chat.answer(&control.reply, &words).await?;
+        self.store.end_sign_in(id, at_ms).await.map_err(|e| e.failure())
+    }
+
+    async fn carried_out(
+        &self,
+        control: &Control,
+        (purpose, found, (pressed, at_ms)): (Purpose, &SignInFound, (&str, Ms)),
+        settings: Settings,
+    ) -> ForgeAnswer {
+        match (purpose, found) {
+            (Purpose::BindOwner, SignInFound::Owners { .. }) => match found.owner(pressed) {
                 Some(owner) => self.bind(control, owner, at_ms, settings).await,
                 None => Ok(GONE.to_owned()),
             },

@@ -217,6 +217,20 @@ impl Store {
         Ok(found.is_some_and(is_same))
     }
 
+    /// Removes what a sign-in brought, after the press on it was carried out.
+    ///
+    /// # Errors
+    /// [`StoreError`].
+    pub async fn end_sign_in(&self, id: &str, at_ms: Ms) -> Result<(), StoreError> {
+        let update = ItemWrite::update(key(id), "REMOVE #found")
+            .condition("#at = :at")
+            .name("#found", FOUND)
+            .name("#at", PRESSED_AT)
+            .value(":at", n(at_ms));
+        self.table.write(update).await?;
+        Ok(())
+    }
+
     /// Takes a press back of which nobody was told.
     ///
     /// # Errors

@@ -156,4 +156,12 @@ async fn sign_in_is_pressed_once_by_its_own_token() {
     store.forget_sign_in("one", "p2").await.unwrap();
     assert_eq!(store.link("one").await.unwrap().unwrap().sign_in, None);
     assert_eq!(signed_in("p4", code("c2"), 108).await, Ok(true), "nobody was told of that code");
+
+    store.note_sign_in("one", "p4", &found).await.unwrap();
+    assert_eq!(store.press("one", "p4", "41", 109).await, Ok(true));
+    store.end_sign_in("one", 108).await.unwrap();
+    assert_eq!(sign_in().await.found, Some(found), "it was not that press");
+    store.end_sign_in("one", 109).await.unwrap();
+    let ended = sign_in().await;
+    assert_eq!((ended.found, ended.pressed), (None, Some(("41".to_owned(), 109))));
 }

@@ -6,9 +6,6 @@ use crate::base::ids::Ms;
 use crate::records::checks::Check;
 use crate::records::publication::PullRequestState;
 
-/// Items of each list that a poll reads.
-pub const CHECKS_MAX: usize = 100;
-
 /// What one poll saw.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PolledPullRequest {
@@ -32,7 +29,7 @@ pub struct PolledPullRequest {
     pub merge: Mergeability,
     /// The verdict of its reviewers.
     pub decision: ReviewDecision,
-    /// Checks of its head, at most [`CHECKS_MAX`].
+    /// Checks of its head: the first 100, of which `checks_total` tells whether they are all.
     pub checks: Vec<Check>,
     /// How many there are.
     pub checks_total: usize,
