@@ -98,12 +98,12 @@ impl Links {
             Ok(found) => found,
             Err(told) => return told,
         };
-        let StoredSignIn { press, found: Some(found), pressed, .. } = sign_in else {
-            return (page::looking(), "setup: looking");
-        };
-        if pressed.is_some() {
+        if sign_in.pressed.is_some() {
             return (page::pressed(), "setup: pressed before");
         }
+        let StoredSignIn { press, found: Some(found), .. } = sign_in else {
+            return (page::looking(), "setup: looking");
+        };
         let choice = chosen(body).filter(|choice| found.is_choice(choice));
         let Some(choice) = choice else {
             const NONE: &str = "That cannot be chosen. Nothing was changed.";
