@@ -84,7 +84,7 @@ async fn measure(report: &mut Report, stack: &Stack, runs: u64) -> Result<(), St
 
     let large = filled(&forge, "large", LARGE_FILES).await.map_err(|e| e.to_string())?;
     begun(&world, &[("repo", &large.name)]).await;
-    let peak = workers(programs::folder()?).map_err(|e| e.to_string())?;
+    let peak = workers(&stack.state_dir()).map_err(|e| e.to_string())?;
     add(report, "worker's peak memory with 95 MB", "MiB", vec![peak as f64 / MIB]);
     report.at_most("laptop stack", PEAK_MIB_GOAL);
     Ok(())
@@ -167,16 +167,17 @@ async fn pressed(world: &World, forge: &TestForge, run: u64) -> f64 {
     taken
 }
 
-/// The most memory that one of these programs' workers has held, in bytes.
-fn workers(folder: &Path) -> io::Result<u64> {
-    let mut most = 0;
+/// The most memory that one of the stack's workers has held, in bytes.
+fn workers(state: &Path) -> io::Result<u64> {
+    let worker = state.join("aws/functions/Worker/bootstrap");
+    let mut most = None;
     for entry in fs::read_dir("/proc")? {
         let entry = entry?;
         let id = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok());
         let program = fs::read_link(entry.path().join("exe")).unwrap_or_default();
-        if let Some(id) = id.filter(|_| program == folder.join("worker")) {
-            most = most.max(peak_bytes_of(id)?);
+        if let Some(id) = id.filter(|_| program == worker) {
+            most = most.max(Some(peak_bytes_of(id)?));
         }
     }
-    Ok(most)
+    most.ok_or_else(|| io::Error::other("no worker runs"))
 }
