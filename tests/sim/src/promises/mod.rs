@@ -74,6 +74,12 @@ pub fn broken(history: &History) -> u16 {
     })
 }
 
+/// Whether these bits of [`broken`] have the promise with this number.
+#[must_use]
+pub fn is_broken(bits: u16, number: u8) -> bool {
+    ALL.iter().position(|promise| promise.number == number).is_some_and(|at| bits & (1 << at) != 0)
+}
+
 /// Checks all of them at an end.
 ///
 /// # Errors

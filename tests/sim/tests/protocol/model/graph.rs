@@ -1,7 +1,6 @@
 //! The rows of one thread: what is explored, what must come about, and which faults are planted.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use bobbin_core::records::message::Operation;
 use bobbin_core::records::sandbox::Phase;
@@ -9,25 +8,16 @@ use bobbin_core::tenant::runtime_mode::RuntimeMode;
 use libtest_mimic::{Failed, Trial};
 use stateright::Property;
 
-use super::super::document;
-use super::super::promises::{self, Ending};
+use super::super::promises::{self, Ending, is_broken};
 use super::super::transitions::Transition;
 use super::driver::{Driver, Kind, LIMITS};
 use super::faults::Fault;
 use super::system::{Action, Budget, State, System};
-use super::walk::{CONVERGENCE, Explored, Found, Walk, explore};
+use super::walk::{CONVERGENCE, Explored, Walk, caught, hold};
 use crate::{deep, proof};
 
 fn ended(walk: &Walk<System>, state: &State, ending: Ending) -> bool {
     walk.system.record(state).ended.iter().any(|turn| Ending::from(&turn.outcome) == ending)
-}
-
-/// Bit of a promise in [`State::broken`], by its number in the design.
-fn breaks(state: &State, number: u8) -> bool {
-    promises::ALL
-        .iter()
-        .position(|promise| promise.number == number)
-        .is_some_and(|at| state.broken & (1 << at) != 0)
 }
 
 impl Explored for System {
@@ -69,13 +59,13 @@ impl Explored for System {
 
     fn properties() -> Vec<Property<Walk<Self>>> {
         vec![
-            Property::always("promise 1", |_, s| !breaks(s, 1)),
-            Property::always("promise 3", |_, s| !breaks(s, 3)),
-            Property::always("promise 4", |_, s| !breaks(s, 4)),
-            Property::always("promise 5", |_, s| !breaks(s, 5)),
-            Property::always("promise 6", |_, s| !breaks(s, 6)),
-            Property::always("promise 10", |_, s| !breaks(s, 10)),
-            Property::always("promise 12", |_, s| !breaks(s, 12)),
+            Property::always("promise 1", |_, s: &State| !is_broken(s.broken, 1)),
+            Property::always("promise 3", |_, s: &State| !is_broken(s.broken, 3)),
+            Property::always("promise 4", |_, s: &State| !is_broken(s.broken, 4)),
+            Property::always("promise 5", |_, s: &State| !is_broken(s.broken, 5)),
+            Property::always("promise 6", |_, s: &State| !is_broken(s.broken, 6)),
+            Property::always("promise 10", |_, s: &State| !is_broken(s.broken, 10)),
+            Property::always("promise 12", |_, s: &State| !is_broken(s.broken, 12)),
             Property::always(STOP, |_, s: &State| !s.stop_ignored),
             Property::always(ANSWERED, |w: &Walk<Self>, s: &State| !w.system.hides_an_answer(s)),
             Property::always(GIVEN_UP, |w: &Walk<Self>, s: &State| {
@@ -457,7 +447,7 @@ const PLANTED: [Planted; 19] = [
 /// What happens in the smaller rows, for the document.
 pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Transition>, String>> {
     let few = ROWS.iter().filter(|row| row.budget.lapses == 0 && row.budget.losses <= 1);
-    few.map(|row| hold(row, RuntimeMode::OpenCode))
+    few.map(|row| explored(row, RuntimeMode::OpenCode))
 }
 
 /// Rows that are explored with the daemon's agents too: those in which a prompt is sent more than once, or ended.
@@ -470,42 +460,14 @@ const BY_THE_DAEMON: [&str; 6] = [
     "unheard_sendings",
 ];
 
-fn hold(row: &Row, runtime: RuntimeMode) -> Result<BTreeSet<Transition>, String> {
-    let began = Instant::now();
+fn explored(row: &Row, runtime: RuntimeMode) -> Result<BTreeSet<Transition>, String> {
     let system = System::new(row.kinds, row.budget, None).in_mode(runtime);
-    let (found, transitions) = explore(system)?;
-    let Found { states, cut, version, .. } = found;
-    println!(
-        "{}: {states} states, records up to version {version}, {cut} cut by the bounds, {:?}",
-        row.name,
-        began.elapsed()
-    );
-    if !found.broken.is_empty() {
-        return Err(format!("{}: {:#?}", row.name, found.broken));
-    }
-    if let Some(never) = row.reaches.iter().find(|name| found.never.contains(name)) {
-        return Err(format!("{}: \"{never}\" never came about", row.name));
-    }
-    document::has(&transitions)?;
-    Ok(transitions)
+    hold(row.name, system, row.reaches)
 }
 
-fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
-    let (sound, _) = explore(System::new(kinds, *budget, None))?;
-    if !sound.broken.is_empty() {
-        return Err(format!("without the fault: {:#?}", sound.broken).into());
-    }
-    let (found, _) = explore(System::new(kinds, *budget, Some(*fault)))?;
-    let names: Vec<&str> = found.broken.iter().map(|(name, _)| *name).collect();
-    println!(
-        "{name}: caught by {names:?} ({} states, {} without the fault)",
-        found.states, sound.states
-    );
-    if names.contains(by) {
-        Ok(())
-    } else {
-        Err(format!("{name} is not caught by {by}, only by {names:?}").into())
-    }
+fn is_found((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
+    let system = |fault| System::new(kinds, *budget, fault);
+    caught(name, by, system(None), system(Some(*fault)))
 }
 
 /// Rows of half a million states and more.
@@ -520,18 +482,18 @@ const LARGE: [&str; 5] = [
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
         let held = proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
-            hold(row, RuntimeMode::OpenCode).map(drop).map_err(Failed::from)
+            explored(row, RuntimeMode::OpenCode).map(drop).map_err(Failed::from)
         });
         if LARGE.contains(&row.name) { deep(held) } else { held }
     });
     let daemons = ROWS.iter().filter(|row| BY_THE_DAEMON.contains(&row.name));
     let daemons = daemons.map(|row| {
         proof(format!("protocol::model::{}_keep_the_promises_by_the_daemon", row.name), move || {
-            hold(row, RuntimeMode::Native).map(drop).map_err(Failed::from)
+            explored(row, RuntimeMode::Native).map(drop).map_err(Failed::from)
         })
     });
     let planted = PLANTED.iter().map(|planted| {
-        proof(format!("protocol::model::{}_is_caught", planted.0), move || caught(planted))
+        proof(format!("protocol::model::{}_is_caught", planted.0), move || is_found(planted))
     });
     rows.chain(daemons).chain(planted).collect()
 }

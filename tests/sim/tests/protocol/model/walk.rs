@@ -6,9 +6,12 @@ use std::collections::{BTreeSet, HashMap};
 use std::fmt::Debug;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Mutex;
+use std::time::Instant;
 
+use libtest_mimic::Failed;
 use stateright::{Checker, Expectation, Model, Property};
 
+use super::super::document;
 use super::super::transitions::Transition;
 use super::driver::Driver;
 
@@ -201,4 +204,53 @@ pub fn explore<S: Explored>(system: S) -> Result<(Found, BTreeSet<Transition>), 
         Found { states: edges.back.len(), cut, version, broken, never },
         walk.system.driver().transitions(),
     ))
+}
+
+/// Explores a row: no property is broken, and what it names has come about.
+///
+/// # Errors
+/// What was broken, or never came about.
+pub fn hold<S: Explored>(
+    name: &str,
+    system: S,
+    reaches: &[&str],
+) -> Result<BTreeSet<Transition>, String> {
+    let began = Instant::now();
+    let (found, transitions) = explore(system)?;
+    let Found { states, cut, version, broken, never } = found;
+    println!(
+        "{name}: {states} states, records up to version {version}, {cut} cut by the bounds, {:?}",
+        began.elapsed()
+    );
+    if !broken.is_empty() {
+        return Err(format!("{name}: {broken:#?}"));
+    }
+    if let Some(never) = reaches.iter().find(|name| never.contains(name)) {
+        return Err(format!("{name}: \"{never}\" never came about"));
+    }
+    document::has(&transitions)?;
+    Ok(transitions)
+}
+
+/// Explores a world with a planted fault, which this property finds, and the same without it, in which nothing is
+/// broken.
+///
+/// # Errors
+/// The fault is not found, or something is broken without it.
+pub fn caught<S: Explored>(name: &str, by: &str, sound: S, faulty: S) -> Result<(), Failed> {
+    let (sound, _) = explore(sound)?;
+    if !sound.broken.is_empty() {
+        return Err(format!("without the fault: {:#?}", sound.broken).into());
+    }
+    let (found, _) = explore(faulty)?;
+    let names: Vec<&str> = found.broken.iter().map(|(name, _)| *name).collect();
+    println!(
+        "{name}: caught by {names:?} ({} states, {} without the fault)",
+        found.states, sound.states
+    );
+    if names.contains(&by) {
+        Ok(())
+    } else {
+        Err(format!("{name} is not caught by {by}, only by {names:?}").into())
+    }
 }

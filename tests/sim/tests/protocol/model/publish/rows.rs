@@ -1,26 +1,18 @@
 //! What is explored of publications, what must come about, and which faults are planted.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use bobbin_core::records::publication::PullRequestState;
 use libtest_mimic::{Failed, Trial};
 use stateright::Property;
 
-use super::super::super::document;
-use super::super::super::promises::{self, Fact};
+use super::super::super::promises::{self, Fact, is_broken};
 use super::super::super::transitions::Transition;
 use super::super::driver::Driver;
 use super::super::faults::Fault;
-use super::super::walk::{Explored, Walk, explore};
+use super::super::walk::{Explored, Walk, caught, hold};
 use super::{Action, Budget, Kind, Publishing, State};
 use crate::{deep, proof};
-
-/// Bit of a promise in [`State::broken`], by its number in the design.
-fn breaks(state: &State, number: u8) -> bool {
-    let mut all = promises::ALL.iter();
-    all.position(|promise| promise.number == number).is_some_and(|at| state.broken & (1 << at) != 0)
-}
 
 fn pushes(state: &State) -> usize {
     state.facts.iter().filter(|fact| matches!(fact, Fact::Pushed { .. })).count()
@@ -75,8 +67,8 @@ impl Explored for Publishing {
 
     fn properties() -> Vec<Property<Walk<Self>>> {
         vec![
-            Property::always("promise 3", |_, s| !breaks(s, 3)),
-            Property::always("promise 15", |_, s| !breaks(s, 15)),
+            Property::always("promise 3", |_, s: &State| !is_broken(s.broken, 3)),
+            Property::always("promise 15", |_, s: &State| !is_broken(s.broken, 15)),
             // Against a pass for want of an occasion.
             Property::sometimes("opened", |w: &Walk<Self>, s: &State| {
                 let record = w.system.record(s);
@@ -191,47 +183,28 @@ const PLANTED: [Planted; 3] = [
 
 /// What happens in the smaller rows, for the document.
 pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Transition>, String>> {
-    ROWS.iter().filter(|row| row.name != LARGE).map(hold)
+    ROWS.iter().filter(|row| row.name != LARGE).map(explored)
 }
 
-fn hold(row: &Row) -> Result<BTreeSet<Transition>, String> {
-    let began = Instant::now();
-    let (found, transitions) = explore(Publishing::new(row.kinds, row.budget, None))?;
-    println!("{}: {} states, {:?}", row.name, found.states, began.elapsed());
-    if !found.broken.is_empty() {
-        return Err(format!("{}: {:#?}", row.name, found.broken));
-    }
-    if let Some(never) = row.reaches.iter().find(|name| found.never.contains(name)) {
-        return Err(format!("{}: \"{never}\" never came about", row.name));
-    }
-    document::has(&transitions)?;
-    Ok(transitions)
+fn explored(row: &Row) -> Result<BTreeSet<Transition>, String> {
+    let system = Publishing::new(row.kinds, row.budget, None);
+    hold(row.name, system, row.reaches)
 }
 
-fn caught((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
-    let (sound, _) = explore(Publishing::new(kinds, *budget, None))?;
-    if !sound.broken.is_empty() {
-        return Err(format!("without the fault: {:#?}", sound.broken).into());
-    }
-    let (found, _) = explore(Publishing::new(kinds, *budget, Some(*fault)))?;
-    let names: Vec<&str> = found.broken.iter().map(|(name, _)| *name).collect();
-    println!("{name}: caught by {names:?} ({} states)", found.states);
-    if names.contains(by) {
-        Ok(())
-    } else {
-        Err(format!("{name} is not caught by {by}, only by {names:?}").into())
-    }
+fn is_found((name, fault, kinds, budget, by): &Planted) -> Result<(), Failed> {
+    let system = |fault| Publishing::new(kinds, *budget, fault);
+    caught(name, by, system(None), system(Some(*fault)))
 }
 
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
         let held = proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
-            hold(row).map(drop).map_err(Failed::from)
+            explored(row).map(drop).map_err(Failed::from)
         });
         if row.name == LARGE { deep(held) } else { held }
     });
     let planted = PLANTED.iter().map(|planted| {
-        proof(format!("protocol::model::{}_is_caught", planted.0), move || caught(planted))
+        proof(format!("protocol::model::{}_is_caught", planted.0), move || is_found(planted))
     });
     rows.chain(planted).collect()
 }

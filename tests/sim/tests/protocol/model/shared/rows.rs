@@ -1,7 +1,6 @@
 //! What is explored of shared sandboxes, what must come about, and which faults are planted.
 
 use std::collections::BTreeSet;
-use std::time::Instant;
 
 use bobbin_core::records::message::Operation;
 use bobbin_core::records::outcome::Outcome;
@@ -9,20 +8,13 @@ use bobbin_core::records::sandbox::Phase;
 use libtest_mimic::{Failed, Trial};
 use stateright::Property;
 
-use super::super::super::document;
-use super::super::super::promises;
+use super::super::super::promises::{self, is_broken};
 use super::super::super::transitions::Transition;
 use super::super::driver::Driver;
 use super::super::faults::Fault;
-use super::super::walk::{CONVERGENCE, Explored, Walk, explore};
+use super::super::walk::{CONVERGENCE, Explored, Walk, caught, hold};
 use super::{Action, Budget, Kind, Share, Shared, State, THREADS};
 use crate::{deep, proof};
-
-/// Bit of a promise in [`State::broken`], by its number in the design.
-fn breaks(state: &State, number: u8) -> bool {
-    let mut all = promises::ALL.iter();
-    all.position(|promise| promise.number == number).is_some_and(|at| state.broken & (1 << at) != 0)
-}
 
 impl Explored for Shared {
     type State = State;
@@ -64,12 +56,12 @@ impl Explored for Shared {
 
     fn properties() -> Vec<Property<Walk<Self>>> {
         vec![
-            Property::always("promise 1", |_, s| !breaks(s, 1)),
-            Property::always("promise 3", |_, s| !breaks(s, 3)),
-            Property::always("promise 4", |_, s| !breaks(s, 4)),
-            Property::always("promise 5", |_, s| !breaks(s, 5)),
-            Property::always("promise 6", |_, s| !breaks(s, 6)),
-            Property::always("promise 10", |_, s| !breaks(s, 10)),
+            Property::always("promise 1", |_, s: &State| !is_broken(s.broken, 1)),
+            Property::always("promise 3", |_, s: &State| !is_broken(s.broken, 3)),
+            Property::always("promise 4", |_, s: &State| !is_broken(s.broken, 4)),
+            Property::always("promise 5", |_, s: &State| !is_broken(s.broken, 5)),
+            Property::always("promise 6", |_, s: &State| !is_broken(s.broken, 6)),
+            Property::always("promise 10", |_, s: &State| !is_broken(s.broken, 10)),
             // Against a pass for want of an occasion.
             Property::sometimes("both at work", |w: &Walk<Self>, s: &State| {
                 w.system.home(s, 0).sandbox.in_use.len() == 2
@@ -217,46 +209,17 @@ const PLANTED: [Planted; 5] = [
 
 /// What happens in the smaller rows, for the document.
 pub fn transitions_of_few_states() -> impl Iterator<Item = Result<BTreeSet<Transition>, String>> {
-    ROWS.iter().map(hold)
+    ROWS.iter().map(explored)
 }
 
-fn hold(row: &Row) -> Result<BTreeSet<Transition>, String> {
-    let began = Instant::now();
+fn explored(row: &Row) -> Result<BTreeSet<Transition>, String> {
     let system = Shared::new(row.share, row.kinds, row.budget, None);
-    let (found, transitions) = explore(system)?;
-    println!(
-        "{}: {} states, {} cut by the bounds, {:?}",
-        row.name,
-        found.states,
-        found.cut,
-        began.elapsed()
-    );
-    if !found.broken.is_empty() {
-        return Err(format!("{}: {:#?}", row.name, found.broken));
-    }
-    if let Some(never) = row.reaches.iter().find(|name| found.never.contains(name)) {
-        return Err(format!("{}: \"{never}\" never came about", row.name));
-    }
-    document::has(&transitions)?;
-    Ok(transitions)
+    hold(row.name, system, row.reaches)
 }
 
-fn caught((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Failed> {
-    let (sound, _) = explore(Shared::new(*share, kinds, *budget, None))?;
-    if !sound.broken.is_empty() {
-        return Err(format!("without the fault: {:#?}", sound.broken).into());
-    }
-    let (found, _) = explore(Shared::new(*share, kinds, *budget, Some(*fault)))?;
-    let names: Vec<&str> = found.broken.iter().map(|(name, _)| *name).collect();
-    println!(
-        "{name}: caught by {names:?} ({} states, {} without the fault)",
-        found.states, sound.states
-    );
-    if names.contains(by) {
-        Ok(())
-    } else {
-        Err(format!("{name} is not caught by {by}, only by {names:?}").into())
-    }
+fn is_found((name, fault, share, kinds, budget, by): &Planted) -> Result<(), Failed> {
+    let system = |fault| Shared::new(*share, kinds, *budget, fault);
+    caught(name, by, system(None), system(Some(*fault)))
 }
 
 /// Half a million states.
@@ -265,12 +228,12 @@ const LARGE: &str = "destroyed_parallel_threads";
 pub fn trials() -> Vec<Trial> {
     let rows = ROWS.iter().map(|row| {
         let held = proof(format!("protocol::model::{}_keep_the_promises", row.name), move || {
-            hold(row).map(drop).map_err(Failed::from)
+            explored(row).map(drop).map_err(Failed::from)
         });
         if row.name == LARGE { deep(held) } else { held }
     });
     let planted = PLANTED.iter().map(|planted| {
-        proof(format!("protocol::model::{}_is_caught", planted.0), move || caught(planted))
+        proof(format!("protocol::model::{}_is_caught", planted.0), move || is_found(planted))
     });
     rows.chain(planted).collect()
 }
