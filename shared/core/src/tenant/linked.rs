@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, Tenant};
+use crate::tenant::own_keys::seal_context;
 
 /// Longest time for which a renewal keeps others from renewing too. Afterwards its worker is held to be gone.
 pub const RENEWAL_MS_MAX: u64 = 60_000;
@@ -51,11 +52,7 @@ impl LinkedAccount {
 /// KMS's encryption context of a person's token. It is written in clear text to the account's log of calls.
 #[must_use]
 pub fn linked_seal(stack: &str, tenant: &Tenant, person: &str) -> BTreeMap<String, String> {
-    let kind = format!("{KIND}{person}");
-    [("stack", stack), ("tenant", tenant.as_str()), ("kind", &kind)]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    seal_context(stack, tenant, &format!("{KIND}{person}"))
 }
 
 #[cfg(test)]

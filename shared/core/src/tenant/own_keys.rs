@@ -89,7 +89,11 @@ pub enum KeyWish {
 /// calls, so it contains nothing of a value.
 #[must_use]
 pub fn sealed_for(stack: &str, tenant: &Tenant, key: Key) -> BTreeMap<String, String> {
-    let kind = key.provider().unwrap_or_else(|| key.name());
+    seal_context(stack, tenant, key.provider().unwrap_or_else(|| key.name()))
+}
+
+/// The context of everything that is sealed for a tenant: values of one kind do not open as another.
+pub(super) fn seal_context(stack: &str, tenant: &Tenant, kind: &str) -> BTreeMap<String, String> {
     [("stack", stack), ("tenant", tenant.as_str()), ("kind", kind)]
         .into_iter()
         .map(|(name, value)| (name.to_owned(), value.to_owned()))

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::{Ms, Tenant, digest};
 use crate::tenant::linked::LinkedAccount;
+use crate::tenant::own_keys::seal_context;
 
 /// Owners from which a person can choose.
 pub const CHOICES_MAX: usize = 20;
@@ -157,11 +158,7 @@ pub fn code_id(code: &str) -> String {
 /// KMS's encryption context of a code: it opens for one link of one tenant.
 #[must_use]
 pub fn code_seal(stack: &str, tenant: &Tenant, link: &str) -> BTreeMap<String, String> {
-    let kind = format!("{KIND}{link}");
-    [("stack", stack), ("tenant", tenant.as_str()), ("kind", &kind)]
-        .into_iter()
-        .map(|(name, value)| (name.to_owned(), value.to_owned()))
-        .collect()
+    seal_context(stack, tenant, &format!("{KIND}{link}"))
 }
 
 #[cfg(test)]
