@@ -6,7 +6,7 @@
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::{Ms, Tenant};
 use bobbin_core::records::message::Control;
-use bobbin_core::tenant::bindings::{self, BINDINGS_MAX, Binding, Bindings};
+use bobbin_core::tenant::bindings::{self, BINDINGS_MAX, Binding};
 use bobbin_core::tenant::commands::Command;
 use bobbin_core::tenant::repositories::ALL;
 use bobbin_core::tenant::settings::{NotChanged, Settings};
@@ -16,7 +16,7 @@ use bobbin_core::text::span;
 use bobbin_forge::{ForgeErrorKind, Installation};
 use futures::future::join_all;
 
-use super::config::{NOT_SAID, RACES_MAX};
+use super::config::NOT_SAID;
 use super::github::ForgeAnswer;
 use crate::control::Lane;
 
@@ -76,7 +76,7 @@ impl Lane<'_> {
         };
         let opens_all = settings.repositories.are_open(ALL, &control.membership.channel);
         let id = owner.id;
-        self.rebind(&tenant, settings, |bindings| {
+        self.rewrite(&tenant, settings, |Settings { bindings, .. }| {
             if bindings.get(&id).is_none_or(|before| before.since_ms <= since_ms) {
                 bindings.insert(id, binding.clone());
             }
@@ -118,8 +118,8 @@ impl Lane<'_> {
         };
         let login = settings.bindings.get(&id).map(|binding| binding.login.clone());
         let login = login.unwrap_or_default();
-        self.rebind(&tenant, settings, |bindings| {
-            bindings.remove(&id);
+        self.rewrite(&tenant, settings, |settings| {
+            settings.bindings.remove(&id);
         })
         .await?;
         tracing::info!(event = "binding.removed", %tenant, by = control.by.id, owner = id, "the binding of an owner was removed");
@@ -164,9 +164,9 @@ impl Lane<'_> {
             ));
         }
         if !renamed.is_empty() {
-            self.rebind(tenant, settings.clone(), |bindings| {
+            self.rewrite(tenant, settings.clone(), |next| {
                 for (id, login) in &renamed {
-                    if let Some(binding) = bindings.get_mut(id) {
+                    if let Some(binding) = next.bindings.get_mut(id) {
                         binding.login.clone_from(login);
                     }
                 }
@@ -174,31 +174,6 @@ impl Lane<'_> {
             .await?;
         }
         Ok(lines)
-    }
-
-    /// Writes the bindings as this changes them.
-    async fn rebind(
-        &self,
-        tenant: &Tenant,
-        mut settings: Settings,
-        change: impl Fn(&mut Bindings),
-    ) -> Result<(), Failure> {
-        for _ in 0..RACES_MAX {
-            let mut next = settings.clone();
-            change(&mut next.bindings);
-            if next == settings {
-                return Ok(());
-            }
-            let saved = self.store.save_settings(tenant, &next, settings.version).await;
-            if saved.map_err(|e| e.failure())? {
-                return Ok(());
-            }
-            settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;
-        }
-        Err(Failure::Wait {
-            after_ms: 0,
-            seen: "others changed the settings on every try".to_owned(),
-        })
     }
 }
 

@@ -18,7 +18,7 @@ use crate::control::Lane;
 use crate::providers::OF_TENANTS;
 
 /// Attempts within one delivery when others write first.
-pub(super) const RACES_MAX: u32 = 5;
+const RACES_MAX: u32 = 5;
 pub(super) const NOT_SAID: &str = "Slack did not say whether you may manage this workspace. Nothing was changed; try again later.";
 
 impl Lane<'_> {
@@ -79,10 +79,25 @@ impl Lane<'_> {
             }
             settings = self.store.settings(&tenant).await.map_err(|e| e.failure())?;
         }
-        Err(Failure::Wait {
-            after_ms: 0,
-            seen: "others changed the settings on every try".to_owned(),
-        })
+        Err(overtaken())
+    }
+
+    /// Writes the settings as this changes them, over what others write meanwhile; nothing where it changes nothing.
+    pub(super) async fn rewrite(
+        &self,
+        tenant: &Tenant,
+        mut settings: Settings,
+        change: impl Fn(&mut Settings),
+    ) -> Result<(), Failure> {
+        for _ in 0..RACES_MAX {
+            let mut next = settings.clone();
+            change(&mut next);
+            if next == settings || self.write(tenant, &next, settings.version).await? {
+                return Ok(());
+            }
+            settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;
+        }
+        Err(overtaken())
     }
 
     /// Why a provider cannot become the default: only providers that are set up can.
@@ -138,6 +153,11 @@ impl Lane<'_> {
         let member = self.chat.of(&control.thread)?.member(&control.by.id, said).await?;
         Ok(Membership { manages: member.manages, ..said.clone() })
     }
+}
+
+fn overtaken() -> Failure {
+    let seen = "others changed the settings on every try".to_owned();
+    Failure::Wait { after_ms: 0, seen }
 }
 
 /// What the author of this change has to know beside it.

@@ -21,7 +21,7 @@ use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink, link_id};
 use bobbin_core::text::span;
 use bobbin_sandbox::{ErrorKind, ProviderError};
 
-use super::config::{NOT_SAID, RACES_MAX};
+use super::config::NOT_SAID;
 use crate::control::Lane;
 use crate::model_keys::KeyState;
 use crate::tenants::NOT_ON;
@@ -354,35 +354,28 @@ impl Lane<'_> {
         saved.await.map(drop).map_err(|e| e.failure())
     }
 
-    /// Replaces a key, or removes it.
+    /// Replaces a key, unless a newer one was stored meanwhile, or removes it.
     async fn write_own_key(
         &self,
         tenant: &Tenant,
         key: Key,
-        mut settings: Settings,
+        settings: Settings,
         own: Option<OwnKey>,
     ) -> Result<(), Failure> {
-        let provider = key.provider().unwrap_or_default().to_owned();
-        for _ in 0..RACES_MAX {
-            let mut next = settings.clone();
+        let provider = key.provider().unwrap_or_default();
+        self.rewrite(tenant, settings, |next| {
+            let stored = next.own_key(key).map(|there| there.since_ms);
             match &own {
-                Some(own) => next.own_keys.insert(provider.clone(), own.clone()),
-                None => next.own_keys.remove(&provider),
-            };
-            let saved = self.store.save_settings(tenant, &next, settings.version);
-            if saved.await.map_err(|e| e.failure())? {
-                return Ok(());
+                Some(own) if stored > Some(own.since_ms) => {}
+                Some(own) => {
+                    next.own_keys.insert(provider.to_owned(), own.clone());
+                }
+                None => {
+                    next.own_keys.remove(provider);
+                }
             }
-            settings = self.store.settings(tenant).await.map_err(|e| e.failure())?;
-            let stored = settings.own_key(key).map(|there| there.since_ms);
-            if own.as_ref().is_some_and(|own| stored > Some(own.since_ms)) {
-                return Ok(());
-            }
-        }
-        Err(Failure::Wait {
-            after_ms: 0,
-            seen: "others changed the settings on every try".to_owned(),
         })
+        .await
     }
 }
 
