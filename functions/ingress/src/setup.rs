@@ -106,7 +106,7 @@ impl Links {
             Ok(false) => return spent(),
             Err(error) => return later(&error.to_string()),
         }
-        let Err(error) = queues.send(&Body::Control(check(&id, &link))).await else {
+        let Err(error) = queues.send(&check(&id, &link)).await else {
             return (page::taken(key), "setup: key taken");
         };
         // The worker will not hear of it, so the link must not look used.
@@ -184,15 +184,21 @@ fn typed(body: &[u8]) -> Option<Secret> {
 }
 
 /// The control message that has the worker check the key with its provider.
-fn check(id: &str, link: &SetupLink) -> Control {
-    Control {
-        id: format!("key-{}", &id[..32]),
+fn check(id: &str, link: &SetupLink) -> Body {
+    let want = Want::OwnKey { key: KeyWish::Check { link: id.to_owned() } };
+    control(format!("key-{}", &id[..32]), link, want)
+}
+
+/// A control message in the name of who asked for the link.
+pub fn control(id: String, link: &SetupLink, want: Want) -> Body {
+    Body::Control(Control {
+        id,
         thread: link.thread.clone(),
         by: link.by.clone(),
         reply: link.reply.clone(),
         membership: link.membership.clone(),
-        want: Want::OwnKey { key: KeyWish::Check { link: id.to_owned() } },
-    }
+        want,
+    })
 }
 
 /// A link that never existed, is used, or has expired: the answer does not say which.

@@ -10,12 +10,12 @@ use bobbin_cloud::clock::now_ms;
 use bobbin_cloud::queue::Queues;
 use bobbin_core::base::ids::digest;
 use bobbin_core::base::secret::Secret;
-use bobbin_core::records::message::{Body, Control, Want};
+use bobbin_core::records::message::{Body, Want};
 use bobbin_core::tenant::setup_link::{Purpose, SetupLink, StoredLink};
 use bobbin_core::tenant::sign_in::{ForgeWish, StoredSignIn, code_id, code_seal, press_id};
 
 use crate::page;
-use crate::setup::{FORM_BYTES_MAX, Links, OpenLink, SetupAnswer, is_token, later, spent};
+use crate::setup::{FORM_BYTES_MAX, Links, OpenLink, SetupAnswer, control, is_token, later, spent};
 
 /// Longest code of a forge.
 const CODE_BYTES_MAX: usize = 200;
@@ -58,7 +58,7 @@ impl Links {
         }
         let name = digest(&["signed-in", &id, &press]);
         let wish = ForgeWish::SignedIn { link: id.clone(), press: press.clone() };
-        let Err(error) = queues.send(&control(&name, &link, wish)).await else {
+        let Err(error) = queues.send(&message(&name, &link, wish)).await else {
             return (page::lead_on(&format!("../setup/{id}/{token}")), "setup: signed in");
         };
         if let Err(error) = self.store.forget_sign_in(&id, &press).await {
@@ -116,7 +116,7 @@ impl Links {
         }
         let name = digest(&["pressed", id, &now_ms.to_string()]);
         let wish = ForgeWish::Pressed { link: id.to_owned() };
-        let Err(error) = queues.send(&control(&name, &link, wish)).await else {
+        let Err(error) = queues.send(&message(&name, &link, wish)).await else {
             return (page::pressed(), "setup: pressed");
         };
         if let Err(error) = self.store.take_press_back(id, now_ms).await {
@@ -160,14 +160,7 @@ fn chosen(body: &[u8]) -> Option<String> {
     fields.find(|(name, _)| name == page::CHOICE).map(|(_, value)| value.into_owned())
 }
 
-/// The control message in the name of who asked for the link.
-fn control(name: &str, link: &SetupLink, forge: ForgeWish) -> Body {
-    Body::Control(Control {
-        id: format!("sign-in-{}", &name[..32]),
-        thread: link.thread.clone(),
-        by: link.by.clone(),
-        reply: link.reply.clone(),
-        membership: link.membership.clone(),
-        want: Want::Forge { forge },
-    })
+/// The control message that hands a wish of the page to the worker.
+fn message(name: &str, link: &SetupLink, forge: ForgeWish) -> Body {
+    control(format!("sign-in-{}", &name[..32]), link, Want::Forge { forge })
 }
