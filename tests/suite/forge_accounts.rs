@@ -1,5 +1,5 @@
 //! Signing in at the laptop's forge: managers bind owners of repositories, people connect accounts of their own, and
-//! whoever has a link, a state or a page of somebody else's gets nothing by it.
+//! a stolen link, state or page is worth nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Mutex;

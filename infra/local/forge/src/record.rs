@@ -178,7 +178,7 @@ pub enum BranchRule {
 pub struct StatusCheck {
     /// Its name.
     pub context: String,
-    /// The app that must say it; whoever does, if none is named.
+    /// The app that has to report it; `None`: any app.
     #[serde(default, alias = "app_id", skip_serializing_if = "Option::is_none")]
     pub integration_id: Option<u64>,
 }

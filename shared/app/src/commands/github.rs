@@ -1,7 +1,7 @@
 //! `github`: people's own accounts, and the sign-in at the forge that these and bindings ([`super::bind`]) need.
 //!
-//! Promised: an account is connected to the person who asked for the link, and who acts on the page is whoever came
-//! back from the forge. A repeat changes nothing. Deliberately absent: the pages, which are ingress's.
+//! Promised: an account is connected to the person who asked for the link, and only the browser that came back from
+//! the forge can press. A repeat changes nothing. Deliberately absent: the pages, which are ingress's.
 
 use bobbin_core::base::failure::Failure;
 use bobbin_core::base::ids::Ms;

@@ -1,8 +1,8 @@
 # Makes the repository where the agent works out of packs that the worker has put into the sandbox. Set in the
-# environment: BOBBIN_ORIGIN, its https address; BOBBIN_BRANCH, the branch, empty for a tag or a commit; BOBBIN_COMMIT, the
-# commit, empty if there is none yet; BOBBIN_PIECES, how many files each pack comes in, or `look`. The ends of a history that is not
-# whole stand in a file beside the packs. Runs in the sandbox's working directory, by any POSIX shell. What stands in
-# `project` is whole: it comes there by one rename. left_out.sh and unpack.sh come first.
+# environment: BOBBIN_ORIGIN, its https address; BOBBIN_BRANCH, the branch, empty for a tag or a commit; BOBBIN_COMMIT,
+# the commit, empty if there is none yet; BOBBIN_PIECES, how many files each pack comes in, or `look`. The ends of a
+# history that is not whole stand in a file beside the packs. Runs in the sandbox's working directory, by any POSIX
+# shell. What stands in `project` is whole: it comes there by one rename. left_out.sh and unpack.sh come first.
 umask 077
 root=$(pwd)
 store="$root/.bobbin/origin.git"
