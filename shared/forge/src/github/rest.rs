@@ -266,6 +266,11 @@ impl RestClient {
 
     /// The answer unparsed, unless GitHub refuses.
     pub(super) async fn send(&self, call: Call<'_>) -> Result<ReceivedAnswer, RestError> {
+        let (answer, whose) = self.received(call).await?;
+        answered(answer, whose)
+    }
+
+    async fn received(&self, call: Call<'_>) -> Result<(ReceivedAnswer, Whose), RestError> {
         let Call { by, method, path, query, body } = call;
         let mut url = below(&self.api, path);
         if !query.is_empty() {
@@ -280,7 +285,21 @@ impl RestClient {
             Some(body) => request.json(&body),
             None => request,
         };
-        answered(self.http.send(request).await?, whose)
+        Ok((self.http.send(request).await?, whose))
+    }
+
+    /// Where the answer leads; `None` if there is nothing, or nothing any more.
+    pub(super) async fn location(&self, call: Call<'_>) -> Result<Option<String>, RestError> {
+        let (answer, whose) = self.received(call).await?;
+        let to = answer.headers.get(LOCATION).and_then(|value| value.to_str().ok());
+        if let Some(to) = to.filter(|_| answer.status == 302) {
+            return Ok(Some(to.to_owned()));
+        }
+        match answered(answer, whose) {
+            Ok(_) => Ok(None),
+            Err(error) if matches!(error.status(), Some(404 | 410)) => Ok(None),
+            Err(error) => Err(error),
+        }
     }
 
     /// The data of a GraphQL query. An answer with errors has holes, and is an error.

@@ -19,6 +19,10 @@ pub(super) enum Right {
     WritePullRequests,
     /// To see a pull request with all that happens to it.
     PollPullRequests,
+    /// To see why a check failed.
+    ReadFailures,
+    /// GitHub wants the right to write contents too.
+    ResolveThreads,
 }
 
 impl Right {
@@ -39,6 +43,8 @@ impl Right {
                 ("pull_requests", "read"),
                 ("statuses", "read"),
             ],
+            Self::ReadFailures => &[("actions", "read"), ("checks", "read")],
+            Self::ResolveThreads => &[("contents", "write"), ("pull_requests", "write")],
         }
     }
 }

@@ -1,0 +1,289 @@
+//! What rules require of checks, and why a check failed.
+
+use bobbin_core::base::credentials::redact;
+use bobbin_core::records::checks::RequiredCheck;
+use bobbin_http::{AllowedHosts, Http, HttpError, Method, broken, host_of};
+use reqwest::Url;
+use serde::Deserialize;
+
+use super::job_log::{LogCut, StepTime};
+use super::rest::{By, Call, RestClient, RestError};
+use super::settings::Addresses;
+use crate::forge::RepositoryName;
+use crate::pull_requests::{Annotation, CheckFailure};
+
+/// Most rules of a branch that are read, and most annotations.
+const RULES: &str = "100";
+const ANNOTATIONS: &str = "50";
+/// Most bytes of a log that are read; what is kept of them is less.
+const LOG_READ_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// Hosts behind GitHub that keep logs (field reports; GitHub names none). Of Azure's, its own accounts alone.
+const LOG_HOSTS: [&str; 2] = [".blob.core.windows.net", ".actions.githubusercontent.com"];
+const LOG_ACCOUNTS: &str = "productionresultssa";
+/// The name of GitHub's own continuous integration.
+const ACTIONS: &str = "github-actions";
+
+#[derive(Deserialize)]
+struct RuleBody {
+    #[serde(rename = "type")]
+    kind: String,
+    parameters: Option<RuleParameters>,
+}
+
+#[derive(Deserialize)]
+struct RuleParameters {
+    #[serde(default)]
+    required_status_checks: Vec<RuleCheck>,
+}
+
+#[derive(Deserialize)]
+struct RuleCheck {
+    context: String,
+    integration_id: Option<u64>,
+}
+
+#[derive(Deserialize)]
+struct BranchBody {
+    protection: Option<ProtectionBody>,
+}
+
+#[derive(Deserialize)]
+struct ProtectionBody {
+    required_status_checks: Option<ProtectedChecks>,
+}
+
+#[derive(Deserialize)]
+struct ProtectedChecks {
+    #[serde(default)]
+    checks: Vec<ProtectedCheck>,
+    #[serde(default)]
+    contexts: Vec<String>,
+}
+
+#[derive(Deserialize)]
+struct ProtectedCheck {
+    context: String,
+    app_id: Option<i64>,
+}
+
+#[derive(Deserialize)]
+struct RunBody {
+    output: OutputBody,
+    details_url: Option<String>,
+    app: Option<AppBody>,
+}
+
+#[derive(Deserialize)]
+struct AppBody {
+    #[serde(default)]
+    slug: String,
+}
+
+#[derive(Deserialize)]
+struct OutputBody {
+    title: Option<String>,
+    summary: Option<String>,
+    #[serde(default)]
+    annotations_count: u64,
+}
+
+#[derive(Deserialize)]
+struct AnnotationBody {
+    path: String,
+    start_line: u64,
+    annotation_level: Option<String>,
+    message: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct JobBody {
+    #[serde(default)]
+    steps: Vec<StepBody>,
+}
+
+#[derive(Deserialize)]
+struct StepBody {
+    name: String,
+    conclusion: Option<String>,
+    started_at: Option<String>,
+    completed_at: Option<String>,
+}
+
+/// The client of where logs are: no token is ever sent there.
+///
+/// # Errors
+/// [`HttpError::Refused`] when an address is not allowed.
+fn log_client(addresses: &Addresses) -> Result<Http, HttpError> {
+    let own = [&addresses.web, &addresses.git];
+    let hosts = LOG_HOSTS.iter().map(|host| (*host).to_owned());
+    let hosts = hosts.chain(own.iter().filter_map(|address| host_of(address)));
+    Http::new(&addresses.api, AllowedHosts::Named(hosts.collect()))
+}
+
+/// Checks that a ruleset or the older protection of this branch requires.
+pub(super) async fn required(
+    rest: &RestClient,
+    by: By<'_>,
+    name: &RepositoryName,
+    base: &str,
+) -> Result<Vec<RequiredCheck>, RestError> {
+    let repository = ["repos", name.owner(), name.name()];
+    let path = [&repository[..], &["rules", "branches", base]].concat();
+    let rules: Vec<RuleBody> = rest.read(Call::get(by, &path).with(&[("per_page", RULES)])).await?;
+    let path = [&repository[..], &["branches", base]].concat();
+    let branch: BranchBody = rest.read(Call::get(by, &path)).await?;
+    let by_rules = rules
+        .into_iter()
+        .filter(|rule| rule.kind == "required_status_checks")
+        .filter_map(|rule| rule.parameters)
+        .flat_map(|parameters| parameters.required_status_checks)
+        .map(|check| RequiredCheck { name: check.context, app: check.integration_id });
+    let protected = branch.protection.and_then(|protection| protection.required_status_checks);
+    let protected = protected.map(of_protection).unwrap_or_default();
+    let mut all: Vec<RequiredCheck> = by_rules.chain(protected).collect();
+    all.sort();
+    all.dedup();
+    Ok(all)
+}
+
+fn of_protection(protected: ProtectedChecks) -> Vec<RequiredCheck> {
+    let ProtectedChecks { checks, contexts } = protected;
+    // Any app may report it if its number is absent or -1.
+    let mut all: Vec<RequiredCheck> = checks
+        .into_iter()
+        .map(|check| RequiredCheck {
+            name: check.context,
+            app: check.app_id.and_then(|id| u64::try_from(id).ok()),
+        })
+        .collect();
+    let others = contexts.into_iter().filter(|name| !all.iter().any(|check| check.name == *name));
+    let others: Vec<RequiredCheck> = others.map(|name| RequiredCheck { name, app: None }).collect();
+    all.extend(others);
+    all
+}
+
+/// Why a check run failed.
+pub(super) async fn read(
+    rest: &RestClient,
+    addresses: &Addresses,
+    by: By<'_>,
+    name: &RepositoryName,
+    check: u64,
+) -> Result<CheckFailure, RestError> {
+    let repository = ["repos", name.owner(), name.name()];
+    let id = check.to_string();
+    let path = [&repository[..], &["check-runs", &id]].concat();
+    let run: RunBody = rest.read(Call::get(by, &path)).await?;
+    let mut failure = CheckFailure { summary: run.output.summary(), ..CheckFailure::default() };
+    if run.output.annotations_count > 0 {
+        let path = [&repository[..], &["check-runs", &id, "annotations"]].concat();
+        let found: Vec<AnnotationBody> =
+            rest.read(Call::get(by, &path).with(&[("per_page", ANNOTATIONS)])).await?;
+        failure.annotations = found.into_iter().map(Annotation::from).collect();
+    }
+    if let Some(job) = run.job() {
+        let path = [&repository[..], &["actions", "jobs", job]].concat();
+        let read: JobBody = rest.read(Call::get(by, &path)).await?;
+        let failed: Vec<StepBody> = read.steps.into_iter().filter(StepBody::is_failed).collect();
+        let times = failed.iter().filter_map(StepBody::time).collect();
+        failure.steps = failed.into_iter().map(|step| step.name).collect();
+        let path = [&repository[..], &["actions", "jobs", job, "logs"]].concat();
+        failure.log = log(rest, addresses, Call::get(by, &path), times).await?;
+    }
+    Ok(failure)
+}
+
+/// The log behind a redirect; empty if there is none, or none any more.
+async fn log(
+    rest: &RestClient,
+    addresses: &Addresses,
+    call: Call<'_>,
+    steps: Vec<StepTime>,
+) -> Result<String, RestError> {
+    let Some(address) = rest.location(call).await?.filter(|address| is_log_address(address)) else {
+        return Ok(String::new());
+    };
+    let logs = log_client(addresses)?;
+    // A log at another host is none.
+    let Ok(request) = logs.request(Method::GET, &address) else {
+        return Ok(String::new());
+    };
+    let mut response = logs.open(request).await?;
+    if !response.status().is_success() {
+        return Ok(String::new());
+    }
+    let mut cut = LogCut::new(steps);
+    let mut read = 0;
+    while let Some(piece) = response.chunk().await.map_err(broken)? {
+        cut.feed(&piece);
+        read += piece.len();
+        if read > LOG_READ_BYTES_MAX {
+            break;
+        }
+    }
+    Ok(redact(&cut.text()))
+}
+
+/// Whether an address is none of a stranger's account at Azure. The client's own rules decide about its host.
+fn is_log_address(address: &str) -> bool {
+    let host = Url::parse(address).ok().and_then(|url| url.host_str().map(str::to_owned));
+    host.is_some_and(|host| !host.ends_with(LOG_HOSTS[0]) || host.starts_with(LOG_ACCOUNTS))
+}
+
+impl RunBody {
+    /// The id of its job, if it is one: the end of its page's address.
+    fn job(&self) -> Option<&str> {
+        self.app.as_ref().filter(|app| app.slug == ACTIONS)?;
+        let (_, job) = self.details_url.as_deref()?.rsplit_once("/job/")?;
+        let job = job.split(['?', '#']).next()?;
+        (!job.is_empty() && job.bytes().all(|byte| byte.is_ascii_digit())).then_some(job)
+    }
+}
+
+impl OutputBody {
+    fn summary(&self) -> String {
+        let parts = [self.title.as_deref(), self.summary.as_deref()];
+        let parts: Vec<&str> =
+            parts.into_iter().flatten().filter(|part| !part.is_empty()).collect();
+        redact(&parts.join("\n"))
+    }
+}
+
+impl From<AnnotationBody> for Annotation {
+    fn from(body: AnnotationBody) -> Self {
+        Self {
+            path: body.path,
+            line: body.start_line,
+            level: body.annotation_level.unwrap_or_default(),
+            message: redact(&body.message.unwrap_or_default()),
+        }
+    }
+}
+
+impl StepBody {
+    fn is_failed(&self) -> bool {
+        matches!(self.conclusion.as_deref(), Some("failure" | "timed_out"))
+    }
+
+    fn time(&self) -> Option<StepTime> {
+        let second = |at: &Option<String>| at.as_ref()?.get(..19).map(str::to_owned);
+        Some(StepTime { from: second(&self.started_at)?, to: second(&self.completed_at)? })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_log_address;
+
+    #[test]
+    fn strangers_accounts_keep_no_logs() {
+        for (address, is_one) in [
+            ("https://productionresultssa7.blob.core.windows.net/a/job-logs.txt?sig=x", true),
+            ("https://stranger.blob.core.windows.net/a/job-logs.txt?sig=x", false),
+            ("https://results.actions.githubusercontent.com/a", true),
+            ("no address", false),
+        ] {
+            assert_eq!(is_log_address(address), is_one, "{address}");
+        }
+    }
+}
