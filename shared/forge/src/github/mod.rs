@@ -27,5 +27,5 @@ pub mod webhook;
 
 pub use app::{App, PERMISSIONS};
 pub use client::GitHub;
-pub use operator::{Hook, NotTheApp};
+pub use operator::{Hook, LostWebhook, NotTheApp};
 pub use settings::{Addresses, GitHubSettings};

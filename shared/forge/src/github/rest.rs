@@ -359,7 +359,7 @@ fn signed(request: RequestBuilder, by: By<'_>) -> (RequestBuilder, Whose) {
     }
 }
 
-fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, RestError> {
+pub(super) fn parsed<T: DeserializeOwned>(answer: &ReceivedAnswer) -> Result<T, RestError> {
     answer.json().ok_or_else(|| RestError::NoAnswer {
         status: answer.status,
         seen: match answer.media_type().as_str() {
