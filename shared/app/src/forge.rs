@@ -16,6 +16,7 @@ use bobbin_core::records::carried::{ForgeRepository, FoundRepository};
 use bobbin_core::records::publication::{
     Opened, Proposal, PullRequestRef, PullRequestSeen, PullRequestState,
 };
+use bobbin_core::records::pull_request::WatchedPullRequest;
 use bobbin_core::tenant::bindings::Bindings;
 use bobbin_core::tenant::keys::Key;
 use bobbin_core::tenant::repositories::BoundForge;
@@ -27,6 +28,9 @@ use bobbin_forge::{
 
 use crate::linked::SignedIn;
 use crate::sandboxes::{at, told};
+
+/// People who wrote on one pull request, and whose permission is looked up by one poll; of others nothing is used.
+const AUTHORS_MAX: usize = 20;
 
 /// The forge, with the owners that the operator has bound to tenants.
 pub struct StackForge {
@@ -143,6 +147,31 @@ impl StackForge {
                 _ => Ok(Opened::Refused { why: told(&error) }),
             },
         }
+    }
+
+    /// Looks at a pull request, at the rules of its base, and at who may write of those who wrote.
+    ///
+    /// # Errors
+    /// The class of the failure.
+    pub(crate) async fn poll(
+        &self,
+        repository: &ForgeRepository,
+        number: u64,
+    ) -> Result<WatchedPullRequest, Failure> {
+        let at = target(repository)?;
+        let looked = async {
+            let pull = self.forge.poll_pull_request(&at, number).await?;
+            if pull.state != PullRequestState::Open {
+                return Ok(WatchedPullRequest { pull, required: Vec::new(), writers: Vec::new() });
+            }
+            let authors = pull.authors(AUTHORS_MAX);
+            let (required, writers) = tokio::join!(
+                self.forge.required_checks(&at, &pull.base),
+                self.forge.writers(&at, &authors)
+            );
+            Ok(WatchedPullRequest { required: required?, writers: writers?, pull })
+        };
+        looked.await.map_err(|error| self.failed(error))
     }
 
     /// What to do about a failed call. One that only the operator can mend (a refused key, an unusable setting) is

@@ -25,6 +25,7 @@ impl Transition {
         let work = match work {
             Work::Prompt(_) => "prompt",
             Work::Sweep => "sweep",
+            Work::Poll => "poll",
             Work::Reconcile => "look",
             Work::Reset { .. } => "reset",
             Work::DeadLetter { .. } => "notice",
@@ -93,6 +94,7 @@ pub fn kind(event: &Event) -> &'static str {
             PushEnd::Refused { .. } => "not pushed: refused",
         },
         Event::PullRequestSeen(_) => "pull request seen",
+        Event::PullRequestPolled(_) => "pull_request_polled",
         Event::PresserSeen(_) => "presser seen",
         Event::Opened(ended) => match ended {
             Opened::There(_) => "pull request open",

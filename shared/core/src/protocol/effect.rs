@@ -190,6 +190,13 @@ pub enum ForgeEffect {
         /// Short name of the branch.
         branch: String,
     },
+    /// Look at a pull request with all that happened to it. Answers `PullRequestPolled`.
+    PollPullRequest {
+        /// The repository.
+        repository: ForgeRepository,
+        /// Its number.
+        number: u64,
+    },
     /// Open the branch's pull request, unless it has one. Answers `Opened`.
     OpenPullRequest {
         /// The repository.
@@ -531,6 +538,7 @@ impl ForgeEffect {
             Self::AskPresser { .. } => "ask_presser",
             Self::Push { .. } => "push",
             Self::FindPullRequest { .. } => "find_pull_request",
+            Self::PollPullRequest { .. } => "poll_pull_request",
             Self::OpenPullRequest { .. } => "open_pull_request",
         }
     }

@@ -4,7 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::base::ids::TurnId;
 use crate::base::person::Person;
+use crate::records::watch::Watch;
 
+/// Begins the name of every branch that Bobbin makes.
+pub const BRANCHES: &str = "bobbin/";
 /// Longest subject of a pull request, in characters.
 pub const SUBJECT_CHARS_MAX: usize = 120;
 /// Longest text of a pull request, in characters.
@@ -35,6 +38,9 @@ pub struct Publication {
     /// Its pull request, once open.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pull_request: Option<PullRequestRef>,
+    /// The watch of that, until it has ended.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Watch>,
 }
 
 /// What would be published.
@@ -211,6 +217,7 @@ impl Publication {
             shown: None,
             pressed: None,
             pull_request: None,
+            watch: None,
         }
     }
 }
@@ -263,7 +270,7 @@ pub fn branch(subject: &str, hash: &str) -> String {
         slug.push_str(&word);
     }
     let hash: String = hash.chars().take(8).collect();
-    if slug.is_empty() { format!("bobbin/{hash}") } else { format!("bobbin/{slug}-{hash}") }
+    if slug.is_empty() { format!("{BRANCHES}{hash}") } else { format!("{BRANCHES}{slug}-{hash}") }
 }
 
 #[cfg(test)]

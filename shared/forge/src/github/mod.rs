@@ -14,6 +14,7 @@ mod people;
 mod poll;
 mod pulls;
 mod repositories;
+mod required;
 mod rest;
 mod settings;
 mod token;

@@ -17,6 +17,7 @@ mod runs;
 mod share;
 mod steering;
 mod untold;
+mod watch;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;

@@ -6,7 +6,7 @@
 //! pull request, which find what an earlier delivery did.
 
 use super::operate::{self, BroughtUp};
-use super::{Context, Next, finish, forge, notice, record, words};
+use super::{Context, Next, finish, forge, notice, record, watch, words};
 use crate::base::ids::{PostKind, digest};
 use crate::base::person::{Membership, Person};
 use crate::protocol::effect::{ChatEffect, Effect, ForgeEffect};
@@ -153,6 +153,7 @@ fn end(session: &mut Session, context: &Context<'_>) -> Next {
     }
     let ended = EndedTurn { id, outcome: Outcome::Answered, at_ms: context.now_ms };
     record::remember(session, ended, context);
+    record::arm_thread(session, context);
     record::at_rest(session, Next::Done, context)
 }
 
@@ -186,7 +187,14 @@ fn show(
                     publication.pull_request = Some(at);
                 }
             }
-            Some(Some(_)) => session.publication = None,
+            Some(Some(PullRequestSeen { state, .. })) => {
+                watch::ended(session, state, context);
+                if let Some(next) = watch::step(session, true, context) {
+                    return next;
+                }
+                watch::end(session, context);
+                session.publication = None;
+            }
             Some(None) => {}
         }
     }
@@ -424,19 +432,26 @@ pub(super) fn pushed(session: &mut Session, ended: PushEnd) {
 }
 
 /// End of the call that opens a pull request.
-pub(super) fn opened(session: &mut Session, ended: Opened) {
+pub(super) fn opened(session: &mut Session, of: &Effect, ended: Opened, context: &Context<'_>) {
     let Some(publication) = &mut session.publication else {
         return;
     };
+    let mut is_open = false;
     let word = match ended {
         Opened::There(seen) => {
             let known = publication.pull_request.replace(seen.at.clone());
             publication.shown = None;
+            is_open = seen.state == PullRequestState::Open;
             words::pull_request_is_there(&seen, known.is_some_and(|known| known == seen.at))
         }
         Opened::Refused { why } => words::pull_request_refused(&publication.branch, &why),
     };
     session.observed.forge.ending = Some(word);
+    if let Effect::Forge(ForgeEffect::OpenPullRequest { repository, .. }) = of
+        && is_open
+    {
+        watch::begin(session, repository, context);
+    }
 }
 
 /// A publication never makes a sandbox: the work would not be in it.

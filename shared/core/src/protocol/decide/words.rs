@@ -4,7 +4,7 @@ use crate::base::ids::{SandboxName, ThreadKey};
 use crate::protocol::event::{LeftOut, NotCloned};
 use crate::records::ask::About;
 use crate::records::message::Quote;
-use crate::records::publication::{PullRequestSeen, PullRequestState};
+use crate::records::publication::{PullRequestRef, PullRequestSeen, PullRequestState};
 use crate::tenant::commands::Command;
 use crate::tenant::repositories::apart;
 use crate::text::{one_line, shorten, units};
@@ -300,6 +300,19 @@ pub fn pull_request_is_there(seen: &PullRequestSeen, is_known: bool) -> String {
         PullRequestState::Open => "is open",
     };
     format!("Pull request #{} {what}: {}", seen.at.number, seen.at.page)
+}
+
+/// The pull request was merged or closed.
+#[must_use]
+pub fn pull_request_has_ended(at: &PullRequestRef, state: PullRequestState) -> String {
+    let what = match state {
+        PullRequestState::Merged => "was merged",
+        _ => "was closed without being merged",
+    };
+    format!(
+        "Pull request #{} {what}: {} The next work here begins a new branch.",
+        at.number, at.page
+    )
 }
 
 /// The provider has been unavailable for too long. `begun`: the agent had been given the prompt.
